@@ -15,9 +15,11 @@ import sys
 import tempfile
 import warnings
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -30,7 +32,9 @@ from dplasso.frank_wolfe.solve import FrankWolfe, solve
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.matrix import design as design_module
 from dplasso.matrix.design import Design
+from dplasso.privacy import release as door_module
 from dplasso.privacy.randomness import RandomStream, random_stream
+from dplasso.privacy.release import Door
 from dplasso.runtime.threads import Threads
 from dplasso.selection.replay import replay_state
 from neighbours import N_COLUMNS, in_form
@@ -56,12 +60,29 @@ PLACES = {
         "frank_wolfe.problem": ("lay_out", "adopt"),
         "cluster.worker": ("build_problem",),
         "fit.lasso": ("build_mechanism",),
-        "fit.vertices": ("make_selector",),
+        "fit.drawing": ("make_selector",),
         "fit.records": ("FrankWolfe",),
         "fit.run": ("make_statement", "run_in_chunks"),
     }.items()
     for name in names
 }
+
+
+@dataclass(frozen=True)
+class Replay(Door):
+    """Gives a solver vertices to take, if there are any, in place of what draws them."""
+
+    taken: Transcript | None
+
+    def drawing_from(self, selector: Any, sensitivity: float, numbering: Any) -> Any:
+        """Return the structure that gives the vertices in turn."""
+        taken = self.taken
+        return selector if taken is None else replay_state(taken.vertex, taken.sign)
+
+
+def replaying(taken: Transcript | None) -> Any:
+    """Have every fit inside the block take these vertices."""
+    return patch.object(door_module, "_door", Replay(taken))
 
 
 def describe(value):
@@ -141,8 +162,8 @@ def record(model, data, taken=None):
             stack.enter_context(patch.object(module, name, watched(name)))
         stack.enter_context(patch.object(os, "urandom", counted))
         try:
-            hooks = Hooks(progress=lambda _, total: totals.add(total), replay=taken)
-            fit_estimator(fitted, *data, hooks)
+            stack.enter_context(replaying(taken))
+            fit_estimator(fitted, *data, Hooks(progress=lambda _, total: totals.add(total)))
             texts = repr(fitted), str(fitted.privacy_), fitted.privacy_.to_json()
             predicted = fitted.predict_proba(PUBLIC_ROWS).tobytes()
             saved, error = _saved(fitted), ""
@@ -216,8 +237,8 @@ def inputs(model, data, taken):
         seen.update(problem=problem, options=options | {"n_threads": threads.count})
         return FrankWolfe(problem, *rest, threads=threads, **options)
 
-    with patch.object(PLACES["FrankWolfe"], "FrankWolfe", keep):
-        fit_estimator(clone(model), *data, Hooks(replay=taken))
+    with replaying(taken), patch.object(PLACES["FrankWolfe"], "FrankWolfe", keep):
+        fit_estimator(clone(model), *data)
     problem, options = seen["problem"], seen["options"]
     internal, states = problem.design.numbering.internal, []
     for steps in range(len(taken) + 1):

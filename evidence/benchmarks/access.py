@@ -15,10 +15,10 @@ import numpy as np
 from numba import njit
 
 from dplasso import DPLassoClassifier
+from dplasso.fit.drawing import vertex_selector
 from dplasso.fit.lasso import Lasso
 from dplasso.fit.records import LocalRecords
 from dplasso.fit.task import Binary
-from dplasso.fit.vertices import vertex_selector
 from dplasso.frank_wolfe.drift import PRIVATE_TOLERANCE
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import solve
@@ -64,7 +64,8 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     chosen, task = Lasso.from_params(model.get_params()), Binary(np.arange(2))
     records = LocalRecords(data.X, labels, data.X.shape[1], None).encoded(task)
     mechanism = chosen.mechanism(task, *records.shape)
-    given = records.problem(chosen, chosen.steps(task, mechanism, records.n_features))
+    steps = chosen.steps(mechanism, chosen.loss(task), records.n_features)
+    given = records.laid_out(chosen, steps.n_steps).problem(steps)
     # However the rows were laid out for the fit, here each problem has its own numbering.
     rows = given.design.rows._replace(indices=data.X.indices)
     design = given.design._replace(rows=rows, numbering=AS_GIVEN)

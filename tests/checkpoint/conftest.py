@@ -5,7 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso.checkpoint import session
+from dplasso.ledger import charging
 from dplasso.runtime import chunks
+
+WRITES = (session, "write_checkpoint")
 
 
 class Killed(BaseException):
@@ -30,23 +33,33 @@ def a_step_a_chunk(monkeypatch):
 
 
 @pytest.fixture
-def killed_after(monkeypatch):
-    """Run until `count` checkpoints have been written, the first one of no steps included."""
+def killed(monkeypatch):
+    """Fit, or resume, until the `count`-th call of a function, by default of what writes.
 
-    def run(count, estimator, data, path, *, resume=False):
-        written = 0
-        original = session.write_checkpoint
+    The first checkpoint written has no steps. A killed process notes no failure in a ledger.
+    """
 
-        def write(*arguments, **options):
-            nonlocal written
-            original(*arguments, **options)
-            written += 1
-            if written == count:
+    def run(estimator, data, path, count, *, at=WRITES, after=True):
+        holder, name = at
+        original, real, left = getattr(holder, name), charging.finish, count
+
+        def call(*arguments, **options):
+            nonlocal left
+            left -= 1
+            if left == 0 and not after:
                 raise Killed
+            result = original(*arguments, **options)
+            if left == 0:
+                raise Killed
+            return result
 
-        go = session.resume_fit if resume else session.fit_with_checkpoints
+        def finish(*arguments, failed=False, **options):
+            return None if failed else real(*arguments, **options)
+
+        go = session.resume_fit if path.exists() else session.fit_with_checkpoints
         with monkeypatch.context() as patch:
-            patch.setattr(session, "write_checkpoint", write)
+            patch.setattr(charging, "finish", finish)
+            patch.setattr(holder, name, call)
             with pytest.raises(Killed):
                 go(estimator, *data, path, seconds=0)
         assert not hasattr(estimator, "coef_")

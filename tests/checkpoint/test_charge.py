@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from checkpoint.conftest import WRITES
 from dplasso import BudgetError, DPLassoClassifier, LedgerError
 from dplasso.checkpoint import charge as checkpoint_charge
 from dplasso.checkpoint import session as checkpoint
@@ -37,10 +38,6 @@ STEPS = 30
 DATA = small_problem()
 
 
-class Killed(BaseException):
-    """Stands for the end of the process."""
-
-
 @pytest.fixture
 def kept(tmp_path):
     return tmp_path / "kept"
@@ -67,39 +64,9 @@ def states(ledger):
     return [entry.state for entry in entries(ledger)]
 
 
-def killed(estimator, kept, monkeypatch, *, at, count=1, after=True):
-    """Fit or resume until the `count`-th call of a function; a killed process notes no failure."""
-    holder, name = at
-    original, left = getattr(holder, name), count
-
-    def call(*arguments, **options):
-        nonlocal left
-        left -= 1
-        if left == 0 and not after:
-            raise Killed
-        result = original(*arguments, **options)
-        if left == 0:
-            raise Killed
-        return result
-
-    real = charging.finish
-    run = resume_fit if kept.exists() else fit_with_checkpoints
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            charging, "finish", lambda *a, failed=False, **o: None if failed else real(*a, **o)
-        )
-        patch.setattr(holder, name, call)
-        with pytest.raises(Killed):
-            run(estimator, *DATA, kept, seconds=0)
-    assert not hasattr(estimator, "coef_")
-
-
-WRITES = (checkpoint, "write_checkpoint")
-
-
 @pytest.fixture
-def begun(ledger, kept, monkeypatch):
-    killed(model(ledger), kept, monkeypatch, at=WRITES, count=12)
+def begun(ledger, kept, killed):
+    killed(model(ledger), DATA, kept, 12)
     assert len(read_checkpoint(kept).transcript) == 10
     return kept
 
@@ -135,9 +102,9 @@ MOMENTS = {
 
 
 @pytest.mark.parametrize("name", MOMENTS)
-def test_killed_at_any_moment_it_is_charged_once(name, ledger, kept, monkeypatch):
+def test_killed_at_any_moment_it_is_charged_once(name, ledger, kept, killed):
     at, count, after = MOMENTS[name]
-    killed(model(ledger), kept, monkeypatch, at=at, count=count, after=after)
+    killed(model(ledger), DATA, kept, count, at=at, after=after)
     assert len(entries(ledger)) <= 1
     before = read_checkpoint(kept).transcript if kept.exists() else None
     run = resume_fit if kept.exists() else fit_with_checkpoints
@@ -238,24 +205,23 @@ class TestRefused:
         assert kept.read_bytes() == content
         assert not hasattr(estimator, "coef_")
 
-    def test_another_ledger(self, begun, tmp_path):
-        other = tmp_path / "other.ledger"
+    def test_another_ledger_or_none(self, begun, tmp_path):
+        other, foreign = tmp_path / "other.ledger", tmp_path / "foreign"
         create_ledger(other, 3.0, 1e-5)
-        self.refuse(model(str(other)), begun, "holds no entry 1 of the fit", LedgerError)
+        foreign.write_text("no ledger")
+        for ledger, words, error in (
+            (str(other), "holds no entry 1 of the fit", LedgerError),
+            (str(tmp_path / "none"), "there is no ledger", LedgerError),
+            (str(foreign), "not a dplasso ledger", LedgerError),
+            (None, "charged to entry 1 of a ledger", CheckpointError),
+        ):
+            self.refuse(model(ledger), begun, words, error)
         reserve(other, None, charge(2.0, 1e-6, STEPS))
         self.refuse(model(str(other)), begun, "holds no entry 1 of the fit", LedgerError)
         assert states(other) == ["reserved"]
 
-    def test_a_missing_and_a_foreign_ledger(self, begun, tmp_path):
-        (tmp_path / "foreign").write_text("no ledger")
-        self.refuse(model(str(tmp_path / "none")), begun, "there is no ledger", LedgerError)
-        self.refuse(model(str(tmp_path / "foreign")), begun, "not a dplasso ledger", LedgerError)
-
-    def test_no_ledger(self, begun):
-        self.refuse(model(None), begun, "charged to entry 1 of a ledger", CheckpointError)
-
-    def test_a_ledger_for_a_fit_that_had_none(self, ledger, kept, monkeypatch):
-        killed(model(None), kept, monkeypatch, at=WRITES, count=5)
+    def test_a_ledger_for_a_fit_that_had_none(self, ledger, kept, killed):
+        killed(model(None), DATA, kept, 5)
         self.refuse(model(ledger), kept, "no ledger was charged for", CheckpointError)
         assert entries(ledger) == []
 
@@ -265,8 +231,8 @@ class TestRefused:
         self.refuse(model(ledger, dataset="referrals"), begun, words, LedgerError)
         resume_fit(model(ledger, dataset="visits"), *DATA, begun)
 
-    def test_an_uncharged_fit_that_cannot_be_paid_any_more(self, ledger, kept, monkeypatch):
-        killed(model(ledger), kept, monkeypatch, at=WRITES, count=1)
+    def test_an_uncharged_fit_that_cannot_be_paid_any_more(self, ledger, kept, killed):
+        killed(model(ledger), DATA, kept, 1)
         assert read_checkpoint(kept).charge.number is None
         reserve(ledger, None, charge(2.9))
         self.refuse(model(ledger), kept, "cannot pay", BudgetError)

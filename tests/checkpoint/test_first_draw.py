@@ -5,7 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
+from checkpoint.conftest import Killed
 from dplasso import (
     DPLasso,
     DPLassoClassifier,
@@ -24,7 +26,7 @@ from dplasso.gradient_descent import run
 from dplasso.ledger import charging, create_ledger, read_budgets
 from dplasso.model.release import digest_of
 from dplasso.model.staged import StagedRelease
-from dplasso.privacy.randomness import WORDS_PER_BLOCK
+from dplasso.privacy.randomness import WORDS_PER_BLOCK, random_stream
 from dplasso.tuning import scores, search
 
 BOUNDS = {"target_bounds": (0.0, 1.0)}
@@ -56,6 +58,12 @@ def records(layout="memory"):
     return [X[cut] for cut in cuts], [y[cut] for cut in cuts]
 
 
+def case_of(case, **options):
+    """Return the estimator, the data and the engine of a case."""
+    name, layout = case.split("-")
+    return clone(FITS[name]).set_params(**options), records(layout), LAYOUTS[layout]
+
+
 def words_drawn(stream):
     """Return how many random words a stream has given."""
     blocks = int(stream.state[12]) + 2**32 * int(stream.state[13])
@@ -74,34 +82,25 @@ def at_the_charge(monkeypatch):
     """Return the words that were drawn when the ledger was charged, and the streams."""
     streams, drawn, reserve = [], [], charging.reserve
 
-    def spied(holder):
-        make = holder.random_stream
-
-        def stream(*given):
-            streams.append(make(*given))
-            return streams[-1]
-
-        monkeypatch.setattr(holder, "random_stream", stream)
+    def stream(*given):
+        streams.append(random_stream(*given))
+        return streams[-1]
 
     def charged(*given, **options):
         drawn.append(sum(map(words_drawn, streams)))
         return reserve(*given, **options)
 
     for holder in (fit_run, search, scores):
-        spied(holder)
+        monkeypatch.setattr(holder, "random_stream", stream)
     monkeypatch.setattr(charging, "reserve", charged)
     return drawn, streams
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_is_drawn_before_the_charge(case, ledger, at_the_charge):
-    name, layout = case.split("-")
     drawn, streams = at_the_charge
-    FITS[name].set_params(ledger=ledger)
-    try:
-        FITS[name].fit(*records(layout), engine=LAYOUTS[layout])
-    finally:
-        FITS[name].set_params(ledger=None)
+    model, data, engine = case_of(case, ledger=ledger)
+    model.fit(*data, engine=engine)
     assert drawn == [0]
     assert words_drawn(streams[0]) > 0
 
@@ -140,10 +139,6 @@ def test_a_search_draws_nothing_but_its_parts_before_the_charge(ledger, at_the_c
     assert words_drawn(streams[0]) > drawn[0]
 
 
-class Killed(BaseException):
-    """Stands for the end of the process."""
-
-
 def killed_when_counted(model, data, path, monkeypatch, engine):
     """Fit until the counts are in the checkpoint; nothing may be computed from them before."""
     original = session.write_checkpoint
@@ -169,20 +164,15 @@ def counts_of(release):
 
 @pytest.mark.parametrize("case", COUNTING)
 def test_killed_after_the_count_it_never_counts_again(case, ledger, tmp_path, monkeypatch):
-    name, layout = case.split("-")
-    path, data, engine = tmp_path / "kept", records(layout), LAYOUTS[layout]
-    model = FITS[name].set_params(ledger=ledger)
-    try:
-        killed_when_counted(model, data, path, monkeypatch, engine)
-        kept = read_checkpoint(path).release
-        assert len(kept) == 0
-        assert kept.agrees_with(kept)
-        for module in (run, stages):
-            monkeypatch.setattr(module, "noisy_counts", lambda *_: pytest.fail("counted again"))
-        resume_fit(model, *data, path, engine=engine)
-        again = resume_fit(model, *data, path, engine=engine).model_.release
-    finally:
-        FITS[name].set_params(ledger=None)
+    path, (model, data, engine) = tmp_path / "kept", case_of(case, ledger=ledger)
+    killed_when_counted(model, data, path, monkeypatch, engine)
+    kept = read_checkpoint(path).release
+    assert len(kept) == 0
+    assert kept.agrees_with(kept)
+    for module in (run, stages):
+        monkeypatch.setattr(module, "noisy_counts", lambda *_: pytest.fail("counted again"))
+    resume_fit(model, *data, path, engine=engine)
+    again = resume_fit(model, *data, path, engine=engine).model_.release
     assert digest_of(again) == digest_of(read_checkpoint(path).release)
     if isinstance(again, StagedRelease):
         assert again.counts.tolist() == counts_of(kept)
@@ -192,20 +182,15 @@ def test_killed_after_the_count_it_never_counts_again(case, ledger, tmp_path, mo
 
 @pytest.mark.parametrize("case", COUNTING)
 def test_killed_after_the_count_a_seeded_fit_is_the_same(case, tmp_path, monkeypatch):
-    name, layout = case.split("-")
-    path, data, engine = tmp_path / "kept", records(layout), LAYOUTS[layout]
-    model = FITS[name].set_params(random_state=4)
-    try:
-        whole = digest_of(model.fit(*data, engine=engine).model_.release)
-        killed_when_counted(model, data, path, monkeypatch, engine)
-        content = path.read_bytes()
-        # Another seed is another count.
-        with pytest.raises(ValueError, match="different steps from those of this fit"):
-            resume_fit(model.set_params(random_state=5), *data, path, engine=engine)
-        assert path.read_bytes() == content
-        again = resume_fit(model.set_params(random_state=4), *data, path, engine=engine)
-    finally:
-        FITS[name].set_params(random_state=None)
+    path, (model, data, engine) = tmp_path / "kept", case_of(case, random_state=4)
+    whole = digest_of(model.fit(*data, engine=engine).model_.release)
+    killed_when_counted(model, data, path, monkeypatch, engine)
+    content = path.read_bytes()
+    # Another seed is another count.
+    with pytest.raises(ValueError, match="different steps from those of this fit"):
+        resume_fit(model.set_params(random_state=5), *data, path, engine=engine)
+    assert path.read_bytes() == content
+    again = resume_fit(model.set_params(random_state=4), *data, path, engine=engine)
     assert digest_of(again.model_.release) == whole
 
 
@@ -223,7 +208,6 @@ def test_a_damaged_matrix_is_refused_before_the_charge(name, ledger):
     X, y = records()
     X.indices = X.indices.copy()
     X.indices[4] = 999
-    model = type(FITS[name])(**FITS[name].get_params() | {"ledger": ledger})
     with pytest.raises((ValueError, DataError), match=r"index|column"):
-        model.fit(X, y)
+        clone(FITS[name]).set_params(ledger=ledger).fit(X, y)
     assert read_budgets(ledger)[0].entries == ()

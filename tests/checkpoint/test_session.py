@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from dplasso import DPLassoClassifier
+from dplasso import DPLassoClassifier, DPLogisticRegression
 from dplasso.checkpoint import session as module
 from dplasso.checkpoint.session import (
     fit_with_checkpoints,
@@ -21,8 +21,10 @@ from dplasso.checkpoint.session import (
 from dplasso.errors import CheckpointError
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.files.lock import claim
-from dplasso.fit import vertices
+from dplasso.fit import drawing
 from dplasso.fit.hooks import Hooks
+from dplasso.model.release import digest_of
+from fit.cases import four_classes, records
 
 STEPS = 60
 
@@ -46,43 +48,52 @@ def test_a_fit_with_checkpoints_is_an_ordinary_fit(data, path):
     assert [other.name for other in path.parent.iterdir()] == [path.name]
 
 
+VERTICES = {"n_iter": STEPS, "l1_radius": 10.0}
 REPEATABLE = {
-    "seeded": {"random_state": 7},
-    "seeded, standard": {"random_state": 7, "solver": "standard"},
-    "not private, heap": {"epsilon": math.inf, "selector": "heap"},
+    "seeded": DPLassoClassifier(2.0, random_state=7, **VERTICES),
+    "seeded, standard": DPLassoClassifier(2.0, random_state=7, solver="standard", **VERTICES),
+    "not private, heap": DPLassoClassifier(math.inf, selector="heap", **VERTICES),
+    "dense": DPLogisticRegression(2.0, n_iter=30, random_state=7),
+    "dense, not private": DPLogisticRegression(math.inf, n_iter=30),
+    "short list": DPLogisticRegression(2.0, n_iter=30, max_weights=2, random_state=7),
+    "significant": DPLogisticRegression(2.0, n_iter=30, max_weights="significant", random_state=7),
+    "staged": DPLassoClassifier(20.0, n_iter=20, random_state=7),
+    "staged, several classes": DPLassoClassifier(20.0, n_iter=20, random_state=7),
 }
 
 
 @pytest.mark.parametrize("name", REPEATABLE)
-def test_a_repeatable_fit_ends_as_the_very_same_model(name, data, path, killed_after):
-    make = model(**REPEATABLE[name])
+def test_a_repeatable_fit_ends_as_the_very_same_model(name, data, path, killed):
+    make = REPEATABLE[name]
+    if name.startswith("staged"):
+        data = four_classes() if "several" in name else records()
     whole = clone(make).fit(*data)
-    killed_after(20, clone(make), data, path)
-    assert len(read_checkpoint(path).transcript) == 19
-    killed_after(10, clone(make), data, path, resume=True)
-    assert len(read_checkpoint(path).transcript) == 29
-    resumed = resume_fit(clone(make), *data, path)
-    same_model(resumed, whole)
-    for name in ("history_", "work_"):
-        assert hasattr(resumed, name) == hasattr(whole, name)
-        if hasattr(whole, name):
-            for one, other in zip(
-                vars(getattr(resumed, name)).values(),
-                vars(getattr(whole, name)).values(),
-                strict=True,
-            ):
-                np.testing.assert_array_equal(one, other)
+    killed(clone(make), data, path, 13)
+    reached = len(read_checkpoint(path).release)
+    killed(clone(make), data, path, 8)
+    assert 10 < reached < len(read_checkpoint(path).release) < whole.privacy_.steps
+    # Complete, it is the same again.
+    for _ in range(2):
+        resumed = resume_fit(clone(make), *data, path)
+        assert digest_of(resumed.model_.release) == digest_of(whole.model_.release)
+        assert resumed.privacy_ == whole.privacy_
+        assert resumed.classes_.tolist() == whole.classes_.tolist()
+        for noted in ("history_", "work_"):
+            assert hasattr(resumed, noted) == hasattr(whole, noted)
+            if hasattr(whole, noted):
+                np.testing.assert_equal(vars(getattr(resumed, noted)), vars(getattr(whole, noted)))
+    if make.random_state is not None:
+        with pytest.raises(CheckpointError, match="the data or the seed are not those"):
+            resume_fit(clone(make).set_params(random_state=8), *data, path)
 
 
 @pytest.mark.parametrize(
     ("selector", "solver"),
     [("bucket", "sparse"), ("big-little", "standard"), ("noisy-max", "sparse")],
 )
-def test_an_unseeded_fit_keeps_its_steps_and_draws_the_rest(
-    selector, solver, data, path, killed_after
-):
+def test_an_unseeded_fit_keeps_its_steps_and_draws_the_rest(selector, solver, data, path, killed):
     make = model(selector=selector, solver=solver)
-    killed_after(20, clone(make), data, path)
+    killed(clone(make), data, path, 20)
     kept = read_checkpoint(path).transcript
     content = path.read_bytes()
     ends = []
@@ -107,13 +118,13 @@ def test_what_was_returned_cannot_be_drawn_differently_again(data, path):
 
 def test_the_state_is_rebuilt_bit_for_bit(data, path, monkeypatch):
     """Steps that are taken again leave the selection structure as drawing them did."""
-    selectors, make = [], vertices.make_selector
+    selectors, make = [], drawing.make_selector
 
     def selector(*arguments):
         selectors.append(make(*arguments))
         return selectors[-1]
 
-    monkeypatch.setattr(vertices, "make_selector", selector)
+    monkeypatch.setattr(drawing, "make_selector", selector)
     fit_with_checkpoints(model(), *data, path)
     resume_fit(model(), *data, path)
     one, again = selectors
@@ -145,8 +156,8 @@ class TestRefused:
     """One sentence, and nothing is drawn or changed."""
 
     @pytest.fixture
-    def begun(self, data, path, killed_after):
-        killed_after(20, model(), data, path)
+    def begun(self, data, path, killed):
+        killed(model(), data, path, 20)
         return path
 
     def refuse(self, estimator, data, path, words, error=CheckpointError):
@@ -168,28 +179,13 @@ class TestRefused:
         other |= {"selector": "noisy-max", "drift_tol": None}
         for name, value in other.items():
             self.refuse(model(**{name: value}), data, begun, f"with {name}=")
-
-    def test_every_parameter_is_compared_or_cannot_matter(self):
-        compared = module._stored(model().get_params())
-        assert set(model().get_params()) - set(compared) <= {
+        self.refuse(model(random_state=1), data, begun, "another privacy statement")
+        # The others cannot matter.
+        assert set(model().get_params()) - set(module._stored(model().get_params())) <= {
             *("random_state", "n_jobs", "verbose", "ledger", "dataset", "purpose"),
         }
 
-    def test_a_seed_on_one_side(self, data, begun):
-        self.refuse(model(random_state=1), data, begun, "another privacy statement")
-
-    def test_another_seed(self, data, path, killed_after):
-        killed_after(20, model(random_state=1), data, path)
-        self.refuse(model(random_state=2), data, path, "the data or the seed")
-
-    @pytest.mark.parametrize("options", [{"random_state": 1}, {"epsilon": math.inf}])
-    def test_other_data_where_the_draws_tell(self, options, data, path, killed_after):
-        make = model(fit_intercept=False, **options)
-        killed_after(20, clone(make), data, path)
-        X, y = data
-        self.refuse(make, (-X, y), path, "the data or the seed")
-
-    def test_other_data_than_those_of_the_fit(self, data, begun):
+    def test_other_data(self, data, begun):
         X, y = data
         frame = pd.DataFrame(X.toarray(), columns=[f"c{k}" for k in range(40)])
         never = np.where(y == "no", "never", y)
@@ -197,44 +193,40 @@ class TestRefused:
         self.refuse(model(), (X, never), begun, "the labels 'no' and 'yes' and these data have")
         self.refuse(model(), (frame, y), begun, "on columns of other names")
 
-    def test_a_finished_fit(self, data, path):
-        fit_with_checkpoints(model(), *data, path)
+    @pytest.mark.parametrize("options", [{"random_state": 1}, {"epsilon": math.inf}])
+    def test_other_data_where_the_draws_tell(self, options, data, path, killed):
+        make = model(fit_intercept=False, **options)
+        killed(clone(make), data, path, 20)
+        X, y = data
+        self.refuse(make, (-X, y), path, "the data or the seed")
+
+    def test_nothing_to_resume(self, data, path):
+        self.refuse(model(), data, path, "no checkpoint", FileNotFoundError)
+        fitted = fit_with_checkpoints(model(), *data, path)
         mark_finished(path)
         assert read_checkpoint(path).finished
         self.refuse(model(), data, path, "finished fit")
-
-    def test_an_unfinished_fit_is_not_marked(self, begun):
-        with pytest.raises(CheckpointError, match="holds 19 of 60 steps"):
-            mark_finished(begun)
-
-    def test_no_checkpoint(self, data, path):
-        self.refuse(model(), data, path, "no checkpoint", FileNotFoundError)
-
-    def test_a_model_file(self, data, path):
-        model().fit(*data).save(path)
+        fitted.save(path)
         self.refuse(model(), data, path, "not a dplasso checkpoint file")
 
-    def test_a_checkpoint_in_use(self, data, begun):
+    def test_a_checkpoint_that_is_needed_still(self, data, begun):
+        content = begun.read_bytes()
+        with pytest.raises(CheckpointError, match="holds 19 of 60 steps"):
+            mark_finished(begun)
+        with pytest.raises(FileExistsError, match="exists already"):
+            fit_with_checkpoints(model(), *data, begun)
         with claim(begun):
             self.refuse(model(), data, begun, "in use by another process")
             with pytest.raises(CheckpointError, match="in use"):
                 fit_with_checkpoints(model(), *data, begun, overwrite=True)
-        resume_fit(model(), *data, begun)
-
-    def test_a_new_fit_on_an_old_checkpoint(self, data, begun):
-        content = begun.read_bytes()
-        with pytest.raises(FileExistsError, match="exists already"):
-            fit_with_checkpoints(model(), *data, begun)
         assert begun.read_bytes() == content
         fit_with_checkpoints(model(), *data, begun, overwrite=True)
         assert read_checkpoint(begun).is_complete
 
-    def test_seconds_that_are_none(self, data, path):
+    def test_wrong_seconds_and_a_missing_folder(self, data, path, tmp_path):
         for seconds in (-1.0, math.nan):
             with pytest.raises(ValueError, match="must be 0 or more"):
                 fit_with_checkpoints(model(), *data, path, seconds=seconds)
-
-    def test_a_fit_without_its_directory(self, data, tmp_path):
         with pytest.raises(FileNotFoundError, match="no folder"):
             fit_with_checkpoints(model(), *data, tmp_path / "none" / "c")
 
@@ -258,13 +250,12 @@ def test_a_checkpoint_that_cannot_be_written_stops_the_fit_and_stays(data, path,
     assert len(resume_fit(model(), *data, path).transcript_) == STEPS
 
 
-def test_other_rows_are_not_noticed_and_cost_no_more(data, path, killed_after):
+def test_other_rows_are_not_noticed_and_cost_no_more(data, path, killed):
     """Nothing of the rows is in a checkpoint; each record still meets T steps at most."""
-    killed_after(20, model(), data, path)
+    killed(model(), data, path, 20)
     X, y = data
     resumed = resume_fit(model(), X[::2], y[::2], path)
-    assert len(resumed.transcript_) == STEPS
-    assert resumed.privacy_.steps == STEPS
+    assert len(resumed.transcript_) == resumed.privacy_.steps == STEPS
 
 
 def test_a_checkpoint_holds_nothing_of_the_data_but_the_transcript(path, monkeypatch):
@@ -282,12 +273,6 @@ def test_a_checkpoint_holds_nothing_of_the_data_but_the_transcript(path, monkeyp
         module._write(replace(stored, release=release), path)
         contents.append(path.read_bytes())
     assert contents[0] == contents[1]
-    header = json.loads(np.load(path_as_npz(path), allow_pickle=False)["header"].tobytes())
+    header = json.loads(np.load(path, allow_pickle=False)["header"].tobytes())
     assert "random_state" not in header["params"]
     assert "release the model instead" in header["about"]
-
-
-def path_as_npz(path):
-    copy = path.with_suffix(".npz")
-    copy.write_bytes(path.read_bytes())
-    return copy

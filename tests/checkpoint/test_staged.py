@@ -8,15 +8,15 @@ from dplasso import DPLassoClassifier
 from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.errors import CheckpointError
 from dplasso.model.staged import StagedRelease
-from fit.cases import fitted, four_classes, records, same_model
+from fit.cases import four_classes, records, same_model
 
 
 @pytest.mark.parametrize("count", [3, 31, 116])
 @pytest.mark.parametrize("make", [records, four_classes])
-def test_going_on_draws_only_what_is_left(make, count, path, killed_after):
+def test_going_on_draws_only_what_is_left(make, count, path, killed):
     data = make()
     model = DPLassoClassifier(20.0, n_iter=20)
-    killed_after(count, model, data, path)
+    killed(model, data, path, count)
     before = read_checkpoint(path).release
     assert isinstance(before, StagedRelease)
     assert 0 < len(before) < before.n_steps
@@ -29,14 +29,6 @@ def test_going_on_draws_only_what_is_left(make, count, path, killed_after):
     )
     assert (before.weights is None) == (len(before) <= 20)
     assert read_checkpoint(path).is_complete
-
-
-@pytest.mark.parametrize("make", [records, four_classes])
-def test_a_repeatable_fit_ends_as_the_very_same_model(make, path):
-    data = make()
-    model = DPLassoClassifier(20.0, n_iter=20, random_state=7)
-    fit_with_checkpoints(model, *data, path, seconds=0)
-    same_model(model, fitted(data, n_iter=20))
 
 
 def test_class_weights_may_go_by_the_names_of_labels_from_the_data(data, path):

@@ -1,11 +1,15 @@
 """Small data, cut into partitions, and what a fit releases of them."""
 
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier, DPLogisticRegression
+from dplasso.cluster.engines import LocalHandle, WorkerLost
+from dplasso.cluster.worker import Worker
 
 MODELS = {
     "staged": DPLassoClassifier(1.0, random_state=3),
@@ -47,3 +51,58 @@ def released(model):
     """Return everything that a fit lets out, as bytes and plain values."""
     arrays = {name: one.tobytes() for name, one in model.model_.release.arrays().items()}
     return arrays, model.privacy_.to_dict(), model.classes_.tolist()
+
+
+@dataclass
+class Watched:
+    """An engine in this process that has a say in what its workers answer.
+
+    `answer` begins a call for a handle, and returns what gives the result.
+    """
+
+    restarts: int = 3
+    calls: list = field(default_factory=list)
+
+    def start(self, partition):
+        return Handle(self, LocalHandle(Worker(partition)))
+
+    def shared(self, args):
+        return args
+
+
+@dataclass
+class Handle:
+    engine: Any
+    inside: LocalHandle
+    lost: bool = False
+
+    def call(self, method, *args):
+        self.engine.calls.append((method, *args))
+        return self.engine.answer(self, method, *args)
+
+    def end(self):
+        self.inside.end()
+
+
+@dataclass
+class Killer(Watched):
+    """Its workers are lost when told.
+
+    `at`: numbers of the calls, over all workers, whose answer never comes.
+    `before`: whether the call is not even begun.
+    """
+
+    at: tuple = ()
+    before: bool = False
+
+    def answer(self, handle, method, *args):
+        handle.lost = handle.lost or len(self.calls) - 1 in self.at
+        begun = not (handle.lost and self.before)
+        found = handle.inside.call(method, *args) if begun else None
+
+        def result():
+            if handle.lost:
+                raise WorkerLost("it was killed")
+            return found()
+
+        return result

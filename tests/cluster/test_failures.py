@@ -1,14 +1,11 @@
 """Lost workers, steps asked for twice, drivers that die: the same model, or one sentence."""
 
-from dataclasses import dataclass, field
-
 import numpy as np
 import pytest
 
-from cluster.cases import MODELS, cut, records, released
+from cluster.cases import MODELS, Killer, cut, records, released
 from dplasso.checkpoint import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.cluster import InProcessEngine, ThreadEngine
-from dplasso.cluster.engines import LocalHandle, WorkerLost
 from dplasso.cluster.worker import Partition, VertexSteps, Worker
 from dplasso.errors import ClusterError, DataError
 from dplasso.fit.task import Binary
@@ -16,55 +13,11 @@ from dplasso.ledger import create_ledger, read_budgets
 from dplasso.losses.logistic import Logistic
 
 
-@dataclass
-class Killer:
-    """An engine in this process whose workers are lost when told.
-
-    `at`: numbers of the calls, over all workers, whose answer never comes.
-    `before`: whether the call is not even begun.
-    """
-
-    at: tuple
-    before: bool = False
-    restarts: int = 3
-    calls: list = field(default_factory=list)
-
-    def start(self, partition):
-        return Killed(self, LocalHandle(Worker(partition)))
-
-    def shared(self, args):
-        return args
-
-
-@dataclass
-class Killed:
-    engine: Killer
-    inside: LocalHandle
-    lost: bool = False
-
-    def call(self, method, *args):
-        self.engine.calls.append((method, *args))
-        self.lost = self.lost or len(self.engine.calls) - 1 in self.engine.at
-        found = None
-        if not (self.lost and self.engine.before):
-            found = self.inside.call(method, *args)
-
-        def result():
-            if self.lost:
-                raise WorkerLost("it was killed")
-            return found()
-
-        return result
-
-    def end(self):
-        self.inside.end()
-
-
-@pytest.mark.parametrize("name", ["strong", "dense"])
+@pytest.mark.parametrize("name", ["strong", "vertices", "dense"])
 def test_a_worker_may_be_lost_at_any_call(name):
     X, y = records(120, 410)
     model, parts = MODELS[name], cut(X, y, 2)
-    expected, calm = released(model.fit(X, y)), Killer(())
+    expected, calm = released(model.fit(X, y)), Killer()
     assert released(model.fit(*parts, engine=calm)) == expected
     methods = [call[0] for call in calm.calls]
     some = {methods.index(method) for method in methods}
@@ -72,23 +25,9 @@ def test_a_worker_may_be_lost_at_any_call(name):
     for number in sorted(some):
         for before in (True, False):
             # And the one that replaces it is lost too, on its way.
-            engine = Killer((number, number + 5), before)
+            engine = Killer(at=(number, number + 5), before=before)
             assert released(model.fit(*parts, engine=engine)) == expected, methods[number]
             assert len(engine.calls) > len(methods)
-
-
-@pytest.mark.parametrize("name", ["vertices", "dense"])
-def test_fifty_losses_at_random_moments_change_nothing(name):
-    """Those of one fit may meet while a worker is being replaced, or replays."""
-    X, y = records(120, 60)
-    model, parts, rng = MODELS[name], cut(X, y, 2), np.random.default_rng(11)
-    expected, calm = released(model.fit(X, y)), Killer(())
-    model.fit(*parts, engine=calm)
-    for before in (True, False) * 5:
-        at = rng.choice(len(calm.calls), 5, replace=False)
-        engine = Killer(tuple(at), before, restarts=5)
-        assert released(model.fit(*parts, engine=engine)) == expected, at
-        assert len(engine.calls) > len(calm.calls)
 
 
 def test_a_partition_that_cannot_be_had_back_ends_the_fit(tmp_path):
@@ -97,7 +36,7 @@ def test_a_partition_that_cannot_be_had_back_ends_the_fit(tmp_path):
     create_ledger(ledger, epsilon=50.0, delta=1e-5, dataset="visits")
     options = {"classes": [0, 1], "ledger": ledger, "dataset": "visits"}
     model, parts = clone_of("vertices", **options), cut(X, y, 2)
-    engine = Killer(tuple(range(40, 200)), restarts=2)
+    engine = Killer(at=tuple(range(40, 200)), restarts=2)
     with pytest.raises(
         ClusterError, match=r"partition \d, partition \d, was lost 3 times .*resume"
     ):
@@ -126,13 +65,13 @@ def test_every_step_is_on_the_disk_before_a_worker_hears_of_it(name, tmp_path, m
     X, y = records(120, 410)
     parts = cut(X, y, 2)
     for dies_at in (9, 14, 31):
-        path, engine = tmp_path / f"{dies_at}.npz", Killer((dies_at,), before=True, restarts=0)
+        path, engine = tmp_path / f"{dies_at}.npz", Killer(at=(dies_at,), before=True, restarts=0)
         model = clone_of(name)
         with pytest.raises(ClusterError):
             fit_with_checkpoints(model, *parts, path, engine=engine)
         kept = read_checkpoint(path).release
         assert synced
-        told = [call for call in engine.calls if call[0] in ("move", "gradient", "begin_vertices")]
+        told = [call for call in engine.calls if call[0] in ("move", "sums", "begin_vertices")]
         for method, *args in told:
             if method == "begin_vertices" and name == "strong":
                 assert kept.counts.all()
@@ -142,7 +81,7 @@ def test_every_step_is_on_the_disk_before_a_worker_hears_of_it(name, tmp_path, m
                 some = slice(args[0] - 1, args[0] - 1 + args[1].size)
                 np.testing.assert_array_equal(vertices.vertex[some], args[1])
                 np.testing.assert_array_equal(vertices.sign[some], args[2])
-        if told and told[-1][0] == "gradient":
+        if told and told[-1][0] == "sums":
             state = getattr(kept, "weights", kept)
             state = state.weights if hasattr(state, "weights") else state
             weights = told[-1][1]
@@ -193,20 +132,20 @@ def test_a_partition_that_comes_back_with_other_rows_is_refused():
             return super().start(partition)
 
     with pytest.raises(DataError, match="has changed since the fit began"):
-        MODELS["vertices"].fit(*parts, engine=Other((30,)))
+        MODELS["vertices"].fit(*parts, engine=Other(at=(30,)))
 
 
-def test_what_does_not_go_together_is_refused(tmp_path):
+def test_what_does_not_go_together_is_refused():
     X, y = records(60, 12)
-    model, engine = MODELS["vertices"], InProcessEngine()
-    with pytest.raises(DataError, match="a matrix is given twice"):
-        model.fit([X, X], [y, y], engine=engine)
-    with pytest.raises(DataError, match="partition 2 has 11 columns and partition 1 has 12"):
-        model.fit([X, X[:, :11]], [y, y], engine=engine)
-    with pytest.raises(DataError, match="there are 2 partitions, but labels of 1"):
-        model.fit([X[:30], X[30:]], [y], engine=engine)
-    foreign, declared = np.where(np.arange(60) == 45, 2, y), clone_of("vertices", classes=[0, 1])
-    with pytest.raises(DataError, match=r"partition 2: y holds a label that is not one of"):
-        declared.fit(*cut(X, foreign, 2), engine=engine)
-    with pytest.raises(ValueError, match="solver='standard' runs in one process"):
-        clone_of("vertices", solver="standard").fit([X], [y], engine=engine)
+    declared = clone_of("vertices", classes=[0, 1])
+    foreign = cut(X, np.where(np.arange(60) == 45, 2, y), 2)
+    for model, given, error, sentence in (
+        (declared, ([X, X], [y, y]), DataError, "a matrix is given twice"),
+        (declared, ([X, X[:, :11]], [y, y]), DataError, "partition 2 has 11 columns and partition"),
+        (declared, ([X[:30], X[30:]], [y]), DataError, "there are 2 partitions, but labels of 1"),
+        (declared, foreign, DataError, "partition 2: y holds a label that is not one of"),
+        (clone_of("vertices", solver="standard"), ([X], [y]), ValueError, "'standard' runs in one"),
+        (clone_of("vertices", selector="big-little"), ([X], [y]), ValueError, "in one process"),
+    ):
+        with pytest.raises(error, match=sentence):
+            model.fit(*given, engine=InProcessEngine())

@@ -52,10 +52,10 @@ def course_of_gradients(X, y, at):
     nothing = np.zeros(0, dtype=np.int64)
     with workers(X, y, at) as found:
         found.begin(
-            "begin_gradients", GradientSteps(Logistic(0.5), None, nothing, 0.1, None, 2.0**33, 8)
+            "begin_sums", GradientSteps(Logistic(0.5), None, nothing, 0.1, None, 2.0**33, 8)
         )
         weights = np.random.default_rng(5).normal(0.0, 3.0, (4, X.shape[1] + 1))
-        return np.array([sum_of(found.call("gradient", row)) for row in weights])
+        return np.array([sum_of(found.call("sums", row)) for row in weights])
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])

@@ -10,8 +10,7 @@ import fsspec
 import pytest
 from sklearn.base import clone
 
-from cluster.cases import MODELS, cut, records, released
-from cluster.test_failures import Killer
+from cluster.cases import MODELS, Killer, cut, records, released
 from dplasso.cluster import InProcessEngine, ThreadEngine, storage
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import Partition
@@ -74,7 +73,7 @@ def test_it_says_how_much_and_nobody_else_may_read_it(addresses, tmp_path, monke
 def test_a_worker_lost_while_copying_or_later_copies_anew(addresses, monkeypatch):
     monkeypatch.setattr(storage, "PIECE", 1000)
     model, expected = MODELS["vertices"], released(MODELS["vertices"].fit(*records(120, 60)))
-    engine = Killer((9, 12, 130, 131))
+    engine = Killer(at=(9, 12, 130, 131))
     assert released(model.fit(addresses, engine=engine)) == expected
     methods = [method for method, *_ in engine.calls]
     assert methods[9] == methods[12] == "copy"

@@ -5,32 +5,31 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from cluster.cases import MODELS, cut, records, released
-from dplasso.cluster import sums
-from dplasso.cluster.engines import Held, LocalHandle, WorkerLost
+from cluster.cases import MODELS, Watched, cut, records, released
+from dplasso.cluster import partitions
+from dplasso.cluster.engines import Held, WorkerLost
 from dplasso.cluster.ray_engine import RayWorker
-from dplasso.cluster.worker import Worker
 from dplasso.frank_wolfe.round_part import Changes
 
-SUMMED = ("begin_vertices", "move", "gradient", "slope")
+SUMMED = ("begin_vertices", "move", "sums")
 
 
 @dataclass
-class Holding:
-    """An engine in this process whose workers hold their dense answers.
+class Holding(Watched):
+    """Its workers hold their dense answers.
 
     `lost`: numbers of the fetches at which what is held, and its worker, are found to be lost.
     """
 
     lost: tuple = ()
-    restarts: int = 3
     fetched: list = field(default_factory=list)
 
-    def start(self, partition):
-        return HoldingHandle(self, LocalHandle(Worker(partition)))
-
-    def shared(self, args):
-        return args
+    def answer(self, handle, method, *args):
+        found = handle.inside.call(method, *args)()
+        sparse = isinstance(found, Changes) and found.coordinates is not None
+        if method in SUMMED and not sparse:
+            found = self.held(found)
+        return lambda: found
 
     def held(self, answer, depth=0):
         def fetch():
@@ -45,28 +44,12 @@ class Holding:
         return Held(fetch, add, answer)
 
 
-@dataclass
-class HoldingHandle:
-    engine: Holding
-    inside: LocalHandle
-
-    def call(self, method, *args):
-        found = self.inside.call(method, *args)()
-        sparse = isinstance(found, Changes) and found.coordinates is not None
-        if method in SUMMED and not sparse:
-            found = self.engine.held(found)
-        return lambda: found
-
-    def end(self):
-        self.inside.end()
-
-
 @pytest.mark.parametrize("name", ["strong", "wide gradients", "short list"])
 def test_order_and_shape_of_the_tree_do_not_change_a_bit(name, monkeypatch):
     X, y = records(120, 410 if name == "strong" else 60)
     expected = released(MODELS[name].fit(X, y))
     for n_parts, fan_in, depth in ((4, 4, 0), (5, 4, 1), (9, 2, 3), (7, 3, 1)):
-        monkeypatch.setattr(sums, "FAN_IN", fan_in)
+        monkeypatch.setattr(partitions, "FAN_IN", fan_in)
         engine = Holding()
         assert released(MODELS[name].fit(*cut(X, y, n_parts), engine=engine)) == expected
         assert max(engine.fetched) == depth
@@ -75,7 +58,7 @@ def test_order_and_shape_of_the_tree_do_not_change_a_bit(name, monkeypatch):
 @pytest.mark.parametrize("lost", [(3,), (4, 6, 9), (11, 12, 13, 40)])
 def test_what_is_lost_while_it_is_added_up_is_asked_for_again(lost):
     X, y = records(120, 60)
-    expected, engine = released(MODELS["dense"].fit(X, y)), Holding(lost)
+    expected, engine = released(MODELS["dense"].fit(X, y)), Holding(lost=lost)
     assert released(MODELS["dense"].fit(*cut(X, y, 6), engine=engine)) == expected
     # The tree is given up, and every answer fetched by itself.
     assert engine.fetched.count(0) >= 6
@@ -85,6 +68,8 @@ def test_every_answer_is_in_the_sum_once():
     for count in range(1, 40):
         engine = Holding()
         parts = [np.array([1, 1 << n], dtype=np.int64) for n in range(count)]
-        whole = sum(one.fetch() for one in sums.tree_of([engine.held(part) for part in parts]))
+        whole = sum(
+            one.fetch() for one in partitions.tree_of([engine.held(part) for part in parts])
+        )
         assert whole.tolist() == [count, (1 << count) - 1]
-        assert len(engine.fetched) <= sums.FAN_IN
+        assert len(engine.fetched) <= partitions.FAN_IN

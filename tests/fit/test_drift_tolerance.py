@@ -5,7 +5,6 @@ import pytest
 from cluster.cases import records, released
 from dplasso import DPLassoClassifier
 from dplasso.fit.lasso import Lasso
-from dplasso.fit.vertices import drift_tolerance
 from dplasso.frank_wolfe.drift import PRIVATE_TOLERANCE
 
 ASKED = {"n_iter": 60, "l1_radius": 8.0}
@@ -19,7 +18,7 @@ def fit(data=None, **given):
 def tolerance(counted, **known):
     """Return what a fit takes that knows so many records."""
     method = Lasso.from_params(DPLassoClassifier(2.0, **ASKED | known).get_params())
-    return drift_tolerance(method, method.cost(), counted, 60)
+    return method.tolerance(method.cost(), counted, 60)
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])

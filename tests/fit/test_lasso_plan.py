@@ -6,32 +6,24 @@ import numpy as np
 import pytest
 
 from dplasso import DPLassoClassifier, weakest_association
-from dplasso.fit.column_plan import columns_to_be_found, most_vertices, plan_lasso
+from dplasso.fit.column_plan import most_vertices, plan_lasso
+from dplasso.fit.task import Binary
 from dplasso.privacy.mechanisms import build_staged
 
 
-def plan(n_features, n_records, epsilon=1.0, **changes):
-    asked = {"n_iter": None, "l1_radius": None, "refit": None} | changes
-    mechanism = build_staged(
-        epsilon=epsilon,
-        delta=1e-6,
-        n_vertices=most_vertices(asked["n_iter"], asked["l1_radius"], n_features),
-        n_gradients=100,
-    )
-    asked |= {"n_records": n_records, "n_features": n_features, "offset": 0.25}
-    return plan_lasso(mechanism, **asked, step=0.8, calibration=0.0)
+def plan(n_features, n_records, epsilon=1.0, **asked):
+    n_vertices = most_vertices(asked.get("n_iter"), asked.get("l1_radius"), n_features)
+    shared = {"epsilon": epsilon, "delta": 1e-6, "n_vertices": n_vertices, "n_gradients": 100}
+    return plan_lasso(Binary(np.arange(2)), build_staged(**shared), n_records, n_features, **asked)
 
 
-def test_few_columns_are_all_taken():
+def test_few_columns_are_all_taken_and_of_somewhat_more_at_most_half_are_drawn():
     found = plan(200, 10_000)
     assert (found.n_vertices, found.refit_share) == (0, 1.0)
     assert plan(30, 10_000, n_iter=50).n_vertices == 0
-
-
-@pytest.mark.parametrize("n_features", [201, 300, 399])
-def test_of_somewhat_more_columns_at_most_half_are_drawn(n_features):
-    assert plan(n_features, 10**6).n_vertices == n_features // 2
-    assert plan(n_features, 10**6, n_iter=150).n_vertices <= n_features // 2
+    for n_features in (201, 300, 399):
+        assert plan(n_features, 10**6).n_vertices == n_features // 2
+        assert plan(n_features, 10**6, n_iter=150).n_vertices <= n_features // 2
 
 
 def test_the_number_of_columns_grows_with_the_budget_and_the_records():
@@ -42,6 +34,7 @@ def test_the_number_of_columns_grows_with_the_budget_and_the_records():
     assert by_records == sorted(by_records)
     assert by_records[-1] == 200
     assert plan(10**5, 20_000).n_vertices >= plan(10**7, 20_000).n_vertices
+    assert plan(10**6, 10, math.inf).n_vertices == 200
 
 
 def test_where_noise_leaves_few_columns_all_of_the_budget_finds_them():
@@ -61,10 +54,6 @@ def test_what_is_given_is_taken():
     assert found.n_vertices == 30
     weight = found.l1_radius * 2 / (30 + found.late_start)
     assert weight == pytest.approx(0.8 / math.sqrt(30))
-
-
-def test_no_privacy_takes_the_most():
-    assert columns_to_be_found(math.inf, 10, 10**6) == 200
 
 
 class TestWeakestAssociation:

@@ -15,7 +15,7 @@ from dplasso.gradient_descent.release import Calibration
 from dplasso.gradient_descent.slopes import Margins
 from dplasso.ledger import create_ledger
 from dplasso.losses.logistic import Logistic
-from dplasso.privacy.mechanisms import build_staged
+from dplasso.privacy.mechanisms import StagedSteps, build_staged
 from dplasso.privacy.randomness import random_stream
 from estimators.kinds import stored
 from fit.cases import fitted, four_classes, records, same_model
@@ -94,15 +94,14 @@ def test_draws_are_from_the_exponential_mechanism_over_the_rest():
     fits(second[key], second[key].sum() * probabilities(after, key[0]))
 
 
-def test_a_person_s_rows_count_together(data):
-    X, y = data
-    groups = np.arange(X.shape[0]) // 2
-    model = DPLassoClassifier(5.0, rows_per_person=2, n_iter=5).fit(X, y, groups=groups)
-    assert model.privacy_.sensitivity == 1.0
-    assert "each person, with up to 2 rows" in model.privacy_.text()
-    one = DPLassoClassifier(5.0, n_iter=5, l1_radius=3.0, rows_per_person=1).fit(X, y)
-    two = DPLassoClassifier(5.0, n_iter=5, l1_radius=3.0, rows_per_person=2).fit(X, y)
+@pytest.mark.parametrize("l1_radius", ["auto", 3.0])
+def test_a_person_s_rows_count_together(data, l1_radius):
+    one, two = (
+        DPLassoClassifier(5.0, rows_per_person=rows, n_iter=5, l1_radius=l1_radius).fit(*data)
+        for rows in (1, 2)
+    )
     assert (one.privacy_.sensitivity, two.privacy_.sensitivity) == (0.5, 1.0)
+    assert "each person, with up to 2 rows" in two.privacy_.text()
 
 
 def test_class_weights_by_name(data):
@@ -124,13 +123,14 @@ def test_a_release_with_the_parts_of_another_is_refused(data):
 def test_a_statement_tells_of_counts_only_where_there_are_any(data):
     X, y = data
     public = {"n_records": 700, "n_iter": 5}
-    told = DPLassoClassifier(**public).fit(X, y).privacy_
-    assert "How: noisy counts of the two classes, then at most 105 steps" in told.text()
-    told = DPLassoClassifier(fit_intercept=False, **public).fit(X, y).privacy_
-    assert "How: at most 105 steps" in told.text()
-    assert not told.counted
-    told = DPLasso(target_bounds=(0, 1), n_iter=5).fit(X, y == "yes").privacy_
-    assert "How: noisy counts at both ends of the interval of the targets, then" in told.text()
+    for model, labels, words in (
+        (DPLassoClassifier(**public), y, "noisy counts of the two classes, then at most 105 steps"),
+        (DPLassoClassifier(fit_intercept=False, **public), y, "at most 105 steps"),
+        (DPLasso(target_bounds=(0, 1)), y == "yes", "noisy counts at both ends of the interval of"),
+    ):
+        told = model.fit(X, labels).privacy_
+        assert f"How: {words}" in told.text()
+        assert told.counted == words.startswith("noisy")
 
 
 def test_counts_are_noisy(data):
@@ -165,19 +165,15 @@ def test_with_a_ledger_few_steps_cost_what_the_ledger_adds_up(data, tmp_path):
 
 @pytest.mark.parametrize("options", [{}, {"refit": None}, {"refit": 0.4}, {"n_iter": 3}])
 def test_vertices_and_what_follows_share_the_budget(data, options, monkeypatch):
-    shares, mechanism = [], type(build_staged(epsilon=1.0, delta=1e-6, n_vertices=9, n_gradients=9))
-    vertices, gradients = mechanism.vertices, mechanism.gradients
+    shares = []
+    for part in ("vertices", "gradients"):
+        original = getattr(StagedSteps, part)
 
-    def one(self, n_iter, share):
-        shares.append(share)
-        return vertices(self, n_iter, share)
+        def spent(*given, original=original):
+            shares.append(given[-1])
+            return original(*given)
 
-    def other(self, share):
-        shares.append(share)
-        return gradients(self, share)
-
-    monkeypatch.setattr(mechanism, "vertices", one)
-    monkeypatch.setattr(mechanism, "gradients", other)
+        monkeypatch.setattr(StagedSteps, part, spent)
     fitted(data, **options)
     assert len(shares) == 2
     assert sum(shares) == pytest.approx(1.0, abs=1e-12)

@@ -27,7 +27,6 @@ from frank_wolfe.cases import (
     true_gradient,
     watch,
     watch_standard,
-    with_design,
 )
 from neighbours import (
     BOUND,
@@ -217,34 +216,9 @@ class TestPower:
         lone = added("lone", HOSTILE["half the rows' column alone"], 0, N_ROWS)
         self.caught(lone, refresh_all_when_dense, "of the others")
 
-    def test_entries_that_are_not_clipped_are_caught(self):
-        def unclipped(problem):
-            wider = with_design(problem, bound=10.0 * BOUND, intercept=False)
-            return sparse(0.0)(wider._replace(share_limit=limit))
-
-        huge = added("huge", HOSTILE["huge"], 0, 0)
-        # With a limit of its own, a share stays within the bound whatever its entry is.
-        limit = float(CONTRIBUTION)
-        compare(huge, unclipped)
-        limit *= 10.0
-        self.caught(huge, unclipped, "a gradient moved")
-
-    def test_a_residual_beyond_the_declared_bound_is_caught(self):
-        def unbounded(problem):
-            return sparse(0.0)(problem._replace(loss=Logistic(1.0), share_limit=2.0 * CONTRIBUTION))
-
-        signs = added("signs", HOSTILE["signs"], 0, 0)
-        self.caught(signs, unbounded, "a gradient moved", residual_bound=0.5)
-
     def test_the_smaller_bound_is_too_small_for_replacement(self):
         full = replaced("full", (HOSTILE["full"], -HOSTILE["full"]), (0, 0), 0)
         self.caught(full, sparse(0.0, 1), "a gradient moved", units=CONTRIBUTION)
-
-    def test_a_scale_by_the_number_of_records_is_caught(self):
-        def averaged(problem):
-            return sparse(0.0)(problem._replace(radius=problem.radius / problem.labels.size))
-
-        self.caught(added("empty", HOSTILE["empty"], 0, 0), averaged, "gradient of the others")
 
 
 def widest_range(relation, mechanism):

@@ -1,7 +1,10 @@
 """At most so many rows of a person enter, from a table, a store or arrays alike."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import sklearn
@@ -34,22 +37,29 @@ MODELS = {
 }
 
 
-def write(path, seed=0):
-    rng = np.random.default_rng(seed)
-    city = rng.integers(0, 20, 400)
-    columns = {
-        "city": [CITIES[c] for c in city],
-        "age": rng.integers(20, 90, 400),
-        "y": (city % 2 == 0).astype(int),
-        "patient": [f"p{k}" for k in rng.integers(0, 150, 400)],
-    }
-    pq.write_table(pa.table(columns), path)
+def write(path, *, patients, **columns):
+    """Write visits, in the format that the path ends with."""
+    n_rows = len(patients)
+    visits = {"city": ["c1"] * n_rows, "age": [3] * n_rows, "y": [0] * n_rows, "patient": patients}
+    visits = pa.table(visits | columns)
+    if path.suffix == ".parquet":
+        pq.write_table(visits, path)
+    elif path.suffix == ".csv":
+        pyarrow.csv.write_csv(visits, path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in visits.to_pylist()))
     return path
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    return write(tmp_path_factory.mktemp("table") / "visits.parquet")
+    rng = np.random.default_rng(0)
+    city = rng.integers(0, 20, 400)
+    columns = {"city": [CITIES[c] for c in city], "age": rng.integers(20, 90, 400)}
+    columns["y"] = (city % 2 == 0).astype(int)
+    patients = [f"p{k}" for k in rng.integers(0, 150, 400)]
+    place = tmp_path_factory.mktemp("table") / "visits.parquet"
+    return write(place, patients=patients, **columns)
 
 
 @pytest.fixture(scope="module")
@@ -116,52 +126,39 @@ def test_stores_without_people_stay_as_they_were(table, tmp_path):
         open_store(store.path)
 
 
-@pytest.mark.parametrize("column", ["city", "y"])
-def test_a_feature_or_a_label_names_nobody(table, column):
-    with pytest.raises(
-        DataError, match=f"column '{column}' says which person each row belongs to, so it can be"
-    ):
-        read_records(table, schema=SCHEMA, person_column=column)
-
-
 def test_what_does_not_say_whose_rows_they_are_is_refused(table, store, tmp_path):
-    (tmp_path / "a.svm").write_text("1 qid:3 1:1\n0 qid:4 2:1\n")
-    for read in (read_records, encode_files):
-        with pytest.raises(DataError, match="does not say which person each row belongs to"):
-            read(tmp_path / "a.svm", person_column="qid")
-    with pytest.raises(DataError, match="person_column does not go with a store"):
-        read_records(store.path, person_column="patient")
-    with pytest.raises(DataError, match="no column 'nobody'"):
-        read_records(table, schema=SCHEMA, person_column="nobody")
+    text = tmp_path / "a.svm"
+    text.write_text("1 qid:3 1:1\n0 qid:4 2:1\n")
+    for path, column, words in (
+        (text, "qid", "does not say which person each row belongs to"),
+        (store.path, "patient", "person_column does not go with a store"),
+        (table, "nobody", "no column 'nobody'"),
+        (table, "city", "column 'city' says which person each row belongs to, so it can be"),
+        (table, "y", "column 'y' says which person each row belongs to, so it can be"),
+    ):
+        schema = SCHEMA if path == table else None
+        with pytest.raises(DataError, match=words):
+            read_records(path, schema=schema, person_column=column)
+    with pytest.raises(DataError, match="does not say which person each row belongs to"):
+        encode_files(text, person_column="qid")
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl"])
-def test_a_missing_name_is_told_with_its_place(tmp_path, suffix):
-    path = tmp_path / f"visits{suffix}"
-    if suffix == ".csv":
-        path.write_text("city,age,y,patient\nc1,3,0,a\nc2,4,1,\n")
-    elif suffix == ".jsonl":
-        row = '{"city": "c1", "age": 3, "y": 0, "patient": %s}\n'
-        path.write_text(row % '"a"' + row % "null")
-    else:
-        given = {"city": ["c1", "c2"], "age": [3, 4], "y": [0, 1], "patient": ["a", None]}
-        pq.write_table(pa.table(given), path)
-    row = "row 2" if suffix == ".parquet" else "line 3" if suffix == ".csv" else "line 2"
+@pytest.mark.parametrize(
+    ("suffix", "row"), [(".csv", "line 3"), (".parquet", "row 2"), (".jsonl", "line 2")]
+)
+def test_a_missing_name_is_told_with_its_place(tmp_path, suffix, row):
+    path = write(tmp_path / f"visits{suffix}", patients=["a", None])
     with pytest.raises(DataError, match=f"column 'patient', {row}: a missing entry names nobody"):
         read_records(path, **PEOPLE)
 
 
 def test_names_are_of_one_kind_in_all_files(tmp_path):
-    row = '{"city": "c1", "age": 3, "y": 0, "patient": %s}\n'
-    (tmp_path / "a.jsonl").write_text(row % '"7"' + row % '"8"')
-    (tmp_path / "b.jsonl").write_text(row % "7")
+    texts = write(tmp_path / "a.jsonl", patients=["7", "8"])
+    numbers = write(tmp_path / "b.jsonl", patients=[7])
     with pytest.raises(DataError, match=r"b.jsonl, column 'patient', line 1: whole numbers where"):
-        read_records([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], **PEOPLE)
-    large = {"city": ["c1"] * 2, "age": [3, 4], "y": [0, 1], "patient": [2.0**53, 1.0]}
-    pq.write_table(pa.table(large), tmp_path / "large.parquet")
+        read_records([texts, numbers], **PEOPLE)
+    large = write(tmp_path / "large.parquet", patients=[2.0**53, 1.0])
     with pytest.raises(DataError, match=r"column 'patient', row 1: a floating-point number"):
-        read_records(tmp_path / "large.parquet", **PEOPLE)
-    exact = large | {"patient": [2**60, 2**60 + 1]}
-    pq.write_table(pa.table(exact), tmp_path / "exact.parquet")
-    people = read_records(tmp_path / "exact.parquet", **PEOPLE).people
-    assert np.unique(people).size == 2
+        read_records(large, **PEOPLE)
+    exact = write(tmp_path / "exact.parquet", patients=[2**60, 2**60 + 1])
+    assert np.unique(read_records(exact, **PEOPLE).people).size == 2

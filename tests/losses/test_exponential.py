@@ -99,9 +99,9 @@ nothing = np.zeros(0, dtype=np.int64)
 losses = {"logistic": Logistic(1.0), "classes": ClippedMultinomial(1.0, np.zeros(2))}
 for name, loss in losses.items():
     steps = GradientSteps(loss, None, nothing, 0.1, None, 2.0**51, 8)
-    worker.begin_gradients(steps)
+    worker.begin_sums(steps)
     weights = rng.normal(0.0, 2.0, 31 * loss.n_outputs)
-    found[name] = digest(worker.gradient(weights))
+    found[name] = digest(worker.sums(weights))
 steps = VertexSteps(Logistic(0.75, 0.3), 1.0, True, 9.0, 30, 1e-4, 32)
 up = np.ones(1, dtype=np.int8)
 answers = [worker.begin_vertices(steps)]

@@ -13,16 +13,15 @@ from dplasso.audit.claims import Data, Prefix, Target, claim_of
 from dplasso.audit.suite import Builder
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.estimators.linear_models import DPLassoClassifier
+from dplasso.fit.drawing import Drawing, vertex_selector
 from dplasso.fit.lasso import Lasso
 from dplasso.fit.records import LocalRecords
 from dplasso.fit.task import Binary
-from dplasso.fit.vertices import vertex_selector
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.mechanisms import Mechanism
 from dplasso.privacy.randomness import RandomStream, random_stream
-from dplasso.runtime.threads import ONE_THREAD
 from dplasso.selection.implied import implied_log_probabilities
 from dplasso.selection.replay import replay_state
 
@@ -88,14 +87,15 @@ def solver_target(
     def fit(data: Data) -> Transcript:
         records = _records(data)
         solver: FrankWolfe = method.solver(
-            _TASK, mechanism_for(data), records, new_stream(), ONE_THREAD
+            _TASK, mechanism_for(data), records, Drawing(new_stream())
         )
         solver.advance(1, solver.n_steps)
         return solver.transcript()
 
     def step(data: Data, prefix: Prefix) -> NDArray[np.float64]:
         mechanism, records = mechanism_for(data), _records(data)
-        problem = records.problem(method, method.steps(_TASK, mechanism, records.n_features))
+        steps = method.steps(mechanism, method.loss(_TASK), records.n_features)
+        problem = records.laid_out(method, steps.n_steps).problem(steps)
         selector = vertex_selector(method.selector, mechanism, problem)
         return implied_log_probabilities(selector, _gradients(method, problem, prefix))
 

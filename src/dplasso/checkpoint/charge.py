@@ -2,7 +2,7 @@
 
 The checkpoint is written with a random token before the ledger is charged under that token, and
 with the entry's number before the first step. Whenever the process is killed, resuming can tell
-whether the charge was made. When the fit has ended the entry keeps a digest of its transcript, so
+whether the charge was made. When the fit has ended the entry keeps a digest of its release, so
 that the same model can be had again and no other.
 """
 
@@ -13,6 +13,7 @@ from typing import Any
 
 from dplasso.checkpoint.format import ChargeNote, Checkpoint
 from dplasso.errors import CheckpointError
+from dplasso.fit.method import Method
 from dplasso.ledger import (
     Reservation,
     charge_of,
@@ -27,48 +28,39 @@ from dplasso.privacy.statement import Accounted
 
 
 def check_charge(
-    ledger: str | os.PathLike[str] | None,
-    dataset: str | None,
-    mechanism: Accounted,
-    stored: Checkpoint | None,
-    path: Any,
+    method: Method, mechanism: Accounted, stored: Checkpoint | None, path: Any
 ) -> ChargeNote | None:
-    """Return the checkpoint's note of a fit that can be charged, or was before; spend nothing.
+    """Return the note of a fit that can be charged, or was before; None without a ledger.
 
-    `stored`: what the fit is to go on from; None for a new fit.
-    `path`: the checkpoint, for messages.
+    Nothing is spent. `stored` is what the fit goes on from; None for a new fit.
 
     Raises CheckpointError if the checkpoint was begun with a ledger and there is none now, or the
     other way round; BudgetError, LedgerError as `dplasso.ledger.check_affordable` and `rejoin`.
     """
     note = None if stored is None else stored.charge
-    shown = os.fspath(path)
-    if ledger is None:
-        if note is not None:
-            entry = "a ledger" if note.number is None else f"entry {note.number} of a ledger"
-            raise CheckpointError(
-                f"{shown} belongs to a fit charged to {entry}: resume with that ledger (ledger)."
-            )
-        return None
-    if stored is None:
-        check_affordable(ledger, dataset, mechanism)
-        return ChargeNote(new_token())
-    if note is None:
+    if method.ledger is None:
+        if note is None:
+            return None
+        entry = "a ledger" if note.number is None else f"entry {note.number} of a ledger"
         raise CheckpointError(
-            f"{shown} belongs to a fit that no ledger was charged for: resume without a ledger, or "
-            "begin the fit again."
+            f"{os.fspath(path)} belongs to a fit charged to {entry}: resume with that ledger "
+            "(ledger)."
         )
-    number = find(ledger, note.token) if note.number is None else note.number
-    if number is None:
-        check_affordable(ledger, dataset, mechanism)
-    else:
-        _rejoin(ledger, dataset, mechanism, replace(note, number=number), stored.release)
+    if stored is not None and note is None:
+        raise CheckpointError(
+            f"{os.fspath(path)} belongs to a fit that no ledger was charged for: resume without a "
+            "ledger, or begin the fit again."
+        )
+    number = None if note is None else note.number or find(method.ledger, note.token)
+    if stored is None or note is None or number is None:
+        check_affordable(method.ledger, method.dataset, mechanism)
+        return note or ChargeNote(new_token())
+    _rejoin(method, mechanism, replace(note, number=number), stored.release)
     return note
 
 
 def take_charge(
-    ledger: str | os.PathLike[str],
-    dataset: str | None,
+    method: Method,
     mechanism: Accounted,
     note: ChargeNote,
     reached: Release,
@@ -83,18 +75,17 @@ def take_charge(
     Raises BudgetError, LedgerError as `dplasso.ledger.reserve` and `rejoin`.
     """
     if note.number is None:
-        return reserve(ledger, dataset, charge_of(mechanism, **notes), token=note.token)
-    return _rejoin(ledger, dataset, mechanism, note, reached)
+        charge = charge_of(mechanism, **notes)
+        return reserve(method.ledger, method.dataset, charge, token=note.token)
+    return _rejoin(method, mechanism, note, reached)
 
 
 def _rejoin(
-    ledger: str | os.PathLike[str],
-    dataset: str | None,
-    mechanism: Accounted,
-    note: ChargeNote,
-    reached: Release,
+    method: Method, mechanism: Accounted, note: ChargeNote, reached: Release
 ) -> Reservation:
     assert note.number is not None
-    release = digest_of(reached) if len(reached) == mechanism.n_iter else None
-    charge = charge_of(mechanism)
-    return rejoin(ledger, note.number, note.token, charge, dataset=dataset, release=release)
+    given = {
+        "dataset": method.dataset,
+        "release": digest_of(reached) if len(reached) == mechanism.n_iter else None,
+    }
+    return rejoin(method.ledger, note.number, note.token, charge_of(mechanism), **given)

@@ -29,7 +29,7 @@ class ChargeNote:
     """Which entry of a budget ledger has paid for the fit.
 
     `token`: random, chosen before the charge is made.
-    `number`: of the entry; None as long as the ledger has not confirmed it.
+    `number`: None as long as the ledger has not confirmed it.
     """
 
     token: str
@@ -52,11 +52,7 @@ class Checkpoint(Released):
     how to compute or to report.
     `release`: what was drawn so far, at most ``statement.steps`` steps.
     `statement`: what the whole fit guarantees.
-    `classes`, shape (2,): the labels.
-    `n_features`: number of columns D.
-    `feature_names`, shape (D,): names of the columns, if they had any.
-    `finished`: whether the fit's results have been put where they belong, so that nothing is left
-    to do.
+    `finished`: whether the fit's results are where they belong, so that nothing is left to do.
     `charge`: the entry of the ledger that the fit is charged to, if there is one.
     """
 
@@ -89,19 +85,11 @@ class Checkpoint(Released):
 def write_checkpoint(
     checkpoint: Checkpoint, path: str | os.PathLike[str], *, temporary: str | None = None
 ) -> None:
-    """Write a checkpoint as `dplasso.files.atomic.atomic_write` does, whole or not at all.
-
-    Raises OSError if the file cannot be written; ValueError if a label or parameter is of a kind
-    that the file cannot hold.
-    """
-    entries = {
-        "about": _ABOUT,
-        "finished": checkpoint.finished,
-        "charge": None if checkpoint.charge is None else asdict(checkpoint.charge),
-    }
-    write_released(
-        checkpoint, path, _KIND, params=checkpoint.params, entries=entries, temporary=temporary
-    )
+    """Write a checkpoint, whole or not at all; OSError, ValueError as `write_released`."""
+    charge = None if checkpoint.charge is None else asdict(checkpoint.charge)
+    entries = {"about": _ABOUT, "finished": checkpoint.finished, "charge": charge}
+    params = checkpoint.params
+    write_released(checkpoint, path, _KIND, params=params, entries=entries, temporary=temporary)
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
@@ -111,7 +99,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     is never stored.
 
     Raises CheckpointError if the file is damaged, foreign, or of another version of the format;
-    OSError if there is no such file or it cannot be read.
+    OSError if it cannot be read.
     """
     return read_archive(path, _KIND, _parse)
 

@@ -1,8 +1,5 @@
 """Fits that survive being killed: a checkpoint every few seconds, and resuming from it.
 
-A checkpoint holds what was released so far and nothing else: of the LASSO the vertices drawn, which
-resuming takes again without drawing; of noisy gradient descent the weights and the momentum.
-
 Two rules keep the budget from being spent twice. A fit writes its last step to the checkpoint
 before it returns anything, so whatever has been released can only be continued as it was; and a
 checkpoint is in use by one process at a time. What they cannot prevent, copies of the file resumed
@@ -32,25 +29,12 @@ from dplasso.model.codec import params_to_json
 from dplasso.model.release import digest_of, empty_release, public_values
 from dplasso.privacy.wording import FROM_SYSTEM
 
-__all__ = [
-    "DEFAULT_SECONDS",
-    "Checkpoint",
-    "check_resumable",
-    "fit_with_checkpoints",
-    "keep_checkpoints",
-    "mark_finished",
-    "read_checkpoint",
-    "resume_fit",
-]
-
 DEFAULT_SECONDS = 5.0
-# No checkpoint is written before so many times as long as the last one took have passed.
+# The pause between checkpoints, at least, in multiples of the time that the last one took.
 _PAUSE = 10.0
 
 # They say how to compute or what to report, not what is computed. A seed is a secret.
 _NOT_STORED = ("random_state", "n_jobs", "verbose", "ledger", "dataset", "purpose")
-
-Begin = Callable[[Begun], Session]
 
 
 def fit_with_checkpoints(
@@ -66,16 +50,15 @@ def fit_with_checkpoints(
     """Fit an estimator in place, keep a checkpoint while at it, and return the estimator.
 
     `path`: the checkpoint: replaced at once whenever it is written, never left half-written.
-    `seconds`: how often it is written, or less where writing would take up more than a tenth of the
+    `seconds`: how often it is written, or less where writing would take more than a tenth of the
     time; what step 0 counted and the last steps always are. At 0, about ten times a second.
     `overwrite`: whether a checkpoint that exists is given up and the fit starts anew.
     `engine`: what runs the workers of rows in partitions; then every step is written before any
     worker hears of it.
 
-    Raises FileExistsError if there is a file at `path` and `overwrite` is false; CheckpointError if
-    another process is using the checkpoint; OSError if the checkpoint cannot be written: the fit
-    stops, and the last one stays; BudgetError, LedgerError, ValueError, TypeError as the
-    estimator's `fit`.
+    Raises FileExistsError if there is a checkpoint and `overwrite` is false; CheckpointError if
+    another process is using it; OSError if it cannot be written: the fit stops, and the last one
+    stays; otherwise as the estimator's `fit`.
     """
     with claim(path):
         if not overwrite and os.path.lexists(path):
@@ -83,9 +66,7 @@ def fit_with_checkpoints(
                 f"{os.fspath(path)} exists already: resume the fit, which spends nothing twice, or "
                 "overwrite it to begin another, which is paid for again"
             )
-        hooks = Hooks(checkpoints=keep_checkpoints(path, None, seconds))
-        fit_estimator(estimator, X, y, hooks, engine=engine)
-        return estimator
+        return _fit(estimator, X, y, path, None, seconds, engine)
 
 
 def resume_fit(
@@ -104,22 +85,33 @@ def resume_fit(
     the fit costs what an uninterrupted one does. A checkpoint that holds all steps gives the same
     model again.
 
-    `estimator`: with the parameters of the interrupted fit, `random_state` and `ledger` included;
-    fitted in place.
+    `estimator`: with the parameters of the interrupted fit, `random_state` and `ledger` included.
     `X`, `y`: the same data and labels. Without a seed nothing can tell other rows of as many
-    columns apart, because a checkpoint holds no trace of them; see ``docs/checkpoints.md``.
+    columns apart, because a checkpoint holds no trace of them (``docs/checkpoints.md``).
     `engine`: it may be another one than before, or none.
 
     Raises CheckpointError if the checkpoint is damaged, marked as finished, in use by another
     process, or of a fit with other parameters, columns, labels or (with a seed) data;
     FileNotFoundError if there is none; LedgerError if the ledger is not the one that was charged,
-    or the charge has paid for another model; ValueError, TypeError as the estimator's `fit`.
+    or the charge has paid for another model; otherwise as the estimator's `fit`.
     """
     with claim(path):
         stored = check_resumable(estimator, path)
-        hooks = Hooks(checkpoints=keep_checkpoints(path, stored, seconds))
-        fit_estimator(estimator, X, y, hooks, engine=engine)
-        return estimator
+        return _fit(estimator, X, y, path, stored, seconds, engine)
+
+
+def _fit(
+    estimator: Estimator,
+    X: Any,
+    y: ArrayLike | None,
+    path: str | os.PathLike[str],
+    stored: Checkpoint | None,
+    seconds: float,
+    engine: Engine | None,
+) -> Estimator:
+    hooks = Hooks(checkpoints=keep_checkpoints(path, stored, seconds))
+    fit_estimator(estimator, X, y, hooks, engine=engine)
+    return estimator
 
 
 def mark_finished(path: str | os.PathLike[str]) -> None:
@@ -133,7 +125,7 @@ def mark_finished(path: str | os.PathLike[str]) -> None:
 
 
 def note_finished(path: str | os.PathLike[str]) -> None:
-    """Do what `mark_finished` does, for whoever has claimed the checkpoint."""
+    """Do what `mark_finished` does, with the checkpoint claimed already."""
     checkpoint = read_checkpoint(path)
     if not checkpoint.is_complete:
         raise CheckpointError(
@@ -148,9 +140,7 @@ def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Check
 
     The estimator has the parameters of the interrupted fit; `classes` may still be missing.
 
-    Raises CheckpointError if the checkpoint is damaged, marked as finished, or of a fit with other
-    parameters, or with a ledger on one side only; LedgerError if the ledger is not the one that was
-    charged, or the charge has paid for another model; FileNotFoundError if there is no checkpoint.
+    Raises CheckpointError, LedgerError, FileNotFoundError as `resume_fit`.
     """
     if not Path(path).exists():
         raise FileNotFoundError(
@@ -162,23 +152,22 @@ def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Check
             f"{os.fspath(path)} belongs to a finished fit, whose results were written: there is "
             "nothing to resume."
         )
-    # Weights of classes may go by the names of labels that were taken from the data.
+    # Class weights may be given by label, and the labels may come from the data.
     method = method_of(estimator)
     task = method.targets.of_classes(stored.classes)
     method = method.knowing(task)
     _check_same_params(path, stored.params, _stored(method.params), besides=("classes",))
-    # Of a mechanism that a ledger accounts for, the number of rows is no part.
+    # The cost that a ledger accounts for does not depend on the number of rows.
     mechanism = method.mechanism(task, 1, stored.n_features)
-    check_charge(method.ledger, method.dataset, mechanism, stored, path)
+    check_charge(method, mechanism, stored, path)
     return stored
 
 
 def keep_checkpoints(
     path: str | os.PathLike[str], stored: Checkpoint | None, seconds: float = DEFAULT_SECONDS
-) -> Begin:
-    """Return the hook that `dplasso.fit.hooks.Hooks` takes as `checkpoints`.
+) -> Callable[[Begun], Session]:
+    """Return what `dplasso.fit.hooks.Hooks` takes as `checkpoints`; the path is already claimed.
 
-    `path`: the checkpoint, already claimed.
     `stored`: what to go on from; None starts at the first step.
 
     Raises ValueError if `seconds` is negative or not a number.
@@ -199,8 +188,11 @@ class _KeptFit:
         seconds: float,
     ) -> None:
         self._path, self._stored, self._begun, self._seconds = path, stored, begun, seconds
-        method, statement = begun.method, begun.statement
-        params, classes = _stored(method.params), begun.task.classes
+        params, classes, statement = (
+            _stored(begun.method.params),
+            begun.task.classes,
+            begun.statement,
+        )
         self._steps, n_features = statement.steps, begun.records.shape[1]
         public = public_values(params, n_features, classes.size, self._steps)
         nothing = empty_release(begun.mechanism.release_kind, public)
@@ -208,9 +200,9 @@ class _KeptFit:
         start = Checkpoint(params, nothing, statement, classes, n_features, names)
         if stored is not None:
             _check_same(path, stored, start)
-        note = check_charge(method.ledger, method.dataset, begun.mechanism, stored, path)
+        note = check_charge(begun.method, begun.mechanism, stored, path)
         self._start = replace(start, charge=note)
-        # Of a fit that is charged, right before it is: one that is refused leaves no checkpoint.
+        # A fit that is charged writes it right before the charge: a refused one leaves none behind.
         if stored is None and note is None:
             _write(self._start, path)
         self._reached: Release = nothing if stored is None else stored.release
@@ -249,19 +241,19 @@ class _KeptFit:
     def _take(self) -> Reservation:
         """Make the fit's one charge, or take it up where it was made."""
         method, note = self._begun.method, self._start.charge
-        assert method.ledger is not None and note is not None  # noqa: PT018
+        assert note is not None
         if self._stored is None:
             _write(self._start, self._path)
-        paying = (method.ledger, method.dataset, self._begun.mechanism)
+        given = note, self._reached, self._begun.notes
         try:
-            reservation = take_charge(*paying, note, self._reached, self._begun.notes)
+            reservation = take_charge(method, self._begun.mechanism, *given)
         except BudgetError:
-            # Another fit took the last of it meanwhile: there is nothing to go on with.
+            # Another fit has used up the budget meanwhile, so there is nothing to resume.
             if self._stored is None:
                 Path(self._path).unlink()
             raise
         if note.number is None:
-            # From here on it is known which entry has paid for whatever is drawn.
+            # From here on the checkpoint knows which entry has paid for what is drawn.
             self._start = replace(self._start, charge=replace(note, number=reservation.number))
             _write(self._start, self._path)
         return reservation
@@ -271,19 +263,23 @@ def _check_same(path: str | os.PathLike[str], stored: Checkpoint, current: Check
     """Refuse to go on with a fit that is not the checkpoint's."""
     _check_same_params(path, stored.params, current.params)
     labels = " and ".join(map(repr, stored.classes.tolist()))
-    again = "resume with the data of the interrupted fit."
+    again = ": resume with the data of the interrupted fit."
     known = {
         f"belongs to a fit on {stored.n_features:,} columns and these data have "
-        f"{current.n_features:,}: {again}": stored.n_features == current.n_features,
-        f"belongs to a fit with the labels {labels} and these data have others: "
-        f"{again}": stored.classes.tolist() == current.classes.tolist(),
-        f"belongs to a fit on columns of other names: {again}": _names(stored) == _names(current),
+        f"{current.n_features:,}{again}": (stored.n_features, current.n_features),
+        f"belongs to a fit with the labels {labels} and these data have others{again}": (
+            stored.classes.tolist(),
+            current.classes.tolist(),
+        ),
+        f"belongs to a fit on columns of other names{again}": (_names(stored), _names(current)),
         "was written under another privacy statement, by another version of dplasso or "
-        "dp-accounting or with a seed on one side only: resume as the fit was "
-        "begun.": stored.statement == current.statement,
+        "dp-accounting or with a seed on one side only: resume as the fit was begun.": (
+            stored.statement,
+            current.statement,
+        ),
     }
-    for refusal, same in known.items():
-        if not same:
+    for refusal, (one, other) in known.items():
+        if one != other:
             raise CheckpointError(f"{os.fspath(path)} {refusal}")
 
 
@@ -296,14 +292,11 @@ def _check_same_params(
     """Refuse other parameters; the message names the first that differs."""
     one, other = params_to_json(stored, "checkpoint"), params_to_json(current, "checkpoint")
     for name in sorted((one.keys() | other.keys()) - set(besides)):
-        if one.get(name, _MISSING) != other.get(name, _MISSING):
+        if not (name in one and name in other and one[name] == other[name]):
             raise CheckpointError(
                 f"{os.fspath(path)} belongs to a fit with {name}={stored.get(name)!r}, not "
                 f"{current.get(name)!r}: resume with the parameters of the interrupted fit."
             )
-
-
-_MISSING = object()
 
 
 def _stored(params: Mapping[str, Any]) -> dict[str, Any]:

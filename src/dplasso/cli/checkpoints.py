@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dplasso.checkpoint import session
+from dplasso.checkpoint import read_checkpoint, session
 from dplasso.cli import output
 from dplasso.cli.app import command_line
 from dplasso.cli.training import OutputOptions
@@ -20,7 +20,6 @@ from dplasso.estimators.load import Estimator
 from dplasso.files.lock import claim
 from dplasso.files.room import held_room
 from dplasso.fit.hooks import Begun, Session
-from dplasso.fit.room import model_bytes
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def refuse_unfinished(path: Path | None, outputs: list[Path]) -> None:
 
 def _is_unfinished(path: Path) -> bool:
     try:
-        return path.is_file() and not session.read_checkpoint(path).finished
+        return path.is_file() and not read_checkpoint(path).finished
     except CheckpointError:
         return False
 
@@ -115,7 +114,7 @@ def kept_checkpoint(
             if fit.method.ledger is not None and model is not None:
                 rows, classes = fit.records, fit.task.classes
                 columns = rows.feature_names, rows.origin
-                size = model_bytes(fit.method, fit.mechanism, rows.shape[1], classes, *columns)
+                size = fit.method.model_bytes(fit.mechanism, rows.shape[1], classes, *columns)
                 kept.temporary = held.enter_context(held_room(model, size))
             kept_fit, begun = keep(fit), True
             return kept_fit

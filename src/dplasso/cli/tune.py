@@ -18,7 +18,6 @@ from dplasso.data.source_files import expand
 from dplasso.encoding.origin import origin_of
 from dplasso.estimators.fitting import method_of
 from dplasso.files.room import held_room
-from dplasso.fit.room import model_bytes
 from dplasso.model.release import digest_of
 from dplasso.tuning.candidates import list_candidates
 from dplasso.tuning.search import PrivateSearch
@@ -143,7 +142,7 @@ def _model_bytes(search: PrivateSearch, rows: Dataset) -> int:
     methods = [method_of(candidate.estimator) for candidate in candidates]
     costs = [(method, method.cost(n_features, classes.size)) for method in methods]
     origin = origin_of(rows.X)
-    return max(model_bytes(*one, n_features, classes, origin=origin) for one in costs)
+    return max(one.model_bytes(cost, n_features, classes, origin=origin) for one, cost in costs)
 
 
 def _setting(text: str) -> tuple[str, list[Any]]:

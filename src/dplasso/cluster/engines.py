@@ -76,22 +76,6 @@ class InProcessEngine:
 
 
 @dataclass(frozen=True)
-class LocalHandle:
-    """A worker in this process."""
-
-    worker: Worker
-
-    def call(self, method: str, *args: Any) -> Pending:
-        """Call at once."""
-        found = getattr(self.worker, method)(*args)
-        return lambda: found
-
-    def end(self) -> None:
-        """Let go of the worker's threads."""
-        self.worker.close()
-
-
-@dataclass(frozen=True)
 class ThreadEngine(InProcessEngine):
     """Every partition in a thread of its own, in this process.
 
@@ -103,21 +87,26 @@ class ThreadEngine(InProcessEngine):
 
     def start(self, partition: Partition) -> Handle:
         """Make a worker and its thread."""
-        return ThreadHandle(Worker(partition, self.threads), ThreadPoolExecutor(1))
+        return LocalHandle(Worker(partition, self.threads), ThreadPoolExecutor(1))
 
 
 @dataclass(frozen=True)
-class ThreadHandle:
-    """A worker in a thread of this process."""
+class LocalHandle:
+    """A worker in this process, perhaps in a thread of its own."""
 
     worker: Worker
-    pool: ThreadPoolExecutor
+    pool: ThreadPoolExecutor | None = None
 
     def call(self, method: str, *args: Any) -> Pending:
-        """Hand the call to the thread."""
-        return self.pool.submit(getattr(self.worker, method), *args).result
+        """Call at once, or hand the call to the thread."""
+        asked = getattr(self.worker, method)
+        if self.pool is not None:
+            return self.pool.submit(asked, *args).result
+        found = asked(*args)
+        return lambda: found
 
     def end(self) -> None:
-        """End the thread once it is idle."""
-        self.pool.shutdown()
+        """End the threads once they are idle."""
+        if self.pool is not None:
+            self.pool.shutdown()
         self.worker.close()

@@ -22,6 +22,7 @@ from dplasso.losses.targets import targets_of
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.design import Design
 from dplasso.matrix.numbering import AS_GIVEN
+from dplasso.privacy.parameters import check_records
 from dplasso.privacy.randomness import RandomStream
 from dplasso.selection.contract import granularity, rebuild, select, update_many
 
@@ -46,9 +47,13 @@ def problem_of(partitions: Partitions, steps: VertexSteps) -> Problem:
 
 
 class PartitionedRows:
-    """The rows of all workers; a `dplasso.frank_wolfe.rounds.Rows`."""
+    """The rows of all workers; a `dplasso.frank_wolfe.rounds.Rows`.
+
+    Raises DataError for more records than their sums have room for.
+    """
 
     def __init__(self, partitions: Partitions, steps: VertexSteps | RoundSteps) -> None:
+        check_records(partitions.shape[0], steps.share_bits)
         self._partitions, self._steps = partitions, steps
         self._moved = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8)
 
@@ -65,10 +70,7 @@ class PartitionedRows:
 
 
 class PartitionedFrankWolfe(VertexRun):
-    """Frank-Wolfe with a given radius on partitions; a `dplasso.runtime.chunks.Solver`.
-
-    `problem`: of `problem_of`.
-    """
+    """Frank-Wolfe with a given radius on partitions; the problem is that of `problem_of`."""
 
     def __init__(
         self,

@@ -17,9 +17,7 @@ from dplasso.gradient_descent.solve import BLOCK
 class PartitionedRecords:
     """Records that workers hold; as `dplasso.gradient_descent.records.Records`.
 
-    `partitions`: the rows.
-    `loss`: the loss.
-    `columns`: those that the records are to have, ascending; None for all.
+    `columns`: those that the records have, ascending; None for all.
     """
 
     partitions: Partitions
@@ -54,7 +52,7 @@ class PartitionedRecords:
 
     def margins(self, model: LinearModel) -> "PartitionedMargins":
         """Have the workers compute the margins of a model."""
-        self.partitions.begin("begin_margins", MarginSteps(self.loss, self.columns, model))
+        self.partitions.begin("begin_sums", MarginSteps(self.loss, self.columns, model))
         return PartitionedMargins(self.partitions)
 
 
@@ -66,7 +64,7 @@ class PartitionedMargins:
 
     def sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
         """Return the gradient in slope and constants, in units."""
-        return sum_of(self.partitions.call("slope", parameters, unit))
+        return sum_of(self.partitions.call("sums", parameters, unit))
 
 
 class PartitionedSums:
@@ -74,17 +72,16 @@ class PartitionedSums:
 
     def __init__(self, partitions: Partitions, steps: GradientSteps) -> None:
         self._partitions, self._steps = partitions, steps
-        self._begun = False
-        self._totals = np.zeros(0, dtype=np.int64)
+        self._totals: NDArray[np.int64] | None = None
 
     def begin(self, weights: NDArray[np.float64], spans: Any) -> None:  # noqa: ARG002
-        """Compute what `sums` returns parts of; the parameters as of `GradientPart.begin`."""
-        if not self._begun:
-            self._partitions.begin("begin_gradients", self._steps)
-            self._begun = True
-        self._totals = sum_of(self._partitions.call("gradient", weights))
+        """Compute what `sums` returns parts of."""
+        if self._totals is None:
+            self._partitions.begin("begin_sums", self._steps)
+        self._totals = sum_of(self._partitions.call("sums", weights))
 
     def sums(self, begin: int, end: int) -> NDArray[np.int64]:
         """Return the sums of the gradients of columns `begin` to `end`, each K numbers."""
+        assert self._totals is not None
         width = self._steps.loss.n_outputs
         return self._totals[begin * width : end * width]

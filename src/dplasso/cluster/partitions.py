@@ -15,33 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.engines import Engine, Handle, Held, Pending, WorkerLost
-from dplasso.cluster.sums import tree_of
 from dplasso.cluster.worker import Description, Partition
 from dplasso.data.source_files import is_address
 from dplasso.errors import ClusterError, DataError
 
 # What a fresh worker has to be told: a method, and a function that gives its arguments.
 Told = tuple[str, Callable[[], tuple[Any, ...]]]
+# The coordinator fetches at most this many answers; more are added up before, in such groups.
+FAN_IN = 4
 
 
 class Partitions:
-    """The workers of a fit, one for each partition; a context.
+    """The workers of a fit, one for each partition, in the order of the rows; a context.
 
-    Parameters
-    ----------
-    engine : Engine
-        What runs them.
-    partitions : sequence of Partition
-        The rows, in the order in which one process would have them.
-    progress : callable, optional
-        Called with the bytes that workers have copied from object storage, and those to be copied.
+    `progress` is called with the bytes that workers have copied from object storage, and those to
+    be copied.
 
-    Raises
-    ------
-    DataError
-        If a partition is damaged, or not one of the same columns; if two hold the same rows.
-    ClusterError
-        If a worker cannot be had.
+    Raises DataError if a partition is damaged, has other columns or holds the same rows as another;
+    ClusterError if a worker cannot be had.
     """
 
     def __init__(
@@ -93,8 +84,11 @@ class Partitions:
 
     @property
     def labels(self) -> NDArray[Any]:
-        """The different labels."""
-        return np.unique(np.concatenate([one.labels for one in self.descriptions]))
+        """The different labels; DataError if they are too many for classes."""
+        labels = np.unique(np.concatenate([one.labels for one in self.descriptions]))
+        if not labels.size:
+            raise DataError("the labels are not classes: declare them with the parameter classes")
+        return labels
 
     def call(self, method: str, *args: Any) -> list[Any]:
         """Call a method of all workers; return what they answer, in their order.
@@ -110,7 +104,7 @@ class Partitions:
         if not held:
             return found
         rest = [one for one in found if not isinstance(one, Held)]
-        # Whoever is lost is found below: nothing of a tree that lacks an answer is taken.
+        # If a worker is lost, the tree is dropped and every answer is fetched by itself below.
         with suppress(Exception):
             return rest + [one.fetch() for one in tree_of([found[number] for number in held])]
         return rest + [
@@ -126,10 +120,9 @@ class Partitions:
     def begin(
         self, method: str, steps: Any, caught_up: Callable[[], tuple[Any, ...]] | None = None
     ) -> list[Any]:
-        """Begin a run, the one before it being over.
+        """Begin a run, the one before it being over: tell all workers its steps.
 
-        `method`, `steps`: the workers' method and its argument.
-        `caught_up`: gives the arguments of `catch_up` for a worker that comes later.
+        `caught_up` gives the arguments of `catch_up` for a worker that comes later.
         """
         self._told = [one for one in self._told if one[0] in ("copy", "describe", "encode")]
         found = self.tell(method, steps)
@@ -147,7 +140,7 @@ class Partitions:
         self._told.append(("copy", lambda: (True,)))
 
     def _begin(self, worker: Handle, method: str, args: tuple[Any, ...]) -> Pending:
-        """Begin a call; that the worker is lost is found out when its answer is asked for."""
+        """Begin a call; a lost worker is noticed when its answer is asked for."""
         try:
             return worker.call(method, *args)
         except WorkerLost as lost:
@@ -162,10 +155,7 @@ class Partitions:
         *,
         fetch: bool = False,
     ) -> Any:
-        """Return a worker's answer, of another worker if it is lost.
-
-        `fetch`: even if it is held.
-        """
+        """Return a worker's answer, from another if it is lost; `fetch` it even if it is held."""
         while True:
             try:
                 found = pending()
@@ -173,12 +163,18 @@ class Partitions:
             except WorkerLost as lost:
                 self._lost[number] += 1
                 if self._lost[number] > self._engine.restarts:
-                    raise ClusterError(self._lost_for_good(number, lost)) from None
+                    times = f"{self._lost[number]} times" if self._lost[number] > 1 else "once"
+                    raise ClusterError(
+                        f"the worker of partition {number + 1}, {self._partitions[number].name}, "
+                        f"was lost {times} ({str(lost).rstrip('.')}); the fit has ended and what "
+                        "it was charged stays: resume it from its checkpoint once the partition "
+                        "can be had"
+                    ) from None
             pending = self._begin_anew(number, method, args)
 
     def _begin_anew(self, number: int, method: str, args: tuple[Any, ...]) -> Pending:
         """Replace a worker, bring the new one to where the others are, and call it."""
-        # The one that is lost may be there still: nothing it says is listened to any more.
+        # The lost worker may still run; its answers are ignored from now on.
         with suppress(Exception):
             self._workers[number].end()
         try:
@@ -196,13 +192,17 @@ class Partitions:
         except WorkerLost as lost:
             return _raises(lost)
 
-    def _lost_for_good(self, number: int, lost: WorkerLost) -> str:
-        times = "once" if self._lost[number] == 1 else f"{self._lost[number]} times"
-        return (
-            f"the worker of partition {number + 1}, {self._partitions[number].name}, was lost "
-            f"{times} ({str(lost).rstrip('.')}); the fit has ended and what it was charged stays: "
-            "resume it from its checkpoint once the partition can be had"
-        )
+
+def tree_of(held: Sequence[Held]) -> list[Held]:
+    """Begin to add up answers that workers hold, so that at most `FAN_IN` are left.
+
+    They are integers: neither the order nor the shape of the tree changes a bit of the sum.
+    """
+    found = list(held)
+    while len(found) > FAN_IN:
+        groups = [found[first : first + FAN_IN] for first in range(0, len(found), FAN_IN)]
+        found = [one.add(others) if others else one for one, *others in groups]
+    return found
 
 
 def _differs(one: Description, other: Description) -> bool:
@@ -217,10 +217,7 @@ def _raises(error: Exception) -> Pending:
 
 
 def _check(partitions: Sequence[Partition], found: Sequence[Description]) -> None:
-    """Refuse partitions that do not make one data set.
-
-    Raises DataError.
-    """
+    """Refuse partitions that do not make one data set (DataError)."""
     first = found[0]
     contents = Counter(one.content for one in found if one.content is not None)
     for partition, one in zip(partitions, found, strict=True):

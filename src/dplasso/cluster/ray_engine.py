@@ -26,7 +26,7 @@ from dplasso.frank_wolfe.round_part import Changes
 _PRIVATE = 0o077
 # Methods whose answers are parts of a sum. Those of more bytes stay where they are until they are
 # added up; smaller ones Ray sends with its own messages.
-_SUMMED = ("begin_vertices", "move", "gradient", "slope")
+_SUMMED = ("begin_vertices", "move", "sums")
 _SMALL = 100_000
 
 
@@ -40,9 +40,9 @@ class RayWorker(Worker):
             partition = replace(partition, X=partition.X.copy())
         super().__init__(partition, n_threads)
 
-    def gradient(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
-        """As `Worker.gradient`."""
-        return super().gradient(weights.copy())
+    def sums(self, released: NDArray[np.float64], *unit: float) -> NDArray[np.int64]:
+        """As `Worker.sums`."""
+        return super().sums(released.copy(), *unit)
 
     def part_of_sum(self, method: str, *args: Any) -> tuple[Any, Any]:
         """Call a method; return its answer and None, or None and one that is large and dense."""
@@ -112,7 +112,7 @@ class RayHandle:
     def call(self, method: str, *args: Any) -> Pending:
         """Send the call."""
         if method not in _SUMMED:
-            # Any other call takes as long as it takes: Ray says when an actor is lost.
+            # Other calls have no time limit: Ray says when an actor is lost.
             patience = self.patience if method == "ready" else None
             return _answer_of(getattr(self.actor, method).remote(*args), patience)
         small, large = self.actor.part_of_sum.options(num_returns=2).remote(method, *args)
@@ -206,7 +206,7 @@ def _refuse_open(ray: Any) -> None:
 
 def _closed(ray: Any, cores: int | None, meanwhile: ExitStack) -> dict[str, Any]:
     """Return how Ray is started for this process alone; `meanwhile` lasts until it has."""
-    # Ray opens its folders to everybody, so that the one around them has to be closed.
+    # Ray opens its folders to everybody, so the folder around them is closed.
     folder = Path(tempfile.mkdtemp(prefix="dplasso-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     if "RAY_AUTH_MODE" not in os.environ:

@@ -32,8 +32,8 @@ _CREDENTIALS = re.compile(r"://[^:@]*:[^:].*@|\?")
 def checked_address(address: str) -> str:
     """Return an address without slashes at its end.
 
-    Raises DataError for one that holds a password or a signature: messages, logs and the system's
-    list of commands show addresses.
+    Raises DataError for one with a password or a signature: messages, logs and the system's list of
+    commands show addresses.
     """
     if _CREDENTIALS.search(address):
         scheme = address.partition("://")[0]
@@ -48,10 +48,7 @@ def checked_address(address: str) -> str:
 def stores_at(address: str) -> list[str]:
     """Return the addresses of a store or of those in a folder, part-2 before part-10.
 
-    `address`: as fsspec takes it.
-
-    Raises MissingExtraError without fsspec; DataError if there are none, or for an address that
-    holds a password.
+    Raises MissingExtraError without fsspec; DataError if there are none, and as `checked_address`.
     """
     address = checked_address(address)
     inside: list[str] = []
@@ -83,16 +80,13 @@ def header_and_labels(address: str) -> Store:
             store = Store(
                 folder, header, {LABELS: open_array(folder, LABELS, header.arrays[LABELS]).copy()}
             )
-            # Labels that are words are looked up, while an error can name the address.
+            # Labels that are words are looked up here, where an error can still name the address.
             assert store.y is not None
             return store
 
 
 def copy_store(address: str, folder: Path) -> Iterator[tuple[int, int]]:
-    """Copy the files of a store, so that nobody else may read them.
-
-    `address`: as fsspec takes it.
-    `folder`: where to; closed to others.
+    """Copy the files of a store into a folder that is closed to others.
 
     Yields the bytes copied and those to be copied, after every piece.
 

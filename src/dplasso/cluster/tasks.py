@@ -21,31 +21,15 @@ def run_tasks(
     *,
     threads: int = 1,
 ) -> list[Any]:
-    """Do all pieces of some work.
+    """Return what comes of each piece: of `work` called with its arguments.
 
-    Parameters
-    ----------
-    address : str
-        A cluster, as of `RayEngine`; "threads" for this process.
-    work : callable
-        What to do with a piece; a function of an importable module.
-    pieces : sequence of tuple
-        Its arguments.
-    progress : callable, optional
-        Called with the pieces done and their number.
-    threads : int, default=1
-        Cores that a piece uses on a cluster.
+    `address`: of a cluster, as of `RayEngine`; "threads" for this process.
+    `work`: a function of an importable module.
+    `progress`: called with the pieces done and their number.
+    `threads`: cores that a piece uses on a cluster.
 
-    Returns
-    -------
-    list
-        What came of each piece, in their order.
-
-    Raises
-    ------
-    ClusterError
-        If there is no such cluster, or a piece could not be done: its machine was lost again and
-        again. What a piece raises is raised.
+    Raises ClusterError if there is no such cluster, or a piece could not be done because its
+    machine was lost again and again. What a piece raises is raised.
     """
     tell = progress or (lambda *_: None)
     found = []

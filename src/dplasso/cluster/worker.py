@@ -9,7 +9,7 @@ reply that it kept, and refuses any other. One that starts anew is empty: it cou
 `catch_up` has brought its rows to where the others are, without adding to any sum.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
@@ -28,19 +28,22 @@ from dplasso.frank_wolfe.problem import Problem, build_problem, design_of
 from dplasso.frank_wolfe.round_part import Changes, RoundRows, RoundSteps
 from dplasso.frank_wolfe.row_part import RowPart
 from dplasso.gradient_descent.records import records_of
-from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.design import Design
 from dplasso.runtime.threads import Threads, thread_pool
 
+# A partition with more different labels does not list them; they are not classes.
+MOST_LABELS = 10_000
+
+Sums = Callable[..., NDArray[np.int64]]
+
 
 @dataclass(frozen=True)
 class Partition:
     """Where the rows of a worker come from.
 
-    `name`: for messages.
     `path`: of a store, as the worker's machine names it, or its address on object storage; None
     for rows in memory.
     `X`, `y`: rows in memory and their labels, checked.
@@ -58,11 +61,9 @@ class Partition:
 class Description:
     """What a partition is; for the coordinator, since some of it depends on private data.
 
-    `shape`: rows and columns.
-    `n_entries`: entries.
     `labels`: the different labels; none where there are more than `MOST_LABELS`.
     `origin`: how a store's columns were made, as its header has it.
-    `content`: digest of a store's entries; of rows in memory none.
+    `content`: digest of a store's entries.
     `has_people`: whether it knows which person each row belongs to.
     """
 
@@ -76,7 +77,7 @@ class Description:
 
 @dataclass(frozen=True)
 class VertexSteps:
-    """The public numbers of a run of Frank-Wolfe; as in `dplasso.frank_wolfe.problem.Problem`."""
+    """The public numbers of a run of Frank-Wolfe with a given radius."""
 
     loss: Any
     bound: float
@@ -109,12 +110,8 @@ class VertexSteps:
 class GradientSteps:
     """The public numbers of a run of gradient descent.
 
-    `loss`: the loss.
-    `columns`: those that the records are to have, ascending; None for all.
-    `kept`: those of them that the run is on, ascending; none for all.
-    `constant`: the constant entry of every row, as a part of its unit length.
-    `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
-    `unit`: fixed-point units per unit of gradient.
+    `columns`: those that the records have, ascending; None for all.
+    `kept`, `constant`, `norm_bound`, `unit`: see `dplasso.gradient_descent.records.Records.part`.
     `block`: columns summed together.
     """
 
@@ -126,22 +123,24 @@ class GradientSteps:
     unit: float
     block: int
 
+    def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
+        """Return what gives the sums of the gradients at some weights."""
+        records = records_of(X, self.loss, targets, threads, self.columns)
+        part = records.part(self.kept, self.constant, self.norm_bound, self.unit)
+        return lambda weights: part.whole(weights, self.block)
+
 
 @dataclass(frozen=True)
 class MarginSteps:
-    """A released model whose margins are to be set right.
-
-    `columns`: those that the records are to have, ascending; None for all.
-    `model`: of those columns.
-    """
+    """A released model, of some columns or of all, whose margins are to be calibrated."""
 
     loss: Any
     columns: NDArray[np.int64] | None
     model: LinearModel
 
-
-# A partition with more different labels does not list them: they are no classes.
-MOST_LABELS = 10_000
+    def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
+        """Return what gives the margins' gradient in slope and constants, in units."""
+        return records_of(X, self.loss, targets, threads, self.columns).margins(self.model).sums
 
 
 class Worker:
@@ -154,10 +153,9 @@ class Worker:
         self._X, self._y = partition.X, partition.y
         self._targets = targets_of(np.zeros(0))
         self._vertices: RowPart | RoundRows | None = None
-        self._gradients: GradientPart | None = None
+        self._sums: Sums | None = None
         self._done = 0
         self._reply: Changes | None = None
-        self._bits = np.zeros(0, dtype=np.int8)
         self._folder: Path | None = None
         self._away = self._open.enter_context(ExitStack())
         self._copying: Iterator[tuple[int, int]] = iter(())
@@ -185,8 +183,7 @@ class Worker:
     def describe(self) -> Description:
         """Open the partition, read all of it once, and say what it is.
 
-        Raises StoreError, DataError if it is damaged or no store, or has not one weight for each
-        row.
+        Raises StoreError, DataError if it is damaged, no store, or without a weight for each row.
         """
         partition = self._partition
         content, origin = None, None
@@ -196,7 +193,7 @@ class Worker:
                 self._y = self._X.y
                 check_entries(self._X, n_threads=self._threads.count)
             content, origin = _content_of(self._X), self._X.header.origin
-            # What is mapped stays readable, and a killed worker leaves no files behind.
+            # Mapped files stay readable, and a killed worker leaves none behind.
             self._away.close()
             n_entries = self._X.nnz
         else:
@@ -219,15 +216,11 @@ class Worker:
         )
 
     def encode(self, task: Any) -> None:
-        """Turn the labels into the targets of a task.
-
-        Raises DataError for a label that is not among its classes.
-        """
+        """Turn the labels into the targets of a task; DataError for one that has no class."""
         try:
             labels = task.encode(self._y)
         except DataError as error:
             raise DataError(f"{self._partition.name}: {error}") from None
-        self._bits = (labels != 0).astype(np.int8)
         self._targets = targets_of(labels, self._partition.weights)
 
     def count(self, loss: Any) -> tuple[list[int], int]:
@@ -240,7 +233,8 @@ class Worker:
 
     def label_bits(self) -> NDArray[np.int8]:
         """Return whether each label is not the first, for the ledger's fingerprint."""
-        return self._bits
+        bits: NDArray[np.int8] = (self._targets.labels != 0).astype(np.int8)
+        return bits
 
     def begin_vertices(self, steps: VertexSteps | RoundSteps) -> NDArray[np.int64]:
         """Begin a run of Frank-Wolfe at zero weights; return this part of the column gradients."""
@@ -249,10 +243,7 @@ class Worker:
         return self._vertices.start()
 
     def move(self, step: int, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:
-        """Take the steps from `step` on with these vertices.
-
-        Raises RuntimeError for steps out of turn.
-        """
+        """Take the steps from `step` on with these vertices; RuntimeError out of turn."""
         assert self._vertices is not None
         last = step + vertex.size - 1
         if last == self._done and self._reply is not None:
@@ -273,27 +264,15 @@ class Worker:
         self._vertices.catch_up(vertex, sign)
         self._done = vertex.size
 
-    def begin_gradients(self, steps: GradientSteps) -> None:
-        """Begin a run of gradient descent."""
-        self._vertices = None
-        records = records_of(self._X, steps.loss, self._targets, self._threads, steps.columns)
-        self._gradients = records.part(steps.kept, steps.constant, steps.norm_bound, steps.unit)
-        self._block = steps.block
+    def begin_sums(self, steps: GradientSteps | MarginSteps) -> None:
+        """Begin a run of gradient descent, or a calibration."""
+        self._vertices = self._sums = None
+        self._sums = steps.sums(self._X, self._targets, self._threads)
 
-    def gradient(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the sums of the gradients at some weights."""
-        assert self._gradients is not None
-        return self._gradients.whole(weights, self._block)
-
-    def begin_margins(self, steps: MarginSteps) -> None:
-        """Compute the margins of a model."""
-        self._vertices = self._gradients = None
-        records = records_of(self._X, steps.loss, self._targets, self._threads, steps.columns)
-        self._margins = records.margins(steps.model)
-
-    def slope(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
-        """Return the margins' gradient in slope and constants."""
-        return self._margins.sums(parameters, unit)
+    def sums(self, *released: Any) -> NDArray[np.int64]:
+        """Return this part of the sums at weights, or at parameters of a calibration."""
+        assert self._sums is not None
+        return self._sums(*released)
 
     def close(self) -> None:
         """Let go of threads."""

@@ -9,43 +9,38 @@ exceeds the ``ln 2D`` of the largest of 2D noises. So T grows linearly with
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dplasso.fit.task import Task
 from dplasso.privacy.mechanisms import StagedSteps
 
-# The most columns drawn unless more are asked for; with no more columns than that, none is drawn.
+# The most columns drawn unless more are asked for; data with no more columns keep all of them.
 MOST_COLUMNS = 200
 # Gradients of the refit.
 REFIT_STEPS = 100
-# Steps of constant size, not shrunken: as if so many had been taken before.
+# Steps of constant size, not shrinking ones: as if this many had been taken before.
 LATE_START = 2**20
 # theta: how strong the best column is.
 _STRENGTH = 0.35
-# Share of the budget that the refit has, and the one where half of all columns are drawn.
+# Share of the budget for the refit; the second where half of all columns are drawn.
 _REFIT_SHARE, _REFIT_SHARE_OF_FEW = 0.3, 0.6
-# With fewer columns than these to be found, all of the budget goes to finding them.
+# Where fewer columns can be found, all of the budget is spent on finding them.
 _FEWEST_REFITTED = 8
 
 
 @dataclass(frozen=True)
 class LassoPlan:
-    """What a fit does once the classes are counted.
+    """What a fit does once the classes are counted; shares are of what the counts leave.
 
     `n_vertices`: vertices to draw; 0 where all columns are taken.
-    `refit_share`: share of what the counts leave of the budget that goes to the refit; 0 for none.
-    `l1_radius`: radius of the L1 ball.
+    `refit_share`: share of the refit; 0 for none.
     `late_start`: t0 of the step sizes.
-    `offset`: where every margin starts; of K classes an array of K.
-    `calibration_share`: share that sets the margins of the vertices right where there is no refit.
-    `refit_calibration`: part of the refit's share that sets its margins right.
+    `calibration_share`: share that calibrates the margins of the vertices where there is no refit.
+    `refit_calibration`: part of the refit's share that calibrates its margins.
     """
 
     n_vertices: int
     refit_share: float
     l1_radius: float
     late_start: int
-    offset: float | NDArray[np.float64]
     calibration_share: float = 0.0
     refit_calibration: float = 0.0
 
@@ -53,11 +48,8 @@ class LassoPlan:
 def most_vertices(n_iter: int | None, l1_radius: float | None, n_features: int) -> int:
     """Return the most vertices that a fit draws, from public numbers.
 
-    `n_iter`: T, if it is given.
-    `l1_radius`: None takes every column at most once.
-    `n_features`: D.
-
-    Returns: 0 where all columns are taken, with steps of a number of their own.
+    Without a radius every column is drawn at most once, and at most half of them are; where there
+    are no more columns than may be drawn, all are taken and none is drawn.
     """
     asked = MOST_COLUMNS if n_iter is None else n_iter
     if l1_radius is not None:
@@ -65,40 +57,28 @@ def most_vertices(n_iter: int | None, l1_radius: float | None, n_features: int) 
     return 0 if n_features <= asked else min(asked, max(1, n_features // 2))
 
 
-def columns_to_be_found(rho: float, n_records: float, n_features: int) -> int:
-    """Return how many columns the budget can tell from noise, if the data are like most.
-
-    `rho`: zCDP of the vertices.
-    `n_features`: D.
-    """
+def columns_to_be_found(rho: float, n_records: float, n_coordinates: int) -> int:
+    """Return how many columns vertices of this zCDP can tell from noise, in typical data."""
     if math.isinf(rho):
         return MOST_COLUMNS
-    found = _STRENGTH * math.sqrt(2.0 * rho) * n_records / math.log(2.0 * n_features)
+    found = _STRENGTH * math.sqrt(2.0 * rho) * n_records / math.log(2.0 * n_coordinates)
     return int(min(found, 2.0**31))
 
 
 def plan_lasso(
+    task: Task,
     mechanism: StagedSteps,
-    *,
-    n_iter: int | None,
-    l1_radius: float | None,
-    refit: float | None,
     n_records: float,
     n_features: int,
-    offset: float | NDArray[np.float64],
-    step: float,
-    calibration: float,
+    *,
+    n_iter: int | None = None,
+    l1_radius: float | None = None,
+    refit: float | None = None,
 ) -> LassoPlan:
-    """Choose what the parameters leave open.
-
-    `n_iter`, `l1_radius`, `refit`: as given; None for what is to be chosen.
-    `n_records`: N, given as public or counted privately.
-    `step`: each column's weight before the refit, times the square root of their number.
-    `calibration`: share of the budget that sets the margins right in the end.
-    """
-    most, rho = mechanism.n_vertices, mechanism.rho_left
+    """Choose what the parameters leave open (None); N is public or was counted privately."""
+    most, rho, calibration = mechanism.n_vertices, mechanism.rho_left, task.calibration
     if most == 0:
-        return LassoPlan(0, 1.0, 0.0, LATE_START, offset, refit_calibration=calibration)
+        return LassoPlan(0, 1.0, 0.0, LATE_START, refit_calibration=calibration)
     few = l1_radius is None and n_iter is None and n_features <= 2 * MOST_COLUMNS
     share = (_REFIT_SHARE_OF_FEW if few else _REFIT_SHARE) if refit is None else refit
     n_coordinates = mechanism.n_outputs * n_features
@@ -109,7 +89,7 @@ def plan_lasso(
     n_vertices = most if few or n_iter is not None else max(1, min(most, found))
     shares = (0.0, min(0.5, calibration / share)) if share else (calibration, 0.0)
     if l1_radius is not None:
-        return LassoPlan(n_vertices, share, l1_radius, 0, offset, *shares)
+        return LassoPlan(n_vertices, share, l1_radius, 0, *shares)
     # A vertex weighs radius * 2 / (t0 + ...) each.
-    radius = step / math.sqrt(n_vertices) * (n_vertices + LATE_START) / 2.0
-    return LassoPlan(n_vertices, share, radius, LATE_START, offset, *shares)
+    radius = task.column_step / math.sqrt(n_vertices) * (n_vertices + LATE_START) / 2.0
+    return LassoPlan(n_vertices, share, radius, LATE_START, *shares)

@@ -9,17 +9,9 @@ from dplasso.fit.task import Bounded, Labels, Task, checked_target_bounds
 from dplasso.gradient_descent.plan import SIGNIFICANT
 from dplasso.gradient_descent.schedule import STEPS, Schedule, schedule_for
 from dplasso.privacy.mechanisms import StagedSteps, build_mechanism, build_staged
-from dplasso.privacy.mechanisms.gaussian import (
-    COUNT_SHARE,
-    build_gaussian,
-)
+from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, build_gaussian
 from dplasso.privacy.parameters import check_positive
-from dplasso.privacy.statement import (
-    Accounted,
-    PrivacyStatement,
-    make_statement,
-    use_of_count,
-)
+from dplasso.privacy.statement import Accounted, PrivacyStatement, make_statement, use_of_count
 
 METHODS = ("lasso", "logistic", "linear")
 
@@ -113,91 +105,69 @@ def privacy_cost(
     """
     if method != "lasso" and feature_bound != 1.0:
         raise ValueError(f"feature_bound does not go with method={method!r}")
-    if method == "linear" and target_bounds is None:
-        target_bounds = (0.0, 1.0)
-    n_classes = _checked_classes(method, n_classes, target_bounds)
-    bounds: dict[str, Any] = {"residual_bound": residual_bound, "rows_per_person": rows_per_person}
-    if method == "lasso":
-        bounds["feature_bound"] = feature_bound
+    task = _task_of(method, n_classes, target_bounds)
     mechanism = mechanism_for(
         method,
+        task,
+        n_iter=n_iter,
         epsilon=epsilon,
         delta=delta,
-        n_iter=n_iter,
         neighbors=neighbors,
-        n_classes=n_classes,
-        **bounds,
+        residual_bound=residual_bound,
+        rows_per_person=rows_per_person,
+        **({"feature_bound": feature_bound} if method == "lasso" else {}),
     )
     return make_statement(
         mechanism,
         seeded=False,
         classes_declared=True,
         records=use_of_count(mechanism, n_records),
-        n_classes=n_classes,
-        target_bounds=target_bounds,
+        n_classes=task.classes.size,
+        target_bounds=task.target_bounds,
     )
 
 
-def _checked_classes(method: str, n_classes: int, target_bounds: Any) -> int:
-    """Return the number of classes, 0 for a regression."""
+def _task_of(method: str, n_classes: int, target_bounds: Any) -> Task:
+    """Return the task that these stand for; ValueError if they do not go together."""
+    if method not in METHODS:
+        raise ValueError(f"method must be lasso, logistic or linear, got {method!r}")
     if n_classes < 2:
         raise ValueError(f"n_classes must be 2 or more, got {n_classes!r}")
     if target_bounds is None and method != "linear":
-        return n_classes
+        return Labels().of_size(n_classes)
     if method == "logistic" or n_classes != 2:
         what = "target_bounds" if method == "logistic" else "n_classes"
         raise ValueError(
             f"{what} does not go with method={method!r}, which is for "
             + ("classes" if method == "logistic" else "numbers")
         )
-    if target_bounds is not None:
-        checked_target_bounds(target_bounds)
-    return 0
-
-
-def _task_of_size(n_classes: int) -> Task:
-    """Return a task of so many classes; 0 for a regression."""
-    return Labels().of_size(n_classes) if n_classes else Bounded((0.0, 1.0))
+    low_high = (0.0, 1.0) if target_bounds is None else target_bounds
+    return Bounded(checked_target_bounds(low_high))
 
 
 def mechanism_for(
-    method: str, *, n_iter: int | None = None, n_classes: int = 2, **settings: Any
+    method: str, task: Task | None = None, /, *, n_iter: int | None = None, **settings: Any
 ) -> Accounted:
     """Return the private step of a method, for data of many columns.
 
-    Parameters
-    ----------
-    method : {"lasso", "logistic", "linear"}
-        As in `privacy_cost`.
-    n_iter : int, default=None
-        Likewise.
-    n_classes : int, default=2
-        Number of classes; 0 for a regression, as "linear" always is.
-    **settings
-        Of `build_mechanism`, `build_staged` or `build_gaussian`.
-
-    Raises
-    ------
-    ValueError
-        If there is no such method.
+    The task is by default that of two classes, or of an interval. Settings are those of
+    `build_mechanism`, `build_staged` or `build_gaussian`.
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be lasso, logistic or linear, got {method!r}")
-    task = _task_of_size(0 if method == "linear" else n_classes)
+    task = _task_of(method, 2, None) if task is None else task
     if settings.get("residual_bound") is None:
         bound = task.residual_bound if method == "lasso" else task.gradient_bound
         settings["residual_bound"] = bound(private=True)
     if method != "lasso":
         return build_gaussian(n_iter=STEPS if n_iter is None else n_iter, **settings)
-    if n_iter is None:
-        return build_staged(
-            n_vertices=MOST_COLUMNS,
-            n_gradients=REFIT_STEPS,
-            n_outputs=task.n_outputs,
-            norm_bound=task.norm_bound(settings["residual_bound"]),
-            **settings,
-        )
-    return build_mechanism(n_iter=n_iter, **settings)
+    if n_iter is not None:
+        return build_mechanism(n_iter=n_iter, **settings)
+    return build_staged(
+        n_vertices=MOST_COLUMNS,
+        n_gradients=REFIT_STEPS,
+        n_outputs=task.n_outputs,
+        norm_bound=task.norm_bound(settings["residual_bound"]),
+        **settings,
+    )
 
 
 def weakest_association(
@@ -247,17 +217,12 @@ def weakest_association(
     n_records = check_positive("n_records", n_records)
     n_features = int(check_positive("n_features", n_features))
     row_entries = check_positive("row_entries", row_entries)
-    n_classes = _checked_classes(method, n_classes, target_bounds)
+    task = _task_of(method, n_classes, target_bounds)
     # A LASSO with a number of steps counts and refits like one without.
+    steps = None if method == "lasso" else n_iter
     mechanism: Any = mechanism_for(
-        method,
-        epsilon=epsilon,
-        delta=delta,
-        n_iter=n_iter if method != "lasso" else None,
-        n_classes=n_classes,
-        **settings,
+        method, task, n_iter=steps, epsilon=epsilon, delta=delta, **settings
     )
-    task = _task_of_size(n_classes)
     if mechanism.name == "none":
         return Findable(n_features, 0.0, 0.0, 0.0)
     if method == "lasso":
@@ -265,7 +230,8 @@ def weakest_association(
         pull = mechanism.residual_bound
     else:
         mu = mechanism.mu * math.sqrt((1.0 - COUNT_SHARE) * (1.0 - task.calibration))
-        schedule = dense_schedule(n_records, mu, mechanism.sensitivity, mechanism.n_iter, n_classes)
+        known = n_records, mu, mechanism.sensitivity, mechanism.n_iter
+        schedule = dense_schedule(*known, task.classes.size)
         n_weights, gradient = n_features, SIGNIFICANT * schedule.standard_error / schedule.reach
         pull = mechanism.residual_bound / math.sqrt(row_entries)
     rows = gradient / pull
@@ -277,18 +243,9 @@ def _weakest_drawn(
 ) -> tuple[int, float]:
     """Return how many columns a LASSO draws, and the gradient that stands out of 2D noises."""
     most = most_vertices(n_iter, None, n_features)
-    plan = plan_lasso(
-        replace(mechanism, n_vertices=most),
-        n_iter=n_iter,
-        l1_radius=None,
-        refit=None,
-        n_records=n_records,
-        n_features=n_features,
-        offset=0.0,
-        step=task.column_step,
-        calibration=task.calibration,
-    )
-    # With as few columns as that none is drawn: about as much is told of each.
+    drawn = replace(mechanism, n_vertices=most)
+    plan = plan_lasso(task, drawn, n_records, n_features, n_iter=n_iter)
+    # With so few columns none is drawn: about as much is learnt about each of them.
     n_weights = plan.n_vertices or n_features
     share = 1.0 - plan.refit_share - plan.calibration_share if most else 1.0
     scale = 2.0 * mechanism.sensitivity / mechanism.vertices(n_weights, share).eps0
@@ -299,19 +256,7 @@ def _weakest_drawn(
 def dense_schedule(
     n_records: float, mu: float, sensitivity: float, n_steps: int, n_classes: int
 ) -> Schedule:
-    """Return the steps of a dense fit by noisy gradient descent, from public numbers.
-
-    Parameters
-    ----------
-    n_records, mu, sensitivity, n_steps
-        As in `dplasso.gradient_descent.schedule.schedule_for`.
-    n_classes : int
-        Number of classes; 0 for a regression.
-
-    Returns
-    -------
-    Schedule
-    """
-    task = _task_of_size(n_classes)
+    """Return the steps of a dense fit by noisy gradient descent; no classes make a regression."""
+    task = Labels().of_size(n_classes) if n_classes else Bounded((0.0, 1.0))
     curvature = task.gradient_loss(1.0).curvature
     return schedule_for(n_records, mu, sensitivity, n_steps, task.kappa, curvature=curvature)

@@ -1,33 +1,28 @@
 """Noisy gradient descent as a method: from parameters to a run."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Self
 
-from dplasso.fit.method import Method, common_parameters, is_word
+from dplasso.fit.drawing import Drawing
+from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.task import Task
 from dplasso.gradient_descent.plan import RunPlan, plan_stages
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import CompletedRun, GradientRun
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
-from dplasso.privacy.parameters import check_n_iter, check_positive
-from dplasso.privacy.randomness import RandomStream
-from dplasso.runtime.threads import Threads
+from dplasso.privacy.parameters import check_n_iter
 
 
 @dataclass(frozen=True, kw_only=True)
 class GradientDescent(Method):
     """Parameters of a fit by noisy gradient descent.
 
-    Attributes
-    ----------
-    max_weights : int, "significant" or None
-        As in `DPLogisticRegression`.
-    norm_bound : float or None
-        `row_norm`; None where rows are made unit rows.
-    n_iter : int or None
-        Gradients; None leaves them to the plan.
+    `max_weights`: a number, "significant", or None for all.
+    `norm_bound`: what `row_norm` stands for; None scales every row to unit length.
+    `n_iter`: gradients; None leaves them to the plan.
     """
 
     max_weights: int | str | None
@@ -36,17 +31,26 @@ class GradientDescent(Method):
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
-        """Check the parameters of an estimator, whatever data they meet.
-
-        Raises TypeError, ValueError one sentence that names the parameter, what was given and what
-        would be right.
-        """
+        """Check the parameters of an estimator; TypeError, ValueError as `common_parameters`."""
         n_iter = params["n_iter"]
         return cls(
             **common_parameters(params),
-            max_weights=_checked_max_weights(params["max_weights"]),
-            norm_bound=_checked_row_norm(params["row_norm"]),
-            n_iter=None if is_word(n_iter, "auto") else check_n_iter(n_iter),
+            max_weights=word_or_number(
+                params,
+                "max_weights",
+                {None: None, "significant": "significant"},
+                lambda count: count > 0,
+                "None, a whole number >= 1 or 'significant'",
+                Integral,
+            ),
+            norm_bound=word_or_number(
+                params,
+                "row_norm",
+                {"unit": None},
+                lambda norm: 0 < norm < math.inf,
+                "'unit' or a number > 0",
+            ),
+            n_iter=None if isinstance(n_iter, str) and n_iter == "auto" else check_n_iter(n_iter),
         )
 
     def loss(self, task: Task) -> Any:
@@ -81,51 +85,22 @@ class GradientDescent(Method):
         )
 
     def solver(
-        self,
-        task: Task,
-        mechanism: Any,
-        records: Any,
-        stream: RandomStream,
-        threads: Threads,
-        *,
-        prefix: Any = None,
-        replay: Any = None,
+        self, task: Task, mechanism: Any, records: Any, drawing: Drawing
     ) -> GradientRun | CompletedRun:
-        """Return the run, ready for its first gradient; see `Method.solver`."""
-        if replay is not None:
-            raise ValueError("a replay is of vertices, and this method draws none")
-        if isinstance(prefix, NoisyWeights):
-            return CompletedRun(len(prefix), prefix)
-        loss, plan = self.loss(task), self.plan(task, records.shape[1])
-        rows = records.gradients(loss, threads)
+        """Return the run, ready for its first gradient."""
+        if isinstance(drawing.prefix, NoisyWeights):
+            return CompletedRun(len(drawing.prefix), drawing.prefix)
+        plan = self.plan(task, records.shape[1])
+        rows = records.gradients(self.loss(task), drawing.threads)
         if records.weighted and not self.is_private:
-            # As rows repeated so often. With privacy the number of rows does, of which none counts
-            # for more than 1: where one row replaces another that number is public, and the sum is
-            # not.
+            # As if rows were repeated. A private fit takes the number of rows, of which none counts
+            # for more than 1: where one row replaces another that number is public, the sum of the
+            # weights is not.
             plan = replace(plan, n_records=rows.total_weight)
-        return GradientRun(plan, mechanism, rows, stream, threads=threads, prefix=prefix)
+        given = {"threads": drawing.threads, "prefix": drawing.prefix}
+        return GradientRun(plan, mechanism, rows, drawing.stream, **given)
 
     def released_numbers(self, mechanism: Any, n_features: int, n_outputs: int) -> tuple[int, int]:  # noqa: ARG002
         """Return how many vertices and how many numbers a fit releases at most."""
         kept = self.max_weights
         return 0, (n_outputs + 1) * (min(kept, n_features) if isinstance(kept, int) else n_features)
-
-
-def _checked_row_norm(row_norm: Any) -> float | None:
-    if is_word(row_norm, "unit"):
-        return None
-    if isinstance(row_norm, str):
-        raise ValueError(f"row_norm must be 'unit' or a number > 0, got {row_norm!r}")
-    return check_positive("row_norm", row_norm)
-
-
-def _checked_max_weights(max_weights: Any) -> int | str | None:
-    if max_weights is None:
-        return None
-    if is_word(max_weights, "significant"):
-        return "significant"
-    if isinstance(max_weights, Integral) and int(max_weights) > 0:
-        return int(max_weights)
-    raise ValueError(
-        f"max_weights must be None, a whole number >= 1 or 'significant', got {max_weights!r}"
-    )

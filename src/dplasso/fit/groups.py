@@ -9,14 +9,7 @@ from dplasso.data.people import number_groups
 
 
 def person_numbers(groups: Any, n_rows: int) -> NDArray[np.int64]:
-    """Return a number for each row, equal for the rows of one person.
-
-    `groups`, shape (N,): which person each row belongs to; texts, whole numbers or other values of
-    one kind.
-
-    Raises DataError if there is not one entry for each row, one is missing, or two people could not
-    be told apart.
-    """
+    """Return a number for each row, equal for the rows of one person; see `number_groups`."""
     return number_groups([("groups", groups, n_rows)])
 
 
@@ -24,11 +17,6 @@ def rows_within_limit(person: NDArray[np.int64], rows_per_person: int) -> NDArra
     """Choose the rows that enter: of each person, the first `rows_per_person`.
 
     Which rows of a person enter depends on that person's rows alone.
-
-    `person`, shape (N,): a number for each row, as of `person_numbers`.
-    `rows_per_person`: the limit.
-
-    Returns shape (N,).
     """
     n_rows = person.size
     order = np.argsort(person, kind="stable")

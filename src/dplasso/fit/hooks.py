@@ -1,4 +1,4 @@
-"""What the command line, replays and checkpoints add to a fit."""
+"""What the command line and checkpoints add to a fit."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ from typing import Any
 from dplasso.fit.method import Method
 from dplasso.fit.partitioned import Records
 from dplasso.fit.task import Task
-from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.ledger import Payment
 from dplasso.privacy.statement import Accounted, PrivacyStatement
 from dplasso.runtime.chunks import Progress
@@ -17,9 +16,8 @@ from dplasso.runtime.chunks import Progress
 class Begun:
     """What is known of a fit before anything private is computed.
 
-    `statement`: what the whole fit will guarantee.
     `records`: for what is public of them: D, the names of the columns and how they were made.
-    `notes`: what the ledger's entry shall hold besides the cost.
+    `notes`: what the ledger's entry holds besides the cost.
     """
 
     method: Method
@@ -36,7 +34,7 @@ class Session:
 
     `prefix`: what was drawn already, to be taken again.
     `keep`: called after each chunk with the steps done and a function that returns what they have
-    released: of a dense model a copy, which is made only to be written.
+    released (a copy, so call it only to write it).
     `payment`: how the fit is charged, if there is a ledger.
     `marks`: steps at which what is released must be looked at.
     """
@@ -49,25 +47,16 @@ class Session:
 
 @dataclass(frozen=True)
 class Hooks:
-    """What the command line, replays and checkpoints add to a fit.
+    """What a fit is given besides data and method; all of it is optional.
 
-    Attributes
-    ----------
-    progress : callable, optional
-        Called between chunks with the steps done and T.
-    seconds : dict, optional
-        Receives the times of preparing and training, which are the curator's and no part of the
-        model.
-    replay : Transcript, optional
-        Steps to take instead of drawing them.
-    checkpoints : callable, optional
-        Takes a `Begun` fit, returns its `Session`.
-    copied : callable, optional
-        Called with the bytes that workers have copied from object storage, and those to be copied.
+    `progress`: called between chunks with the steps done and T.
+    `seconds`: receives the times of preparing and training; the curator's, no part of the model.
+    `checkpoints`: takes a `Begun` fit, returns its `Session`.
+    `copied`: called with the bytes that workers have copied from object storage, and those to be
+    copied.
     """
 
     progress: Progress | None = None
     seconds: dict[str, float] | None = None
-    replay: Transcript | None = None
     checkpoints: Callable[[Begun], Session] | None = None
     copied: Callable[[int, int], None] | None = None

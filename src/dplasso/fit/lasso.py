@@ -3,18 +3,17 @@
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
-from numbers import Real
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from dplasso.cluster.worker import VertexSteps
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.fit.column_plan import REFIT_STEPS, most_vertices
-from dplasso.fit.method import Method, common_parameters, is_word
+from dplasso.fit.drawing import Drawing
+from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.stages import StagedLasso
 from dplasso.fit.task import Task
-from dplasso.fit.vertices import vertex_steps
-from dplasso.frank_wolfe.drift import tolerance_of
+from dplasso.frank_wolfe.drift import tolerance_of, tolerance_within_noise
 from dplasso.frank_wolfe.solve import SOLVERS
 from dplasso.privacy.mechanisms import (
     Mechanism,
@@ -23,14 +22,17 @@ from dplasso.privacy.mechanisms import (
     build_staged,
     check_mechanism,
 )
-from dplasso.privacy.parameters import check_feature_bound, check_n_iter, check_positive
-from dplasso.privacy.randomness import RandomStream
-from dplasso.runtime.threads import Threads
+from dplasso.privacy.parameters import (
+    check_feature_bound,
+    check_n_iter,
+    check_positive,
+    share_bits,
+)
 from dplasso.selection.registry import check_selector
 
 # Margins are sums of radius times entry: beyond this product they would not be finite.
 _LARGEST_MARGIN = 1e100
-# Reproduction takes what version 0.1.0 took by default.
+# The paper's step takes what version 0.1.0 took by default.
 _PAPER_STEPS, _PAPER_RADIUS = 100, 10.0
 
 
@@ -38,16 +40,9 @@ _PAPER_STEPS, _PAPER_RADIUS = 100, 10.0
 class Lasso(Method):
     """Parameters of a fit by Frank-Wolfe.
 
-    Attributes
-    ----------
-    l1_radius, n_iter, refit : optional
-        None leaves it to the plan.
-    drift_tol : float or None
-        What the parameter stands for.
-    step, algorithm : str
-        `mechanism` and `solver` of the estimator.
-    feature_bound, selector
-        As in `DPLassoClassifier`.
+    `l1_radius`, `n_iter`, `refit`: None leaves it to the plan.
+    `step`, `algorithm`: `mechanism` and `solver` of the estimator.
+    `drift_tol`: what the parameter stands for where the number of records is not known.
     """
 
     l1_radius: float | None
@@ -61,11 +56,7 @@ class Lasso(Method):
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
-        """Check the parameters of an estimator, whatever data they meet.
-
-        Raises TypeError, ValueError one sentence that names the parameter, what was given and what
-        would be right.
-        """
+        """Check the parameters of an estimator; TypeError, ValueError as `common_parameters`."""
         common = common_parameters(params)
         private = not math.isinf(common["epsilon"])
         step = check_mechanism(params["mechanism"])
@@ -75,7 +66,9 @@ class Lasso(Method):
                 f"solver must be one of {', '.join(SOLVERS)}, got {params['solver']!r}"
             )
         n_iter, l1_radius = _given(params, "n_iter"), _given(params, "l1_radius")
-        refit = _checked_refit(params["refit"])
+        right = "'auto', None or a share of the budget below 1"
+        words = {"auto": None, None: 0.0}
+        refit = word_or_number(params, "refit", words, lambda share: 0 <= share < 1, right)
         if step == "paper":
             n_iter, l1_radius = n_iter or _PAPER_STEPS, l1_radius or _PAPER_RADIUS
             if refit or params.get("class_weight") is not None:
@@ -91,6 +84,13 @@ class Lasso(Method):
                 f"l1_radius times feature_bound must be at most {_LARGEST_MARGIN:g}, got "
                 f"{radius:g} times {bound:g}"
             )
+        drift_tol = word_or_number(
+            params,
+            "drift_tol",
+            {"auto": "auto", None: None},
+            lambda tolerance: 0 <= tolerance < math.inf,
+            "'auto', None or a finite number >= 0",
+        )
         return cls(
             **common,
             l1_radius=radius,
@@ -100,7 +100,7 @@ class Lasso(Method):
             step=step,
             algorithm=params["solver"],
             selector=params["selector"],
-            drift_tol=tolerance_of(_checked_drift_tol(params["drift_tol"]), private=private),
+            drift_tol=tolerance_of(drift_tol, private=private),
         )
 
     @property
@@ -108,20 +108,19 @@ class Lasso(Method):
         """Whether the fit counts, draws and refits; otherwise it draws T vertices and no more."""
         return self.n_iter is None or self.l1_radius is None or bool(self.refit)
 
-    def knowing(self, task: Task) -> Self:
-        """Return the method once the classes are known.
+    @property
+    def draws_constant(self) -> bool:
+        """Whether the constant column is drawn like the others; otherwise margins start offset."""
+        return self.fit_intercept and self.l1_radius is not None
 
-        Raises ValueError for the paper's step with more than two.
-        """
+    def knowing(self, task: Task) -> Self:
+        """Return the method once the classes are known; the paper's step refuses more than two."""
         if task.n_outputs > 1 and self.step == "paper":
             raise ValueError(f"mechanism='paper' is for two classes; there are {task.n_outputs}")
         return super().knowing(task)
 
     def warn(self) -> None:
-        """Warn of the paper's step.
-
-        Warns PrivacyLeakWarning with ``mechanism="paper"``.
-        """
+        """Warn of the paper's step (PrivacyLeakWarning)."""
         if self.step == "paper" and self.is_private:
             warnings.warn(
                 "mechanism='paper' releases the true sign of a gradient entry at every step: this "
@@ -130,10 +129,11 @@ class Lasso(Method):
                 stacklevel=5,
             )
 
-    def residual_bound(self, task: Task) -> float:
-        """Return the bound C on a residual, as given or the task's own."""
+    def loss(self, task: Task, offset: Any = None) -> Any:
+        """Return the loss that columns are drawn by, its bound C as given or the task's own."""
         clipped = self.is_private and self.step != "paper"
-        return self.given_bound or task.residual_bound(private=clipped)
+        bound = self.given_bound or task.residual_bound(private=clipped)
+        return task.vertex_loss(bound, offset)
 
     def mechanism(self, task: Task, n_rows: int, n_features: int) -> Mechanism | StagedSteps:
         """Calibrate the private step."""
@@ -142,7 +142,7 @@ class Lasso(Method):
             "delta": self.delta,
             "neighbors": self.neighbors,
             "feature_bound": self.feature_bound,
-            "residual_bound": self.residual_bound(task),
+            "residual_bound": self.loss(task).residual_bound,
             "rows_per_person": self.rows_per_person,
         }
         if not self.is_staged:
@@ -168,46 +168,47 @@ class Lasso(Method):
             norm_bound=task.norm_bound(common["residual_bound"]),
         )
 
-    def steps(self, task: Task, mechanism: Mechanism, n_features: int) -> VertexSteps:
-        """Return the public numbers of a fit with both `n_iter` and `l1_radius`."""
-        assert self.n_iter is not None and self.l1_radius is not None  # noqa: PT018
-        return vertex_steps(
-            self,
-            mechanism,
-            task.vertex_loss(self.residual_bound(task)),
-            radius=self.l1_radius,
-            n_steps=self.n_iter,
+    def tolerance(
+        self, mechanism: Mechanism, n_records: float | None, n_features: int
+    ) -> float | None:
+        """Return what `drift_tol` stands for; "auto" follows N where it is public or counted."""
+        automatic = self.params.get("drift_tol") == "auto"
+        if not automatic or n_records is None or mechanism.name != "exponential":
+            return self.drift_tol
+        largest = max(1.0, n_records) * self.feature_bound
+        return tolerance_within_noise(mechanism.rule(1.0).exponent, largest, 2 * max(1, n_features))
+
+    def steps(
+        self,
+        mechanism: Mechanism,
+        loss: Any,
+        n_features: int,
+        n_steps: int | None = None,
+        n_records: float | None = None,
+    ) -> VertexSteps:
+        """Return the public numbers of a run with a given radius; by default T and N as given."""
+        n_steps = self.n_iter if n_steps is None else n_steps
+        n_records = self.n_records if n_records is None else n_records
+        assert n_steps is not None and self.l1_radius is not None  # noqa: PT018
+        return VertexSteps(
+            loss=loss,
+            bound=self.feature_bound,
             intercept=self.fit_intercept,
-            n_records=self.n_records,
-            n_features=n_features,
+            radius=self.l1_radius,
+            n_steps=n_steps,
+            drift_tol=self.tolerance(mechanism, n_records, n_features),
+            share_bits=share_bits(n_records),
         )
 
-    def solver(
-        self,
-        task: Task,
-        mechanism: Any,
-        records: Any,
-        stream: RandomStream,
-        threads: Threads,
-        *,
-        prefix: Any = None,
-        replay: Any = None,
-    ) -> Any:
-        """Return the run, ready for its first vertex; see `Method.solver`."""
+    def solver(self, task: Task, mechanism: Any, records: Any, drawing: Drawing) -> Any:
+        """Return the run, ready for its first vertex."""
         if self.is_staged:
-            if replay is not None:
-                raise ValueError("a replay needs both n_iter and l1_radius")
-            return StagedLasso(self, task, mechanism, records, stream, threads, prefix=prefix)
-        return records.vertices(
-            self,
-            self.steps(task, mechanism, records.shape[1]),
-            mechanism,
-            stream,
-            threads,
-            prefix=None if prefix is None else prefix.transcript,
-            replay=replay,
-            recorded=True,
-        )
+            return StagedLasso(self, task, mechanism, records, drawing)
+        if drawing.prefix is not None:
+            drawing = replace(drawing, prefix=drawing.prefix.transcript)
+        steps = self.steps(mechanism, self.loss(task), records.shape[1])
+        laid_out = records.laid_out(self, steps.n_steps)
+        return laid_out.vertices(self, steps, mechanism, drawing, recorded=True)
 
     def released_numbers(self, mechanism: Any, n_features: int, n_outputs: int) -> tuple[int, int]:  # noqa: ARG002
         """Return how many vertices and how many numbers a fit releases at most."""
@@ -220,24 +221,5 @@ def _given(params: Mapping[str, Any], name: str) -> Any:
     """Return a parameter, None for "auto"."""
     if params[name] is None:
         raise TypeError(f"{name} must be 'auto' or a number, got None")
-    return None if is_word(params[name], "auto") else params[name]
-
-
-def _checked_refit(refit: Any) -> float | None:
-    if is_word(refit, "auto"):
-        return None
-    if refit is None:
-        return 0.0
-    if isinstance(refit, Real) and 0.0 <= float(refit) < 1.0:
-        return float(refit)
-    raise ValueError(f"refit must be 'auto', None or a share of the budget below 1, got {refit!r}")
-
-
-def _checked_drift_tol(drift_tol: Any) -> float | str | None:
-    if drift_tol is None:
-        return None
-    if is_word(drift_tol, "auto"):
-        return "auto"
-    if isinstance(drift_tol, Real) and 0 <= float(drift_tol) < math.inf:
-        return float(drift_tol)
-    raise ValueError(f"drift_tol must be 'auto', None or a finite number >= 0, got {drift_tol!r}")
+    value = params[name]
+    return None if isinstance(value, str) and value == "auto" else value

@@ -1,50 +1,46 @@
 """How a model is fitted: the parameters that every method has, checked once, and its contract."""
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Self
 
+import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 
+from dplasso.encoding.origin import Origin
+from dplasso.fit.drawing import Drawing
 from dplasso.fit.task import Bounded, Labels, Task, targets_of
 from dplasso.ledger import check_ledger_settings
+from dplasso.model.release import n_outputs_of
 from dplasso.privacy.parameters import (
     check_delta,
     check_epsilon,
     check_neighbors,
     check_positive,
 )
-from dplasso.privacy.randomness import RandomStream, check_random_state
+from dplasso.privacy.randomness import check_random_state
 from dplasso.privacy.statement import Accounted
-from dplasso.runtime.threads import Threads
 
 _MOST_THREADS = 64
-# Data of many columns, where a cost is asked for before there are any.
-MANY_COLUMNS = 2**24
+# Assumed where a cost is asked for before there are data.
+_MANY_COLUMNS = 2**24
+# Bytes in a model file: of the statement, the other parameters and the container; of a drawn
+# vertex with its sign; of a number.
+_REST, _VERTEX, _NUMBER = 2**16, 9, 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
     """A method of fitting with its parameters: those of an estimator, valid.
 
-    A method of its own has `from_params`, `mechanism`, `solver` and `released_numbers`.
-
-    Attributes
-    ----------
-    params : mapping
-        The estimator's parameters as a model file holds them.
-    targets : Labels or Bounded
-        What is known of the targets before there are data.
-    given_bound : float or None
-        `residual_bound`; None leaves it to the task.
-    weight_bound : float or None
-        The largest weight of a record; None where there are none, or no privacy.
-    n_threads : int
-        What `n_jobs` stands for.
-
-    The others are the estimator's parameters of these names.
+    `params`: the estimator's parameters as a model file holds them.
+    `targets`: what is known of the targets before there are data.
+    `given_bound`: `residual_bound`; None leaves it to the task.
+    `weight_bound`: None where records have no weights, or the fit is not private.
     """
 
     params: Mapping[str, Any]
@@ -69,108 +65,108 @@ class Method:
         return not math.isinf(self.epsilon)
 
     def knowing(self, task: Task) -> Self:
-        """Return the method once the classes are known, by which weights may go by name."""
+        """Return the method once the classes are known, with their weights in order."""
         return replace(self, params=self.targets.in_order(self.params, task.classes))
 
     def warn(self) -> None:
-        """Warn of a method that is not private whatever epsilon is; most are."""
+        """Warn if the method is not private at any epsilon."""
 
     def mechanism(self, task: Task, n_rows: int, n_features: int) -> Accounted:
         """Return the private step; only the paper's depends on the number of rows."""
         raise NotImplementedError
 
-    def cost(self, n_features: int = MANY_COLUMNS, n_classes: int | None = None) -> Accounted:
-        """Return the private step of a fit on public numbers, before there are data.
-
-        `n_classes`: K; None for as many as were declared, or 2.
-        """
+    def cost(self, n_features: int = _MANY_COLUMNS, n_classes: int | None = None) -> Accounted:
+        """Return the private step of a fit before there are data; see `Labels.of_size`."""
         return self.mechanism(self.targets.of_size(n_classes), 1, n_features)
 
-    def solver(
-        self,
-        task: Task,
-        mechanism: Accounted,
-        records: Any,
-        stream: RandomStream,
-        threads: Threads,
-        *,
-        prefix: Any = None,
-        replay: Any = None,
-    ) -> Any:
-        """Return what takes the steps, ready for step 0.
-
-        `records`: of `dplasso.fit.records`, with the targets of the task.
-        `prefix`: what an interrupted fit has released; it is not drawn again.
-        `replay`: vertices to be taken instead of drawing any.
-        """
+    def solver(self, task: Task, mechanism: Accounted, records: Any, drawing: Drawing) -> Any:
+        """Return what takes the steps, ready for step 0; the records have the task's targets."""
         raise NotImplementedError
 
     def released_numbers(self, mechanism: Any, n_features: int, n_outputs: int) -> tuple[int, int]:
         """Return how many vertices and how many numbers a fit releases at most."""
         raise NotImplementedError
 
+    def model_bytes(
+        self,
+        mechanism: Accounted,
+        n_features: int,
+        classes: NDArray[Any],
+        feature_names: NDArray[np.object_] | None = None,
+        origin: Origin | None = None,
+    ) -> int:
+        """Return how large the model file of a private fit can be, from public numbers."""
+        n_outputs = n_outputs_of(classes.size)
+        vertices, numbers = self.released_numbers(mechanism, n_features, n_outputs)
+        names = [] if feature_names is None else [str(name) for name in feature_names]
+        header = len(json.dumps([names, None if origin is None else origin.to_json()]))
+        # Labels stand in an array and, escaped, among the parameters; so may a weight of each.
+        header += 4 * classes.nbytes + 64 * max(2, classes.size)
+        return _REST + header + _VERTEX * vertices + _NUMBER * (numbers + 4 * n_outputs)
+
 
 def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Check the parameters that all methods have.
+    """Return the fields of `Method`, checked.
 
-    Returns the fields of `Method`.
-
-    Raises TypeError, ValueError one sentence that names the parameter, what was given and what
+    Raises TypeError, ValueError: one sentence that names the parameter, what was given and what
     would be right.
     """
     epsilon = check_epsilon(params["epsilon"])
     check_ledger_settings({"mechanism": "gaussian", **params})
     targets = targets_of(params)
-    bound = params.get("weight_bound")
+    bound, (least, most) = params.get("weight_bound"), targets.bounds_allowed
     return {
         "params": targets.written(params),
         "targets": targets,
         "epsilon": epsilon,
         "delta": check_delta(params["delta"]),
-        "given_bound": _checked_bound(params["residual_bound"], targets),
+        "given_bound": word_or_number(
+            params,
+            "residual_bound",
+            {"auto": None},
+            lambda value: least <= value <= most,
+            f"'auto' or a number from {least:g} to {most:g}",
+        ),
         "neighbors": check_neighbors(params["neighbors"]),
         "fit_intercept": bool(params["fit_intercept"]),
-        "n_records": _checked_count("n_records", params["n_records"]),
-        "rows_per_person": _checked_count("rows_per_person", params["rows_per_person"]) or 1,
+        "n_records": _checked_count(params, "n_records"),
+        "rows_per_person": _checked_count(params, "rows_per_person") or 1,
         "weight_bound": None if bound is None else check_positive("weight_bound", bound),
-        "n_threads": _checked_threads(params["n_jobs"]),
+        "n_threads": _checked_threads(params),
+        **{name: params[name] for name in ("ledger", "dataset", "purpose")},
         "random_state": check_random_state(params["random_state"]),
-        "ledger": params["ledger"],
-        "dataset": params["dataset"],
-        "purpose": params["purpose"],
     }
 
 
-def is_word(value: Any, word: str) -> bool:
-    """Return whether a parameter is a word; an array is none."""
-    return isinstance(value, str) and value == word
+def word_or_number(
+    params: Mapping[str, Any],
+    name: str,
+    words: Mapping[str | None, Any],
+    valid: Callable[[Any], bool],
+    right: str,
+    kind: Any = Real,
+) -> Any:
+    """Return what the parameter's word stands for, or its number if that is valid.
+
+    Raises ValueError, which says that the parameter must be `right`.
+    """
+    value = params[name]
+    if (value is None or isinstance(value, str)) and value in words:
+        return words[value]
+    if isinstance(value, kind) and valid(value):
+        return int(value) if kind is Integral else float(value)
+    raise ValueError(f"{name} must be {right}, got {value!r}")
 
 
-def _checked_bound(residual_bound: Any, targets: Labels | Bounded) -> float | None:
-    """Return a bound C that was given; None for "auto"."""
-    if is_word(residual_bound, "auto"):
-        return None
-    least, most = targets.bounds_allowed
-    if isinstance(residual_bound, Real) and least <= float(residual_bound) <= most:
-        return float(residual_bound)
-    raise ValueError(
-        f"residual_bound must be 'auto' or a number from {least:g} to {most:g}, got "
-        f"{residual_bound!r}"
+def _checked_count(params: Mapping[str, Any], name: str) -> int | None:
+    count: int | None = word_or_number(
+        params, name, {None: None}, lambda n: n > 0, "None or a whole number >= 1", Integral
     )
+    return count
 
 
-def _checked_count(name: str, count: Any) -> int | None:
-    if count is None:
-        return None
-    if isinstance(count, Integral) and int(count) > 0:
-        return int(count)
-    raise ValueError(f"{name} must be None or a whole number >= 1, got {count!r}")
-
-
-def _checked_threads(n_jobs: Any) -> int:
-    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
-        raise ValueError(
-            f"n_jobs must be None or a whole number other than 0 (-1 for all cores), got {n_jobs!r}"
-        )
-    # More would only wait for each other, and each takes memory of its own.
+def _checked_threads(params: Mapping[str, Any]) -> int:
+    right = "None or a whole number other than 0 (-1 for all cores)"
+    n_jobs = word_or_number(params, "n_jobs", {None: None}, lambda n: n != 0, right, Integral)
+    # More threads would only wait for each other, and each needs memory.
     return min(int(effective_n_jobs(n_jobs)), max(_MOST_THREADS, int(effective_n_jobs(-1))))

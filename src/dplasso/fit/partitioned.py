@@ -1,7 +1,7 @@
-"""Records in partitions: what a fit asks of them is asked of their workers."""
+"""Records in partitions: a fit's questions are passed on to their workers."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -19,29 +19,22 @@ from dplasso.data.people import number_groups
 from dplasso.data.source_files import is_address
 from dplasso.encoding.origin import Origin, check_same_origin, origin_from_json
 from dplasso.errors import DataError
+from dplasso.fit.drawing import Drawing, vertex_selector
 from dplasso.fit.groups import rows_within_limit
 from dplasso.fit.method import Method
 from dplasso.fit.records import LocalRecords, local_records, store_of
 from dplasso.fit.task import Task
-from dplasso.fit.vertices import vertex_selector
 from dplasso.fit.weights import checked_weights
 from dplasso.frank_wolfe.round_part import RoundSteps
-from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.ledger import data_fingerprint
 from dplasso.privacy.mechanisms import Mechanism
 from dplasso.privacy.parameters import check_records, share_bits
-from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
 
 
 @dataclass(frozen=True)
 class ClusterRecords:
-    """Records that workers hold: as `LocalRecords`, by asking them.
-
-    `every_step`: workers hear of a step only once it is on the disk.
-    `workers`: the rows, and a context: close it.
-    `task`: what is learnt, once it is known.
-    """
+    """Records that workers hold, with the interface of `LocalRecords`; close `workers`."""
 
     workers: Partitions
     feature_names: NDArray[np.object_] | None
@@ -53,14 +46,8 @@ class ClusterRecords:
 
     @property
     def labels(self) -> NDArray[Any]:
-        """The different labels of all partitions.
-
-        Raises DataError where there are too many to be classes.
-        """
-        labels = self.workers.labels
-        if not labels.size:
-            raise DataError("the labels are not classes: declare them with the parameter classes")
-        return labels
+        """The different labels of all partitions; DataError if they are too many for classes."""
+        return self.workers.labels
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -69,7 +56,7 @@ class ClusterRecords:
 
     def encoded(self, task: Task) -> "ClusterRecords":
         """Have the workers turn their labels into targets."""
-        # A label that was not declared is found where it is, so that the partition is named.
+        # Workers refuse an undeclared label themselves, so that the message names the partition.
         self.workers.tell("encode", task)
         return replace(self, task=task)
 
@@ -85,11 +72,8 @@ class ClusterRecords:
         found = self.workers.call("count", loss)
         return [sum(one) for one in zip(*(counts for counts, _ in found), strict=True)], found[0][1]
 
-    def laid_out(self, method: Any, n_steps: int, intercept: bool) -> "ClusterRecords":  # noqa: ARG002
-        """Refuse a run of Frank-Wolfe that partitions cannot make; nothing is computed.
-
-        Raises ValueError for what only one process can do; DataError for too many records.
-        """
+    def laid_out(self, method: Any, n_steps: int) -> "ClusterRecords":
+        """Refuse what only one process can do (ValueError), and too many records (DataError)."""
         assert self.task is not None
         if self.task.n_outputs > 1:
             raise DataError(
@@ -101,13 +85,12 @@ class ClusterRecords:
         for name, value, one_process in (
             ("solver", method.algorithm, "standard"),
             ("selector", method.selector, "big-little"),
+            ("mechanism", method.step if method.is_private else None, "paper"),
         ):
             if value == one_process:
                 raise ValueError(
                     f"{name}={value!r} runs in one process; leave engine or {name} out"
                 )
-        if method.step == "paper" and method.is_private:
-            raise ValueError("mechanism='paper' runs in one process; leave engine out")
         n_records = self.shape[0]
         check_records(n_records, share_bits(method.n_records or n_records))
         return self
@@ -117,25 +100,18 @@ class ClusterRecords:
         method: Any,
         steps: VertexSteps,
         mechanism: Mechanism,
-        stream: RandomStream,
-        threads: Threads,  # noqa: ARG002
+        drawing: Drawing,
         *,
-        prefix: Transcript | None = None,
-        replay: Transcript | None = None,
         recorded: bool = False,  # noqa: ARG002
     ) -> PartitionedFrankWolfe:
-        """Return the coordinator of a run of Frank-Wolfe."""
-        self.laid_out(method, steps.n_steps, steps.intercept)
-        check_records(self.shape[0], steps.share_bits)
-        if replay is not None:
-            raise ValueError("a replay runs in one process; leave engine out")
+        """Return the coordinator of a run with a given radius."""
         problem = problem_of(self.workers, steps)
         selector = vertex_selector(method.selector, mechanism, problem)
-        return PartitionedFrankWolfe(self.workers, steps, problem, selector, stream, prefix=prefix)
+        given = self.workers, steps, problem, selector, drawing.stream
+        return PartitionedFrankWolfe(*given, prefix=drawing.prefix)
 
     def rows(self, steps: RoundSteps, threads: Threads) -> PartitionedRows:  # noqa: ARG002
         """Return the workers' rows for a run in rounds."""
-        check_records(self.shape[0], steps.share_bits)
         return PartitionedRows(self.workers, steps)
 
     def gradients(
@@ -165,30 +141,28 @@ def cluster_records(
 ) -> ClusterRecords:
     """Start a worker for every partition and see that they make one data set.
 
-    `estimator`: for the messages; left as it is.
-    `X`: a list of stores, of their paths on the workers' machines, of addresses on object storage,
-    or of matrices; or one of them.
-    `y`: with matrices, the labels of each.
-    `engine`: what runs the workers.
-    `groups`, `sample_weight`: of the rows of each partition, as `y`; the first with matrices alone.
-    `progress`: called with the bytes copied from object storage, and those to be copied.
+    `X` is a partition or a list of them, all of one kind: stores, their paths on the workers'
+    machines or addresses on object storage, or matrices. With matrices, `y` has the labels of each,
+    and `groups` may be given; `sample_weight` with either. `progress` is told the bytes copied from
+    object storage, and those to be copied.
 
     Raises DataError for partitions that do not go together; ClusterError if a worker cannot be
     had.
     """
-    given = _each(X, X, 1)
+    given = list(X) if isinstance(X, list | tuple) else [X]
     labels = [None] * len(given) if y is None else _each(y, X, len(given), "labels")
-    parts, names = [], None
+    parts: list[Partition] = []
+    names: list[Any] = []
     for number, (some, targets) in enumerate(zip(given, labels, strict=True), 1):
-        part, its_names = _partition(estimator, some, targets, number)
+        part, own = _partition(estimator, some, targets, number)
         parts.append(part)
-        names = its_names if number == 1 else names
-        if number > 1 and not _same_names(names, its_names):
+        names.append(own)
+        if not np.array_equal(names[-1], names[0]):
             raise DataError(f"{part.name} does not have the column names of partition 1")
     _refuse_twice(parts, given)
     if sample_weight is not None:
-        each = _checked(_each(sample_weight, X, len(given), "weights"), method)
-        parts = [replace(part, weights=own) for part, own in zip(parts, each, strict=True)]
+        weights = _checked(_each(sample_weight, X, len(given), "weights"), method)
+        parts = [replace(part, weights=own) for part, own in zip(parts, weights, strict=True)]
     if groups is not None:
         people = _each(groups, X, len(given), "groups")
         parts = _limited(parts, people, method.rows_per_person)
@@ -200,21 +174,18 @@ def cluster_records(
     except BaseException:
         workers.close()
         raise
-    return ClusterRecords(workers, names, origins[0], sample_weight is not None)
+    return ClusterRecords(workers, names[0], origins[0], sample_weight is not None)
 
 
-def _each(some: Any, X: Any, n_partitions: int, kind: str = "") -> list[Any]:
-    """Return what is given of each partition.
-
-    Raises DataError if it is not given of each.
-    """
-    each = [some] if not isinstance(X, list | tuple) else list(some)
-    if kind and len(each) != n_partitions:
+def _each(some: Any, X: Any, n_partitions: int, kind: str) -> list[Any]:
+    """Return what is given of each partition; DataError if something is missing."""
+    each = list(some) if isinstance(X, list | tuple) else [some]
+    if len(each) != n_partitions:
         raise DataError(f"there are {n_partitions} partitions, but {kind} of {len(each)}")
     return each
 
 
-def _checked(given: Sequence[Any], method: Method) -> list[NDArray[np.float64]]:
+def _checked(given: list[Any], method: Method) -> list[NDArray[np.float64]]:
     """Return the weights of every partition in [0, 1]; the largest of all may be their scale."""
     try:
         each = [np.asarray(some, dtype=np.float64) for some in given]
@@ -227,9 +198,7 @@ def _checked(given: Sequence[Any], method: Method) -> list[NDArray[np.float64]]:
     return np.split(weights, np.cumsum([some.size for some in each])[:-1])
 
 
-def _limited(
-    parts: Sequence[Partition], people: Sequence[Any], rows_per_person: int
-) -> list[Partition]:
+def _limited(parts: list[Partition], people: list[Any], rows_per_person: int) -> list[Partition]:
     """Leave out all but the first rows of each person, wherever they lie.
 
     Raises DataError for stores, and as `number_groups`.
@@ -266,17 +235,14 @@ def _partition(
     return Partition(f"partition {number}", X=checked.X, y=checked.y), checked.feature_names
 
 
-def _same_names(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
-    return (None if one is None else one.tolist()) == (None if other is None else other.tolist())
-
-
 def _refuse_twice(parts: list[Partition], given: list[Any]) -> None:
     """Refuse a partition that is given twice: its records would count twice."""
-    paths = [part.path for part in parts if part.path is not None]
-    twice = {path for path in paths if paths.count(path) > 1}
-    objects = [id(some) for some, part in zip(given, parts, strict=True) if part.path is None]
-    if twice or len(set(objects)) < len(objects):
-        name = min(twice) if twice else "a matrix"
-        raise DataError(
-            f"{name} is given twice; each record may be in one partition only, or it counts twice"
-        )
+    seen = set()
+    for part, some in zip(parts, given, strict=True):
+        own = id(some) if part.path is None else part.path
+        if own in seen:
+            raise DataError(
+                f"{part.path or 'a matrix'} is given twice; each record may be in one partition "
+                "only, or it counts twice"
+            )
+        seen.add(own)

@@ -18,13 +18,12 @@ from dplasso.data.refusals import in_our_words
 from dplasso.data.store import Store, StoreMatrix, check_entries
 from dplasso.encoding.origin import Origin, origin_of
 from dplasso.errors import DataError
+from dplasso.fit.drawing import Drawing, vertex_selector
 from dplasso.fit.groups import person_numbers, rows_within_limit
 from dplasso.fit.task import Task
-from dplasso.fit.vertices import vertex_selector
 from dplasso.frank_wolfe.problem import Problem, design_of
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.frank_wolfe.solve import FrankWolfe
-from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.gradient_descent.records import Records as GradientRecords
 from dplasso.gradient_descent.records import records_of
 from dplasso.ledger import data_fingerprint
@@ -32,23 +31,21 @@ from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import compress, working_dtype
 from dplasso.matrix.design import Design, check_row_count
 from dplasso.privacy.mechanisms import Mechanism
-from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
-from dplasso.selection.replay import replay_state
+
+_NO_TARGETS = targets_of(np.zeros(0))
 
 
 @dataclass(frozen=True)
 class LocalRecords:
     """Records that one process holds, checked.
 
-    `every_step`: whether each step is to be on the disk before the next begins.
     `X`, shape (N, D): float32 or float64, or a store, whose entries `check` looks at.
-    `y`, shape (N,): labels as given.
-    `feature_names`, `origin`: where X or its store has them.
     `weights`, shape (N,): how much each record counts, in [0, 1]; None for 1 each.
     `within`, shape (N,): which records of a store enter; None for all.
-    `task`, `targets`: what is learnt, and its targets, once they are known.
+    `targets`: empty until the task is known.
     `design`: the matrix laid out for Frank-Wolfe.
+    `every_step`: whether each step is to be on the disk before the next begins.
     """
 
     X: Any
@@ -58,8 +55,7 @@ class LocalRecords:
     origin: Origin | None = None
     weights: NDArray[np.float64] | None = None
     within: NDArray[np.bool_] | None = None
-    task: Task | None = None
-    targets: Targets | None = None
+    targets: Targets = _NO_TARGETS
     design: Design | None = None
 
     every_step: ClassVar[bool] = False
@@ -80,12 +76,9 @@ class LocalRecords:
         return self.weights is not None
 
     def limited(self, groups: ArrayLike | None, rows_per_person: int) -> "LocalRecords":
-        """Leave out all but the first rows of each person.
+        """Leave out all but the first rows of each person; DataError as `person_numbers`.
 
-        `groups`, shape (N,): which person each row belongs to; None asks the store, and leaves out
-        nothing where it does not know.
-
-        Raises DataError as `person_numbers`.
+        Without `groups`, those that a store knows are used; without any, nothing is left out.
         """
         if groups is None and isinstance(self.X, Store):
             groups = self.X.people
@@ -99,12 +92,10 @@ class LocalRecords:
 
     def encoded(self, task: Task) -> "LocalRecords":
         """Return the records with the targets of a task."""
-        targets = targets_of(task.encode(self.y), self.weights, self.within)
-        return replace(self, task=task, targets=targets)
+        return replace(self, targets=targets_of(task.encode(self.y), self.weights, self.within))
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the labels."""
-        assert self.targets is not None
         return data_fingerprint(self.targets.labels)
 
     def check(self, n_threads: int) -> None:
@@ -114,66 +105,55 @@ class LocalRecords:
 
     def counts(self, loss: Any) -> tuple[list[int], int]:
         """Count the records of the classes."""
-        assert self.targets is not None
         return count_classes(loss, self.targets)
 
-    def laid_out(self, method: Any, n_steps: int, intercept: bool) -> "LocalRecords":
-        """Lay the matrix out; without a step, only look whether it can be used."""
+    def laid_out(self, method: Any, n_steps: int) -> "LocalRecords":
+        """Lay the matrix out for Frank-Wolfe; without a step, only look whether it can be used."""
         if not n_steps:
             if not isinstance(self.X, Store):
                 compress(self.X)
             return self
-        return replace(self, design=self._design(method, n_steps, intercept))
-
-    def _design(self, method: Any, n_steps: int, intercept: bool) -> Design:
-        return design_of(
+        design = design_of(
             self.X,
             bound=method.feature_bound,
-            intercept=intercept,
+            intercept=method.draws_constant,
             by_columns=method.algorithm == "sparse" or method.l1_radius is None,
             n_steps=n_steps,
             n_threads=method.n_threads,
         )
+        return replace(self, design=design)
 
-    def problem(self, method: Any, steps: VertexSteps) -> Problem:
-        """Return what a run of Frank-Wolfe minimises."""
-        design = self.design or self._design(method, steps.n_steps, steps.intercept)
-        assert self.targets is not None
-        return steps.problem(design, self.targets)
+    def problem(self, steps: VertexSteps) -> Problem:
+        """Return what a run with a given radius minimises."""
+        assert self.design is not None
+        return steps.problem(self.design, self.targets)
 
     def vertices(
         self,
         method: Any,
         steps: VertexSteps,
         mechanism: Mechanism,
-        stream: RandomStream,
-        threads: Threads,
+        drawing: Drawing,
         *,
-        prefix: Transcript | None = None,
-        replay: Transcript | None = None,
         recorded: bool = False,
     ) -> FrankWolfe:
-        """Return a run of Frank-Wolfe; `recorded` with history and work where they may be had."""
-        problem = self.problem(method, steps)
-        if replay is None:
-            selector = vertex_selector(method.selector, mechanism, problem)
-        else:
-            selector = replay_state(replay.vertex, replay.sign)
+        """Return a run with a given radius; `recorded` with history and work, where allowed."""
+        problem = self.problem(steps)
         return FrankWolfe(
             problem,
-            selector,
-            stream,
+            vertex_selector(method.selector, mechanism, problem),
+            drawing.stream,
             solver=method.algorithm,
             drift_tol=steps.drift_tol,
             record_history=recorded and mechanism.name == "none",
             record_work=recorded and mechanism.name != "exponential",
-            threads=threads,
-            prefix=prefix,
+            threads=drawing.threads,
+            prefix=drawing.prefix,
         )
 
     def rows(self, steps: RoundSteps, threads: Threads) -> RoundRows:
         """Return the rows for a run in rounds."""
-        assert self.design is not None and self.targets is not None  # noqa: PT018
+        assert self.design is not None
         return RoundRows(steps, self.design, self.targets, threads)
 
     def gradients(
@@ -184,22 +164,18 @@ class LocalRecords:
         design, columns = self.design, None
         if design is not None and design.has_columns and not design.columns_internal:
             columns = design.columns
-        assert self.targets is not None
         return records_of(self.X, loss, self.targets, threads, kept, columns)
 
 
 def local_records(estimator: BaseEstimator, X: Any, y: ArrayLike | None) -> LocalRecords:
-    """Check what `fit` is given.
+    """Check what `fit` is given; the estimator, named in messages, is left as it is.
 
-    `estimator`: for the messages; left as it is.
-    `y`, shape (N,): labels; None for a store, which has its own.
-
-    Raises ValueError for NaN or infinity in X, labels that are missing or of another length, or no
-    records.
+    A store has its own labels. Raises ValueError for NaN or infinity in X, labels that are missing
+    or of another length, or no records.
     """
     store = store_of(X)
     if store is None:
-        # scikit-learn notes the columns on the estimator: a fit that is refused must not.
+        # scikit-learn sets attributes of the estimator; a refused fit must not change it.
         noted = copy(estimator)
         matrix, labels = validated(noted, X, y, reset=True)
         names = getattr(noted, "feature_names_in_", None)
@@ -231,7 +207,7 @@ def store_of(X: Any) -> Store | None:
 
 def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool) -> Any:
     """Check a matrix, and labels if given, as scikit-learn does, copying as little as possible."""
-    # The search for NaN adds everything up; that its sum overflows must not be heard of.
+    # The search for NaN adds everything up; its sum may overflow, without a warning.
     with np.errstate(over="ignore", invalid="ignore"), in_our_words(X):
         return validate_data(
             estimator,

@@ -1,7 +1,8 @@
-"""The one path from a method and records to a model; checkpoints and replays take it too."""
+"""The one path from a method and records to a model; fits with checkpoints take it too."""
 
 import time
 
+from dplasso.fit.drawing import Drawing
 from dplasso.fit.hooks import Begun, Hooks, Session
 from dplasso.fit.method import Method
 from dplasso.fit.partitioned import Records
@@ -16,29 +17,14 @@ from dplasso.runtime.threads import thread_pool
 
 
 def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | None]:
-    """Fit a model.
+    """Fit a model; return all that may leave the fit, and the work per step if it is not private.
 
     Everything that can be refused is refused, and the records are laid out, before the ledger is
     charged. Whatever is drawn is drawn after: step 0, the counts, is kept before the first step.
 
-    Returns
-    -------
-    model : Model
-        All that may leave the fit.
-    work : Work or None
-        Work per step, of fits that are not private.
-
-    Raises
-    ------
-    ValueError
-        For an undeclared label, or fewer than two without `classes`; for a damaged store.
-    BudgetError, LedgerError
-        If the ledger has too little left or cannot be used; nothing is spent.
-
-    Warns
-    -----
-    PrivacyLeakWarning
-        With ``mechanism="paper"``.
+    Raises ValueError for an undeclared label, or fewer than two without `classes`; DataError for a
+    damaged store; BudgetError, LedgerError if the ledger has too little left or cannot be used;
+    nothing is spent then.
     """
     began = time.perf_counter()
     stream = random_stream(method.random_state)
@@ -57,7 +43,7 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     )
     if hooks.checkpoints is None:
         check_affordable(method.ledger, method.dataset, mechanism)
-    # All of a store is read, so only after what can be refused without.
+    # This reads all of a store, so what can be refused without comes first.
     records.check(method.n_threads)
     notes = {}
     if method.ledger is not None:
@@ -65,15 +51,8 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     begun = Begun(method, task, mechanism, statement, records, notes)
     session = Session() if hooks.checkpoints is None else hooks.checkpoints(begun)
     with thread_pool(method.n_threads) as threads:
-        solver = method.solver(
-            task,
-            mechanism,
-            records,
-            stream,
-            threads,
-            prefix=session.prefix,
-            replay=hooks.replay,
-        )
+        drawing = Drawing(stream, threads, session.prefix)
+        solver = method.solver(task, mechanism, records, drawing)
         prepared = time.perf_counter()
         with charged(
             method.ledger,

@@ -1,15 +1,17 @@
 """A LASSO fit that chooses its own settings: counts, columns, and a refit of their weights."""
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.fit.column_plan import LassoPlan, plan_lasso
+from dplasso.fit.column_plan import plan_lasso
+from dplasso.fit.drawing import Drawing, vertex_selector
 from dplasso.fit.task import Task
-from dplasso.fit.vertices import round_steps, vertex_selector, vertex_steps
 from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
 from dplasso.frank_wolfe.transcript import NO_VERTICES
 from dplasso.gradient_descent.calibration import calibrate_margins
@@ -22,8 +24,7 @@ from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.state import GradientState
 from dplasso.model.staged import StagedRelease
 from dplasso.privacy.mechanisms import StagedSteps
-from dplasso.privacy.randomness import RandomStream
-from dplasso.runtime.threads import Threads
+from dplasso.privacy.parameters import share_bits
 
 if TYPE_CHECKING:
     from dplasso.fit.lasso import Lasso
@@ -32,41 +33,29 @@ if TYPE_CHECKING:
 class StagedLasso:
     """Counts, vertices, gradients on their columns; a `dplasso.runtime.chunks.Solver`.
 
-    `records`: of `dplasso.fit.records`, with targets.
-    `stream`: random words of all draws.
-    `prefix`: what was released already, not to be drawn again.
-
-    `n_steps`: the most vertices and gradients. Steps beyond the vertices that were planned do
-    nothing.
+    `n_steps` is the most vertices and gradients. Steps beyond the planned vertices do nothing.
     """
 
     history = None
     work = None
 
     def __init__(
-        self,
-        method: "Lasso",
-        task: Task,
-        mechanism: StagedSteps,
-        records: Any,
-        stream: RandomStream,
-        threads: Threads,
-        *,
-        prefix: StagedRelease | None = None,
+        self, method: "Lasso", task: Task, mechanism: StagedSteps, records: Any, drawing: Drawing
     ) -> None:
         self.n_steps = mechanism.n_iter
         self._method, self._task, self._mechanism = method, task, mechanism
-        self._records, self._stream, self._threads = records, stream, threads
-        # What was counted is kept before the first vertex is drawn.
-        begun = prefix is not None and (len(prefix) > 0 or bool(prefix.counts.any()))
-        prefix = prefix if begun else None
-        self._prefix = prefix
-        # Once the refit has begun, the vertices are only to be named.
+        self._records, self._n_features = records, int(records.shape[1])
+        prefix: StagedRelease | None = drawing.prefix
+        # Counts are kept before the first vertex is drawn.
+        if prefix is not None and not len(prefix) and not prefix.counts.any():
+            prefix = None
+        self._drawing, self._prefix = drawing, prefix
+        # Once the refit has begun, the vertices are not drawn again, only released.
         refitting = prefix is not None and prefix.weights is not None
         self._drawn = prefix.vertices.transcript if prefix is not None and refitting else None
         # A damaged matrix is refused before anything is paid for or drawn.
         n_vertices = mechanism.n_vertices if self._drawn is None else 0
-        self._laid_out = records.laid_out(method, n_vertices, self._has_constant_vertex)
+        self._laid_out = records.laid_out(method, n_vertices)
         self._refit: GradientRun | None = None
         self._finished = None if prefix is None else prefix.refitted
         self._calibration = None if prefix is None else prefix.calibration
@@ -75,29 +64,35 @@ class StagedLasso:
     def begin(self) -> None:
         """Take step 0: count the classes, unless an interrupted fit has counted them, and plan."""
         self._counts = self._count() if self._prefix is None else self._prefix.counts
-        self._plan = self._planned()
-        bound = self._mechanism.residual_bound
-        self._loss = self._task.vertex_loss(bound, self._plan.offset)
+        self._total = float(self._counts.sum())
+        method = self._method
+        self._plan = plan_lasso(
+            self._task,
+            self._mechanism,
+            self._total,
+            self._n_features,
+            n_iter=method.n_iter,
+            l1_radius=method.l1_radius,
+            refit=method.refit,
+        )
+        self._offset = self._starting_offset()
+        self._loss = method.loss(self._task, self._offset)
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
-        if first == 1 and self._drawn is None and self._plan.n_vertices:
+        plan, most = self._plan, self._mechanism.n_vertices
+        if first == 1 and self._drawn is None and plan.n_vertices:
             self._columns = self._vertex_run()
-        self._advance(first, last)
-        if last == self.n_steps and self._calibration is None and self._plan.calibration_share:
+        drawn = min(last, plan.n_vertices)
+        if self._columns is not None and first <= drawn:
+            self._columns.advance(first, drawn)
+        if last > most and plan.refit_share and self._finished is None:
+            if self._refit is None:
+                self._refit = self._gradient_run()
+            if self._refit is not None:
+                self._refit.advance(max(1, first - most), last - most)
+        if last == self.n_steps and self._calibration is None and plan.calibration_share:
             self._calibration = self._calibrated()
-
-    def _advance(self, first: int, last: int) -> None:
-        n_vertices, most = self._plan.n_vertices, self._mechanism.n_vertices
-        if self._columns is not None and first <= min(last, n_vertices):
-            self._columns.advance(first, min(last, n_vertices))
-        first, last = first - most, last - most
-        if last < 1 or not self._plan.refit_share or self._finished is not None:
-            return
-        if self._refit is None:
-            self._refit = self._gradient_run()
-        if self._refit is not None:
-            self._refit.advance(max(1, first), last)
 
     def release(self, done: int | None = None) -> StagedRelease:
         """Return what the first `done` steps have released, by default all of them."""
@@ -110,7 +105,7 @@ class StagedLasso:
             done=done,
             n_steps=self.n_steps,
             counts=self._counts,
-            offset=np.atleast_1d(np.asarray(self._plan.offset)),
+            offset=np.atleast_1d(np.asarray(self._offset)),
             vertices=self._vertices(min(done, self._plan.n_vertices)),
             weights=weights,
             calibration=self._calibration if done == self.n_steps else None,
@@ -122,103 +117,80 @@ class StagedLasso:
             return released
         return VertexRelease(
             NO_VERTICES if self._drawn is None else self._drawn,
-            int(self._records.shape[1]),
+            self._n_features,
             self._plan.l1_radius,
             self._method.feature_bound,
-            fit_intercept=self._has_constant_vertex,
+            fit_intercept=self._method.draws_constant,
             late_start=self._plan.late_start,
             n_outputs=self._task.n_outputs,
         )
 
-    @property
-    def _has_constant_vertex(self) -> bool:
-        """Whether the constant column is drawn like the others; otherwise margins start offset."""
-        return self._method.fit_intercept and self._method.l1_radius is not None
-
     def _count(self) -> NDArray[np.float64]:
-        """Count the records of all classes, privately; public are none, or their sum.
+        """Return noisy counts of the classes, or equal counts where only their sum is needed.
 
-        A record of a regression counts for both ends of the interval, in the parts that make its
-        target their mean: parts of one record, as one class is. One with a weight counts for that
-        part of a record.
+        In a regression a record counts partly for each end of the interval, so that its target is
+        their weighted mean. A record with a weight counts for that part of a record.
         """
         mechanism, public = self._mechanism, self._method.n_records
-        loss = self._task.vertex_loss(mechanism.residual_bound)
-        exact, part_bits = self._records.counts(loss)
+        exact, part_bits = self._records.counts(self._method.loss(self._task))
         n_classes = len(exact)
         if not mechanism.counted:
-            # Nothing but N is used then, and in equal parts.
+            # Only N is needed then.
             total = float(self._records.shape[0] if public is None else public)
             return np.full(n_classes, total / n_classes)
         sensitivity, mu = mechanism.count_sensitivity, mechanism.count_mu
-        noisy = noisy_counts(exact, sensitivity, mu, self._stream, part_bits)
+        noisy = noisy_counts(exact, sensitivity, mu, self._drawing.stream, part_bits)
         if public is not None and not self._records.weighted:
-            # The sum is known: what the counts are beyond it, they are in equal parts.
+            # The sum is known: an excess over it is taken from all counts alike.
             noisy = np.maximum(1.0, noisy - (noisy.sum() - public) / n_classes)
         return noisy
 
-    def _planned(self) -> LassoPlan:
+    def _starting_offset(self) -> Any:
+        """Return where every margin starts: at the balance of the classes, as counted."""
         method, mechanism, task = self._method, self._mechanism, self._task
-        offset: Any = 0.0 if task.n_outputs == 1 else np.zeros(task.n_outputs)
-        if method.fit_intercept and not self._has_constant_vertex:
-            noise = mechanism.count_sensitivity / mechanism.count_mu if mechanism.counted else 0.0
-            deviation = 0.0 if math.isinf(mechanism.rho) else noise
-            loss = task.vertex_loss(mechanism.residual_bound)
-            offset = loss.starting_offset(self._counts, deviation)
-        return plan_lasso(
-            mechanism,
-            n_iter=method.n_iter,
-            l1_radius=method.l1_radius,
-            refit=method.refit,
-            n_records=float(self._counts.sum()),
-            n_features=int(self._records.shape[1]),
-            offset=offset,
-            step=task.column_step,
-            calibration=task.calibration,
-        )
+        if not method.fit_intercept or method.draws_constant:
+            return 0.0 if task.n_outputs == 1 else np.zeros(task.n_outputs)
+        noisy = mechanism.counted and not math.isinf(mechanism.rho)
+        deviation = mechanism.count_sensitivity / mechanism.count_mu if noisy else 0.0
+        return method.loss(task).starting_offset(self._counts, deviation)
 
     def _vertex_run(self) -> Any:
         plan, method, records = self._plan, self._method, self._laid_out
         share = 1.0 - plan.refit_share - plan.calibration_share
         mechanism = self._mechanism.vertices(plan.n_vertices, share)
-        numbers: dict[str, Any] = {
-            "n_records": float(self._counts.sum()),
-            "n_features": int(self._records.shape[1]),
-        }
         prefix = None if self._prefix is None else self._prefix.vertices.transcript
         if method.l1_radius is None:
-            rounds = round_steps(method, plan, self._loss, **numbers)
-            rows = records.rows(rounds, self._threads)
+            rounds = RoundSteps(
+                loss=self._loss,
+                bound=method.feature_bound,
+                n_columns=self._n_features,
+                n_steps=plan.n_vertices,
+                # What each vertex weighs after a late start, but for one part in t0 / T.
+                vertex_weight=2.0 * plan.l1_radius / (plan.n_vertices + plan.late_start),
+                share_bits=share_bits(self._total),
+            )
+            rows = records.rows(rounds, self._drawing.threads)
             selector = vertex_selector(method.selector, mechanism, rounds)
-            return RoundsFrankWolfe(rounds, rows, selector, self._stream, self._vertices(0), prefix)
-        steps = vertex_steps(
-            method,
-            mechanism,
-            self._loss,
-            radius=plan.l1_radius,
-            n_steps=plan.n_vertices,
-            intercept=self._has_constant_vertex,
-            **numbers,
-        )
-        return records.vertices(
-            method, steps, mechanism, self._stream, self._threads, prefix=prefix
-        )
+            stream, empty = self._drawing.stream, self._vertices(0)
+            return RoundsFrankWolfe(rounds, rows, selector, stream, empty, prefix)
+        known = plan.n_vertices, self._total
+        steps = method.steps(mechanism, self._loss, self._n_features, *known)
+        return records.vertices(method, steps, mechanism, replace(self._drawing, prefix=prefix))
 
     def _gradient_run(self) -> GradientRun | None:
-        """Begin the refit; with the constant alone drawn there is nothing to refit."""
+        """Begin the refit; None if only the constant was drawn."""
         kept = self.release(self._mechanism.n_vertices).columns
         if not kept.size:
             return None
         if self._columns is not None:
             self._drawn, self._columns = self._columns.transcript(), None
         steps, kappa = self._mechanism.n_gradients, self._task.refit_kappa
-        total = float(self._counts.sum())
         plan = RunPlan(
             stages=(Stage(steps, 1.0, kappa, MOMENTUM, int(kept.size)),),
             significant=False,
             fit_intercept=self._method.fit_intercept,
             norm_bound=None,
-            n_records=total if self._records.weighted else max(1, round(total)),
+            n_records=self._total if self._records.weighted else max(1, round(self._total)),
             calibration=self._plan.refit_calibration,
         )
         state = None if self._prefix is None else self._prefix.weights
@@ -227,15 +199,15 @@ class StagedLasso:
             plan,
             mechanism,
             self._rows(kept, self._task.refit_loss(mechanism.residual_bound, self._loss)),
-            self._stream,
-            threads=self._threads,
+            self._drawing.stream,
+            threads=self._drawing.threads,
             prefix=state if isinstance(state, GradientState) else None,
         )
         run.begin()
         return run
 
     def _calibrated(self) -> Calibration | None:
-        """Set the margins of the vertices right, where there is no refit that does."""
+        """Calibrate the margins of the vertices; a refit does so by itself."""
         kept, mechanism = self.release(self._mechanism.n_vertices).columns, self._mechanism
         if math.isinf(mechanism.rho):
             return None
@@ -248,14 +220,14 @@ class StagedLasso:
         return calibrate_margins(
             rows.margins(model),
             rows.loss,
-            self._stream,
-            n_records=max(1.0, float(self._counts.sum())),
+            self._drawing.stream,
+            n_records=max(1.0, self._total),
             mu=spent.mu,
             sensitivity=spent.sensitivity,
             fit_intercept=self._method.fit_intercept,
         )
 
     def _rows(self, kept: NDArray[np.int64], loss: Any) -> Any:
-        """Return the records in the columns that are kept; the layout for vertices is let go."""
+        """Return the records in the kept columns; the layout for vertices is freed."""
         records, self._laid_out = self._laid_out or self._records, None
-        return records.gradients(loss, self._threads, kept)
+        return records.gradients(loss, self._drawing.threads, kept)

@@ -1,26 +1,35 @@
-"""What a fit learns: one of two classes, one of several, or a number of a public interval.
+"""What a fit learns: one of two classes, one of several, or a number in a public interval.
 
-A task answers every question whose answer depends on that (DESIGN.md section 13). `Labels` and
-`Bounded` are what the parameters of an estimator say of it before there are data; of a regression
-that is all there is to know.
+A task answers every question that depends on this.
 
 =================  ==============================================================================
-`classes`          the labels, of two the negative first; none for a regression
+`classes`          the labels, of two the negative first; empty for a regression
 `target_bounds`    the interval of a regression's targets
 `n_outputs`        margins of a record: K for more than two classes, otherwise 1
 `kappa`            how far noise may move the margin of a unit row in a dense run
-`refit_kappa`      likewise in a refit
+`refit_kappa`      the same in a refit
 `column_step`      weight of each drawn column before the refit, times the square root of their
                    number
-`calibration`      share of the budget that sets the margins right in the end
+`calibration`      share of the budget that calibrates the margins at the end
 `encode`           labels as the losses take them
-`residual_bound`   what "auto" stands for where columns are drawn: bound C on each residual; of
+`residual_bound`   what "auto" stands for where columns are drawn: bound C on each residual; in
                    private fits of classes one that clips nothing at zero weights
-`gradient_bound`   likewise in a dense run: bound on the length of a record's residuals
-`norm_bound`       the length that goes with a bound C on each
-`vertex_loss`      the loss that columns are drawn by, its margins starting at an offset
+`gradient_bound`   the same in a dense run: bound on the length of a record's residuals
+`norm_bound`       the length that goes with a bound C on each residual
+`vertex_loss`      the loss that columns are drawn by; its margins start at an offset
 `gradient_loss`    the loss of a dense run
 `refit_loss`       the loss of the refit that follows draws by `vertex_loss`
+=================  ==============================================================================
+
+`Labels` and `Bounded` are what parameters say of the targets before there are data; for a
+regression that is the whole task.
+
+=================  ==============================================================================
+`is_declared`      whether the labels were named, not taken from the data
+`task`             the task of some records; `of_classes`: of known classes; `of_size`: of so many,
+                   None for as many as are declared, or 2
+`written`          parameters as a file holds them
+`in_order`         parameters with the weights in the order of the classes
 =================  ==============================================================================
 """
 
@@ -41,51 +50,14 @@ from dplasso.losses.multinomial import Multinomial, norm_bound, residual_norm_at
 from dplasso.losses.squared import Squared
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE
 
-NO_CLASSES = np.zeros(0)
 
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a fit learns; the table of the module says what its members mean."""
 
-@dataclass(frozen=True)
-class Binary:
-    """Two classes, as targets 0 and 1."""
+    classes: NDArray[Any] = field(default_factory=lambda: np.zeros(0))
+    target_bounds: tuple[float, float] | None = None
 
-    classes: NDArray[Any]
-    class_weights: tuple[float, ...] = (1.0, 1.0)
-
-    target_bounds: ClassVar[None] = None
-    n_outputs: ClassVar[int] = 1
-    kappa: ClassVar[float] = KAPPA
-    refit_kappa: ClassVar[float] = 1.0
-    column_step: ClassVar[float] = 0.8
-    calibration: ClassVar[float] = CALIBRATION_SHARE
-
-    def encode(self, y: NDArray[Any]) -> NDArray[np.float64]:
-        return numbers_of(y, self.classes)
-
-    def residual_bound(self, *, private: bool) -> float:
-        return 0.5 if private else 1.0
-
-    gradient_bound = residual_bound
-
-    def norm_bound(self, residual_bound: float) -> float:
-        return residual_bound
-
-    def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:
-        return Logistic(residual_bound, offset or 0.0, *self.class_weights)
-
-    gradient_loss = vertex_loss
-
-    def refit_loss(self, norm_bound: float, vertex_loss: Any) -> Any:  # noqa: ARG002
-        return vertex_loss
-
-
-@dataclass(frozen=True)
-class Multiclass:
-    """Three classes or more, as targets 0 to K - 1; `class_weights` of shape (K,) or none."""
-
-    classes: NDArray[Any]
-    class_weights: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-
-    target_bounds: ClassVar[None] = None
     kappa: ClassVar[float] = KAPPA
     refit_kappa: ClassVar[float] = 1.0
     column_step: ClassVar[float] = 0.8
@@ -93,13 +65,51 @@ class Multiclass:
 
     @property
     def n_outputs(self) -> int:
-        return int(self.classes.size)
+        return 1
 
     def encode(self, y: NDArray[Any]) -> NDArray[np.float64]:
         return numbers_of(y, self.classes)
 
     def residual_bound(self, *, private: bool) -> float:
         return 0.5 if private else 1.0
+
+    def gradient_bound(self, *, private: bool) -> float:
+        return self.residual_bound(private=private)
+
+    def norm_bound(self, residual_bound: float) -> float:
+        return residual_bound
+
+    def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:
+        raise NotImplementedError
+
+    def gradient_loss(self, bound: float) -> Any:
+        return self.vertex_loss(bound)
+
+    def refit_loss(self, norm_bound: float, vertex_loss: Any) -> Any:  # noqa: ARG002
+        return vertex_loss
+
+
+@dataclass(frozen=True)
+class Binary(Task):
+    """Two classes, as targets 0 and 1."""
+
+    classes: NDArray[Any]
+    class_weights: tuple[float, ...] = (1.0, 1.0)
+
+    def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:
+        return Logistic(residual_bound, offset or 0.0, *self.class_weights)
+
+
+@dataclass(frozen=True)
+class Multiclass(Task):
+    """Three classes or more, as targets 0 to K - 1; `class_weights` of shape (K,) or empty."""
+
+    classes: NDArray[Any]
+    class_weights: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def n_outputs(self) -> int:
+        return int(self.classes.size)
 
     def gradient_bound(self, *, private: bool) -> float:
         return residual_norm_at_zero(self.n_outputs) if private else math.sqrt(2.0)
@@ -119,30 +129,23 @@ class Multiclass:
 
 
 @dataclass(frozen=True)
-class Bounded:
-    """Numbers of a public interval, as targets in [-1, 1]."""
+class Bounded(Task):
+    """Numbers in a public interval, as targets in [-1, 1]."""
 
     target_bounds: tuple[float, float]
 
-    classes: ClassVar[NDArray[Any]] = NO_CLASSES
-    n_outputs: ClassVar[int] = 1
-    # A score of a regression pays for every error, that of a classification only for exchanged
-    # ranks.
+    # A regression's score suffers from every error, a classification's only from a wrong ranking.
     kappa: ClassVar[float] = 0.1
     refit_kappa: ClassVar[float] = 0.2
     column_step: ClassVar[float] = 0.2
     calibration: ClassVar[float] = 0.0
-    # What `residual_bound` may be.
     bounds_allowed: ClassVar[tuple[float, float]] = (0.01, 2.0)
     is_declared: ClassVar[bool] = False
 
     def task(self, records: Any) -> "Bounded":  # noqa: ARG002
         return self
 
-    of_classes = task
-
-    def of_size(self, n_classes: int | None) -> "Bounded":  # noqa: ARG002
-        return self
+    of_classes = of_size = task
 
     def written(self, params: Mapping[str, Any]) -> dict[str, Any]:
         return {**params, "target_bounds": self.target_bounds}
@@ -154,28 +157,12 @@ class Bounded:
         return encode_targets(y, self.target_bounds)
 
     def residual_bound(self, *, private: bool) -> float:
-        """Return C in halves of the interval.
-
-        Of a private fit what measured best at epsilon up to 1 (docs/regression.md); without privacy
-        nothing is clipped while predictions stay in the interval.
-        """
+        # In halves of the interval. The private bound measured best at epsilon up to 1
+        # (docs/regression.md); the other clips nothing while predictions stay in the interval.
         return 0.25 if private else 2.0
-
-    gradient_bound = residual_bound
-
-    def norm_bound(self, residual_bound: float) -> float:
-        return residual_bound
 
     def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:
         return Squared(residual_bound, offset or 0.0)
-
-    gradient_loss = vertex_loss
-
-    def refit_loss(self, norm_bound: float, vertex_loss: Any) -> Any:  # noqa: ARG002
-        return vertex_loss
-
-
-Task = Binary | Multiclass | Bounded
 
 
 @dataclass(frozen=True)
@@ -189,23 +176,14 @@ class Labels:
 
     @property
     def is_declared(self) -> bool:
-        """Whether the labels were named, not taken from the data."""
         return self.declared is not None
 
-    def task(self, records: Any) -> Binary | Multiclass:
-        """Return the task of the labels that were declared, or else of those of the records.
-
-        Raises ValueError as `dplasso.data.labels.classes_of` and `of_classes`.
-        """
-        # Only asked for where they are needed: partitions may have too many to be classes.
+    def task(self, records: Any) -> Task:
+        # Asked for only where needed: partitions may have too many different labels.
         y = None if self.is_declared else records.labels
         return self.of_classes(classes_of(y, self.declared))
 
-    def of_classes(self, classes: NDArray[Any]) -> Binary | Multiclass:
-        """Return the task of known classes.
-
-        Raises ValueError for weights of other classes.
-        """
+    def of_classes(self, classes: NDArray[Any]) -> Task:
         if self.weight is None:
             return Binary(classes) if classes.size <= 2 else Multiclass(classes)
         if len(self.weight) != classes.size:
@@ -218,17 +196,13 @@ class Labels:
             return Binary(classes, weights)
         return Multiclass(classes, np.array(weights))
 
-    def of_size(self, n_classes: int | None) -> Binary | Multiclass:
-        """Return the task of so many classes, whatever their names: for its cost.
-
-        `n_classes`: None for as many as were declared, or 2.
-        """
+    def of_size(self, n_classes: int | None) -> Task:
         if n_classes is None:
             n_classes = len(self.declared) if self.is_declared else 2
         return Labels().of_classes(np.arange(n_classes))
 
     def written(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return parameters as a file holds them: labels may be an Index, a Series or a range."""
+        # Labels may be an Index, a Series or a range.
         plain, weight = dict(params), self.weight
         if self.is_declared:
             plain["classes"] = np.asarray(self.declared).tolist()
@@ -239,29 +213,22 @@ class Labels:
         return plain
 
     def in_order(self, params: Mapping[str, Any], classes: NDArray[Any]) -> Mapping[str, Any]:
-        """Return parameters with the weights in the order of the classes, now that it is known."""
         if not isinstance(params.get("class_weight"), Mapping):
             return params
         return {**params, "class_weight": tuple(self.weight[one] for one in classes.tolist())}
 
 
 def targets_of(params: Mapping[str, Any]) -> Labels | Bounded:
-    """Return what an estimator's parameters say of its targets.
-
-    Raises ValueError if the interval or the weights of the classes are not what they have to be.
-    """
+    """Return what an estimator's parameters say of its targets; ValueError if they are invalid."""
     if "target_bounds" in params:
         return Bounded(checked_target_bounds(params["target_bounds"]))
-    weight = params.get("class_weight")
-    checked_class_weight(weight, params.get("classes"))
-    return Labels(params.get("classes"), weight)
+    weight, classes = params.get("class_weight"), params.get("classes")
+    checked_class_weight(weight, classes)
+    return Labels(classes, weight)
 
 
 def checked_target_bounds(bounds: Any) -> tuple[float, float]:
-    """Return the ends of a regression's interval.
-
-    Raises ValueError if it is missing or no finite interval.
-    """
+    """Return the ends of a regression's interval; ValueError if it is missing or not finite."""
     if bounds is None:
         raise ValueError(
             "target_bounds is missing: give the interval (low, high) that the targets are publicly "
@@ -279,33 +246,30 @@ def checked_target_bounds(bounds: Any) -> tuple[float, float]:
 
 
 def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, ...]:
-    """Return the weights of the classes in their order, the largest of them 1.
+    """Return the weights of the classes in their order, scaled so that the largest is 1.
 
-    `class_weight`: a positive weight for each label, by name or in the order of the classes; None
-    for 1.
-    `classes`: the labels; without them, weights by name are only looked at and 1 is returned.
+    They may be given by label or in the order of the classes; None stands for equal weights. By
+    label and without `classes`, they keep their own order.
 
-    Raises ValueError if it is neither, or names other labels.
+    Raises ValueError for anything else, and for other labels.
     """
     if class_weight is None:
         return 1.0, 1.0
-    if isinstance(class_weight, Mapping) and classes is None and len(class_weight) > 1:
-        checked_class_weight(list(class_weight.values()), None)
-        return 1.0, 1.0
-    if isinstance(class_weight, Mapping) and classes is not None:
-        labels = list(classes)
-        if set(class_weight) != set(labels):
+    weights = class_weight
+    if isinstance(weights, Mapping):
+        labels = list(weights if classes is None else classes)
+        if set(weights) != set(labels):
             raise ValueError(
                 f"class_weight must have a weight for each label of classes, {labels}, and no "
                 f"other; got {class_weight!r}"
             )
-        class_weight = [class_weight[label] for label in labels]
-    if not isinstance(class_weight, list | tuple) or len(class_weight) < 2:
+        weights = [weights[label] for label in labels]
+    if not isinstance(weights, list | tuple) or len(weights) < 2:
         raise ValueError(
             "class_weight must be None, weights in the order of the classes, or a mapping of each "
             f"label to a weight; got {class_weight!r}"
         )
-    if not all(isinstance(one, Real) and 0.0 < float(one) < math.inf for one in class_weight):
+    if not all(isinstance(one, Real) and 0.0 < float(one) < math.inf for one in weights):
         raise ValueError(f"class_weight must hold positive numbers, got {class_weight!r}")
-    weights = [float(one) for one in class_weight]
+    weights = [float(one) for one in weights]
     return tuple(weight / max(weights) for weight in weights)

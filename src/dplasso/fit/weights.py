@@ -11,14 +11,9 @@ from dplasso.errors import DataError
 def checked_weights(
     sample_weight: ArrayLike, n_rows: int, bound: float | None, *, private: bool
 ) -> NDArray[np.float64]:
-    """Scale weights to [0, 1].
+    """Scale weights to [0, 1], those beyond the bound clipped to it.
 
-    `sample_weight`, shape (N,): at least 0; those beyond the bound are clipped to it.
-    `n_rows`: N.
-    `bound`: the largest weight that counts; without privacy, None takes the largest there is.
-    `private`: whether the fit is private.
-
-    Returns shape (N,): weights over the bound.
+    Without privacy and bound the largest weight is the scale.
 
     Raises DataError if there is not one finite weight of at least 0 for each row, or none above 0;
     ValueError if a private fit has no bound.

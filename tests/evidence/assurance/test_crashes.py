@@ -40,8 +40,8 @@ MUTANTS = {
         """
         import dplasso.checkpoint.session as module
         from dplasso.ledger import charge_of, reserve
-        module.take_charge = lambda ledger, dataset, mechanism, note, reached, notes: reserve(
-            ledger, dataset, charge_of(mechanism)
+        module.take_charge = lambda method, mechanism, note, reached, notes: reserve(
+            method.ledger, method.dataset, charge_of(mechanism)
         )
     """,
     ),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dplasso import load, privacy_cost
-from dplasso.fit import vertices as vertices_module
+from dplasso.fit import drawing
 from dplasso.privacy.accounting import epsilon_spent
 from dplasso.privacy.mechanisms import EXPONENT_SLACK, SAMPLING_ERROR, SelectionRule, sensitivity
 from dplasso.selection.registry import make_selector
@@ -37,7 +37,7 @@ def test_what_is_drawn_is_what_is_paid_for(
         rules.append((name, n_coordinates, rule))
         return make_selector(name, n_coordinates, rule)
 
-    monkeypatch.setattr(vertices_module, "make_selector", keep)
+    monkeypatch.setattr(drawing, "make_selector", keep)
     settings = {"selector": selector, "neighbors": neighbors, "epsilon": epsilon}
     model = private_model(**settings).fit(*common_records())
     statement = model.privacy_

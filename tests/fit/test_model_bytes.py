@@ -7,7 +7,6 @@ import scipy.sparse as sp
 
 from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
 from dplasso.estimators.fitting import method_of
-from dplasso.fit.room import model_bytes
 
 BOUNDS = {"target_bounds": (0.0, 1.0)}
 FITS = {
@@ -40,7 +39,7 @@ def test_the_largest_size(name, named, n_classes, tmp_path):
     method = method_of(model)
     mechanism = method.cost(3000, classes.size)
     names = getattr(model, "feature_names_in_", None)
-    most = model_bytes(method, mechanism, 3000, classes, names)
+    most = method.model_bytes(mechanism, 3000, classes, names)
     assert size <= most
     if name not in ("significant", "short list"):
         assert most < size + 2**16 + 2**15
