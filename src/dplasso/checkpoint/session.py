@@ -20,7 +20,7 @@ from dplasso.checkpoint.format import Checkpoint, read_checkpoint, write_checkpo
 from dplasso.cluster import Engine
 from dplasso.errors import BudgetError, CheckpointError
 from dplasso.estimators.fitting import fit_estimator, method_of
-from dplasso.estimators.load import Estimator
+from dplasso.estimators.linear_models import Estimator
 from dplasso.files.lock import claim, sidecar_path
 from dplasso.fit.hooks import Begun, Hooks, Session
 from dplasso.ledger import Payment, Reservation

@@ -16,7 +16,7 @@ from dplasso.cli import output
 from dplasso.cli.app import command_line
 from dplasso.cli.training import OutputOptions
 from dplasso.errors import CheckpointError
-from dplasso.estimators.load import Estimator
+from dplasso.estimators.linear_models import Estimator
 from dplasso.files.lock import claim
 from dplasso.files.room import held_room
 from dplasso.fit.hooks import Begun, Session

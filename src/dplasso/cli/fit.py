@@ -22,7 +22,7 @@ from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.estimators.fitting import method_of
 from dplasso.estimators.hints import raw_numbers
-from dplasso.estimators.load import Estimator
+from dplasso.estimators.linear_models import Estimator
 from dplasso.fit.records import store_of
 from dplasso.ledger import check_affordable
 from dplasso.model.release import digest_of

@@ -15,7 +15,7 @@ from dplasso.cli import output
 from dplasso.cli.options import ESTIMATORS, estimator_options
 from dplasso.errors import DataError, PrivacyLeakWarning
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.estimators.load import Estimator
+from dplasso.estimators.linear_models import Estimator
 from dplasso.fit.hooks import Hooks
 from dplasso.model import write_model
 

@@ -200,3 +200,6 @@ class DPLinearRegression(PrivateRegressor):
         purpose: str | None = None,
     ) -> None:
         keep_parameters(self, locals())
+
+
+Estimator = DPLassoClassifier | DPLasso | DPLogisticRegression | DPLinearRegression

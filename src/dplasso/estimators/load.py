@@ -6,15 +6,8 @@ from typing import get_args
 
 from dplasso.errors import ModelFileError
 from dplasso.estimators.fitting import method_of, set_fitted
-from dplasso.estimators.linear_models import (
-    DPLasso,
-    DPLassoClassifier,
-    DPLinearRegression,
-    DPLogisticRegression,
-)
+from dplasso.estimators.linear_models import Estimator
 from dplasso.model import read_model
-
-Estimator = DPLassoClassifier | DPLasso | DPLogisticRegression | DPLinearRegression
 
 
 def load(path: str | os.PathLike[str]) -> Estimator:
