@@ -184,8 +184,9 @@ def test_it_holds_where_only_one_of_the_two_takes_large_steps(way, monkeypatch):
     # Column 0 is in half of the rows, and the added record makes it one more.
     threshold = (N_ROWS // 2 + 0.5) * np.count_nonzero(pair.rows[1]) / (N_ROWS + 1)
     large = 0
-    with taking(way):
-        monkeypatch.setattr(large_step, "LARGE_STEP_ENTRIES", threshold)
+    # Undone before what `taking` sets.
+    with taking(way), monkeypatch.context() as patch:
+        patch.setattr(large_step, "LARGE_STEP_ENTRIES", threshold)
         for X, y in zip(pair.rows, pair.labels, strict=True):
             problem = build(X, y, N_STEPS, bound=BOUND, radius=40.0)
             large += np.diff(problem.design.columns.indptr)[0] > large_rows(problem)

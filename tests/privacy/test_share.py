@@ -58,7 +58,7 @@ OTHERS = {
     "step * 2 ** 42",
     # The number of a class, whose weight is looked up; whether a label is not the first.
     "target",
-    "labels != 0",
+    "self._targets.labels != 0",
 }
 CONVERSIONS = {
     *("int", "round", "math.trunc", "math.ceil", "math.floor", "astype"),

@@ -32,7 +32,12 @@ from dplasso.privacy.mechanisms.signed_exponential import (
     with_eps0,
 )
 from dplasso.privacy.mechanisms.unbounded import ExactStep
-from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors
+from dplasso.privacy.parameters import (
+    check_delta,
+    check_epsilon,
+    check_feature_bound,
+    check_neighbors,
+)
 from dplasso.privacy.wording import STAGED, number_of_classes, rounded_up
 
 
@@ -180,7 +185,7 @@ def build_staged(
         n_columns=n_vertices if n_columns is None else n_columns,
         n_outputs=n_outputs,
         neighbors=check_neighbors(neighbors),
-        feature_bound=feature_bound,
+        feature_bound=check_feature_bound(feature_bound),
         residual_bound=residual_bound,
         norm_bound=residual_bound if norm_bound is None else norm_bound,
         rows_per_person=rows_per_person,
