@@ -123,6 +123,15 @@ def commands(data, model, *options):
 ALIKE = ("fit logistic", "regression", "private score", "info", "tune")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def what_was_there_is_not_looked_through():
+    """Leave what other tests have made out of the collections below."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 def none_quotes(run, data, model, *options, refused_by=("fit", "convert"), without=()):
     """Run all commands on some data, but for some, and look at what they say."""
     results = {}
