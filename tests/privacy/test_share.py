@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dplasso
@@ -16,6 +16,7 @@ LIMIT = 2.0**32
 
 
 @given(st.floats(), st.sampled_from([LIMIT, 2.0**33 * 0.7, 1.0]))
+@example(np.nan, LIMIT)
 def test_a_share_stays_within_its_limit_and_does_not_grow(value, limit):
     found = share(value, limit)
     assert abs(found) <= limit
