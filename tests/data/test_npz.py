@@ -118,6 +118,8 @@ MISMATCHES = [
     ("array 'y': labels must be one row .* 2 dimensions", {"y": np.zeros((4, 1))}),
     ("array 'y': label 2 is not a finite", {"y": np.array([0, 1, np.nan, 1])}),
     ("array 'y': not an undamaged .*: Object arrays", {"y": np.array([1, "a", 2, 3], object)}),
+    ("array 'y': a label has a character", {"y": np.full(4, 0x110000, "<u4").view("<U1")}),
+    ("array 'y': a label has a character", {"y": np.full(4, 0x110000, ">u4").view(">U1")}),
     (r"no labels; .* beside it as data\.y\.npy", {"y": None}),
 ]
 

@@ -1,5 +1,6 @@
 """Reading scipy's sparse .npz with labels; nothing in the file is ever unpickled."""
 
+import sys
 import zipfile
 from collections.abc import Generator
 from functools import partial
@@ -216,4 +217,9 @@ def _labels(path: Path, arrays: _Arrays, labels_path: Path | None, n_rows: int) 
         raise DataError(f"{where}: {y.size} labels for {n_rows} records")
     if y.dtype.kind == "f":
         _check_finite(f"{where}: label", y)
+    if y.dtype.kind == "U" and y.itemsize:
+        native = np.ascontiguousarray(y.astype(y.dtype.newbyteorder("=")))
+        # numpy reads any 32 bits as a character, and Python cannot show them.
+        if native.view(np.uint32).max() > sys.maxunicode:
+            raise DataError(f"{where}: a label has a character that does not exist")
     return y
