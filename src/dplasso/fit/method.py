@@ -15,6 +15,7 @@ from dplasso.encoding.origin import Origin
 from dplasso.fit.drawing import Drawing
 from dplasso.fit.task import Bounded, Labels, Task, targets_of
 from dplasso.ledger import check_ledger_settings
+from dplasso.model.prior import Prior
 from dplasso.model.release import n_outputs_of
 from dplasso.privacy.parameters import (
     check_delta,
@@ -41,6 +42,8 @@ class Method:
     `targets`: what is known of the targets before there are data.
     `given_bound`: `residual_bound`; None leaves it to the task.
     `weight_bound`: None where records have no weights, or the fit is not private.
+    `prior`: the public model that it starts from, of these records' columns and classes; None for
+    none, and until they are known.
     """
 
     params: Mapping[str, Any]
@@ -58,14 +61,15 @@ class Method:
     ledger: Any = None
     dataset: str | None = None
     purpose: str | None = None
+    prior: Prior | None = None
 
     @property
     def is_private(self) -> bool:
         """Whether epsilon is finite."""
         return not math.isinf(self.epsilon)
 
-    def knowing(self, task: Task) -> Self:
-        """Return the method once the classes are known, with their weights in order."""
+    def knowing(self, task: Task, records: Any) -> Self:  # noqa: ARG002
+        """Return the method once classes and columns are known, with their weights in order."""
         return replace(self, params=self.targets.in_order(self.params, task.classes))
 
     def warn(self) -> None:
