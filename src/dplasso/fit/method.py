@@ -68,9 +68,13 @@ class Method:
         """Whether epsilon is finite."""
         return not math.isinf(self.epsilon)
 
-    def knowing(self, task: Task, records: Any) -> Self:  # noqa: ARG002
-        """Return the method once classes and columns are known, with their weights in order."""
+    def knowing(self, task: Task) -> Self:
+        """Return the method once the classes are known, with their weights in order."""
         return replace(self, params=self.targets.in_order(self.params, task.classes))
+
+    def starting(self, task: Task, records: Any) -> Self:  # noqa: ARG002
+        """Return the method once the columns are known too, with its prior for them."""
+        return self
 
     def warn(self) -> None:
         """Warn if the method is not private at any epsilon."""

@@ -29,7 +29,8 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     began = time.perf_counter()
     stream = random_stream(method.random_state)
     task = method.targets.task(records)
-    method, records = method.knowing(task, records), records.encoded(task)
+    method, records = method.knowing(task), records.encoded(task)
+    method = method.starting(task, records)
     method.warn()
     mechanism = method.mechanism(task, *records.shape)
     statement = make_statement(

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 class Prior:
     """A public linear model with a weight for every column of the records.
 
-    `weights`, shape (K, D): of the margins, K = 1 for two classes and for a regression; finite. They
-    act on the rows that the fit's own weights act on: unit rows, or clipped rows for the LASSO.
+    `weights`, shape (K, D): of the margins, K = 1 for two classes and for a regression; finite.
+    They act on the rows that the fit's own weights act on: unit rows, or clipped rows for the
+    LASSO.
     `intercept`, shape (K,): the margins' constants; of a regression for targets in [-1, 1].
     `standard_error`, shape (K, D): standard deviation of each weight by noise, or None.
     `source`: what it is, in words.
