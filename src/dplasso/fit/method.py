@@ -15,6 +15,7 @@ from dplasso.encoding.origin import Origin
 from dplasso.fit.drawing import Drawing
 from dplasso.fit.task import Bounded, Labels, Task, targets_of
 from dplasso.ledger import check_ledger_settings
+from dplasso.matrix.starting import StartingModel
 from dplasso.model.prior import Prior
 from dplasso.model.release import n_outputs_of
 from dplasso.privacy.parameters import (
@@ -67,6 +68,14 @@ class Method:
     def is_private(self) -> bool:
         """Whether epsilon is finite."""
         return not math.isinf(self.epsilon)
+
+    @property
+    def starting_model(self) -> StartingModel | None:
+        """The prior as the rows of a fit take it."""
+        prior = self.prior
+        if prior is None:
+            return None
+        return StartingModel(np.ascontiguousarray(prior.weights.T), prior.intercept)
 
     def knowing(self, task: Task) -> Self:
         """Return the method once the classes are known, with their weights in order."""
