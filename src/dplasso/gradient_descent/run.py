@@ -161,8 +161,10 @@ class GradientRun:
         if not self._plan.start or math.isinf(self._mechanism.mu):
             return np.eye(1, 1 + n_outputs)[0]
         nothing = np.zeros((0, n_outputs)), np.zeros(n_outputs)
-        found = self._slopes(nothing, records.prior, 1, self._plan.start)
-        return np.array([*found.slopes, *found.shift])
+        loudness = records.prior.loudness
+        tried = records.prior.stretched(loudness, np.zeros(n_outputs))
+        found = self._slopes(nothing, tried, 1, self._plan.start)
+        return np.array([loudness * found.slopes[0], *found.shift])
 
     def _slopes(
         self, learnt: tuple[Any, Any], start: StartingModel, n_parts: int, share: float

@@ -18,6 +18,9 @@ from dplasso.runtime.threads import Threads, even_parts
 # Margins are clipped to it, far beyond any that means something; one that is no number counts as 0.
 _LARGEST = 2.0**20
 
+# Weights are rarely larger than this in the root of their mean square.
+_USEFUL = 4.0
+
 
 @dataclass(frozen=True)
 class StartingModel:
@@ -25,6 +28,16 @@ class StartingModel:
 
     weights: NDArray[np.float64]
     intercept: NDArray[np.float64]
+
+    @property
+    def loudness(self) -> float:
+        """A slope that brings the weights to a size that unit rows have use for; at most 1."""
+        size = np.abs(self.weights[self.weights != 0.0])
+        if not size.size:
+            return 1.0
+        # Relative to the largest, squares neither overflow nor vanish.
+        largest = float(size.max())
+        return min(1.0, _USEFUL / largest / float(np.sqrt(np.mean((size / largest) ** 2))))
 
     def stretched(self, slope: float, shift: Sequence[float]) -> "StartingModel":
         """Return the model whose margins are `slope` times these, and `shift` more."""
