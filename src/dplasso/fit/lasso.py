@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+import numpy as np
+from scipy.sparse import csr_array
+
 from dplasso.cluster.worker import VertexSteps
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.fit.column_plan import REFIT_STEPS, most_vertices
@@ -128,6 +131,11 @@ class Lasso(Method):
                 PrivacyLeakWarning,
                 stacklevel=5,
             )
+
+    def as_read(self, rows: csr_array) -> csr_array:
+        """Return rows with their entries clipped."""
+        clipped = np.clip(rows.data, -self.feature_bound, self.feature_bound)
+        return csr_array((clipped, rows.indices, rows.indptr), rows.shape)
 
     def loss(self, task: Task, offset: Any = None) -> Any:
         """Return the loss that columns are drawn by, its bound C as given or the task's own."""
