@@ -272,6 +272,11 @@ def _check_same(path: str | os.PathLike[str], stored: Checkpoint, current: Check
             current.classes.tolist(),
         ),
         f"belongs to a fit on columns of other names{again}": (_names(stored), _names(current)),
+        f"belongs to a fit that starts from {_started(stored)} and this one starts from "
+        f"{_started(current)}: resume with the same prior.": (
+            stored.statement.prior,
+            current.statement.prior,
+        ),
         "was written under another privacy statement, by another version of dplasso or "
         "dp-accounting or with a seed on one side only: resume as the fit was begun.": (
             stored.statement,
@@ -301,6 +306,10 @@ def _check_same_params(
 
 def _stored(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in params.items() if name not in _NOT_STORED}
+
+
+def _started(checkpoint: Checkpoint) -> str:
+    return checkpoint.statement.prior or "no prior"
 
 
 def _names(checkpoint: Checkpoint) -> list[str] | None:

@@ -1,6 +1,7 @@
 """What estimators have in common: all of them, those of classes, and those of numbers."""
 
 import math
+from copy import copy
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -16,6 +17,7 @@ from dplasso.estimators.families import Family
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.margins import margins
 from dplasso.estimators.parameters import of_rows
+from dplasso.fit.start import PARAMETERS
 from dplasso.losses.logistic import Logistic
 from dplasso.model import write_model
 from dplasso.model.report import report_section
@@ -159,6 +161,13 @@ class PrivateLinearModel(BaseEstimator):
         """
         check_is_fitted(self, "coef_")
         write_model(self.model_, path)
+
+    def __sklearn_clone__(self) -> Self:
+        """Return an unfitted copy with the same prior: a copy of a fitted model is not fitted."""
+        bare, kept = copy(self), {name: getattr(self, name) for name in PARAMETERS}
+        vars(bare).update(dict.fromkeys(PARAMETERS))
+        twin: Self = BaseEstimator.__sklearn_clone__(bare)
+        return twin.set_params(**kept)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: sparse input."""

@@ -44,7 +44,7 @@ def load(path: str | os.PathLike[str]) -> Estimator:
             raise ValueError(
                 f"no estimator with its parameters makes a model of the kind {model.release.kind!r}"
             )
-        estimator: Estimator = kinds[0](**model.params)
+        estimator: Estimator = kinds[0](**model.params, prior=model.prior)
         task = method_of(estimator).targets.of_classes(model.classes)
         if bool(task.target_bounds) == bool(model.classes.size):
             raise ValueError("it has labels and an interval of targets, or neither")

@@ -39,6 +39,20 @@ _ALL = _entries(
     classes : sequence of labels, default=None
         The label set, declared in advance; of two, the negative class first. None takes it from y,
         and `privacy_` says that it was treated as public.
+    prior : model, mapping, array, path or None, default=None
+        A linear model that is public, which the fit corrects instead of starting from nothing: a
+        fitted one of scikit-learn or of this package, a `Pipeline` that ends in one, weights by
+        column name (also by class), an array of D or K x D, or the path of a model file or of a
+        .csv with the columns name and weight. Columns are matched by name where both sides have
+        names. Its numbers are taken as weights of the rows as this estimator scales or clips them.
+        The people behind it are not protected by this fit (docs/prior.md).
+    prior_standard_error : float, array, mapping or None, default=None
+        Standard deviation of the prior's weights by noise, in the form of the weights. Known by
+        itself where the prior is a model of this package.
+    public_data : tuple (X, y) or None, default=None
+        Rows and labels that are public, instead of `prior`: plain scikit-learn trains the prior on
+        them, its regularisation chosen by cross-validation on the same rows. They are not protected
+        by this fit.
     random_state : None, int, Generator or RandomState, default=None
         None draws from the operating system. Anything else makes the run repeatable, for
         experiments, and the statement says that such a model is not private.

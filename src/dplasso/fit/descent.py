@@ -6,14 +6,19 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Self
 
+from scipy.sparse import csr_array, diags_array
+
 from dplasso.fit.drawing import Drawing
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.task import Task
-from dplasso.gradient_descent.plan import RunPlan, plan_stages
+from dplasso.gradient_descent.plan import CONSTANT, RunPlan, plan_stages
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import CompletedRun, GradientRun
+from dplasso.matrix.compressed import compress
+from dplasso.matrix.unit_rows import row_factors
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE, GaussianSteps, build_gaussian
 from dplasso.privacy.parameters import check_n_iter
+from dplasso.runtime.threads import thread_pool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +61,13 @@ class GradientDescent(Method):
     def loss(self, task: Task) -> Any:
         """Return the loss, whose bound clips no residual at zero weights unless it was given."""
         return task.gradient_loss(self.given_bound or task.gradient_bound(private=self.is_private))
+
+    def as_read(self, rows: csr_array) -> csr_array:
+        """Return rows scaled as in a fit."""
+        constant = CONSTANT if self.fit_intercept else 0.0
+        with thread_pool(self.n_threads) as threads:
+            factors = row_factors(compress(rows)[0], constant, self.norm_bound, threads)
+        return csr_array(diags_array(factors) @ rows)
 
     def plan(self, task: Task, n_features: int) -> RunPlan:
         """Return the public parameters of the run."""

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+import numpy as np
+from scipy.sparse import csr_array
+
 from dplasso.cluster.worker import VertexSteps
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.fit.column_plan import REFIT_STEPS, most_vertices
@@ -15,6 +18,7 @@ from dplasso.fit.stages import StagedLasso
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.drift import tolerance_of, tolerance_within_noise
 from dplasso.frank_wolfe.solve import SOLVERS
+from dplasso.matrix.starting import StartingModel
 from dplasso.privacy.mechanisms import (
     Mechanism,
     StagedSteps,
@@ -117,6 +121,8 @@ class Lasso(Method):
         """Return the method once the classes are known; the paper's step refuses more than two."""
         if task.n_outputs > 1 and self.step == "paper":
             raise ValueError(f"mechanism='paper' is for two classes; there are {task.n_outputs}")
+        if self.start is not None and self.step == "paper":
+            raise ValueError("mechanism='paper' starts from nothing; leave prior out")
         return super().knowing(task)
 
     def warn(self) -> None:
@@ -128,6 +134,11 @@ class Lasso(Method):
                 PrivacyLeakWarning,
                 stacklevel=5,
             )
+
+    def as_read(self, rows: csr_array) -> csr_array:
+        """Return rows with their entries clipped."""
+        clipped = np.clip(rows.data, -self.feature_bound, self.feature_bound)
+        return csr_array((clipped, rows.indices, rows.indptr), rows.shape)
 
     def loss(self, task: Task, offset: Any = None) -> Any:
         """Return the loss that columns are drawn by, its bound C as given or the task's own."""
@@ -166,6 +177,7 @@ class Lasso(Method):
             n_columns=n_vertices or n_features,
             n_outputs=task.n_outputs,
             norm_bound=task.norm_bound(common["residual_bound"]),
+            from_prior=self.prior is not None,
         )
 
     def tolerance(
@@ -185,6 +197,7 @@ class Lasso(Method):
         n_features: int,
         n_steps: int | None = None,
         n_records: float | None = None,
+        start: StartingModel | None = None,
     ) -> VertexSteps:
         """Return the public numbers of a run with a given radius; by default T and N as given."""
         n_steps = self.n_iter if n_steps is None else n_steps
@@ -198,6 +211,7 @@ class Lasso(Method):
             n_steps=n_steps,
             drift_tol=self.tolerance(mechanism, n_records, n_features),
             share_bits=share_bits(n_records),
+            start=start,
         )
 
     def solver(self, task: Task, mechanism: Any, records: Any, drawing: Drawing) -> Any:
@@ -206,7 +220,8 @@ class Lasso(Method):
             return StagedLasso(self, task, mechanism, records, drawing)
         if drawing.prefix is not None:
             drawing = replace(drawing, prefix=drawing.prefix.transcript)
-        steps = self.steps(mechanism, self.loss(task), records.shape[1])
+        start = self.starting_model
+        steps = self.steps(mechanism, self.loss(task), records.shape[1], start=start)
         laid_out = records.laid_out(self, steps.n_steps)
         return laid_out.vertices(self, steps, mechanism, drawing, recorded=True)
 

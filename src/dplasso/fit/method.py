@@ -10,9 +10,11 @@ from typing import Any, Self
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from dplasso.encoding.origin import Origin
 from dplasso.fit.drawing import Drawing
+from dplasso.fit.start import PARAMETERS, Start, start_of
 from dplasso.fit.task import Bounded, Labels, Task, targets_of
 from dplasso.ledger import check_ledger_settings
 from dplasso.matrix.starting import StartingModel
@@ -43,6 +45,7 @@ class Method:
     `targets`: what is known of the targets before there are data.
     `given_bound`: `residual_bound`; None leaves it to the task.
     `weight_bound`: None where records have no weights, or the fit is not private.
+    `start`: what makes the prior; None where the fit starts from nothing.
     `prior`: the public model that it starts from, of these records' columns and classes; None for
     none, and until they are known.
     """
@@ -62,6 +65,7 @@ class Method:
     ledger: Any = None
     dataset: str | None = None
     purpose: str | None = None
+    start: Start | None = None
     prior: Prior | None = None
 
     @property
@@ -77,13 +81,25 @@ class Method:
             return None
         return StartingModel(np.ascontiguousarray(prior.weights.T), prior.intercept)
 
+    @property
+    def starts_from(self) -> str:
+        """What the prior is, in words; empty for none."""
+        return "" if self.prior is None else self.prior.told
+
     def knowing(self, task: Task) -> Self:
         """Return the method once the classes are known, with their weights in order."""
         return replace(self, params=self.targets.in_order(self.params, task.classes))
 
-    def starting(self, task: Task, records: Any) -> Self:  # noqa: ARG002
-        """Return the method once the columns are known too, with its prior for them."""
-        return self
+    def starting(self, task: Task, records: Any) -> Self:
+        """Return the method once the columns are known too, with its prior for them.
+
+        Raises ValueError, which says why the prior is not for such records.
+        """
+        return self if self.start is None else replace(self, prior=self.start(self, task, records))
+
+    def as_read(self, rows: csr_array) -> csr_array:
+        """Return rows as the method's weights act on them: clipped, or scaled."""
+        raise NotImplementedError
 
     def warn(self) -> None:
         """Warn if the method is not private at any epsilon."""
@@ -119,6 +135,8 @@ class Method:
         header = len(json.dumps([names, None if origin is None else origin.to_json()]))
         # Labels stand in an array and, escaped, among the parameters; so may a weight of each.
         header += 4 * classes.nbytes + 64 * max(2, classes.size)
+        if self.prior is not None:
+            numbers += 2 * self.prior.weights.size + n_outputs
         return _REST + header + _VERTEX * vertices + _NUMBER * (numbers + 4 * n_outputs)
 
 
@@ -133,7 +151,7 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
     targets = targets_of(params)
     bound, (least, most) = params.get("weight_bound"), targets.bounds_allowed
     return {
-        "params": targets.written(params),
+        "params": targets.written({k: v for k, v in params.items() if k not in PARAMETERS}),
         "targets": targets,
         "epsilon": epsilon,
         "delta": check_delta(params["delta"]),
@@ -150,6 +168,7 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
         "rows_per_person": _checked_count(params, "rows_per_person") or 1,
         "weight_bound": None if bound is None else check_positive("weight_bound", bound),
         "n_threads": _checked_threads(params),
+        "start": start_of(params),
         **{name: params[name] for name in ("ledger", "dataset", "purpose")},
         "random_state": check_random_state(params["random_state"]),
     }

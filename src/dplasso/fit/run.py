@@ -41,6 +41,7 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
         n_classes=task.classes.size,
         target_bounds=task.target_bounds,
         weight_bound=method.weight_bound if records.weighted else None,
+        prior=method.starts_from,
     )
     if hooks.checkpoints is None:
         check_affordable(method.ledger, method.dataset, mechanism)
@@ -82,5 +83,6 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
         feature_names=records.feature_names,
         history=solver.history,
         origin=records.origin,
+        prior=method.prior,
     )
     return model, solver.work

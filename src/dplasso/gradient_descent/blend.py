@@ -16,7 +16,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.gradient_descent.calibration import descend
-from dplasso.gradient_descent.slopes import CONSTANT, LARGEST_MARGIN, SLACK
+from dplasso.gradient_descent.release import Calibration
+from dplasso.gradient_descent.slopes import CONSTANT, LARGEST_MARGIN, SLACK, LinearModel
 from dplasso.losses.contract import residual_vector
 from dplasso.losses.targets import Targets, weight_of
 from dplasso.matrix.compressed import clip
@@ -94,6 +95,34 @@ def find_slopes(
     )
     slopes = np.maximum(0.0, found[:n_parts])
     return Slopes(tuple(slopes.tolist()), tuple((CONSTANT * found[n_parts:]).tolist()))
+
+
+def as_it_is(n_outputs: int) -> NDArray[np.float64]:
+    """Return slope and constants, shape (1 + K,), that leave a start as it is."""
+    return np.eye(1, 1 + n_outputs)[0]
+
+
+def find_start(
+    records: Any, nothing: LinearModel, stream: RandomStream, **known: Any
+) -> NDArray[np.float64]:
+    """Return slope and constants of the records' public start, shape (1 + K,).
+
+    `nothing`: a model without weights, that says what the rows are; `known`: as of `find_slopes`.
+    """
+    prior = records.prior
+    tried = prior.stretched(prior.loudness, np.zeros(prior.intercept.size))
+    found = find_slopes(records.margins(nothing, tried), records.loss, stream, 1, **known)
+    return np.array([prior.loudness * found.slopes[0], *found.shift])
+
+
+def blended(found: Slopes, start: NDArray[np.float64]) -> Calibration:
+    """Return what becomes of learnt margins and of a prior whose slope and constants were `start`.
+
+    Where nothing was learnt, `found` has one slope.
+    """
+    own, learnt = (*found.slopes, 1.0)[:2]
+    shift = own * start[1:] + found.shift
+    return Calibration(learnt, tuple(shift.tolist()), own * float(start[0]))
 
 
 @njit(cache=True, nogil=True)

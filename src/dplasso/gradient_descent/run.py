@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.blend import Slopes, find_slopes
+from dplasso.gradient_descent.blend import as_it_is, blended, find_slopes, find_start
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import noisy_counts
 from dplasso.gradient_descent.plan import CONSTANT, SIGNIFICANT, RunPlan
@@ -158,30 +158,23 @@ class GradientRun:
         if records.prior is None:
             return NOWHERE
         n_outputs = records.loss.n_outputs
-        if not self._plan.start or math.isinf(self._mechanism.mu):
-            return np.eye(1, 1 + n_outputs)[0]
-        nothing = np.zeros((0, n_outputs)), np.zeros(n_outputs)
-        loudness = records.prior.loudness
-        tried = records.prior.stretched(loudness, np.zeros(n_outputs))
-        found = self._slopes(nothing, tried, 1, self._plan.start)
-        return np.array([loudness * found.slopes[0], *found.shift])
+        if math.isinf(self._mechanism.mu):
+            return as_it_is(n_outputs)
+        nothing = self._model(np.zeros((0, n_outputs)), np.zeros(n_outputs))
+        return find_start(records, nothing, self._stream, **self._known(self._plan.start))
 
-    def _slopes(
-        self, learnt: tuple[Any, Any], start: StartingModel, n_parts: int, share: float
-    ) -> Slopes:
-        """Find slopes of the start's margins and, if asked, those of learnt ones."""
-        plan, records = self._plan, self._records
-        model = LinearModel(*learnt, self._kept, self._constant, plan.norm_bound)
-        return find_slopes(
-            records.margins(model, start),
-            records.loss,
-            self._stream,
-            n_parts,
-            n_records=self._numbers[0],
-            mu=self._share(share),
-            sensitivity=self._mechanism.sensitivity,
-            fit_intercept=plan.fit_intercept,
-        )
+    def _model(self, weights: NDArray[np.float64], intercept: NDArray[np.float64]) -> LinearModel:
+        """Return a model of the columns that are kept."""
+        return LinearModel(weights, intercept, self._kept, self._constant, self._plan.norm_bound)
+
+    def _known(self, share: float) -> dict[str, Any]:
+        """Return what setting margins right needs to know besides them."""
+        return {
+            "n_records": self._numbers[0],
+            "mu": self._share(share),
+            "sensitivity": self._mechanism.sensitivity,
+            "fit_intercept": self._plan.fit_intercept,
+        }
 
     @property
     def _schedule(self) -> Schedule:
@@ -208,22 +201,11 @@ class GradientRun:
         share, records = self._plan.calibration, self._records
         if not share or math.isinf(self._mechanism.mu):
             return None
-        start = self._started()
-        if start is not None:
-            found = self._slopes(self._averaged(), start, 2, share)
-            (own, learnt), slope = found.slopes, float(self._start[0])
-            shift = own * self._start[1:] + found.shift
-            return Calibration(learnt, tuple(shift.tolist()), own * slope)
-        model = LinearModel(*self._averaged(), self._kept, self._constant, self._plan.norm_bound)
-        return calibrate_margins(
-            records.margins(model),
-            records.loss,
-            self._stream,
-            n_records=self._numbers[0],
-            mu=self._share(share),
-            sensitivity=self._mechanism.sensitivity,
-            fit_intercept=self._plan.fit_intercept,
-        )
+        margins = records.margins(self._model(*self._averaged()), self._started())
+        known = self._known(share)
+        if not self._start.size:
+            return calibrate_margins(margins, records.loss, self._stream, **known)
+        return blended(find_slopes(margins, records.loss, self._stream, 2, **known), self._start)
 
     def _averaged(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the weights of the last stage, shape (k, K), and the constants of the margins."""

@@ -13,6 +13,7 @@ from dplasso.errors import ModelFileError
 from dplasso.files.archive import ArchiveKind, array_of, read_archive
 from dplasso.frank_wolfe.transcript import History
 from dplasso.model.codec import Released, parse_released, write_released
+from dplasso.model.prior import ARRAYS, Prior, prior_from
 from dplasso.model.release import n_outputs_of
 
 FORMAT_VERSION = 2
@@ -20,7 +21,7 @@ _KIND = ArchiveKind("model", "dplasso-model", FORMAT_VERSION, ModelFileError)
 # Parameters that are the curator's business: which file keeps the budget, under what name, and why.
 _CURATORS = ("ledger", "dataset", "purpose")
 _HISTORY = ("objective", "gap")
-_ORIGIN = "origin"
+_ORIGIN, _PRIOR = "origin", "prior"
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,12 @@ class Model(Released):
     `params`: a file leaves out the curator's (`ledger`, `dataset`, `purpose`) and any seed.
     `history`: only without privacy.
     `origin`: how the columns were made; None where nobody noted it.
+    `prior`: the public model that the fit started from, if there was one.
     """
 
     history: History | None = None
     origin: Origin | None = None
+    prior: Prior | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,6 +48,11 @@ class Model(Released):
             raise ValueError(f"the schema does not make {self.n_features} columns")
         if self.release.n_outputs != n_outputs_of(self.classes.size):
             raise ValueError(f"{self.release.n_outputs} outputs do not fit its labels")
+        expected = self.release.n_outputs, self.n_features
+        if self.prior is not None and self.prior.weights.shape != expected:
+            raise ValueError("its prior is for other columns or labels")
+        if (self.statement.prior != "") != (self.prior is not None):
+            raise ValueError("its statement and its prior do not fit together")
         if self.history is not None:
             # Losses and gaps are functions of the data: they must never leave a private fit.
             if self.statement.mechanism != "none":
@@ -68,8 +76,11 @@ def write_model(
         if model.history is not None
     }
     entries = {} if model.origin is None else {_ORIGIN: model.origin.to_json()}
+    arrays = history
+    if model.prior is not None:
+        entries, arrays = entries | {_PRIOR: model.prior.to_json()}, arrays | model.prior.arrays()
     write_released(
-        model, path, _KIND, params=params, entries=entries, arrays=history, temporary=temporary
+        model, path, _KIND, params=params, entries=entries, arrays=arrays, temporary=temporary
     )
 
 
@@ -88,8 +99,15 @@ def written_by(path: str | os.PathLike[str]) -> str:
 
 def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:
     # A file need not say how its columns were made.
-    found = parse_released(header, members, entries={_ORIGIN} & set(header), besides=_HISTORY)
-    params, history = found["params"], None
+    given = {_ORIGIN, _PRIOR} & set(header)
+    parts = tuple(ARRAYS) if _PRIOR in given else ()
+    besides = {name: members[name] for name in parts}
+    others = {name: part for name, part in members.items() if name not in besides}
+    found = parse_released(header, others, entries=given, besides=_HISTORY)
+    params, history, prior = found["params"], None, None
+    if besides:
+        arrays = {name: array_of(members, name, kind) for name, kind in ARRAYS.items()}
+        prior = prior_from(header[_PRIOR], arrays)
     if "gap" in members:
         history = History(*(array_of(members, name, "<f8") for name in _HISTORY))
     if params.get("random_state") not in (None, "seeded"):
@@ -98,4 +116,5 @@ def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:
     if curators := [name for name in _CURATORS if name in params]:
         # A fit with a loaded estimator must not be charged where a stranger's file says.
         raise ValueError(f"it holds a {curators[0]}")
-    return Model(**found, history=history, origin=origin_from_json(header.get(_ORIGIN)))
+    origin = origin_from_json(header.get(_ORIGIN))
+    return Model(**found, history=history, origin=origin, prior=prior)

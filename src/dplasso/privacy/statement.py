@@ -94,6 +94,8 @@ class PrivacyStatement:
         None where records had none, or nothing is private.
     counted : bool
         Whether a fit that draws columns and refits them began with noisy counts; true of others.
+    prior : str
+        The public model that the fit started from, and its digest; empty for none.
     """
 
     is_private: bool
@@ -124,6 +126,7 @@ class PrivacyStatement:
     tries_law: str = ""
     weight_bound: float | None = None
     counted: bool = True
+    prior: str = ""
 
     def __post_init__(self) -> None:
         check_kinds(self)
@@ -135,8 +138,12 @@ class PrivacyStatement:
         return WORDS.get(self.mechanism)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, in their order, as JSON can hold them; infinity becomes "inf"."""
-        return {name: to_json(value) for name, value in asdict(self).items()}
+        """Return the attributes, in their order, as JSON can hold them; infinity becomes "inf".
+
+        Without a prior there is no such entry.
+        """
+        held = {name: to_json(value) for name, value in asdict(self).items()}
+        return held if self.prior else {k: value for k, value in held.items() if k != "prior"}
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the statement as the text of one JSON object.
@@ -227,6 +234,7 @@ def make_statement(
     n_classes: int = 2,
     target_bounds: tuple[float, float] | None = None,
     weight_bound: float | None = None,
+    prior: str = "",
 ) -> PrivacyStatement:
     """Return what a fit with this mechanism guarantees, from public parameters alone."""
     drawn = mechanism.name != "none"
@@ -250,6 +258,7 @@ def make_statement(
         target_bounds=target_bounds,
         epsilon_by_rows=by_rows,
         weight_bound=weight_bound,
+        prior=prior,
         **{name: getattr(mechanism, name) for name in _AS_THEY_STAND},
         **mechanism.stated,
     )

@@ -63,7 +63,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: isinstance(value, dict) and all(map(_number, value.values())),
         "numbers >= 0 by rows",
     ),
-    "accountant": (lambda value: isinstance(value, str), "text"),
+    **dict.fromkeys(("accountant", "prior"), (lambda value: isinstance(value, str), "text")),
     "reasons": (
         lambda value: isinstance(value, tuple) and all(isinstance(text, str) for text in value),
         "a list of texts",

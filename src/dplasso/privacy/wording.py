@@ -141,10 +141,11 @@ def assumptions(statement: "PrivacyStatement") -> str:
         )
     if statement.classes == CLASSES_FROM_Y:
         labels += " (they were taken from the data)"
+    start = f" {started_from(statement)}" if statement.prior else ""
     if not statement.is_private:
         return (
-            f"Settings: {statement.steps:,} steps, mechanism {statement.mechanism!r}, "
-            f"randomness {statement.randomness!r}, feature_bound {statement.feature_bound:g}."
+            f"Settings: {statement.steps:,} steps, mechanism {statement.mechanism!r}, randomness "
+            f"{statement.randomness!r}, feature_bound {statement.feature_bound:g}.{start}"
         )
     if statement.release == "score":
         return (
@@ -171,5 +172,13 @@ def assumptions(statement: "PrivacyStatement") -> str:
     return (
         "Taken as public, and not protected: the number and meaning of the columns, "
         f"{labels}, {bound}and all other settings. {counted}this statement; not logs, error "
-        "messages, running times or test scores."
+        f"messages, running times or test scores.{start}"
+    )
+
+
+def started_from(statement: "PrivacyStatement") -> str:
+    """Word what a fit started from, and that this part is not protected."""
+    return (
+        f"The fit starts from {statement.prior}; the people behind it are not protected by this "
+        "fit."
     )

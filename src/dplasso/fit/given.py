@@ -1,0 +1,243 @@
+"""A public linear model in any of the forms that a user may have it in."""
+
+import csv
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from dplasso.encoding.schema import Schema
+from dplasso.model import Model, read_model
+from dplasso.model.weights import linear_part
+from dplasso.privacy.wording import rounded_up
+
+INTERCEPT = "(intercept)"
+_FORMS = (
+    "a fitted linear model of scikit-learn or dplasso, weights by column name, an array, or the "
+    "path of a model file or of a .csv with the columns name and weight"
+)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A linear model as it was given, before it is known what records it meets.
+
+    `weights`, shape (R, n): R = 1, or a row for each class.
+    `intercept`, shape (R,): None where nothing is said of it.
+    `kind`: what it is, in words.
+    `error`, shape (R, n): standard deviation of each weight by noise; None for none.
+    `names`, shape (n,): of its columns, if they have any besides those of a schema.
+    `labels`: its classes, in the order of the rows, of one row the positive last; None if unknown.
+    `learns`: "classes" or "numbers"; None if unknown.
+    `schema`: what made its columns, where that is known.
+    `is_table`: whether the order of its columns means nothing.
+    """
+
+    weights: NDArray[np.float64]
+    intercept: NDArray[np.float64] | None
+    kind: str
+    error: NDArray[np.float64] | None = None
+    names: NDArray[np.object_] | None = None
+    labels: list[Any] | None = None
+    learns: str | None = None
+    schema: Schema | None = None
+    is_table: bool = False
+
+    @property
+    def numbered(self) -> NDArray[np.int64] | None:
+        """Its columns by number, if it is a table whose names are whole numbers."""
+        if not self.is_table or self.names is None:
+            return None
+        names = list(map(str, self.names))
+        if not all(name.isdecimal() and len(name) < 19 for name in names):
+            return None
+        return np.array([int(name) for name in names], dtype=np.int64)
+
+
+def given_model(prior: Any, error: Any = None) -> Given:
+    """Return what was given as a prior; `error` as the parameter `prior_standard_error`.
+
+    Raises TypeError for what is no linear model; ValueError if it is not fitted, has NaN or
+    infinity, or its parts do not fit together; OSError, ModelFileError for a file.
+    """
+    found = _read(prior)
+    if found.weights.ndim != 2 or 0 in found.weights.shape:
+        raise ValueError(
+            f"prior must have a weight for each column, or a row of them for each class; got the "
+            f"shape {found.weights.shape}"
+        )
+    if found.intercept is not None and found.intercept.shape != found.weights.shape[:1]:
+        raise ValueError(
+            f"prior has {found.intercept.size} intercepts for {found.weights.shape[0]} rows of "
+            "weights"
+        )
+    if error is not None:
+        found = Given(**{**vars(found), "error": _error_of(error, found)})
+    for what, numbers in (("weight", found.weights), ("intercept", found.intercept)):
+        if numbers is not None and not np.isfinite(numbers).all():
+            raise ValueError(f"prior has a {what} that is NaN or infinite")
+    if found.error is not None and not (np.isfinite(found.error) & (found.error >= 0)).all():
+        raise ValueError("prior_standard_error must be finite and not negative")
+    return found
+
+
+def text_of(label: Any) -> str:
+    """Return a label as a text by which labels of any type are compared: 1 and 1.0 are one."""
+    if isinstance(label, float | np.floating) and float(label).is_integer():
+        return str(int(label))
+    return str(label)
+
+
+def _read(prior: Any) -> Given:
+    if isinstance(getattr(prior, "model_", None), Model):
+        return _of_model(prior.model_)
+    if hasattr(prior, "named_steps"):
+        return _of_pipeline(prior)
+    if hasattr(prior, "coef_"):
+        return _of_fitted(prior, getattr(prior, "feature_names_in_", None))
+    if isinstance(prior, str | os.PathLike):
+        path = Path(prior)
+        return _of_csv(path) if path.suffix.lower() == ".csv" else _of_model(read_model(path))
+    if isinstance(prior, Mapping):
+        return _of_mapping(prior)
+    if hasattr(prior, "fit"):
+        raise ValueError(
+            f"prior is a {type(prior).__name__} that is not fitted or not linear: it has no coef_; "
+            f"give {_FORMS}"
+        )
+    if hasattr(prior, "to_dict") and hasattr(prior, "index"):
+        return _of_mapping(prior.to_dict())
+    try:
+        weights = np.atleast_2d(np.asarray(prior, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise TypeError(f"prior must be {_FORMS}, got {type(prior).__name__}") from None
+    return Given(weights, None, "an array of weights")
+
+
+def _of_model(model: Model) -> Given:
+    """Return a model of this package as it predicts, its own prior included."""
+    coefficients, intercept, error = linear_part(model)
+    sparse = issparse(coefficients)
+    weights = np.asarray(coefficients.toarray() if sparse else coefficients, dtype=np.float64)
+    noise = None
+    if error is not None:
+        noise = np.where(weights != 0.0, error, 0.0) if sparse else error + np.zeros_like(weights)
+    statement = model.statement
+    promise = "without privacy"
+    if statement.is_private:
+        promise = f"at epsilon {rounded_up(statement.epsilon)}, delta {rounded_up(statement.delta)}"
+    return Given(
+        weights,
+        np.asarray(intercept, dtype=np.float64),
+        f"a model of dplasso {promise}",
+        error=noise,
+        names=model.feature_names,
+        labels=model.classes.tolist() if model.classes.size else None,
+        learns="classes" if model.classes.size else "numbers",
+        schema=None if model.origin is None else model.origin.schema,
+    )
+
+
+def _of_pipeline(pipeline: Any) -> Given:
+    """Return the model that a pipeline ends in, its columns named by the step before."""
+    last, before = pipeline.steps[-1][1], pipeline[:-1]
+    if isinstance(getattr(last, "model_", None), Model) or not hasattr(last, "coef_"):
+        return _read(last)
+    names = getattr(last, "feature_names_in_", None)
+    if names is None and len(before):
+        try:
+            names = before.get_feature_names_out()
+        except (AttributeError, ValueError):
+            names = None
+        # So scikit-learn calls columns that it knows no name of.
+        if names is not None and [*names[:2]] == [f"x{j}" for j in range(min(2, len(names)))]:
+            names = None
+    return _of_fitted(last, names)
+
+
+def _of_fitted(model: Any, names: Any) -> Given:
+    """Return a fitted linear model that has scikit-learn's attributes."""
+    maker = type(model).__module__.partition(".")[0]
+    coefficients = model.coef_.toarray() if issparse(model.coef_) else model.coef_
+    weights = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
+    constant = np.atleast_1d(np.asarray(getattr(model, "intercept_", 0.0), dtype=np.float64))
+    classes = getattr(model, "classes_", None)
+    return Given(
+        weights,
+        # Of a model without an intercept scikit-learn may have one zero for all classes.
+        np.full(weights.shape[0], constant[0]) if constant.size == 1 else constant,
+        f"a {type(model).__name__} of {'scikit-learn' if maker == 'sklearn' else maker}",
+        names=None if names is None else np.asarray(names, dtype=object),
+        labels=None if classes is None else np.asarray(classes).tolist(),
+        learns="numbers" if classes is None else "classes",
+    )
+
+
+def _of_mapping(table: Mapping[Any, Any]) -> Given:
+    """Return weights by name; each a number or one for each class, or a mapping for each class."""
+    if not table:
+        raise ValueError("prior is an empty table; give a weight for each column that it knows")
+    labels = None
+    if all(isinstance(inner, Mapping) for inner in table.values()):
+        labels = list(table)
+        known = dict.fromkeys(name for inner in table.values() for name in inner)
+        table = {name: [inner.get(name, 0.0) for inner in table.values()] for name in known}
+    try:
+        rows = [np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in table.values()]
+        weights = np.ascontiguousarray(np.stack(rows).T)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "prior must have for each column a number, or as many numbers as there are classes"
+        ) from None
+    names = list(table)
+    intercept = None
+    if INTERCEPT in table:
+        place = names.index(INTERCEPT)
+        intercept, weights = weights[:, place].copy(), np.delete(weights, place, axis=1)
+        del names[place]
+    named = np.array(names, dtype=object)
+    return Given(weights, intercept, "a table of weights", None, named, labels, is_table=True)
+
+
+def _of_csv(path: Path) -> Given:
+    """Return the weights in a file with the columns name, weight and perhaps class."""
+    table: dict[str, dict[str, float]] = {}
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.DictReader(file)
+        if not {"name", "weight"} <= set(rows.fieldnames or ()):
+            raise ValueError(f"{path} has no header with the columns name and weight")
+        for row in rows:
+            of_class = table.setdefault(row.get("class") or "", {})
+            try:
+                weight = float(row["weight"])
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"{path}, line {rows.line_num}: {row['weight']!r} is no number"
+                ) from None
+            if row["name"] in of_class:
+                raise ValueError(f"{path}, line {rows.line_num}: {row['name']!r} stands twice")
+            of_class[row["name"]] = weight
+    return _of_mapping(table[""] if [*table] == [""] else table)
+
+
+def _error_of(error: Any, found: Given) -> NDArray[np.float64]:
+    """Return the noise of each weight, from a number, an array like the weights, or a mapping."""
+    shape = found.weights.shape
+    try:
+        if isinstance(error, Mapping):
+            if found.names is None:
+                raise ValueError
+            unknown = np.zeros(shape[0])
+            each = [error.get(name, unknown) for name in found.names]
+            error = np.stack([np.broadcast_to(np.asarray(one, float), shape[:1]) for one in each]).T
+        return np.array(np.broadcast_to(np.asarray(error, dtype=np.float64), shape))
+    except (TypeError, ValueError):
+        raise ValueError(
+            "prior_standard_error must be a number, an array like the prior's weights, or, for a "
+            "prior with names, a number for each of them"
+        ) from None
