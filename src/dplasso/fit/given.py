@@ -2,6 +2,7 @@
 
 import csv
 import os
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,7 +116,7 @@ def _read(prior: Any) -> Given:
     try:
         weights = np.atleast_2d(np.asarray(prior, dtype=np.float64))
     except (TypeError, ValueError):
-        raise TypeError(f"prior must be {_FORMS}, got {type(prior).__name__}") from None
+        raise TypeError(f"prior must be {_FORMS}, got {reprlib.repr(prior)}") from None
     return Given(weights, None, "an array of weights")
 
 
@@ -181,7 +182,7 @@ def _of_fitted(model: Any, names: Any) -> Given:
 def _of_mapping(table: Mapping[Any, Any]) -> Given:
     """Return weights by name; each a number or one for each class, or a mapping for each class."""
     if not table:
-        raise ValueError("prior is an empty table; give a weight for each column that it knows")
+        raise ValueError(f"prior must have a weight for each column that it knows, got {table!r}")
     labels = None
     if all(isinstance(inner, Mapping) for inner in table.values()):
         labels = list(table)

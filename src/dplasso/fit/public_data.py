@@ -1,5 +1,6 @@
 """A prior trained on public rows, with plain scikit-learn; no private row comes near it."""
 
+import reprlib
 import warnings
 from typing import Any
 
@@ -23,7 +24,9 @@ _STRENGTHS = tuple(10.0**power for power in range(-2, 5))
 def checked_public_data(data: Any) -> tuple[Any, Any]:
     """Return X and y; TypeError if there are not two."""
     if not isinstance(data, tuple | list) or len(data) != 2:
-        raise TypeError("public_data must be a pair (X, y) of rows and their labels")
+        raise TypeError(
+            f"public_data must be a pair (X, y) of rows and their labels, got {reprlib.repr(data)}"
+        )
     return data[0], data[1]
 
 
