@@ -120,12 +120,14 @@ def _read(prior: Any) -> Given:
     return Given(weights, None, "an array of weights")
 
 
+def _dense(weights: Any) -> NDArray[np.float64]:
+    return np.asarray(weights.toarray() if issparse(weights) else weights, dtype=np.float64)
+
+
 def _of_model(model: Model) -> Given:
     """Return a model of this package as it predicts, its own prior included."""
     coefficients, intercept, error = linear_part(model)
-    sparse = issparse(coefficients)
-    weights = np.asarray(coefficients.toarray() if sparse else coefficients, dtype=np.float64)
-    noise = None
+    weights, noise, sparse = _dense(coefficients), None, issparse(coefficients)
     if error is not None:
         noise = np.where(weights != 0.0, error, 0.0) if sparse else error + np.zeros_like(weights)
     statement = model.statement
@@ -164,8 +166,7 @@ def _of_pipeline(pipeline: Any) -> Given:
 def _of_fitted(model: Any, names: Any) -> Given:
     """Return a fitted linear model that has scikit-learn's attributes."""
     maker = type(model).__module__.partition(".")[0]
-    coefficients = model.coef_.toarray() if issparse(model.coef_) else model.coef_
-    weights = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
+    weights = np.atleast_2d(_dense(model.coef_))
     constant = np.atleast_1d(np.asarray(getattr(model, "intercept_", 0.0), dtype=np.float64))
     classes = getattr(model, "classes_", None)
     return Given(

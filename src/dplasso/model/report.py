@@ -71,6 +71,7 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
     ]
     return {
         "method": f"{model.release.method[bounds is not None]}, {len(model.release):,} steps",
+        **({"starts from": model.statement.prior} if model.prior is not None else {}),
         "labels": labels,
         "columns": f"{model.n_features:,}, {named}",
         **made,
