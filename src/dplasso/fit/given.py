@@ -121,7 +121,8 @@ def _read(prior: Any) -> Given:
 
 
 def _dense(weights: Any) -> NDArray[np.float64]:
-    return np.asarray(weights.toarray() if issparse(weights) else weights, dtype=np.float64)
+    written: Any = getattr(weights, "toarray", lambda: weights)()
+    return np.asarray(written, dtype=np.float64)
 
 
 def _of_model(model: Model) -> Given:
