@@ -17,7 +17,7 @@ from dplasso.frank_wolfe.drift import (
     unschedule,
 )
 from dplasso.losses.logistic import Logistic
-from dplasso.losses.targets import NO_WEIGHTS
+from dplasso.losses.targets import NO_OFFSETS, NO_WEIGHTS
 from frank_wolfe.reference import ListCalendar, first_outside, sigma
 
 ends = st.tuples(st.floats(-40, 40, width=32), st.floats(-40, 40, width=32)).map(sorted)
@@ -47,7 +47,7 @@ operations = st.lists(
 
 
 def empty_rows(n_rows):
-    return new_rows(Logistic(), np.zeros(n_rows), NO_WEIGHTS, 0.0)
+    return new_rows(Logistic(), (np.zeros(n_rows), NO_WEIGHTS, NO_OFFSETS), 0.0)
 
 
 @given(operations, st.integers(1, 5), st.integers(1, 3))
@@ -98,7 +98,7 @@ def lists_of(calendar, rows):
 
 
 def test_rows_start_at_zero_weights():
-    rows = new_rows(Logistic(), np.array([0.0, 1.0]), NO_WEIGHTS, 0.1)
+    rows = new_rows(Logistic(), (np.array([0.0, 1.0]), NO_WEIGHTS, NO_OFFSETS), 0.1)
     assert rows["gradient"].tolist() == [0.5, -0.5]
     assert rows["margin"].tolist() == [0, 0]
     assert sigma(float(rows["highest"][0])) == pytest.approx(0.6)

@@ -34,22 +34,28 @@ def test_no_number_counts_for_more_than_a_record(number):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@given(weight=weights, margin=margins, tolerance=st.floats(1e-5, 0.4))
-def test_inside_the_interval_the_weighted_residual_is_near(loss, weight, margin, tolerance):
+@given(
+    weight=weights,
+    margin=margins,
+    offset=st.sampled_from([0.0, -3.0, 0.7, 2.0**20]),
+    tolerance=st.floats(1e-5, 0.4),
+)
+def test_inside_the_interval_the_weighted_residual_is_near(loss, weight, margin, offset, tolerance):
     q = weight * gradient(loss, margin, 1.0)
-    for end in map(float, weighted_margins_within(loss, q, 1.0, weight, tolerance)):
-        near = min(max(end, -1e6), 1e6)
+    for end in map(float, weighted_margins_within(loss, q, 1.0, weight, offset, tolerance)):
+        near = min(max(end + offset, -1e6), 1e6)
         assert abs(weight * gradient(loss, near, 1.0) - q) <= tolerance * (1 + 1e-9) + 1e-12
     if weight > 1e-3:
         expected = weight * tangent_offset(loss, q / weight, 1.0)
-        assert weighted_tangent_offset(loss, q, 1.0, weight) == pytest.approx(expected)
+        expected += q * offset
+        assert weighted_tangent_offset(loss, q, 1.0, weight, offset) == pytest.approx(expected)
 
 
 def test_without_a_weight_nothing_moves():
     for loss in LOSSES:
-        assert weighted_tangent_offset(loss, 0.0, 1.0, 0.0) == 0.0
-        assert weighted_margins_within(loss, 0.0, 1.0, 0.0, 0.1) == (-math.inf, math.inf)
-        lowest, highest = weighted_margins_within(loss, 0.0, 1.0, 0.0, 0.0)
+        assert weighted_tangent_offset(loss, 0.0, 1.0, 0.0, 2.0) == 0.0
+        assert weighted_margins_within(loss, 0.0, 1.0, 0.0, 2.0, 0.1) == (-math.inf, math.inf)
+        lowest, highest = weighted_margins_within(loss, 0.0, 1.0, 0.0, 2.0, 0.0)
         assert lowest > highest
 
 

@@ -11,6 +11,7 @@ from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import GradientSteps, MarginSteps
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.solve import BLOCK
+from dplasso.matrix.starting import StartingModel
 
 
 @dataclass(frozen=True)
@@ -18,11 +19,13 @@ class PartitionedRecords:
     """Records that workers hold; as `dplasso.gradient_descent.records.Records`.
 
     `columns`: those that the records have, ascending; None for all.
+    `prior`: a public model that margins can start from.
     """
 
     partitions: Partitions
     loss: Any
     columns: NDArray[np.int64] | None = None
+    prior: StartingModel | None = None
 
     @property
     def n_records(self) -> int:
@@ -43,16 +46,24 @@ class PartitionedRecords:
         return self.partitions.shape[1] if self.columns is None else int(self.columns.size)
 
     def part(
-        self, kept: NDArray[np.int64], constant: float, norm_bound: float | None, unit: float
+        self,
+        kept: NDArray[np.int64],
+        constant: float,
+        norm_bound: float | None,
+        unit: float,
+        start: StartingModel | None = None,
     ) -> "PartitionedSums":
         """Make ready the sums of gradients; the parameters as of `Records.part`."""
         block = max(1, BLOCK // self.loss.n_outputs)
-        steps = GradientSteps(self.loss, self.columns, kept, constant, norm_bound, unit, block)
+        rows = kept, constant, norm_bound, unit
+        steps = GradientSteps(self.loss, self.columns, *rows, block, start)
         return PartitionedSums(self.partitions, steps)
 
-    def margins(self, model: LinearModel) -> "PartitionedMargins":
-        """Have the workers compute the margins of a model."""
-        self.partitions.begin("begin_sums", MarginSteps(self.loss, self.columns, model))
+    def margins(
+        self, model: LinearModel, start: StartingModel | None = None
+    ) -> "PartitionedMargins":
+        """Have the workers compute the margins of a model; as `Records.margins`."""
+        self.partitions.begin("begin_sums", MarginSteps(self.loss, self.columns, model, start))
         return PartitionedMargins(self.partitions)
 
 

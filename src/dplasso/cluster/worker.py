@@ -24,7 +24,7 @@ from dplasso.cluster.storage import copy_store, showing
 from dplasso.data.source_files import is_address
 from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
-from dplasso.frank_wolfe.problem import Problem, build_problem, design_of
+from dplasso.frank_wolfe.problem import Problem, build_problem, design_of, starting
 from dplasso.frank_wolfe.round_part import Changes, RoundRows, RoundSteps
 from dplasso.frank_wolfe.row_part import RowPart
 from dplasso.gradient_descent.records import records_of
@@ -32,7 +32,8 @@ from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.design import Design
-from dplasso.runtime.threads import Threads, thread_pool
+from dplasso.matrix.starting import StartingModel
+from dplasso.runtime.threads import ONE_THREAD, Threads, thread_pool
 
 # A partition with more different labels does not list them; they are not classes.
 MOST_LABELS = 10_000
@@ -77,7 +78,10 @@ class Description:
 
 @dataclass(frozen=True)
 class VertexSteps:
-    """The public numbers of a run of Frank-Wolfe with a given radius."""
+    """The public numbers of a run of Frank-Wolfe with a given radius.
+
+    `start`: the public model that margins start from.
+    """
 
     loss: Any
     bound: float
@@ -86,13 +90,16 @@ class VertexSteps:
     n_steps: int
     drift_tol: float | None
     share_bits: int
+    start: StartingModel | None = None
 
-    def problem(self, design: Design, targets: Targets) -> Problem:
+    def problem(self, design: Design, targets: Targets, threads: Threads = ONE_THREAD) -> Problem:
         """Return the problem of some rows, or of none."""
+        targets = starting(targets, design, self.start, threads)
         return build_problem(
             design,
             targets.labels,
             weights=targets.weights,
+            offsets=targets.offsets,
             radius=self.radius,
             n_steps=self.n_steps,
             loss=self.loss,
@@ -103,7 +110,7 @@ class VertexSteps:
         """Lay out rows, and return them at zero weights."""
         public: dict[str, Any] = {"bound": self.bound, "intercept": self.intercept}
         design = design_of(X, **public, n_steps=self.n_steps, n_threads=threads.count)
-        return RowPart(self.problem(design, targets), self.drift_tol, threads)
+        return RowPart(self.problem(design, targets, threads), self.drift_tol, threads)
 
 
 @dataclass(frozen=True)
@@ -113,6 +120,7 @@ class GradientSteps:
     `columns`: those that the records have, ascending; None for all.
     `kept`, `constant`, `norm_bound`, `unit`: see `dplasso.gradient_descent.records.Records.part`.
     `block`: columns summed together.
+    `start`: the public model that margins start from.
     """
 
     loss: Any
@@ -122,25 +130,31 @@ class GradientSteps:
     norm_bound: float | None
     unit: float
     block: int
+    start: StartingModel | None = None
 
     def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
         """Return what gives the sums of the gradients at some weights."""
-        records = records_of(X, self.loss, targets, threads, self.columns)
-        part = records.part(self.kept, self.constant, self.norm_bound, self.unit)
+        records = records_of(X, self.loss, targets, threads, self.columns, prior=self.start)
+        part = records.part(self.kept, self.constant, self.norm_bound, self.unit, self.start)
         return lambda weights: part.whole(weights, self.block)
 
 
 @dataclass(frozen=True)
 class MarginSteps:
-    """A released model, of some columns or of all, whose margins are to be calibrated."""
+    """A released model, of some columns or of all, whose margins are to be calibrated.
+
+    `start`: a public model whose margins are so beside them.
+    """
 
     loss: Any
     columns: NDArray[np.int64] | None
     model: LinearModel
+    start: StartingModel | None = None
 
     def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
         """Return what gives the margins' gradient in slope and constants, in units."""
-        return records_of(X, self.loss, targets, threads, self.columns).margins(self.model).sums
+        records = records_of(X, self.loss, targets, threads, self.columns, prior=self.start)
+        return records.margins(self.model, self.start).sums
 
 
 class Worker:

@@ -63,7 +63,9 @@ def _descent_reading(fitted: Any) -> Reading:
 def _lasso_reading(fitted: Any) -> Reading:
     release = fitted.model_.release
     if release.refitted is not None:
-        return Reading(release.columns, None, None, _constant(fitted))
+        # From a prior, rows have their unit length in all columns.
+        kept = release.columns if fitted.model_.prior is None else None
+        return Reading(kept, None, None, _constant(fitted))
     kept = np.unique(fitted.coef_.indices)
     # Where no column has a weight, one is looked at all the same: a matrix has to have one.
     return Reading(kept if kept.size else np.arange(1), fitted.privacy_.feature_bound, None, 0.0)

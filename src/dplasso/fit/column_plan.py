@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from dplasso.fit.task import Task
 from dplasso.privacy.mechanisms import StagedSteps
+from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE
 
 # The most columns drawn unless more are asked for; data with no more columns keep all of them.
 MOST_COLUMNS = 200
@@ -35,6 +36,8 @@ class LassoPlan:
     `late_start`: t0 of the step sizes.
     `calibration_share`: share that calibrates the margins of the vertices where there is no refit.
     `refit_calibration`: part of the refit's share that calibrates its margins.
+    `start_share`: share that finds the slope of a public start for the vertices.
+    `refit_start`: part of the refit's share that finds it for the refit.
     """
 
     n_vertices: int
@@ -43,6 +46,8 @@ class LassoPlan:
     late_start: int
     calibration_share: float = 0.0
     refit_calibration: float = 0.0
+    start_share: float = 0.0
+    refit_start: float = 0.0
 
 
 def most_vertices(n_iter: int | None, l1_radius: float | None, n_features: int) -> int:
@@ -76,18 +81,23 @@ def plan_lasso(
     refit: float | None = None,
 ) -> LassoPlan:
     """Choose what the parameters leave open (None); N is public or was counted privately."""
-    most, rho, calibration = mechanism.n_vertices, mechanism.rho_left, task.calibration
+    most, rho = mechanism.n_vertices, mechanism.rho_left
+    start = CALIBRATION_SHARE if mechanism.from_prior else 0.0
+    calibration = start or task.calibration
     if most == 0:
-        return LassoPlan(0, 1.0, 0.0, LATE_START, refit_calibration=calibration)
+        shares = {"refit_calibration": calibration, "refit_start": start}
+        return LassoPlan(0, 1.0, 0.0, LATE_START, **shares)
     few = l1_radius is None and n_iter is None and n_features <= 2 * MOST_COLUMNS
     share = (_REFIT_SHARE_OF_FEW if few else _REFIT_SHARE) if refit is None else refit
+    start = min(start, 0.5 * (1.0 - share))
     n_coordinates = mechanism.n_outputs * n_features
-    found = columns_to_be_found(rho * (1.0 - share), n_records, n_coordinates)
+    found = columns_to_be_found(rho * (1.0 - share - start), n_records, n_coordinates)
     if refit is None and found < _FEWEST_REFITTED:
         share = 0.0
-        found = columns_to_be_found(rho * (1.0 - calibration), n_records, n_coordinates)
+        found = columns_to_be_found(rho * (1.0 - calibration - start), n_records, n_coordinates)
     n_vertices = most if few or n_iter is not None else max(1, min(most, found))
     shares = (0.0, min(0.5, calibration / share)) if share else (calibration, 0.0)
+    shares += start, min(0.25, start / share) if share else 0.0
     if l1_radius is not None:
         return LassoPlan(n_vertices, share, l1_radius, 0, *shares)
     # A vertex weighs radius * 2 / (t0 + ...) each.

@@ -15,7 +15,7 @@ from dplasso.fit.task import Task
 from dplasso.gradient_descent.plan import RunPlan, plan_stages
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import CompletedRun, GradientRun
-from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
+from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE, GaussianSteps, build_gaussian
 from dplasso.privacy.parameters import check_n_iter
 
 
@@ -74,7 +74,8 @@ class GradientDescent(Method):
             fit_intercept=self.fit_intercept,
             norm_bound=self.norm_bound,
             n_records=self.n_records,
-            calibration=task.calibration,
+            calibration=task.calibration if self.prior is None else CALIBRATION_SHARE,
+            start=0.0 if self.prior is None else CALIBRATION_SHARE,
         )
 
     def mechanism(self, task: Task, n_rows: int, n_features: int) -> GaussianSteps:  # noqa: ARG002
@@ -89,6 +90,7 @@ class GradientDescent(Method):
             neighbors=self.neighbors,
             residual_bound=loss.residual_bound,
             rows_per_person=self.rows_per_person,
+            from_prior=self.prior is not None,
         )
 
     def solver(
@@ -98,7 +100,7 @@ class GradientDescent(Method):
         if isinstance(drawing.prefix, NoisyWeights):
             return CompletedRun(len(drawing.prefix), drawing.prefix)
         plan = self.plan(task, records.shape[1])
-        rows = records.gradients(self.loss(task), drawing.threads)
+        rows = records.gradients(self.loss(task), drawing.threads, prior=self.starting_model)
         if records.weighted and not self.is_private:
             # As if rows were repeated. A private fit takes the number of rows, of which none counts
             # for more than 1: where one row replaces another that number is public, the sum of the

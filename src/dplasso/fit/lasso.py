@@ -19,6 +19,7 @@ from dplasso.fit.stages import StagedLasso
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.drift import tolerance_of, tolerance_within_noise
 from dplasso.frank_wolfe.solve import SOLVERS
+from dplasso.matrix.starting import StartingModel
 from dplasso.privacy.mechanisms import (
     Mechanism,
     StagedSteps,
@@ -121,6 +122,8 @@ class Lasso(Method):
         """Return the method once the classes are known; the paper's step refuses more than two."""
         if task.n_outputs > 1 and self.step == "paper":
             raise ValueError(f"mechanism='paper' is for two classes; there are {task.n_outputs}")
+        if self.start is not None and self.step == "paper":
+            raise ValueError("mechanism='paper' starts from nothing; leave prior out")
         return super().knowing(task)
 
     def warn(self) -> None:
@@ -177,6 +180,7 @@ class Lasso(Method):
             n_columns=n_vertices or n_features,
             n_outputs=task.n_outputs,
             norm_bound=task.norm_bound(common["residual_bound"]),
+            from_prior=self.prior is not None,
         )
 
     def tolerance(
@@ -196,6 +200,7 @@ class Lasso(Method):
         n_features: int,
         n_steps: int | None = None,
         n_records: float | None = None,
+        start: StartingModel | None = None,
     ) -> VertexSteps:
         """Return the public numbers of a run with a given radius; by default T and N as given."""
         n_steps = self.n_iter if n_steps is None else n_steps
@@ -209,6 +214,7 @@ class Lasso(Method):
             n_steps=n_steps,
             drift_tol=self.tolerance(mechanism, n_records, n_features),
             share_bits=share_bits(n_records),
+            start=start,
         )
 
     def solver(self, task: Task, mechanism: Any, records: Any, drawing: Drawing) -> Any:
@@ -217,7 +223,8 @@ class Lasso(Method):
             return StagedLasso(self, task, mechanism, records, drawing)
         if drawing.prefix is not None:
             drawing = replace(drawing, prefix=drawing.prefix.transcript)
-        steps = self.steps(mechanism, self.loss(task), records.shape[1])
+        start = self.starting_model
+        steps = self.steps(mechanism, self.loss(task), records.shape[1], start=start)
         laid_out = records.laid_out(self, steps.n_steps)
         return laid_out.vertices(self, steps, mechanism, drawing, recorded=True)
 

@@ -17,6 +17,7 @@ from dplasso.fit.drawing import Drawing
 from dplasso.fit.start import PARAMETERS, Start, start_of
 from dplasso.fit.task import Bounded, Labels, Task, targets_of
 from dplasso.ledger import check_ledger_settings
+from dplasso.matrix.starting import StartingModel
 from dplasso.model.prior import Prior
 from dplasso.model.release import n_outputs_of
 from dplasso.privacy.parameters import (
@@ -71,6 +72,14 @@ class Method:
     def is_private(self) -> bool:
         """Whether epsilon is finite."""
         return not math.isinf(self.epsilon)
+
+    @property
+    def starting_model(self) -> StartingModel | None:
+        """The prior as the rows of a fit take it."""
+        prior = self.prior
+        if prior is None:
+            return None
+        return StartingModel(np.ascontiguousarray(prior.weights.T), prior.intercept)
 
     @property
     def starts_from(self) -> str:

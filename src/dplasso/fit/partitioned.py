@@ -27,6 +27,7 @@ from dplasso.fit.task import Task
 from dplasso.fit.weights import checked_weights
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.ledger import data_fingerprint
+from dplasso.matrix.starting import StartingModel
 from dplasso.privacy.mechanisms import Mechanism
 from dplasso.privacy.parameters import check_records, share_bits
 from dplasso.runtime.threads import Threads
@@ -119,10 +120,11 @@ class ClusterRecords:
         loss: Any,
         threads: Threads,  # noqa: ARG002
         kept: NDArray[np.int64] | None = None,
+        prior: StartingModel | None = None,
     ) -> PartitionedRecords:
         """Return the records for gradient descent, in the columns that are kept or in all."""
         whole = kept is None or kept.size == self.shape[1]
-        return PartitionedRecords(self.workers, loss, None if whole else kept)
+        return PartitionedRecords(self.workers, loss, None if whole else kept, prior)
 
 
 Records = LocalRecords | ClusterRecords

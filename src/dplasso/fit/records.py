@@ -30,8 +30,9 @@ from dplasso.ledger import data_fingerprint
 from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import compress, working_dtype
 from dplasso.matrix.design import Design, check_row_count
+from dplasso.matrix.starting import StartingModel
 from dplasso.privacy.mechanisms import Mechanism
-from dplasso.runtime.threads import Threads
+from dplasso.runtime.threads import ONE_THREAD, Threads
 
 _NO_TARGETS = targets_of(np.zeros(0))
 
@@ -123,10 +124,10 @@ class LocalRecords:
         )
         return replace(self, design=design)
 
-    def problem(self, steps: VertexSteps) -> Problem:
+    def problem(self, steps: VertexSteps, threads: Threads = ONE_THREAD) -> Problem:
         """Return what a run with a given radius minimises."""
         assert self.design is not None
-        return steps.problem(self.design, self.targets)
+        return steps.problem(self.design, self.targets, threads)
 
     def vertices(
         self,
@@ -138,7 +139,7 @@ class LocalRecords:
         recorded: bool = False,
     ) -> FrankWolfe:
         """Return a run with a given radius; `recorded` with history and work, where allowed."""
-        problem = self.problem(steps)
+        problem = self.problem(steps, drawing.threads)
         return FrankWolfe(
             problem,
             vertex_selector(method.selector, mechanism, problem),
@@ -157,14 +158,21 @@ class LocalRecords:
         return RoundRows(steps, self.design, self.targets, threads)
 
     def gradients(
-        self, loss: Any, threads: Threads, kept: NDArray[np.int64] | None = None
+        self,
+        loss: Any,
+        threads: Threads,
+        kept: NDArray[np.int64] | None = None,
+        prior: StartingModel | None = None,
     ) -> GradientRecords:
-        """Return the records for gradient descent, in the columns that are kept or in all."""
+        """Return the records for gradient descent, in the columns that are kept or in all.
+
+        `prior`: a public model that margins can start from.
+        """
         check_row_count(self.shape[0])
         design, columns = self.design, None
         if design is not None and design.has_columns and not design.columns_internal:
             columns = design.columns
-        return records_of(self.X, loss, self.targets, threads, kept, columns)
+        return records_of(self.X, loss, self.targets, threads, kept, columns, prior)
 
 
 def local_records(estimator: BaseEstimator, X: Any, y: ArrayLike | None) -> LocalRecords:

@@ -14,6 +14,7 @@ from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
 from dplasso.frank_wolfe.transcript import NO_VERTICES
+from dplasso.gradient_descent.blend import as_it_is, blended, find_slopes, find_start
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import noisy_counts
 from dplasso.gradient_descent.plan import RunPlan, Stage
@@ -21,13 +22,16 @@ from dplasso.gradient_descent.release import Calibration, NoisyWeights
 from dplasso.gradient_descent.run import GradientRun
 from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.slopes import LinearModel
-from dplasso.gradient_descent.state import GradientState
+from dplasso.gradient_descent.state import NOWHERE, GradientState
+from dplasso.matrix.starting import StartingModel
 from dplasso.model.staged import StagedRelease
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.parameters import share_bits
 
 if TYPE_CHECKING:
     from dplasso.fit.lasso import Lasso
+
+_NONE = np.zeros(0, dtype=np.int64)
 
 
 class StagedLasso:
@@ -59,6 +63,9 @@ class StagedLasso:
         self._refit: GradientRun | None = None
         self._finished = None if prefix is None else prefix.refitted
         self._calibration = None if prefix is None else prefix.calibration
+        self._prior = method.starting_model
+        # Slope and constants of the prior, for the vertices.
+        self._start = NOWHERE if prefix is None else prefix.start
         self._columns: Any = None
 
     def begin(self) -> None:
@@ -77,6 +84,8 @@ class StagedLasso:
         )
         self._offset = self._starting_offset()
         self._loss = method.loss(self._task, self._offset)
+        if self._prior is not None and not self._start.size and self._plan.n_vertices:
+            self._start = self._found_start(self._prior)
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
@@ -109,6 +118,7 @@ class StagedLasso:
             vertices=self._vertices(min(done, self._plan.n_vertices)),
             weights=weights,
             calibration=self._calibration if done == self.n_steps else None,
+            start=self._start,
         )
 
     def _vertices(self, done: int) -> VertexRelease:
@@ -148,7 +158,8 @@ class StagedLasso:
     def _starting_offset(self) -> Any:
         """Return where every margin starts: at the balance of the classes, as counted."""
         method, mechanism, task = self._method, self._mechanism, self._task
-        if not method.fit_intercept or method.draws_constant:
+        # A prior has intercepts of its own.
+        if not method.fit_intercept or method.draws_constant or self._prior is not None:
             return 0.0 if task.n_outputs == 1 else np.zeros(task.n_outputs)
         noisy = mechanism.counted and not math.isinf(mechanism.rho)
         deviation = mechanism.count_sensitivity / mechanism.count_mu if noisy else 0.0
@@ -156,7 +167,7 @@ class StagedLasso:
 
     def _vertex_run(self) -> Any:
         plan, method, records = self._plan, self._method, self._laid_out
-        share = 1.0 - plan.refit_share - plan.calibration_share
+        share = 1.0 - plan.refit_share - plan.calibration_share - plan.start_share
         mechanism = self._mechanism.vertices(plan.n_vertices, share)
         prefix = None if self._prefix is None else self._prefix.vertices.transcript
         if method.l1_radius is None:
@@ -168,12 +179,13 @@ class StagedLasso:
                 # What each vertex weighs after a late start, but for one part in t0 / T.
                 vertex_weight=2.0 * plan.l1_radius / (plan.n_vertices + plan.late_start),
                 share_bits=share_bits(self._total),
+                start=self._started(),
             )
             rows = records.rows(rounds, self._drawing.threads)
             selector = vertex_selector(method.selector, mechanism, rounds)
             stream, empty = self._drawing.stream, self._vertices(0)
             return RoundsFrankWolfe(rounds, rows, selector, stream, empty, prefix)
-        known = plan.n_vertices, self._total
+        known = plan.n_vertices, self._total, self._started()
         steps = method.steps(mechanism, self._loss, self._n_features, *known)
         return records.vertices(method, steps, mechanism, replace(self._drawing, prefix=prefix))
 
@@ -192,13 +204,16 @@ class StagedLasso:
             norm_bound=None,
             n_records=self._total if self._records.weighted else max(1, round(self._total)),
             calibration=self._plan.refit_calibration,
+            start=self._plan.refit_start,
         )
         state = None if self._prefix is None else self._prefix.weights
         mechanism = self._mechanism.gradients(self._plan.refit_share)
         run = GradientRun(
             plan,
             mechanism,
-            self._rows(kept, self._task.refit_loss(mechanism.residual_bound, self._loss)),
+            self._rows(
+                kept, self._task.refit_loss(mechanism.residual_bound, self._loss), self._prior
+            ),
             self._drawing.stream,
             threads=self._drawing.threads,
             prefix=state if isinstance(state, GradientState) else None,
@@ -208,26 +223,49 @@ class StagedLasso:
 
     def _calibrated(self) -> Calibration | None:
         """Calibrate the margins of the vertices; a refit does so by itself."""
-        kept, mechanism = self.release(self._mechanism.n_vertices).columns, self._mechanism
-        if math.isinf(mechanism.rho):
+        kept = self.release(self._mechanism.n_vertices).columns
+        start = self._started()
+        if math.isinf(self._mechanism.rho):
             return None
         coefficients, intercept = self._vertices(self._plan.n_vertices).coefficients()
-        every = np.zeros(0, dtype=np.int64)
         weights = coefficients[:, kept].toarray().T
-        model = LinearModel(weights, intercept, every, 0.0, None, self._method.feature_bound)
-        spent = mechanism.gradients(self._plan.calibration_share)
-        rows = self._rows(kept, self._loss)
-        return calibrate_margins(
-            rows.margins(model),
-            rows.loss,
-            self._drawing.stream,
-            n_records=max(1.0, self._total),
-            mu=spent.mu,
-            sensitivity=spent.sensitivity,
-            fit_intercept=self._method.fit_intercept,
-        )
+        model = LinearModel(weights, intercept, _NONE, 0.0, None, self._method.feature_bound)
+        rows = self._rows(kept, self._loss, self._prior)
+        known = self._known(self._plan.calibration_share)
+        if start is None:
+            return calibrate_margins(rows.margins(model), rows.loss, self._drawing.stream, **known)
+        n_parts = 1 + bool(kept.size)
+        margins = rows.margins(model, start)
+        found = find_slopes(margins, rows.loss, self._drawing.stream, n_parts, **known)
+        return blended(found, self._start)
 
-    def _rows(self, kept: NDArray[np.int64], loss: Any) -> Any:
+    def _found_start(self, prior: StartingModel) -> NDArray[np.float64]:
+        """Return the slope and the constants of the prior that vertices are drawn from."""
+        if math.isinf(self._mechanism.rho):
+            return as_it_is(self._task.n_outputs)
+        records = self._records.gradients(self._loss, self._drawing.threads, _NONE, prior)
+        nothing = np.zeros((0, self._task.n_outputs)), np.zeros(self._task.n_outputs)
+        model = LinearModel(*nothing, _NONE, 0.0, None, self._method.feature_bound)
+        known = self._known(self._plan.start_share)
+        return find_start(records, model, self._drawing.stream, **known)
+
+    def _known(self, share: float) -> dict[str, Any]:
+        """Return what finding slopes needs to know besides the margins."""
+        spent = self._mechanism.gradients(share)
+        return {
+            "n_records": max(1.0, self._total),
+            "mu": spent.mu,
+            "sensitivity": spent.sensitivity,
+            "fit_intercept": self._method.fit_intercept,
+        }
+
+    def _started(self) -> StartingModel | None:
+        """Return the public model that the vertices' margins start from."""
+        if self._prior is None:
+            return None
+        return self._prior.stretched(self._start[0], self._start[1:])
+
+    def _rows(self, kept: NDArray[np.int64], loss: Any, prior: StartingModel | None = None) -> Any:
         """Return the records in the kept columns; the layout for vertices is freed."""
         records, self._laid_out = self._laid_out or self._records, None
-        return records.gradients(loss, self._drawing.threads, kept)
+        return records.gradients(loss, self._drawing.threads, kept, prior)

@@ -39,8 +39,8 @@ def starting_residuals(problem: Problem) -> NDArray[np.float64]:
     margin, rows = np.zeros(shape, dtype=np.int64), np.arange(shape[0], dtype=np.int32)
     residual: NDArray[np.float64]
     residual, old, new = np.zeros((3, *shape))
-    given = problem.loss, problem.labels, problem.weights
-    renew_residuals(*given, rows, 0.0, margin, residual, old, new)
+    targets = problem.labels, problem.weights, problem.offsets
+    renew_residuals(problem.loss, targets, rows, 0.0, margin, residual, old, new)
     return residual
 
 

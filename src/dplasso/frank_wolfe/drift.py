@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.losses.contract import gradient
-from dplasso.losses.targets import weight_of, weighted_margins_within
+from dplasso.losses.targets import offset_of, weight_of, weighted_margins_within
 
 NONE = -1
 
@@ -102,25 +102,28 @@ def unscheduled(rows: NDArray[np.void]) -> Any:
 
 
 def new_rows(
-    loss: Any, labels: NDArray[np.float64], weights: NDArray[np.float64], tolerance: float
+    loss: Any, targets: tuple[NDArray[np.float64], ...], tolerance: float
 ) -> NDArray[np.void]:
     """Return the rows at zero weights, shape (N,), none scheduled.
 
+    `targets`: labels, weights and offsets.
     `tolerance`: `drift_tol`; with 0 every touch refreshes a row.
     """
-    rows: NDArray[np.void] = unscheduled(np.zeros(labels.size, dtype=ROW))
-    _start_rows(loss, labels, weights, rows, tolerance)
+    rows: NDArray[np.void] = unscheduled(np.zeros(targets[0].size, dtype=ROW))
+    _start_rows(loss, targets, rows, tolerance)
     return rows
 
 
 @njit(cache=True, nogil=True)
-def _start_rows(loss, labels, weights, rows, tolerance):
-    """Set gradients and intervals to those of margin zero."""
+def _start_rows(loss, targets, rows, tolerance):
+    """Set gradients and intervals to those of where margins start."""
+    labels, weights, offsets = targets
     for i in range(rows.size):
         row, label, weight = rows[i], labels[i], weight_of(weights, i)
-        row.gradient = weight * gradient(loss, 0.0, label)
+        offset = offset_of(offsets, i, 0)
+        row.gradient = weight * gradient(loss, offset, label)
         row.lowest, row.highest = weighted_margins_within(
-            loss, row.gradient, label, weight, tolerance
+            loss, row.gradient, label, weight, offset, tolerance
         )
 
 

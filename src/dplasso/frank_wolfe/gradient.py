@@ -14,7 +14,7 @@ from numba.extending import register_jitable
 
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.losses.contract import residual_vector
-from dplasso.losses.targets import weight_of
+from dplasso.losses.targets import offset_of, weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.privacy.share import share
 from dplasso.selection.contract import NOTHING_REPORTED
@@ -176,18 +176,20 @@ def replace_contributions(
 
 
 @njit(cache=True, nogil=True)
-def renew_residuals(loss, labels, weights, rows, scale, margin, residual, old, new):
+def renew_residuals(loss, targets, rows, scale, margin, residual, old, new):
     """Give some rows the residuals of their margins.
 
+    `targets`: labels, weights and offsets.
     `scale`: from integer margins to margins.
     `margin`, `residual`, shape (N, K): of all rows.
     `old`, `new`, shape (n, K): filled with the residuals of these rows before and after.
     """
+    labels, weights, offsets = targets
     margins, found = np.empty(margin.shape[1]), np.empty(margin.shape[1])
     for m in range(rows.size):
         i = rows[m]
         for k in range(margins.size):
-            margins[k] = np.float64(margin[i, k]) * scale
+            margins[k] = np.float64(margin[i, k]) * scale + offset_of(offsets, i, k)
         residual_vector(loss, margins, labels[i], found)
         for k in range(found.size):
             old[m, k] = residual[i, k]

@@ -38,7 +38,7 @@ from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.losses.clipped_multinomial import STEEPEST
 from dplasso.losses.contract import residual_vector
-from dplasso.losses.targets import weight_of
+from dplasso.losses.targets import offset_of, weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.design import column_of, refuse_damage
 from dplasso.runtime.threads import Threads
@@ -185,6 +185,7 @@ def refresh_row(problem, state, selector, i, step, tolerance, touched):
     for k in range(values.size):
         values[k] = np.float64(state.margin[i, k]) * scale
         largest = max(largest, abs(values[k]))
+        values[k] += offset_of(problem.offsets, i, k)
     residual_vector(problem.loss, values, problem.labels[i], residuals)
     indptr = problem.design.rows.indptr
     entries = np.int64(indptr[i + 1]) - np.int64(indptr[i])

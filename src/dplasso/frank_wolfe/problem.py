@@ -9,9 +9,11 @@ from dplasso.data.store import Store
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import NO_VERTICES
 from dplasso.losses.logistic import Logistic
-from dplasso.losses.targets import NO_WEIGHTS
+from dplasso.losses.targets import NO_OFFSETS, NO_WEIGHTS, Targets
 from dplasso.matrix.design import Design, adopt, lay_out
 from dplasso.matrix.numbering import Numbering
+from dplasso.matrix.starting import StartingModel, StartingRows
+from dplasso.runtime.threads import Threads
 
 # |q x S| <= 2^32 for every record; sums of fewer than 2^31 of them fit 64 bits. Of more records
 # shares are smaller, see `dplasso.privacy.parameters.share_bits`.
@@ -23,7 +25,8 @@ _MARGIN_BITS = 40
 class Problem(NamedTuple):
     """Data and public parameters of a run with a given radius.
 
-    `labels`, `weights`: the targets, and what each record counts (`dplasso.losses.targets`).
+    `labels`, `weights`, `offsets`: the targets, what each record counts, and where its margins
+    start (`dplasso.losses.targets`).
     `unit`: fixed-point units per unit of alpha, S = 2^32 / (B C).
     `share_limit`: the most that a record adds to a column gradient, in these units: 2^32.
     `margin_unit`: fixed-point units of a margin per unit of x, 2^b / B.
@@ -33,6 +36,7 @@ class Problem(NamedTuple):
     loss: Any
     labels: NDArray[np.float64]
     weights: NDArray[np.float64]
+    offsets: NDArray[np.float64]
     radius: float
     unit: float
     share_limit: float
@@ -87,6 +91,17 @@ def design_of(
     return lay_out(X, **options, n_steps=n_steps, n_threads=n_threads)
 
 
+def starting(
+    targets: Targets, design: Design, model: StartingModel | None, threads: Threads
+) -> Targets:
+    """Return targets whose margins start at those of a public model, of clipped rows."""
+    if model is None:
+        return targets
+    rows = StartingRows(design.rows, design.numbering.original)
+    factor = np.ones(targets.labels.size)
+    return targets._replace(offsets=rows.margins(model, factor, design.bound, threads))
+
+
 def _repeated(design: Design, n_outputs: int) -> Numbering:
     """Return a numbering of the coordinates of all outputs, the same columns again and again."""
     numbering, size = design.numbering, design.n_coordinates
@@ -106,6 +121,7 @@ def build_problem(
     loss: Any = None,
     share_bits: int = CONTRIBUTION_BITS,
     weights: NDArray[np.float64] = NO_WEIGHTS,
+    offsets: NDArray[np.float64] = NO_OFFSETS,
 ) -> Problem:
     """Put a run together; the loss is by default the logistic one with C = 1."""
     loss = Logistic() if loss is None else loss
@@ -114,6 +130,7 @@ def build_problem(
         loss=loss,
         labels=labels,
         weights=weights,
+        offsets=offsets,
         radius=radius,
         unit=gradient_unit(design.bound, loss.residual_bound, share_bits),
         share_limit=2.0**share_bits,

@@ -26,6 +26,9 @@ class VertexRelease:
     kind: ClassVar[str] = "vertices"
     method: ClassVar[tuple[str, str]] = ("LASSO by Frank-Wolfe", "LASSO by Frank-Wolfe")
     types: ClassVar[dict[str, str]] = {"vertex": "<i8", "sign": "|i1"}
+    optional: ClassVar[dict[str, str]] = {}
+    # A public start is added as it is.
+    prior_slope: ClassVar[float] = 1.0
     transcript: Transcript
     n_features: int
     l1_radius: float

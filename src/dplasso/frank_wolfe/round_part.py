@@ -22,11 +22,12 @@ from dplasso.frank_wolfe.column_gradients import (
     gradients_of,
 )
 from dplasso.frank_wolfe.gradient import margin_term, renew_residuals, replace_contributions
-from dplasso.frank_wolfe.problem import design_of, gradient_unit
+from dplasso.frank_wolfe.problem import design_of, gradient_unit, starting
 from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.design import Column, Design, column_of, refuse_damage
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
+from dplasso.matrix.starting import StartingModel
 from dplasso.runtime.threads import ONE_THREAD, Threads, cut, even_parts
 from dplasso.selection.contract import NOTHING_REPORTED
 
@@ -71,6 +72,7 @@ class RoundSteps:
 
     `vertex_weight`: the weight that every vertex adds to its coordinate.
     `share_bits`: bits of a record's share of a column gradient.
+    `start`: the public model that margins start from.
     """
 
     loss: Any
@@ -79,6 +81,7 @@ class RoundSteps:
     n_steps: int
     vertex_weight: float
     share_bits: int
+    start: StartingModel | None = None
 
     @property
     def n_coordinates(self) -> int:
@@ -122,7 +125,8 @@ class RoundRows:
         threads: Threads = ONE_THREAD,
     ) -> None:
         shape = targets.labels.size, steps.loss.n_outputs
-        self._steps, self._design, self._targets, self._threads = steps, design, targets, threads
+        self._steps, self._design, self._threads = steps, design, threads
+        self._targets = starting(targets, design, steps.start, threads)
         self._margin, self._residual = np.zeros(shape, dtype=np.int64), np.zeros(shape)
         self._touched = np.zeros(targets.labels.size, dtype=np.bool_)
         self._rows = np.arange(targets.labels.size, dtype=np.int32)
@@ -166,12 +170,11 @@ class RoundRows:
 
     def _renew(self, rows: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Renew the residuals of some rows; return them before and after, shape (K, n)."""
-        steps, (labels, weights, _) = self._steps, self._targets
+        steps, targets = self._steps, self._targets
+        given = targets.labels, targets.weights, targets.offsets
         old, new = np.empty((2, rows.size, steps.loss.n_outputs))
         scale = steps.vertex_weight / steps.margin_unit
-        renew_residuals(
-            steps.loss, labels, weights, rows, scale, self._margin, self._residual, old, new
-        )
+        renew_residuals(steps.loss, given, rows, scale, self._margin, self._residual, old, new)
         return np.ascontiguousarray(old.T), np.ascontiguousarray(new.T)
 
     def _move_some(

@@ -23,7 +23,12 @@ from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.frank_wolfe.work import OPERATIONS_PER_GRADIENT, record_work
 from dplasso.losses.contract import gradient
-from dplasso.losses.targets import weight_of, weighted_margins_within, weighted_tangent_offset
+from dplasso.losses.targets import (
+    offset_of,
+    weight_of,
+    weighted_margins_within,
+    weighted_tangent_offset,
+)
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.design import column_span
 from dplasso.matrix.numbering import look_up
@@ -76,7 +81,8 @@ def touch_rows(problem, column, public, rows, first, last, weight, scratch):
                 continue
         else:
             label, counts = problem.labels[i], weight_of(problem.weights, i)
-            new = counts * gradient(problem.loss, value, label)
+            offset = offset_of(problem.offsets, i, 0)
+            new = counts * gradient(problem.loss, value + offset, label)
             if new != row.gradient:
                 refreshed[n_refreshed] = i
                 before[n_refreshed] = row.gradient
@@ -86,7 +92,7 @@ def touch_rows(problem, column, public, rows, first, last, weight, scratch):
             if not scheduled:
                 continue
             row.lowest, row.highest = weighted_margins_within(
-                problem.loss, new, label, counts, tolerance
+                problem.loss, new, label, counts, offset, tolerance
             )
         moved[n_moved] = i
         moved_to[n_moved] = due_step(margin * to_full, row.lowest, row.highest, step, n_steps)
@@ -112,8 +118,9 @@ def record_refreshed(problem, state, scratch, count):
         i, old, new = scratch.refreshed[m], scratch.old[m], scratch.new[m]
         label, weight = problem.labels[i], weight_of(problem.weights, i)
         sums[i >> shift, 0] += (new - old) * np.float64(rows[i].margin) / problem.margin_unit
-        offset = weighted_tangent_offset(problem.loss, new, label, weight)
-        sums[i >> shift, 1] += offset - weighted_tangent_offset(problem.loss, old, label, weight)
+        known = label, weight, offset_of(problem.offsets, i, 0)
+        offset = weighted_tangent_offset(problem.loss, new, *known)
+        sums[i >> shift, 1] += offset - weighted_tangent_offset(problem.loss, old, *known)
 
 
 @njit(cache=True, nogil=True)

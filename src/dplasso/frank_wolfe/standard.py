@@ -27,7 +27,7 @@ from dplasso.frank_wolfe.work import (
     record_work,
 )
 from dplasso.losses.contract import value
-from dplasso.losses.targets import weight_of
+from dplasso.losses.targets import offset_of, weight_of
 from dplasso.matrix.numbering import look_up
 from dplasso.runtime.threads import ONE_THREAD
 from dplasso.selection.contract import rebuild, select
@@ -79,7 +79,8 @@ def refresh_all(problem: Problem, state: StandardState, step: int) -> None:
         add_margins(problem, state.weights[k * size : (k + 1) * size], margin)
         state.margins[:, k] = margin
     old, new = np.empty((2, *state.residuals.shape))
-    given = problem.loss, problem.labels, problem.weights, rows, margin_scale(problem, step)
+    targets = problem.labels, problem.weights, problem.offsets
+    given = problem.loss, targets, rows, margin_scale(problem, step)
     renew_residuals(*given, state.margins, state.residuals, old, new)
     columns = np.ascontiguousarray(new.T)
     state.alpha[:] = gradients_of(problem.design, share_units(problem), columns, ONE_THREAD)
@@ -91,7 +92,8 @@ def mean_loss(problem, margin, step):
     total = 0.0
     scale = margin_scale(problem, step)
     for i in range(margin.size):
-        loss = value(problem.loss, np.float64(margin[i]) * scale, problem.labels[i])
+        whole = np.float64(margin[i]) * scale + offset_of(problem.offsets, i, 0)
+        loss = value(problem.loss, whole, problem.labels[i])
         total += weight_of(problem.weights, i) * loss
     return total / margin.size
 

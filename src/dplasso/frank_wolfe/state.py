@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dplasso.frank_wolfe.column_gradients import ENTRIES
 from dplasso.frank_wolfe.drift import Calendar, new_calendar, new_rows
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.losses.targets import weight_of, weighted_tangent_offset
+from dplasso.losses.targets import offset_of, weight_of, weighted_tangent_offset
 
 # Rows worked through together.
 BLOCK_ROWS = 2048
@@ -84,12 +84,14 @@ def new_scratch(n_rows: int, n_reports: int) -> Scratch:
 
 
 @njit(cache=True, nogil=True)
-def starting_offset(loss, labels, weights, rows):
+def starting_offset(loss, targets, rows):
     """Return the sum of the tangent offsets at zero weights."""
+    labels, weights, offsets = targets
     total = 0.0
     for i in range(labels.size):
         weight = weight_of(weights, i)
-        total += weighted_tangent_offset(loss, rows[i].gradient, labels[i], weight)
+        offset = offset_of(offsets, i, 0)
+        total += weighted_tangent_offset(loss, rows[i].gradient, labels[i], weight, offset)
     return total
 
 
@@ -101,9 +103,9 @@ def start_sparse(
     longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)
     calendar = new_calendar(problem.labels.size, problem.n_steps, drift_tol is not None)
     sums = np.zeros((len(calendar.head), 2))
-    loss, labels, weights = problem.loss, problem.labels, problem.weights
-    rows = new_rows(loss, labels, weights, drift_tol or 0.0)
-    sums[0, 1] = starting_offset(loss, labels, weights, rows)
+    loss, targets = problem.loss, (problem.labels, problem.weights, problem.offsets)
+    rows = new_rows(loss, targets, drift_tol or 0.0)
+    sums[0, 1] = starting_offset(loss, targets, rows)
     counts = np.zeros(2, dtype=np.int64), np.zeros(3, dtype=np.int64)
     scratch = new_scratch(BLOCK_ROWS, max(_REPORTS, longest_row))
     untold, refreshed_part = np.zeros(1, dtype=np.bool_), np.ones(1)

@@ -10,6 +10,7 @@ sensitivity is the one of every gradient. With K outputs there is one slope and 
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dplasso.gradient_descent.release import Calibration
 from dplasso.gradient_descent.schedule import MOMENTUM, schedule_for
@@ -47,16 +48,49 @@ def calibrate_margins(
     `n_records`: N, given as public or counted privately.
     `sensitivity`: how far a summed gradient can move between neighbours, in L2.
     """
-    bend = _BEND * loss.curvature
-    schedule = schedule_for(n_records, mu, sensitivity, CALIBRATION_STEPS, _KAPPA, MOMENTUM, bend)
+    found = descend(
+        margins,
+        loss,
+        stream,
+        np.eye(1, 1 + loss.n_outputs)[0],
+        n_records=n_records,
+        mu=mu,
+        sensitivity=sensitivity,
+        fixed=None if fit_intercept else slice(1, None),
+        kappa=_KAPPA,
+        bend=_BEND * loss.curvature,
+    )
+    shift = tuple((CONSTANT * found[1:]).tolist())
+    return Calibration(max(_SMALLEST_SLOPE, float(found[0])), shift)
+
+
+def descend(
+    margins: Any,
+    loss: Any,
+    stream: RandomStream,
+    start: NDArray[np.float64],
+    *,
+    n_records: float,
+    mu: float,
+    sensitivity: float,
+    fixed: slice | None,
+    kappa: float,
+    bend: float,
+) -> NDArray[np.float64]:
+    """Find the parameters of some margins by noisy gradient descent from `start`.
+
+    `fixed`: parameters that stay as they are.
+    `kappa`: how far noise may move one.
+    `bend`: how much the weighted loss bends at most.
+    """
+    schedule = schedule_for(n_records, mu, sensitivity, CALIBRATION_STEPS, kappa, MOMENTUM, bend)
     unit = gradient_unit(loss.residual_bound, schedule.noise_scale, share_bits(n_records))
-    start = np.eye(1, 1 + loss.n_outputs)[0]
     noise = Gaussian(schedule.noise_scale * unit, word_buffers(stream, 1)[0])
     parameters, velocity, total = start.copy(), np.zeros_like(start), np.zeros_like(start)
     for step in range(1, schedule.n_steps + 1):
         sums = release(margins.sums(parameters, unit), sensitivity * unit, noise)
-        if not fit_intercept:
-            sums[1:] = 0
+        if fixed is not None:
+            sums[fixed] = 0
         velocity = schedule.momentum * velocity + sums / unit
         parameters = parameters - schedule.step_size * velocity
         if step >= schedule.first_averaged:
@@ -66,6 +100,5 @@ def calibrate_margins(
     # What noise alone would have moved is taken off: what cannot be told from it stays as it was.
     error, squares = _ERROR * schedule.standard_error, moved * moved
     told = np.maximum(0.0, squares - error * error)
-    found = start + moved * told / np.where(squares > 0.0, squares, 1.0)
-    shift = tuple((CONSTANT * found[1:]).tolist())
-    return Calibration(max(_SMALLEST_SLOPE, float(found[0])), shift)
+    found: NDArray[np.float64] = start + moved * told / np.where(squares > 0.0, squares, 1.0)
+    return found

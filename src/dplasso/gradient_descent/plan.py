@@ -41,6 +41,7 @@ class RunPlan:
     `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
     `n_records`: N, if it is public.
     `calibration`: share of what the count leaves that calibrates the margins; 0 leaves them.
+    `start`: the same of finding slope and constants of a public start.
     """
 
     stages: tuple[Stage, ...]
@@ -49,6 +50,7 @@ class RunPlan:
     norm_bound: float | None
     n_records: float | None
     calibration: float = 0.0
+    start: float = 0.0
 
     @property
     def ends(self) -> list[int]:

@@ -10,10 +10,14 @@ from scipy.sparse import csr_array
 
 
 class Calibration(NamedTuple):
-    """A slope for margins, and what is added to each of K."""
+    """A slope for margins, and what is added to each of K.
+
+    `prior_slope`: that of the margins of a public start, where a fit has one.
+    """
 
     slope: float
     shift: tuple[float, ...]
+    prior_slope: float = 1.0
 
 
 UNCHANGED = Calibration(1.0, (0.0,))
@@ -27,11 +31,13 @@ class NoisyWeights:
     `columns`, shape (k,): those with a weight, ascending; empty if every column has one.
     `weights`, shape (K, k) or (K, D); `intercept`, shape (K,): of each margin.
     `standard_error`, `intercept_error`: standard deviation of each by the noise alone.
+    `prior_slope`: what the weights of a public start are multiplied by, before these are added.
     """
 
     kind: ClassVar[str] = "weights"
     method: ClassVar[tuple[str, str]] = ("logistic regression", "linear regression")
     types: ClassVar[dict[str, str]] = {"weights": "<f8", "columns": "<i8", "numbers": "<f8"}
+    optional: ClassVar[dict[str, str]] = {"prior_slope": "<f8"}
 
     n_steps: int
     n_features: int
@@ -40,6 +46,7 @@ class NoisyWeights:
     intercept: NDArray[np.float64]
     standard_error: float
     intercept_error: float
+    prior_slope: float = 1.0
 
     vertices = n_records = None
 
@@ -50,7 +57,8 @@ class NoisyWeights:
         fitting = {count} if count else {self.n_features, 0}
         if self.weights.shape not in {(n_outputs, size) for size in fitting}:
             raise ValueError(f"weights {self.weights.shape} do not fit {count or self.n_features}")
-        numbers = (*self.intercept, self.standard_error, self.intercept_error)
+        errors = self.standard_error, self.intercept_error
+        numbers = (*self.intercept, *errors, self.prior_slope)
         if not (np.isfinite(self.weights).all() and np.isfinite(numbers).all()):
             raise ValueError("a weight is not a finite number")
 
@@ -95,6 +103,7 @@ class NoisyWeights:
             "columns": self.columns.astype("<i8", copy=False),
             # The first intercept stands where that of one output always stood.
             "numbers": np.array([self.n_steps, first, *errors, *others], dtype="<f8"),
+            **slope_array(self.prior_slope),
         }
 
     @classmethod
@@ -114,12 +123,26 @@ class NoisyWeights:
             intercept=np.array([first, *others]),
             standard_error=standard_error,
             intercept_error=intercept_error,
+            prior_slope=slope_of(arrays),
         )
+
+
+def slope_array(prior_slope: float) -> dict[str, NDArray[Any]]:
+    """Return what a file holds of the slope of a public start: nothing where it is 1."""
+    return {} if prior_slope == 1.0 else {"prior_slope": np.array([prior_slope], dtype="<f8")}
+
+
+def slope_of(arrays: Mapping[str, NDArray[Any]]) -> float:
+    """Return the slope of a public start from what a file holds."""
+    (prior_slope,) = arrays.get("prior_slope", np.ones(1)).tolist()
+    return float(prior_slope)
 
 
 def same_arrays(mine: dict[str, NDArray[Any]], others: dict[str, NDArray[Any]]) -> bool:
     """Return whether two releases of a kind hold the same numbers."""
-    return all(np.array_equal(mine[name], others[name]) for name in mine)
+    return set(mine) == set(others) and all(
+        np.array_equal(mine[name], others[name]) for name in mine
+    )
 
 
 def check_ascending(columns: NDArray[np.int64], n_features: int) -> None:

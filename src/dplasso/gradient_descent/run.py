@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.gradient_descent.blend import as_it_is, blended, find_slopes, find_start
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import noisy_counts
 from dplasso.gradient_descent.plan import CONSTANT, SIGNIFICANT, RunPlan
@@ -17,7 +18,8 @@ from dplasso.gradient_descent.release import UNCHANGED, Calibration, NoisyWeight
 from dplasso.gradient_descent.schedule import Schedule, schedule_for
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
-from dplasso.gradient_descent.state import GradientState
+from dplasso.gradient_descent.state import NOWHERE, GradientState
+from dplasso.matrix.starting import StartingModel
 from dplasso.matrix.unit_rows import constant_entry
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps
 from dplasso.privacy.parameters import check_records, share_bits
@@ -57,6 +59,8 @@ class GradientRun:
         self._kept: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         # The count, 0 until there is one, and the standard error of the starting weights.
         self._numbers = np.zeros(2) if prefix is None else prefix.numbers.copy()
+        # Slope and constants of a public start, once there are any.
+        self._start = NOWHERE if prefix is None else prefix.start
         self._prepared: Any = None
         if prefix is not None and len(prefix):
             self._go_on(prefix)
@@ -71,6 +75,7 @@ class GradientRun:
             return
         if not self._numbers[0]:
             self._numbers[0] = self._count()
+            self._start = self._found_start()
         self._solver = self._run(None)
 
     def advance(self, first: int, last: int) -> None:
@@ -93,11 +98,12 @@ class GradientRun:
         done = self.n_steps if done is None else done
         if not done:
             empty = GradientState.empty({"n_features": self._records.n_columns})
-            return replace(empty, numbers=self._numbers.copy())
+            return replace(empty, numbers=self._numbers.copy(), start=self._start)
         if done < self.n_steps:
             solver, n_columns = self._solver, self._records.n_columns
             state = solver.weights.copy(), solver.velocity.copy(), solver.averaged.copy()
-            return GradientState(done, n_columns, *state, self._kept, self._numbers.copy())
+            numbers = self._numbers.copy()
+            return GradientState(done, n_columns, *state, self._kept, numbers, self._start)
         return self._final()
 
     def _share(self, share: float) -> float:
@@ -118,7 +124,7 @@ class GradientRun:
         """Make the solver of the stage that begins, on the columns that are kept."""
         check_records(self._records.n_records, share_bits(self._numbers[0]))
         prepared, self._prepared = self._prepared, None
-        if prepared is None or prepared[1] != self._unit:
+        if prepared is None or prepared[1] != self._unit or self._start.size:
             prepared = self._part()
         part, unit = prepared
         return NoisyGradientDescent(
@@ -136,7 +142,39 @@ class GradientRun:
     def _part(self) -> tuple[Any, float]:
         """Lay the records out for the stage that begins; return them, and their units."""
         unit, norm_bound = self._unit, self._plan.norm_bound
-        return self._records.part(self._kept, self._constant, norm_bound, unit), unit
+        given = self._kept, self._constant, norm_bound, unit, self._started()
+        return self._records.part(*given), unit
+
+    def _started(self) -> StartingModel | None:
+        """Return the public model that margins start from, once its slope is found."""
+        if not self._start.size:
+            return None
+        model: StartingModel = self._records.prior.stretched(self._start[0], self._start[1:])
+        return model
+
+    def _found_start(self) -> NDArray[np.float64]:
+        """Return slope and constants of the public start: 1 and 0 where there is no noise."""
+        records = self._records
+        if records.prior is None:
+            return NOWHERE
+        n_outputs = records.loss.n_outputs
+        if math.isinf(self._mechanism.mu):
+            return as_it_is(n_outputs)
+        nothing = self._model(np.zeros((0, n_outputs)), np.zeros(n_outputs))
+        return find_start(records, nothing, self._stream, **self._known(self._plan.start))
+
+    def _model(self, weights: NDArray[np.float64], intercept: NDArray[np.float64]) -> LinearModel:
+        """Return a model of the columns that are kept."""
+        return LinearModel(weights, intercept, self._kept, self._constant, self._plan.norm_bound)
+
+    def _known(self, share: float) -> dict[str, Any]:
+        """Return what setting margins right needs to know besides them."""
+        return {
+            "n_records": self._numbers[0],
+            "mu": self._share(share),
+            "sensitivity": self._mechanism.sensitivity,
+            "fit_intercept": self._plan.fit_intercept,
+        }
 
     @property
     def _schedule(self) -> Schedule:
@@ -144,7 +182,7 @@ class GradientRun:
         stage = self._plan.stages[self._stage]
         return schedule_for(
             self._numbers[0],
-            self._share(stage.share * (1.0 - self._plan.calibration)),
+            self._share(stage.share * (1.0 - self._plan.calibration - self._plan.start)),
             self._mechanism.sensitivity,
             stage.n_steps,
             stage.kappa,
@@ -163,16 +201,11 @@ class GradientRun:
         share, records = self._plan.calibration, self._records
         if not share or math.isinf(self._mechanism.mu):
             return None
-        model = LinearModel(*self._averaged(), self._kept, self._constant, self._plan.norm_bound)
-        return calibrate_margins(
-            records.margins(model),
-            records.loss,
-            self._stream,
-            n_records=self._numbers[0],
-            mu=self._share(share),
-            sensitivity=self._mechanism.sensitivity,
-            fit_intercept=self._plan.fit_intercept,
-        )
+        margins = records.margins(self._model(*self._averaged()), self._started())
+        known = self._known(share)
+        if not self._start.size:
+            return calibrate_margins(margins, records.loss, self._stream, **known)
+        return blended(find_slopes(margins, records.loss, self._stream, 2, **known), self._start)
 
     def _averaged(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the weights of the last stage, shape (k, K), and the constants of the margins."""
@@ -224,7 +257,7 @@ class GradientRun:
         if self._plan.significant:
             columns = np.flatnonzero(weights.any(axis=1))
             weights = weights[columns]
-        stretched = self._calibration or UNCHANGED
+        stretched = self._calibration or self._unchanged
         error, offset = stretched.slope * self._error, self._records.loss.offset
         return NoisyWeights(
             n_steps=self.n_steps,
@@ -234,7 +267,16 @@ class GradientRun:
             intercept=(intercept + offset) * stretched.slope + np.array(stretched.shift) - offset,
             standard_error=error,
             intercept_error=error * constant_entry(self._constant),
+            prior_slope=stretched.prior_slope,
         )
+
+    @property
+    def _unchanged(self) -> Calibration:
+        """What becomes of margins that are not calibrated."""
+        if not self._start.size:
+            return UNCHANGED
+        slope, *shift = self._start.tolist()
+        return Calibration(1.0, tuple(shift), slope)
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from dplasso.runtime.threads import Threads, cut
 # Weight of the constants beside the slope, c.
 CONSTANT = 0.5
 # Of the weights, so that rounding makes no share longer than the residual.
-_SLACK = 1.0 - 2.0**-40
+SLACK = 1.0 - 2.0**-40
 # Margins are clipped to it, far beyond any that means something: their squares are finite, and one
 # that is no number, of a row of huge entries, counts as 0.
-_LARGEST_MARGIN = 2.0**400
+LARGEST_MARGIN = 2.0**400
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,12 @@ def slope_gradient(loss, targets, margins, parameters, unit, limit, first, last,
 
     `parameters`, shape (2,): a and b / c. `limit`: the bound on a share, in units.
     """
-    labels, weights, _ = targets
+    labels, weights = targets.labels, targets.weights
     for i in range(first, last):
-        s = clip(margins[i, 0], _LARGEST_MARGIN)
+        s = clip(margins[i, 0], LARGEST_MARGIN)
         margin = parameters[0] * s + CONSTANT * parameters[1]
         q = weight_of(weights, i) * gradient(loss, margin, labels[i])
-        pull = q * (_SLACK / np.sqrt(s * s + CONSTANT * CONSTANT)) * unit
+        pull = q * (SLACK / np.sqrt(s * s + CONSTANT * CONSTANT)) * unit
         totals[0] += share(pull * s, limit)
         totals[1] += share(pull * CONSTANT, limit)
 
@@ -94,18 +94,18 @@ def slope_gradient_vectors(loss, targets, margins, parameters, unit, limit, firs
 
     By Cauchy's inequality ``(q.s)^2 + c^2 |q|^2 <= |q|^2 (|s|^2 + c^2)``.
     """
-    labels, weights, _ = targets
+    labels, weights = targets.labels, targets.weights
     n_outputs = margins.shape[1]
     stretched, residuals, own = np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs)
     for i in range(first, last):
         squares = CONSTANT * CONSTANT
         for k in range(n_outputs):
-            s = clip(margins[i, k], _LARGEST_MARGIN)
+            s = clip(margins[i, k], LARGEST_MARGIN)
             own[k] = s
             squares += s * s
             stretched[k] = parameters[0] * s + CONSTANT * parameters[1 + k]
         residual_vector(loss, stretched, labels[i], residuals)
-        scale = weight_of(weights, i) * (_SLACK / np.sqrt(squares)) * unit
+        scale = weight_of(weights, i) * (SLACK / np.sqrt(squares)) * unit
         along = 0.0
         for k in range(n_outputs):
             along += residuals[k] * own[k]

@@ -1,7 +1,7 @@
 """What a fit by noisy gradient descent has released when it is interrupted: for checkpoints."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dplasso.gradient_descent.release import NoisyWeights, check_ascending, same_arrays
 
 _RUN = ("weights", "velocity", "averaged")
+NOWHERE = np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class GradientState:
     `columns`: columns of a later run; empty in the first.
     `numbers`, shape (2,): the count, 0 before there is one, and the standard error of the starting
     weights.
+    `start`, shape (1 + K,): slope and constants of a public start, once they are found; or empty.
     """
 
     kind: ClassVar[str] = "gradient state"
@@ -28,6 +30,7 @@ class GradientState:
         **dict.fromkeys((*_RUN, "numbers"), "<f8"),
         "columns": "<i8",
     }
+    optional: ClassVar[dict[str, str]] = {"start": "<f8"}
     n_outputs: ClassVar[int] = 1
 
     done: int
@@ -37,8 +40,10 @@ class GradientState:
     averaged: NDArray[np.float64]
     columns: NDArray[np.int64]
     numbers: NDArray[np.float64]
+    start: NDArray[np.float64] = field(default_factory=lambda: NOWHERE)
 
     vertices = refitted = n_records = standard_error = None
+    prior_slope = 1.0
 
     def __post_init__(self) -> None:
         check_ascending(self.columns, self.n_features)
@@ -66,7 +71,8 @@ class GradientState:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
         given = {name: getattr(self, name) for name in (*_RUN, "columns")}
-        return given | {"numbers": np.concatenate([[float(self.done)], self.numbers])}
+        start = {"start": self.start} if self.start.size else {}
+        return given | {"numbers": np.concatenate([[float(self.done)], self.numbers]), **start}
 
     @classmethod
     def from_arrays(
@@ -77,7 +83,12 @@ class GradientState:
         columns = arrays["columns"].astype(np.int64)
         run = dict(zip(_RUN, parts, strict=True))
         return cls(
-            int(numbers[0]), public["n_features"], **run, columns=columns, numbers=numbers[1:]
+            int(numbers[0]),
+            public["n_features"],
+            **run,
+            columns=columns,
+            numbers=numbers[1:],
+            start=arrays.get("start", NOWHERE),
         )
 
     @classmethod

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from dplasso.losses.contract import gradient, residual_vector
-from dplasso.losses.targets import weight_of
+from dplasso.losses.targets import offset_of, weight_of
 from dplasso.matrix.unit_rows import row_margin, row_margins
 from dplasso.privacy.share import share
 
@@ -27,11 +27,11 @@ def row_gradients(data, loss, targets, model, units, first, last, scaled, intege
     `integers`: the same bytes; filled with the integer contribution itself, if they are.
     `totals`, shape (1,): the rows' contribution to the constant column is added.
     """
-    (labels, weights, _), (unit, limit), rows = targets, units, data.rows
+    (labels, weights, _, offsets), (unit, limit), rows = targets, units, data.rows
     offset = data.constant * model[data.n_columns] if data.constant != 0.0 else 0.0
     total = np.int64(0)
     for i in range(first, last):
-        margin = row_margin(rows, i, model) * data.factor[i] + offset
+        margin = row_margin(rows, i, model) * data.factor[i] + offset + offset_of(offsets, i, 0)
         q = weight_of(weights, i) * gradient(loss, margin, labels[i])
         pull = q * data.factor[i] * unit
         if rows.values.size:
@@ -46,12 +46,12 @@ def row_gradients(data, loss, targets, model, units, first, last, scaled, intege
 @njit(cache=True, nogil=True)
 def row_gradient_vectors(data, loss, targets, model, units, first, last, scaled, integers, totals):
     """Do what `row_gradients` does, for K outputs."""
-    (labels, weights, _), (unit, limit), rows = targets, units, data.rows
+    (labels, weights, _, offsets), (unit, limit), rows = targets, units, data.rows
     margins, residuals = np.empty(totals.size), np.empty(totals.size)
     for i in range(first, last):
         row_margins(rows, i, model, margins)
         for k in range(margins.size):
-            margins[k] *= data.factor[i]
+            margins[k] = margins[k] * data.factor[i] + offset_of(offsets, i, k)
             if data.constant != 0.0:
                 margins[k] += data.constant * model[data.n_columns, k]
         residual_vector(loss, margins, labels[i], residuals)

@@ -11,11 +11,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.losses.contract import margins_within, tangent_offset
+from dplasso.losses.logistic import round_up
 from dplasso.privacy.share import shares
 
 # Bits of a record that are counted: in all, and where it has a weight.
 _PART_BITS, _WEIGHT_BITS = 20, 28
-NO_WEIGHTS = np.zeros(0)
+NO_WEIGHTS, NO_OFFSETS = np.zeros(0), np.zeros((0, 0))
 
 
 class Targets(NamedTuple):
@@ -23,11 +24,14 @@ class Targets(NamedTuple):
 
     `weights`, shape (N,): what each record counts, in [0, 1]; empty where each counts 1.
     `n_records`: the records that are not left out, whatever their weights.
+    `offsets`, shape (N, K): where each record's margins start, finite, by its own row and what is
+    public or released; empty where all start at 0.
     """
 
     labels: NDArray[np.float64]
     weights: NDArray[np.float64]
     n_records: int
+    offsets: NDArray[np.float64] = NO_OFFSETS
 
     @property
     def total_weight(self) -> float:
@@ -57,7 +61,7 @@ def count_classes(loss: Any, targets: Targets) -> tuple[list[int], int]:
     A record counts for its weight; in a regression for both ends, in the parts that make its target
     their mean. Returns the counts in parts of a record, and how many bits of it they are.
     """
-    labels, weights, _ = targets
+    labels, weights = targets.labels, targets.weights
     bits = _WEIGHT_BITS if weights.size else _PART_BITS
     # As the kernels take them: no product overflows before `shares` enforces the bound.
     whole, each = 2.0**bits, np.clip(weights, 0.0, 1.0) if weights.size else np.ones(labels.size)
@@ -77,15 +81,29 @@ def weight_of(weights, i):
 
 
 @njit(cache=True, nogil=True)
-def weighted_margins_within(loss, q, target, weight, tolerance):
-    """Return the ends of the margins whose residual times `weight` is within `tolerance` of q."""
-    if weight == 0.0 and tolerance > 0.0:
-        return np.float32(-np.inf), np.float32(np.inf)
-    weight = weight if weight > 0.0 else 1.0
-    return margins_within(loss, q / weight, target, tolerance / weight)
+def offset_of(offsets, i, k):
+    """Return where margin k of record i starts."""
+    return offsets[i, k] if offsets.shape[0] else 0.0
 
 
 @njit(cache=True, nogil=True)
-def weighted_tangent_offset(loss, q, target, weight):
-    """Return where the tangent of slope q of the loss times `weight` meets margin zero."""
-    return weight * tangent_offset(loss, q / weight, target) if weight > 0.0 else 0.0
+def weighted_margins_within(loss, q, target, weight, offset, tolerance):
+    """Return the ends of the margins whose residual times `weight` is within `tolerance` of q.
+
+    Margins are counted from the record's own `offset`.
+    """
+    if weight == 0.0 and tolerance > 0.0:
+        return np.float32(-np.inf), np.float32(np.inf)
+    weight = weight if weight > 0.0 else 1.0
+    lowest, highest = margins_within(loss, q / weight, target, tolerance / weight)
+    if offset == 0.0:
+        return lowest, highest
+    return round_up(np.float64(lowest) - offset), -round_up(offset - np.float64(highest))
+
+
+@njit(cache=True, nogil=True)
+def weighted_tangent_offset(loss, q, target, weight, offset):
+    """Return where the tangent of slope q of the loss times `weight` meets the margin `offset`."""
+    if weight == 0.0:
+        return 0.0
+    return weight * tangent_offset(loss, q / weight, target) + q * offset

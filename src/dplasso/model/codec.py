@@ -108,7 +108,8 @@ def parse_released(
     kind = header["release"]
     if kind not in RELEASES:
         raise ValueError(f"its release is of the unknown kind {kind!r}")
-    types = RELEASES[kind].types
+    optional = {k: v for k, v in RELEASES[kind].optional.items() if k in members}
+    types = RELEASES[kind].types | optional
     expected = {"header", _LABELS, *types}
     if set(members) not in (expected, expected | set(besides)):
         raise ValueError(f"it holds {', '.join(sorted(members))}")

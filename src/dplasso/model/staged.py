@@ -1,7 +1,7 @@
 """What a fit releases that counts the classes, draws columns and refits their weights."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,8 +9,15 @@ from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import NO_VERTICES, Transcript
-from dplasso.gradient_descent.release import UNCHANGED, Calibration, NoisyWeights, same_arrays
-from dplasso.gradient_descent.state import GradientState
+from dplasso.gradient_descent.release import (
+    UNCHANGED,
+    Calibration,
+    NoisyWeights,
+    same_arrays,
+    slope_array,
+    slope_of,
+)
+from dplasso.gradient_descent.state import NOWHERE, GradientState
 
 # What a refit is at the stage 0, 1 or 2 that a file has for it.
 _REFITS = (type(None), GradientState, NoisyWeights)
@@ -29,6 +36,8 @@ class StagedRelease:
     `weights`: the refit on the columns of the vertices, ascending, or on all; a state while it is
     under way, None before it and where there is none.
     `calibration`: what stretches the margins of the vertices where there is no refit.
+    `start`, shape (1 + K,): slope and constants of the public start that the vertices were drawn
+    from; empty without one.
     """
 
     kind: ClassVar[str] = "staged"
@@ -37,6 +46,9 @@ class StagedRelease:
         **VertexRelease.types,
         **dict.fromkeys(("counts", "plan", "calibration", *_INNER), "<f8"),
     }
+    optional: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("vertex_start", "start", "prior_slope"), "<f8"
+    )
     done: int
     n_steps: int
     counts: NDArray[np.float64]
@@ -44,10 +56,12 @@ class StagedRelease:
     vertices: VertexRelease
     weights: NoisyWeights | GradientState | None = None
     calibration: Calibration | None = None
+    start: NDArray[np.float64] = field(default_factory=lambda: NOWHERE)
 
     def __post_init__(self) -> None:
         stretched = self.calibration or UNCHANGED
-        known = [*self.offset, self.vertices.l1_radius, stretched.slope, *stretched.shift]
+        slopes = [stretched.slope, stretched.prior_slope, *stretched.shift, *self.start]
+        known = [*self.offset, self.vertices.l1_radius, *slopes]
         numbers = np.array([*self.counts, *known])
         n_classes = max(2, self.n_outputs)
         if self.counts.shape != (n_classes,) or not np.isfinite(numbers).all():
@@ -90,6 +104,13 @@ class StagedRelease:
         """Standard deviation of each refitted weight by the noise alone."""
         return None if self.refitted is None else self.refitted.standard_error
 
+    @property
+    def prior_slope(self) -> float:
+        """What the weights of a public start are multiplied by."""
+        if self.refitted is not None:
+            return self.refitted.prior_slope
+        return UNCHANGED.prior_slope if self.calibration is None else self.calibration.prior_slope
+
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
         """Return the linear model; of a refit, for rows of unit length in the columns drawn."""
         if self.done < self.n_steps:
@@ -102,7 +123,7 @@ class StagedRelease:
         coefficients, intercept = self.vertices.coefficients()
         if self.calibration is None:
             return coefficients, intercept + self.offset
-        slope, shift = self.calibration
+        slope, shift, _ = self.calibration
         return coefficients * slope, (intercept + self.offset) * slope + np.array(shift)
 
     def agrees_with(self, other: Any) -> bool:
@@ -115,8 +136,11 @@ class StagedRelease:
         if self.done != other.done:
             return True
         mine, others = self.weights, other.weights
-        return bool(self.calibration == other.calibration) and (
-            mine is None or others is None or same_arrays(mine.arrays(), others.arrays())
+        same_slopes = self.calibration == other.calibration
+        return (
+            same_slopes
+            and np.array_equal(self.start, other.start)
+            and (mine is None or others is None or same_arrays(mine.arrays(), others.arrays()))
         )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -134,6 +158,9 @@ class StagedRelease:
             "plan": np.array(numbers),
             "calibration": np.array([stretched.slope, *stretched.shift]) if stretched else nothing,
             **{name: inner.get(name, nothing) for name in _INNER},
+            **{name: inner[name] for name in ("start", "prior_slope") if name in inner},
+            **(slope_array(stretched.prior_slope) if stretched else {}),
+            **({"vertex_start": self.start} if self.start.size else {}),
         }
 
     @classmethod
@@ -154,9 +181,10 @@ class StagedRelease:
             n_outputs=1 + len(others),
         )
         slope, *shift = arrays["calibration"].tolist() or [None]
-        calibration = None if slope is None else Calibration(slope, tuple(shift))
+        calibration = None if slope is None else Calibration(slope, tuple(shift), slope_of(arrays))
         counted = int(done), int(n_steps), arrays["counts"], np.array([offset, *others])
-        plain = cls(*counted, vertices, calibration=calibration)
+        start = arrays.get("vertex_start", NOWHERE)
+        plain = cls(*counted, vertices, calibration=calibration, start=start)
         if stage == 0.0:
             return plain
         inner = {**arrays, "columns": np.zeros(0, dtype=np.int64)}

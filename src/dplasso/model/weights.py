@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from dplasso.encoding.schema import Schema
 from dplasso.gradient_descent.plan import SIGNIFICANT
@@ -159,13 +160,31 @@ def weights_of(model: Model) -> Weights:
     return replace(found, steps=steps, clear=steps >= steps_beyond_chance(len(vertices), among))
 
 
+def whole_model(model: Model) -> tuple[Any, NDArray[np.float64], Any]:
+    """Return weights, intercepts and standard error of margins: released, and those of a prior.
+
+    The weights are sparse where few are not zero.
+    """
+    release, prior = model.release, model.prior
+    coefficients, intercept = release.coefficients()
+    error = release.standard_error
+    if prior is None:
+        return coefficients, intercept, error
+    slope = release.prior_slope
+    started = prior.weights * slope
+    if not isinstance(coefficients, np.ndarray):
+        started = csr_array(started)
+    if prior.standard_error is not None and error is not None:
+        error = np.hypot(error, slope * prior.standard_error)
+    return coefficients + started, intercept + slope * prior.intercept, error
+
+
 def linear_part(model: Model) -> tuple[Any, NDArray[np.float64], float | None]:
     """Return weights, intercepts and the weights' standard error, all in the target's unit.
 
     A regression learns its targets as numbers in [-1, 1].
     """
-    coefficients, intercept = model.release.coefficients()
-    error = model.release.standard_error
+    coefficients, intercept, error = whole_model(model)
     if model.statement.target_bounds is None:
         return coefficients, intercept, error
     low, high = model.statement.target_bounds

@@ -108,6 +108,12 @@ class GaussianSteps(Promise):
         return GaussianDpEvent(noise_multiplier=1.0 / self.mu)
 
 
+def calibration_draws(n_outputs: int, from_prior: bool) -> float:
+    """Return how many variates slopes and constants take; from a prior, in the beginning too."""
+    once = n_outputs + 1.0
+    return CALIBRATION_STEPS * (2.0 * once + 1.0 if from_prior else once)
+
+
 def inexactness(draws: float, mu: float, epsilon: float) -> tuple[float, float]:
     """Return the delta of the tails that are not drawn, and what rounding adds to a log-ratio.
 
@@ -138,12 +144,13 @@ def build_gaussian(
     neighbors: str = "add-remove",
     residual_bound: float = 0.5,
     rows_per_person: int = 1,
+    from_prior: bool = False,
 ) -> GaussianSteps:
     """Return the mechanism that spends at most `epsilon`, and no more than `LARGEST_EPSILON`.
 
     `n_coordinates` says how many variates are drawn, which costs next to nothing: it may be a guess
-    before there are data. Raises ValueError if `epsilon` or `delta` is too small to cover their
-    rounding.
+    before there are data. `from_prior`: whether the slope of a public start is found, too. Raises
+    ValueError if `epsilon` or `delta` is too small to cover their rounding.
     """
     steps = GaussianSteps(
         epsilon=check_epsilon(epsilon),
@@ -157,7 +164,7 @@ def build_gaussian(
         return steps
     aim = min(steps.epsilon, LARGEST_EPSILON)
     # The count of the records besides, and slope and constants.
-    draws = float(n_iter) * float(n_coordinates) + 1.0 + CALIBRATION_STEPS * (n_outputs + 1.0)
+    draws = float(n_iter) * float(n_coordinates) + 1.0 + calibration_draws(n_outputs, from_prior)
     # With nothing withheld yet, mu is at its largest.
     sampling, ratio = inexactness(draws, calibrate_mu(aim, steps.delta), aim)
     paid_for = sampling < steps.delta / 2.0 and ratio < aim / 100.0

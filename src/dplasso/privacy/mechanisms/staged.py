@@ -16,12 +16,12 @@ from dplasso.privacy.accounting import calibrate, epsilon_of_rho, library, root_
 from dplasso.privacy.gaussian import calibrate_mu
 from dplasso.privacy.mechanisms.contract import Promise, Words
 from dplasso.privacy.mechanisms.gaussian import (
-    CALIBRATION_STEPS,
     COUNT_SHARE,
     LARGEST_EPSILON,
     RATIO_RHO,
     GaussianSteps,
     calibrated_words,
+    calibration_draws,
     check_rounding,
     inexactness,
 )
@@ -68,6 +68,8 @@ class StagedSteps(Promise):
     sensitivity is the same for every K.
     `norm_bound`: bound on the L2 norm of a record's residuals, for the gradients.
     `counted`: whether the records of the classes are counted; each record is in one.
+    `from_prior`: whether the slope of a public start is found, for the vertices and for the
+    gradients.
     """
 
     n_vertices: int
@@ -76,6 +78,7 @@ class StagedSteps(Promise):
     n_outputs: int
     norm_bound: float
     counted: bool
+    from_prior: bool = False
     rho: float = math.inf
     epsilon_spent: float = math.inf
     sampling_delta: float = 0.0
@@ -125,7 +128,8 @@ class StagedSteps(Promise):
 
     def epsilon_of_rows(self, count: int) -> float:
         rho = count * count * self.rho
-        draws = _gaussian_draws(self.n_columns, self.n_gradients, self.n_outputs)
+        sizes = self.n_columns, self.n_gradients, self.n_outputs
+        draws = _gaussian_draws(*sizes, self.from_prior)
         rest = self.delta - _sampling_delta(rho, self.n_vertices, draws)
         return epsilon_of_rho(rho, rest) if rest > self.delta / 2.0 else math.inf
 
@@ -170,6 +174,7 @@ def build_staged(
     n_columns: int | None = None,
     n_outputs: int = 1,
     norm_bound: float | None = None,
+    from_prior: bool = False,
 ) -> StagedSteps:
     """Return the mechanism that spends at most `epsilon`, and no more than `LARGEST_EPSILON`.
 
@@ -190,6 +195,7 @@ def build_staged(
         norm_bound=residual_bound if norm_bound is None else norm_bound,
         rows_per_person=rows_per_person,
         counted=counted,
+        from_prior=from_prior,
     )
     if math.isinf(epsilon):
         return steps
@@ -197,7 +203,7 @@ def build_staged(
     # Gaussian noise of this much is exactly (aim, delta), so no rho that the accountant allows is
     # larger, and what the draws need there is enough.
     largest = calibrate_mu(aim, delta) ** 2 / 2.0
-    draws = _gaussian_draws(steps.n_columns, n_gradients, n_outputs)
+    draws = _gaussian_draws(steps.n_columns, n_gradients, n_outputs, from_prior)
     sampling = _sampling_delta(largest, n_vertices, draws)
     ratio = inexactness(draws, math.sqrt(2.0 * largest), aim)[1]
     paid_for = sampling < delta / 2.0 and RATIO_RHO * ratio < largest / 100.0
@@ -213,13 +219,14 @@ def _calibrated(epsilon: float, delta: float) -> float:
     return calibrate(zcdp_event, epsilon, delta, start=root * root)
 
 
-def _gaussian_draws(n_columns: int, n_gradients: int, n_outputs: int) -> float:
+def _gaussian_draws(n_columns: int, n_gradients: int, n_outputs: int, from_prior: bool) -> float:
     """Return how many Gaussian variates a fit draws.
 
-    Constant entries and the counts besides, and slope and constants of the calibration.
+    Constant entries and the counts besides, and slopes and constants of the calibrations; from a
+    prior of the vertices as of the refit.
     """
     drawn = n_gradients * n_outputs * (n_columns + 1.0) + max(2.0, n_outputs)
-    return drawn + (1.0 + n_outputs) * CALIBRATION_STEPS
+    return drawn + (1 + from_prior) * calibration_draws(n_outputs, from_prior)
 
 
 def _sampling_delta(rho: float, n_vertices: int, draws: float) -> float:

@@ -1,0 +1,155 @@
+"""How far to trust a public start, and what was learnt from it: a slope for each, and constants.
+
+The margin of a record is ``a.s + b``, with s the margins of the start and, in the end, of what was
+learnt. a and b are found by noisy gradient descent, as in `dplasso.gradient_descent.calibration`,
+but a slope may fall to 0: a start that does not fit the records is given up, and so is noise. A
+record counts ``1 / sqrt(|s|^2 + c^2)``, and beyond a length of s less still, so that steps are
+stable however large margins are: its share of the gradient in (a, b / c) is no longer than its
+residual.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.gradient_descent.calibration import descend
+from dplasso.gradient_descent.release import Calibration
+from dplasso.gradient_descent.slopes import CONSTANT, LARGEST_MARGIN, SLACK, LinearModel
+from dplasso.losses.contract import residual_vector
+from dplasso.losses.targets import Targets, weight_of
+from dplasso.matrix.compressed import clip
+from dplasso.privacy.randomness import RandomStream
+from dplasso.privacy.share import share
+from dplasso.runtime.threads import Threads, cut
+
+# Longer margins count less, and by as much the weighted loss bends at most, in curvatures.
+_LONGEST = 4.0
+# How far noise may move a slope.
+_KAPPA = 0.5
+
+
+class Slopes(NamedTuple):
+    """A slope for each part of the margins, and what is added to each of K."""
+
+    slopes: tuple[float, ...]
+    shift: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Blend:
+    """Parts of the margins of the rows that one process holds, and what they pull.
+
+    `parts`, shape (N, S, K).
+    """
+
+    parts: NDArray[np.float64]
+    loss: Any
+    targets: Targets
+    threads: Threads
+
+    def sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
+        """Return the gradient in a and b / c, shape (S + K,), in units; exact."""
+        edges = cut(0, len(self.parts), self.threads.count)
+        units = unit, self.loss.residual_bound * unit
+
+        def part(t: int) -> NDArray[np.int64]:
+            totals = np.zeros(parameters.size, dtype=np.int64)
+            given = self.loss, self.targets, self.parts, parameters, *units
+            blend_gradient(*given, edges[t], edges[t + 1], totals)
+            return totals
+
+        totals: NDArray[np.int64] = np.sum(self.threads.run(part), axis=0)
+        return totals
+
+
+def find_slopes(
+    margins: Any,
+    loss: Any,
+    stream: RandomStream,
+    n_parts: int,
+    *,
+    n_records: float,
+    mu: float,
+    sensitivity: float,
+    fit_intercept: bool,
+) -> Slopes:
+    """Find slopes and constants with a budget of `mu`, starting from 1 and 0.
+
+    `margins` answer `sums` as `Blend` does; the others are as of `calibrate_margins`.
+    """
+    start = np.concatenate([np.ones(n_parts), np.zeros(loss.n_outputs)])
+    found = descend(
+        margins,
+        loss,
+        stream,
+        start,
+        n_records=n_records,
+        mu=mu,
+        sensitivity=sensitivity,
+        fixed=None if fit_intercept else slice(n_parts, None),
+        kappa=_KAPPA,
+        bend=_LONGEST * loss.curvature,
+    )
+    slopes = np.maximum(0.0, found[:n_parts])
+    return Slopes(tuple(slopes.tolist()), tuple((CONSTANT * found[n_parts:]).tolist()))
+
+
+def as_it_is(n_outputs: int) -> NDArray[np.float64]:
+    """Return slope and constants, shape (1 + K,), that leave a start as it is."""
+    return np.eye(1, 1 + n_outputs)[0]
+
+
+def find_start(
+    records: Any, nothing: LinearModel, stream: RandomStream, **known: Any
+) -> NDArray[np.float64]:
+    """Return slope and constants of the records' public start, shape (1 + K,).
+
+    `nothing`: a model without weights, that says what the rows are; `known`: as of `find_slopes`.
+    """
+    prior = records.prior
+    tried = prior.stretched(prior.loudness, np.zeros(prior.intercept.size))
+    found = find_slopes(records.margins(nothing, tried), records.loss, stream, 1, **known)
+    return np.array([prior.loudness * found.slopes[0], *found.shift])
+
+
+def blended(found: Slopes, start: NDArray[np.float64]) -> Calibration:
+    """Return what becomes of learnt margins and of a prior whose slope and constants were `start`.
+
+    Where nothing was learnt, `found` has one slope.
+    """
+    own, learnt = (*found.slopes, 1.0)[:2]
+    shift = own * start[1:] + found.shift
+    return Calibration(learnt, tuple(shift.tolist()), own * float(start[0]))
+
+
+@njit(cache=True, nogil=True)
+def blend_gradient(loss, targets, parts, parameters, unit, limit, first, last, totals):
+    """Add up the rows' shares of the gradient in slopes and constants, in units, exactly.
+
+    By Cauchy's inequality ``sum_s (q.s)^2 + c^2 |q|^2 <= |q|^2 (|s|^2 + c^2)``.
+    """
+    n_parts, n_outputs = parts.shape[1], parts.shape[2]
+    margins, residuals = np.empty(n_outputs), np.empty(n_outputs)
+    own = np.empty((n_parts, n_outputs))
+    for i in range(first, last):
+        squares = CONSTANT * CONSTANT
+        for k in range(n_outputs):
+            margins[k] = CONSTANT * parameters[n_parts + k]
+            for s in range(n_parts):
+                own[s, k] = clip(parts[i, s, k], LARGEST_MARGIN)
+                squares += own[s, k] * own[s, k]
+                margins[k] += parameters[s] * own[s, k]
+        residual_vector(loss, margins, targets.labels[i], residuals)
+        length = np.sqrt(squares)
+        counts = SLACK / length * min(1.0, _LONGEST / length)
+        scale = weight_of(targets.weights, i) * counts * unit
+        for k in range(n_outputs):
+            totals[n_parts + k] += share(residuals[k] * CONSTANT * scale, limit)
+        for s in range(n_parts):
+            along = 0.0
+            for k in range(n_outputs):
+                along += residuals[k] * own[s, k]
+            totals[s] += share(along * scale, limit)
