@@ -26,7 +26,7 @@ from dplasso.estimators.linear_models import Estimator
 from dplasso.fit.records import store_of
 from dplasso.ledger import check_affordable
 from dplasso.model.release import digest_of
-from dplasso.model.weights import beyond_by_chance, weights_of
+from dplasso.model.weights import beyond_by_chance, count_of, weights_of
 
 HEAVIEST = 10
 # Entries of the JSON object that depend on the data without noise, or on other fits.
@@ -209,7 +209,7 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
     }
     if hasattr(estimator, "coef_standard_error_"):
         report |= {
-            "standard_error": estimator.coef_standard_error_,
+            "standard_error": float(np.max(estimator.coef_standard_error_, initial=0.0)),
             "n_significant": None if weights.clear is None else int(weights.clear.sum()),
             "heaviest": weights.top(HEAVIEST).rows(),
         }
@@ -266,7 +266,7 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
 
 def _model_text(estimator: Estimator, report: dict[str, Any]) -> str:
     """Word how many weights came of how many steps."""
-    weights, steps = f"{report['n_nonzero']:,} non-zero weights", estimator.n_iter_
+    weights, steps = count_of(weights_of(estimator.model_)), estimator.n_iter_
     if "heaviest" not in report:
         radius = estimator.l1_radius
         rest = "no refit: their sizes say little" if radius == "auto" else f"L1 radius {radius:g}"
