@@ -50,6 +50,9 @@ BAD = {
     "dataset": WORDS,
     "purpose": WORDS,
     "classes": ["ab", (0,), (1, 1), 7],
+    "prior": [{}, {1}, object],
+    "prior_standard_error": [0.1, {"age": 0.1}],
+    "public_data": [5, "x", (1,)],
 }
 
 

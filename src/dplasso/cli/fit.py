@@ -26,7 +26,7 @@ from dplasso.estimators.linear_models import Estimator
 from dplasso.fit.records import store_of
 from dplasso.ledger import check_affordable
 from dplasso.model.release import digest_of
-from dplasso.model.weights import beyond_by_chance, weights_of
+from dplasso.model.weights import beyond_by_chance, count_of, weights_of
 
 HEAVIEST = 10
 # Entries of the JSON object that depend on the data without noise, or on other fits.
@@ -70,7 +70,9 @@ class FitOptions:
     @property
     def beside(self) -> tuple[Path | None, ...]:
         """Files that are read besides the data."""
-        return self.reading.labels, self.reading.schema, self.test_labels, self.wanted.ledger
+        prior, wanted = self.wanted.given.get("prior"), self.wanted
+        known = self.reading.labels, self.reading.schema, self.test_labels, wanted.ledger
+        return (*known, *wanted.public_files, None if prior is None else Path(prior))
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,9 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     dplasso fit train.svm.gz --epsilon 1 --method logistic --max-weights 30 --model model.npz
     dplasso fit stores/ --cluster auto --epsilon 1 --classes 0,1 --checkpoint c.npz --model m.npz
         (after: dplasso convert 'part-*' stores/ --features 1000000 --cluster auto)
+    dplasso fit train.svm.gz --epsilon 0.3 --prior last-year.npz --model model.npz
+    dplasso fit train.csv --schema schema.json --epsilon 0.3 --prior weights.csv --model model.npz
+    dplasso fit train.svm.gz --epsilon 0.3 --public-data public.svm.gz --model model.npz
     dplasso fit s3://bucket/stores/ --cluster auto --epsilon 1 --classes 0,1 --model m.npz
     dplasso fit table.csv --schema schema.json --epsilon 1 --model model.npz    (after: dplasso
         schema draft table.csv > schema.json, and editing it)
@@ -171,6 +176,7 @@ def _trained(
         train, rows = read_partitions(asked.data, reading, wanted.features)
     seconds = {"read": time.perf_counter() - started}
     wanted.declare(estimator, train.y)
+    wanted.read_public(estimator, reading, train, bars, schema)
     if tests:
         same = replace(reading, labels=asked.test_labels)
         test = same.read(tests, bars, train.X.shape[1], schema)
@@ -203,7 +209,7 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
     }
     if hasattr(estimator, "coef_standard_error_"):
         report |= {
-            "standard_error": estimator.coef_standard_error_,
+            "standard_error": float(np.max(estimator.coef_standard_error_, initial=0.0)),
             "n_significant": None if weights.clear is None else int(weights.clear.sum()),
             "heaviest": weights.top(HEAVIEST).rows(),
         }
@@ -228,7 +234,9 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
     if asked.outputs.model is None:
         nothing = paths + ", but no model" if written else "nothing"
         paths = f"{nothing} (give --model to keep the model)"
-    output.facts({"model": _model_text(estimator, report), "written": paths})
+    start = estimator.privacy_.prior
+    facts = {"model": _model_text(estimator, report)} | ({"starts from": start} if start else {})
+    output.facts(facts | {"written": paths})
     output.text()
     if "heaviest" in report:
         output.weights(report["heaviest"], "The largest weights, for rows of length 1")
@@ -258,7 +266,7 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
 
 def _model_text(estimator: Estimator, report: dict[str, Any]) -> str:
     """Word how many weights came of how many steps."""
-    weights, steps = f"{report['n_nonzero']:,} non-zero weights", estimator.n_iter_
+    weights, steps = count_of(weights_of(estimator.model_)), estimator.n_iter_
     if "heaviest" not in report:
         radius = estimator.l1_radius
         rest = "no refit: their sizes say little" if radius == "auto" else f"L1 radius {radius:g}"

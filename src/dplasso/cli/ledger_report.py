@@ -23,7 +23,10 @@ _ENTRY = (
     *("number", "state", "release", "user", "host", "process", "program"),
     *("reserved_at", "ended_at"),
 )
-_CHARGE = ("epsilon", "delta", "n_iter", "eps0", "neighbors", "rows_per_person", "purpose")
+_CHARGE = (
+    *("epsilon", "delta", "n_iter", "eps0", "neighbors", "rows_per_person", "purpose"),
+    "prior",
+)
 _BUDGET = ("epsilon", "delta", "neighbors", "rows_per_person")
 # What a person is told of a budget after a charge.
 _LEFT = (
@@ -258,6 +261,9 @@ def _print_entries(entries: list[dict[str, Any]]) -> None:
             "model (SHA-256)": lambda entry: (entry["release"] or "")[:12],
         }
         output.listing(notes, entries)
+    for entry in entries:
+        if entry["prior"]:
+            output.text(f"Fit {entry['number']:,} starts from {entry['prior']}.")
     first = {entry["number"]: entry["rows_as_in"] for entry in entries if entry["rows_as_in"]}
     if len(set(first.values())) > 1:
         alike = ", ".join(f"{number} as {other}" for number, other in first.items())

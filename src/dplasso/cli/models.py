@@ -26,7 +26,7 @@ from dplasso.model import Model, read_model
 from dplasso.model.file import written_by
 from dplasso.model.release import digest_of
 from dplasso.model.report import model_facts, report_page
-from dplasso.model.weights import weights_of
+from dplasso.model.weights import count_of, linear_part, weights_of
 from dplasso.privacy.wording import rounded_up
 from dplasso.tuning.scores import PrivateScore
 
@@ -224,7 +224,7 @@ def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
         "n_nonzero": len(weights),
         "n_clear": None if weights.clear is None else int(weights.clear.sum()),
         "weights": heaviest,
-        "intercept": held.release.coefficients()[1][0],
+        "intercept": linear_part(held)[1][0],
         "privacy": held.statement.to_dict(),
     }
 
@@ -235,7 +235,7 @@ def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
             shown[name] = f"\n{indent}".join(wrap(facts[name], width, break_on_hyphens=False))
         output.facts(shown)
         output.text()
-        output.weights(heaviest, f"The {len(heaviest)} largest of {len(weights):,} weights")
+        output.weights(heaviest, f"The {len(heaviest)} largest of {count_of(weights)}")
         output.text()
         output.promise(held.statement, explain=explain)
 

@@ -37,9 +37,10 @@ SPELT = {
 # Parameters of the estimators that shape the model; the others are about privacy.
 _OF_THE_MODEL = (
     *("drift_tol", "l1_radius", "max_weights", "n_iter", "n_jobs", "refit", "selector", "solver"),
+    *("prior", "prior_standard_error"),
 )
 # Without an option, because files hold no weights; or with one that is written another way.
-_NOT_GENERATED = ("class_weight", "fit_intercept", "verbose", "weight_bound")
+_NOT_GENERATED = ("class_weight", "fit_intercept", "public_data", "verbose", "weight_bound")
 # How much of a parameter's docstring ``--help`` shows.
 _SENTENCES = 2
 
@@ -75,6 +76,11 @@ method : lasso|logistic|linear
 n_iter : T
     lasso: columns drawn, and the most weights the model can have; by default as many as the budget
     can tell from noise, at most 200. logistic, linear: gradients, 300 by default.
+prior : FILE
+    Start from a model that is public: one written by fit, or a .csv with the columns name and
+    weight (perhaps class; a row (intercept)). The people behind it are not protected by this fit.
+prior_standard_error : X
+    Standard deviation of the prior's weights by noise; a model written by fit says it itself.
 
 Privacy
 -------

@@ -145,6 +145,8 @@ def weights(heaviest: list[dict[str, Any]], title: str) -> None:
     heading = "column (from 0)" if first["name"] is None else "column"
     columns[heading] = lambda one: escape(one["name"] or f"{one['column']:,}")
     columns[">weight"] = lambda one: f"{one['weight']:+.3f}"
+    if "correction" in first:
+        columns[">correction"] = lambda one: f"{one['correction']:+.3f}"
     if first["z"] is not None:
         columns[">standard error"] = lambda one: f"{one['standard_error']:.3f}"
         columns[">z"] = lambda one: f"{one['z']:+.1f}"

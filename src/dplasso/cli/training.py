@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,11 @@ from numpy.typing import NDArray
 import dplasso
 from dplasso.cli import output
 from dplasso.cli.options import ESTIMATORS, estimator_options
+from dplasso.cli.reading import ReadingOptions
+from dplasso.data.files import Dataset
+from dplasso.data.source_files import expand
+from dplasso.encoding.origin import check_same_origin, origin_of
+from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError, PrivacyLeakWarning
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.linear_models import Estimator
@@ -34,6 +39,12 @@ class EstimatorOptions:
     no_intercept
         Leave the intercept out.
 
+    public_data : DATA
+        Rows that are public, in the form of DATA, to train a start from; may be given again. They
+        are not protected by this fit.
+    public_labels : FILE
+        Labels of a --public-data .npz that holds none.
+
     Privacy
     -------
     classes : NEG,POS[,...]
@@ -53,6 +64,8 @@ class EstimatorOptions:
     random_state: int | None = None
     ledger: Path | None = None
     dataset: str | None = None
+    public_data: list[str] | None = None
+    public_labels: Path | None = None
     given: Mapping[str, Any] = field(default_factory=dict, metadata={"options": estimator_options})
 
     @property
@@ -100,6 +113,8 @@ class EstimatorOptions:
             raise ValueError(f"task must be {' or '.join(tasks)}, got {self.task!r}")
         if self.task == "classification" and self.target_bounds is not None:
             raise ValueError("--target-bounds is for a regression, not for a classification")
+        if self.public_data and "prior" in self.given:
+            raise ValueError("prior and public_data are two starts of one fit; give one of them")
         if self.method not in methods:
             raise ValueError(f"method must be lasso, logistic or linear, got {self.method!r}")
         if (self.method, task) not in ESTIMATORS:
@@ -118,6 +133,27 @@ class EstimatorOptions:
                 "the labels are numbers with fractions; to learn numbers, declare the interval "
                 "that they lie in: --target-bounds LOW,HIGH"
             )
+
+    @property
+    def public_files(self) -> list[Path]:
+        """The files of the rows that are public."""
+        return expand(self.public_data) if self.public_data else []
+
+    def read_public(
+        self,
+        estimator: Estimator,
+        reading: ReadingOptions,
+        train: Dataset,
+        bars: output.Bars,
+        schema: Schema | None,
+    ) -> None:
+        """Give the estimator the rows that are public, read as the others are."""
+        if not self.public_data:
+            return
+        same = replace(reading, labels=self.public_labels)
+        found = same.read(self.public_files, bars, train.X.shape[1], schema)
+        check_same_origin(origin_of(train.X), origin_of(found.X), found.source)
+        estimator.set_params(public_data=(found.X, found.y))
 
     def better_method(self, estimator: Estimator) -> str | None:
         """Name the other method where public facts say that it would be more accurate.

@@ -73,10 +73,12 @@ def tune(
     search = _search(wanted, reading, grid, settings)
     outputs.refuse_unwritten(wanted.ledger)
     files, charged = expand(data), wanted.ledger is not None
-    outputs.check((*files, reading.labels, reading.schema, wanted.ledger), charged=charged)
+    beside = reading.labels, reading.schema, wanted.ledger, *wanted.public_files
+    outputs.check((*files, *beside), charged=charged)
     with output.progress_bars() as bars, ExitStack() as held:
         rows = reading.read(files, bars, wanted.features, schema)
         wanted.declare(search.estimator, rows.y)
+        wanted.read_public(search.estimator, reading, rows, bars, schema)
         temporary = None
         if charged and outputs.model is not None:
             temporary = held.enter_context(held_room(outputs.model, _model_bytes(search, rows)))

@@ -16,7 +16,7 @@ from dplasso.estimators.export import to_sklearn
 from dplasso.estimators.families import Family
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.margins import margins
-from dplasso.estimators.parameters import of_rows
+from dplasso.estimators.parameters import keep_parameters, of_rows
 from dplasso.fit.start import PARAMETERS
 from dplasso.losses.logistic import Logistic
 from dplasso.model import write_model
@@ -164,10 +164,11 @@ class PrivateLinearModel(BaseEstimator):
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy with the same prior: a copy of a fitted model is not fitted."""
-        bare, kept = copy(self), {name: getattr(self, name) for name in PARAMETERS}
-        vars(bare).update(dict.fromkeys(PARAMETERS))
+        bare = copy(self)
+        keep_parameters(bare, dict.fromkeys(PARAMETERS))
         twin: Self = BaseEstimator.__sklearn_clone__(bare)
-        return twin.set_params(**kept)
+        keep_parameters(twin, {name: getattr(self, name) for name in PARAMETERS})
+        return twin
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: sparse input."""

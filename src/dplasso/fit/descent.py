@@ -6,19 +6,17 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Self
 
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 
 from dplasso.fit.drawing import Drawing
 from dplasso.fit.method import Method, common_parameters, word_or_number
+from dplasso.fit.public_data import scaled_rows
 from dplasso.fit.task import Task
-from dplasso.gradient_descent.plan import CONSTANT, RunPlan, plan_stages
+from dplasso.gradient_descent.plan import RunPlan, plan_stages
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import CompletedRun, GradientRun
-from dplasso.matrix.compressed import compress
-from dplasso.matrix.unit_rows import row_factors
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE, GaussianSteps, build_gaussian
 from dplasso.privacy.parameters import check_n_iter
-from dplasso.runtime.threads import thread_pool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +62,7 @@ class GradientDescent(Method):
 
     def as_read(self, rows: csr_array) -> csr_array:
         """Return rows scaled as in a fit."""
-        constant = CONSTANT if self.fit_intercept else 0.0
-        with thread_pool(self.n_threads) as threads:
-            factors = row_factors(compress(rows)[0], constant, self.norm_bound, threads)
-        return csr_array(diags_array(factors) @ rows)
+        return scaled_rows(rows, self.norm_bound, self.fit_intercept, self.n_threads)
 
     def plan(self, task: Task, n_features: int) -> RunPlan:
         """Return the public parameters of the run."""

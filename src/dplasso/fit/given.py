@@ -2,6 +2,7 @@
 
 import csv
 import os
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,16 +116,19 @@ def _read(prior: Any) -> Given:
     try:
         weights = np.atleast_2d(np.asarray(prior, dtype=np.float64))
     except (TypeError, ValueError):
-        raise TypeError(f"prior must be {_FORMS}, got {type(prior).__name__}") from None
+        raise TypeError(f"prior must be {_FORMS}, got {reprlib.repr(prior)}") from None
     return Given(weights, None, "an array of weights")
+
+
+def _dense(weights: Any) -> NDArray[np.float64]:
+    written: Any = getattr(weights, "toarray", lambda: weights)()
+    return np.asarray(written, dtype=np.float64)
 
 
 def _of_model(model: Model) -> Given:
     """Return a model of this package as it predicts, its own prior included."""
     coefficients, intercept, error = linear_part(model)
-    sparse = issparse(coefficients)
-    weights = np.asarray(coefficients.toarray() if sparse else coefficients, dtype=np.float64)
-    noise = None
+    weights, noise, sparse = _dense(coefficients), None, issparse(coefficients)
     if error is not None:
         noise = np.where(weights != 0.0, error, 0.0) if sparse else error + np.zeros_like(weights)
     statement = model.statement
@@ -163,8 +167,7 @@ def _of_pipeline(pipeline: Any) -> Given:
 def _of_fitted(model: Any, names: Any) -> Given:
     """Return a fitted linear model that has scikit-learn's attributes."""
     maker = type(model).__module__.partition(".")[0]
-    coefficients = model.coef_.toarray() if issparse(model.coef_) else model.coef_
-    weights = np.atleast_2d(np.asarray(coefficients, dtype=np.float64))
+    weights = np.atleast_2d(_dense(model.coef_))
     constant = np.atleast_1d(np.asarray(getattr(model, "intercept_", 0.0), dtype=np.float64))
     classes = getattr(model, "classes_", None)
     return Given(
@@ -181,7 +184,7 @@ def _of_fitted(model: Any, names: Any) -> Given:
 def _of_mapping(table: Mapping[Any, Any]) -> Given:
     """Return weights by name; each a number or one for each class, or a mapping for each class."""
     if not table:
-        raise ValueError("prior is an empty table; give a weight for each column that it knows")
+        raise ValueError(f"prior must have a weight for each column that it knows, got {table!r}")
     labels = None
     if all(isinstance(inner, Mapping) for inner in table.values()):
         labels = list(table)

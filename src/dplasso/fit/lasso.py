@@ -14,6 +14,7 @@ from dplasso.errors import PrivacyLeakWarning
 from dplasso.fit.column_plan import REFIT_STEPS, most_vertices
 from dplasso.fit.drawing import Drawing
 from dplasso.fit.method import Method, common_parameters, word_or_number
+from dplasso.fit.public_data import scaled_rows
 from dplasso.fit.stages import StagedLasso
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.drift import tolerance_of, tolerance_within_noise
@@ -136,7 +137,9 @@ class Lasso(Method):
             )
 
     def as_read(self, rows: csr_array) -> csr_array:
-        """Return rows with their entries clipped."""
+        """Return rows of unit length, which a refit takes, or with their entries clipped."""
+        if self.refit != 0.0:
+            return scaled_rows(rows, None, self.fit_intercept, self.n_threads)
         clipped = np.clip(rows.data, -self.feature_bound, self.feature_bound)
         return csr_array((clipped, rows.indices, rows.indptr), rows.shape)
 

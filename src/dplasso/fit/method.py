@@ -135,8 +135,9 @@ class Method:
         header = len(json.dumps([names, None if origin is None else origin.to_json()]))
         # Labels stand in an array and, escaped, among the parameters; so may a weight of each.
         header += 4 * classes.nbytes + 64 * max(2, classes.size)
-        if self.prior is not None:
-            numbers += 2 * self.prior.weights.size + n_outputs
+        if self.start is not None:
+            # Its weights, and where they stand or their noise.
+            numbers += 2 * n_outputs * n_features
         return _REST + header + _VERTEX * vertices + _NUMBER * (numbers + 4 * n_outputs)
 
 

@@ -1,10 +1,11 @@
 """A prior trained on public rows, with plain scikit-learn; no private row comes near it."""
 
+import reprlib
 import warnings
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
@@ -14,6 +15,10 @@ from dplasso.errors import DataError
 from dplasso.fit.given import Given, text_of
 from dplasso.fit.records import local_records
 from dplasso.fit.task import Task
+from dplasso.gradient_descent.plan import CONSTANT
+from dplasso.matrix.compressed import compress
+from dplasso.matrix.unit_rows import row_factors
+from dplasso.runtime.threads import thread_pool
 
 _FOLDS = 5
 # Strengths that cross-validation chooses among; rows are of unit length.
@@ -23,7 +28,9 @@ _STRENGTHS = tuple(10.0**power for power in range(-2, 5))
 def checked_public_data(data: Any) -> tuple[Any, Any]:
     """Return X and y; TypeError if there are not two."""
     if not isinstance(data, tuple | list) or len(data) != 2:
-        raise TypeError("public_data must be a pair (X, y) of rows and their labels")
+        raise TypeError(
+            f"public_data must be a pair (X, y) of rows and their labels, got {reprlib.repr(data)}"
+        )
     return data[0], data[1]
 
 
@@ -75,3 +82,13 @@ def trained_on(X: Any, y: Any, method: Any, task: Task) -> Given:
         learns="numbers" if numbers else "classes",
         schema=None if public.origin is None else public.origin.schema,
     )
+
+
+def scaled_rows(
+    rows: csr_array, norm_bound: float | None, fit_intercept: bool, n_threads: int
+) -> csr_array:
+    """Return rows scaled as noisy gradient descent scales them."""
+    with thread_pool(n_threads) as threads:
+        constant = CONSTANT if fit_intercept else 0.0
+        factors = row_factors(compress(rows)[0], constant, norm_bound, threads)
+    return csr_array(diags_array(factors) @ rows)

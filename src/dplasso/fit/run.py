@@ -49,7 +49,11 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     records.check(method.n_threads)
     notes = {}
     if method.ledger is not None:
-        notes = {"purpose": method.purpose, "fingerprint": records.fingerprint()}
+        notes = {
+            "purpose": method.purpose,
+            "fingerprint": records.fingerprint(),
+            "prior": method.starts_from or None,
+        }
     begun = Begun(method, task, mechanism, statement, records, notes)
     session = Session() if hooks.checkpoints is None else hooks.checkpoints(begun)
     with thread_pool(method.n_threads) as threads:

@@ -4,6 +4,7 @@ A prior is public: it is made of what was given, of the names of the columns and
 of no record (docs/prior.md).
 """
 
+import reprlib
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Any
@@ -36,7 +37,10 @@ def start_of(params: Mapping[str, Any]) -> Start | None:
     if prior is not None and data is not None:
         raise ValueError("prior and public_data are two starts of one fit; give one of them")
     if error is not None and prior is None:
-        raise ValueError("prior_standard_error is the noise of a prior, and none is given")
+        raise ValueError(
+            f"prior_standard_error={reprlib.repr(error)} is the noise of a prior, and there is no "
+            "prior"
+        )
     if data is not None:
         X, y = checked_public_data(data)
         return lambda method, task, records: _matched(trained_on(X, y, method, task), task, records)

@@ -49,6 +49,7 @@ class Charge:
     `purpose`: what the model is for, in the curator's words.
     `fingerprint`: of the records: from `data_fingerprint` in a charge to be made, from `keyed` in
     an entry.
+    `prior`: the public model that the fit starts from, in words, with its digest; None for none.
     """
 
     rho: int
@@ -62,6 +63,7 @@ class Charge:
     rows_per_person: int | None = 1
     purpose: str | None = None
     fingerprint: str | None = None
+    prior: str | None = None
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,11 @@ def totals(budget: Budget) -> dict[int, tuple[int, int]]:
 
 
 def charge_of(
-    mechanism: Cost, *, purpose: str | None = None, fingerprint: str | None = None
+    mechanism: Cost,
+    *,
+    purpose: str | None = None,
+    fingerprint: str | None = None,
+    prior: str | None = None,
 ) -> Charge:
     """Return what a fit with this mechanism costs, in whole units, rounded up.
 
@@ -180,5 +186,6 @@ def charge_of(
         mechanism=mechanism.name,
         purpose=purpose,
         fingerprint=fingerprint,
+        prior=prior,
         **{name: getattr(mechanism, name) for name in stated},
     )

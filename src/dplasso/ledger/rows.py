@@ -81,7 +81,8 @@ def _entry_digest(before: str, row: Any) -> str:
     rows = row["rows_per_person"]
     # Entries of 0.2.0 do not say how many rows they cover.
     covered = [*notes, rows] if rows is not None else notes if noted else []
-    return _digest(before, [*(row[name] for name in ENTRY_FIXED), *covered])
+    started = [] if row["prior"] is None else [row["prior"]]
+    return _digest(before, [*(row[name] for name in ENTRY_FIXED), *covered, *started])
 
 
 def _digest(before: str, values: Sequence[Any]) -> str:
@@ -142,7 +143,7 @@ def _entry(row: sqlite3.Row) -> Entry:
         draw_delta=int(row["draw_delta"]),
         eps0=row["eps0"] or None,
         **{name: row[name] for name in ("epsilon", "delta", "n_iter", "neighbors", "mechanism")},
-        **{name: row[name] for name in ("rows_per_person", *ENTRY_NOTES)},
+        **{name: row[name] for name in ("rows_per_person", "prior", *ENTRY_NOTES)},
     )
     facts = ("number", "state", "user", "host", "program", "process", "reserved_at", "ended_at")
     return Entry(charge=charge, **{name: row[name] for name in (*facts, "release")})

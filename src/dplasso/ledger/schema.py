@@ -1,12 +1,12 @@
-"""The layout of a ledger file, an SQLite database; version 4.
+"""The layout of a ledger file, an SQLite database; version 5.
 
 Version 3, of dplasso 0.2.0, had no `rows_per_person`: its budgets are for each row, and what its
-charges cover besides is not known. Older ones are refused.
+charges cover besides is not known. Version 4 had no `prior`. Older ones are refused.
 """
 
 # In the header of the file, where SQLite keeps it for programs to recognise their own.
 APPLICATION_ID = 0x64704C31
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 OLDEST_VERSION = 3
 
 RESERVED, FINISHED, FAILED = "reserved", "finished", "failed"
@@ -14,6 +14,7 @@ RESERVED, FINISHED, FAILED = "reserved", "finished", "failed"
 _DIGITS = "CHECK (length({0}) > 0 AND {0} NOT GLOB '*[^0-9]*')"
 _BUDGET_ROWS = "rows_per_person INTEGER NOT NULL DEFAULT 1 CHECK (rows_per_person >= 1)"
 _CHARGE_ROWS = "rows_per_person INTEGER CHECK (rows_per_person >= 1)"
+_PRIOR = "prior TEXT"
 _DATASET_FIXED = """
 CREATE TRIGGER dataset_fixed BEFORE UPDATE ON dataset
     WHEN old.name IS NOT NULL OR new.id IS NOT old.id OR new.epsilon IS NOT old.epsilon
@@ -63,7 +64,8 @@ CREATE TABLE entry (
     release TEXT,
     purpose TEXT,
     fingerprint TEXT,
-    {_CHARGE_ROWS}
+    {_CHARGE_ROWS},
+    {_PRIOR}
 );
 CREATE TRIGGER dataset_stays BEFORE DELETE ON dataset
     BEGIN SELECT RAISE (ABORT, 'a data set cannot leave a ledger'); END;
@@ -86,6 +88,10 @@ ALTER TABLE dataset ADD COLUMN {_BUDGET_ROWS};
 ALTER TABLE entry ADD COLUMN {_CHARGE_ROWS};
 {_DATASET_FIXED}
 PRAGMA user_version = 4;
+""",
+    4: f"""
+ALTER TABLE entry ADD COLUMN {_PRIOR};
+PRAGMA user_version = 5;
 """,
 }
 

@@ -11,7 +11,14 @@ from typing import Any
 
 from dplasso.model.file import Model
 from dplasso.model.release import digest_of
-from dplasso.model.weights import BY_NOISE, Weights, beyond_by_chance, row_name, weights_of
+from dplasso.model.weights import (
+    BY_NOISE,
+    Weights,
+    beyond_by_chance,
+    count_of,
+    row_name,
+    weights_of,
+)
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import assumptions, guarantee, rounded_up
 
@@ -71,10 +78,11 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
     ]
     return {
         "method": f"{model.release.method[bounds is not None]}, {len(model.release):,} steps",
+        **({"starts from": model.statement.prior} if model.prior is not None else {}),
         "labels": labels,
         "columns": f"{model.n_features:,}, {named}",
         **made,
-        "weights": f"{len(weights):,} that are not zero",
+        "weights": count_of(weights),
         "settings": ", ".join(settings),
         "digest": digest_of(model.release),
     }
@@ -129,12 +137,13 @@ def _weights(every: Weights) -> str:
     rows = every.top(_SHOWN).rows()
     if not rows:
         return "<p>No column has a weight.</p>"
-    error = every.standard_error or 0.0
-    widest = max(abs(row["weight"]) for row in rows) + 3 * error
+    errors = [row["standard_error"] or 0.0 for row in rows]
+    widest = max(abs(row["weight"]) + 3 * error for row, error in zip(rows, errors, strict=True))
     lines = []
-    for row in rows:
+    for row, error in zip(rows, errors, strict=True):
         told = f"{row['weight']:+.3f}"
         told += f" &plusmn; {error:.3f}" if error else ""
+        told += f" (corrected by {row['correction']:+.3f})" if "correction" in row else ""
         if row["steps"] is not None:
             told += f", {row['steps']:,} step{'' if abs(row['steps']) == 1 else 's'}"
         told += f' <i class="noise">{BY_NOISE}</i>' if row["clear"] is False else ""
@@ -162,10 +171,10 @@ def _bar(weight: float, error: float) -> str:
 
 
 def _legend(every: Weights, shown: int) -> str:
-    text = f"The {shown} largest of {len(every):,} weights that are not zero."
+    text = f"The {shown} largest of {count_of(every)}."
     if every.clear is None:
         return text
-    if every.standard_error:
+    if every.standard_error is not None:
         text += " Lines: three standard errors of the noise; sampling error is not in them."
         chance = beyond_by_chance(len(every))
         return f"{text} Noise alone takes about {chance:,} beyond that." if chance else text

@@ -32,23 +32,26 @@ class Weights:
     `values`: the weights.
     `names`: names of the columns, where the training data had any.
     `schema`: what names them otherwise, where the columns were made by one.
-    `standard_error`: standard deviation of each weight by the noise alone, where the method has
-    one.
+    `standard_error`, shape (k,): standard deviation of each weight by the noise alone; None where
+    the method has none.
     `steps`: of the LASSO: steps towards the weight's sign less steps against it.
     `labels`: of more than two classes, the class whose margin each weight is of; ``weights["age"]``
     is then that of the first.
     `clear`: whether a weight is more than noise makes: beyond three standard errors; for the LASSO,
     chosen more often than uniform draws choose any vertex in 19 of 20 runs. None without noise.
+    `correction`: where the fit started from a prior, what it added to each weight; columns that it
+    left as they were are not listed then.
     """
 
     columns: NDArray[np.int64]
     values: NDArray[np.float64]
     names: NDArray[np.object_] | None = None
-    standard_error: float | None = None
+    standard_error: NDArray[np.float64] | None = None
     steps: NDArray[np.int64] | None = None
     clear: NDArray[np.bool_] | None = None
     labels: NDArray[Any] | None = None
     schema: Schema | None = None
+    correction: NDArray[np.float64] | None = None
 
     @cached_property
     def index(self) -> NDArray[Any]:
@@ -73,7 +76,8 @@ class Weights:
     def top(self, count: int) -> "Weights":
         """Return the `count` largest by magnitude, largest first."""
         order = np.argsort(-np.abs(self.values), kind="stable")[:count]
-        arrays = ("columns", "values", "names", "steps", "clear", "labels")
+        arrays = ("columns", "values", "names", "standard_error", "steps", "clear", "labels")
+        arrays = (*arrays, "correction")
         parts: dict[str, Any] = {name: getattr(self, name) for name in arrays}
         return replace(self, **{k: part[order] for k, part in parts.items() if part is not None})
 
@@ -82,7 +86,7 @@ class Weights:
 
         ``column`` (from 0), ``name``, ``weight``, ``standard_error``, ``z``, ``steps`` and
         ``clear``, each None where the method or the data have none; of more than two classes also
-        ``class``.
+        ``class``; of a fit that started from a prior also ``correction``.
         """
         error, values, nothing = self.standard_error, self.values, np.full(len(self), None)
         named = self.index is not self.columns
@@ -91,11 +95,12 @@ class Weights:
             "column": self.columns,
             "name": np.array([*map(str, self.index)], dtype=object) if named else None,
             "weight": values,
-            "standard_error": np.full(len(self), error),
-            "z": values / error if error else None,
+            "standard_error": error,
+            "z": None if error is None else values / error,
             "steps": self.steps,
             "clear": self.clear,
         }
+        parts |= {} if self.correction is None else {"correction": self.correction}
         lists = [(nothing if one is None else one).tolist() for one in parts.values()]
         return [dict(zip(parts, row, strict=True)) for row in zip(*lists, strict=True)]
 
@@ -113,6 +118,7 @@ class Weights:
             told = "" if row["z"] is None else f"  z {row['z']:+.1f}"
             told += "" if row["steps"] is None else f"  steps {row['steps']}"
             told += f"  ({BY_NOISE})" if row["clear"] is False else ""
+            told += f"  correction {row['correction']:+.4f}" if "correction" in row else ""
             lines.append(f"{name[:_LONGEST_NAME]:{_LONGEST_NAME}}  {row['weight']:+.4f}{told}")
         if len(self) > _PRINTED:
             lines.append(f"... and {len(self) - _PRINTED:,} more, smaller")
@@ -128,32 +134,38 @@ def row_name(row: Mapping[str, Any], number: str) -> str:
 def weights_of(model: Model) -> Weights:
     """Return the weights of every column of a model whose weight is not zero.
 
-    In the order of the columns, class by class; of a regression in the target's unit.
+    Of a model that started from a prior, those of every column whose weight it corrected. In the
+    order of the columns, class by class; of a regression in the target's unit.
     """
     coefficients, _, error = linear_part(model)
-    if isinstance(coefficients, np.ndarray):
-        outputs, columns = np.nonzero(coefficients)
-        values = coefficients[outputs, columns]
+    correction = None
+    if model.prior is None:
+        outputs, columns, values = _entries(coefficients)
     else:
-        outputs = np.repeat(np.arange(coefficients.shape[0]), np.diff(coefficients.indptr))
-        columns, values = coefficients.indices.astype(np.int64), coefficients.data
+        outputs, columns, correction = _entries(model.release.coefficients()[0])
+        correction = correction * _unit(model)[0]
+        values = np.asarray(coefficients[outputs, columns]).reshape(-1)
     found = Weights(
         columns,
         values,
         names=None if model.feature_names is None else model.feature_names[columns],
         labels=model.classes[outputs] if coefficients.shape[0] > 1 else None,
         schema=None if model.origin is None else model.origin.schema,
+        correction=correction,
     )
     if error is not None:
-        clear = np.abs(values) > SIGNIFICANT * error if error else None
-        return replace(found, standard_error=error or None, clear=clear)
+        if not np.any(error):
+            return found
+        error = np.broadcast_to(error, coefficients.shape)[outputs, columns]
+        return replace(found, standard_error=error, clear=np.abs(values) > SIGNIFICANT * error)
     vertices = model.release.vertices
     assert vertices is not None, "a release has vertices or weights"
     vertex, place = np.unique(vertices.transcript.vertex, return_inverse=True)
     net = np.zeros(vertex.size, dtype=np.int64)
     np.add.at(net, place, vertices.transcript.sign.astype(np.int64))
     coordinates = outputs * vertices.per_output + columns
-    steps = net[np.searchsorted(vertex, coordinates)] * np.sign(values).astype(np.int64)
+    moved = values if correction is None else correction
+    steps = net[np.searchsorted(vertex, coordinates)] * np.sign(moved).astype(np.int64)
     if model.statement.mechanism == "none":
         return replace(found, steps=steps)
     among = 2 * vertices.n_outputs * vertices.per_output
@@ -187,10 +199,33 @@ def linear_part(model: Model) -> tuple[Any, NDArray[np.float64], float | None]:
     coefficients, intercept, error = whole_model(model)
     if model.statement.target_bounds is None:
         return coefficients, intercept, error
-    low, high = model.statement.target_bounds
-    half = 0.5 * high - 0.5 * low
+    half, middle = _unit(model)
     error = None if error is None else error * half
-    return coefficients * half, intercept * half + (0.5 * low + 0.5 * high), error
+    return coefficients * half, intercept * half + middle, error
+
+
+def _unit(model: Model) -> tuple[float, float]:
+    """Return what 1 of the margins is in the target's unit, and what 0 is."""
+    if model.statement.target_bounds is None:
+        return 1.0, 0.0
+    low, high = model.statement.target_bounds
+    return 0.5 * high - 0.5 * low, 0.5 * low + 0.5 * high
+
+
+def _entries(weights: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return rows, columns and values of the weights that are not zero."""
+    if isinstance(weights, np.ndarray):
+        outputs, columns = np.nonzero(weights)
+        return outputs, columns, weights[outputs, columns]
+    outputs = np.repeat(np.arange(weights.shape[0]), np.diff(weights.indptr))
+    return outputs, weights.indices.astype(np.int64), weights.data
+
+
+def count_of(weights: Weights) -> str:
+    """Return how many weights are listed, in words."""
+    if weights.correction is None:
+        return f"{len(weights):,} non-zero weights"
+    return f"{len(weights):,} corrections to the public model"
 
 
 def steps_beyond_chance(n_steps: int, n_vertices: int) -> int:

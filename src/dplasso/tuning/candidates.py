@@ -12,6 +12,7 @@ from sklearn.model_selection import ParameterGrid
 from dplasso.data.refusals import of_a_stranger
 from dplasso.estimators.fitting import method_of
 from dplasso.fit.records import LocalRecords
+from dplasso.fit.start import PARAMETERS
 from dplasso.privacy.randomness import RandomStream, below, random_word
 from dplasso.tuning.cost import rho_of_event
 from dplasso.tuning.metrics import Estimate
@@ -90,6 +91,22 @@ def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
     if not math.isfinite(rho):
         raise ValueError(f"a fit with {estimator!r} is not private, so no search can count it")
     return rho, variation
+
+
+def fix_starts(candidates: list[Candidate], inputs: LocalRecords) -> None:
+    """Give each candidate the prior that its start is for these columns and classes.
+
+    The parts that tries are fitted on do not know how their columns are called. The classes are
+    declared already.
+
+    Raises ValueError if a start is not for such records.
+    """
+    for candidate in candidates:
+        if is_ours(candidate.estimator):
+            method = method_of(candidate.estimator)
+            started = method.starting(method.targets.task(inputs), inputs)
+            bare = dict.fromkeys(PARAMETERS)
+            candidate.estimator.set_params(**bare | {"prior": started.prior})
 
 
 def largest_variation(candidates: list[Candidate], epsilon: float, n_features: int) -> float:

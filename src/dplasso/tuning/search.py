@@ -49,6 +49,7 @@ from dplasso.tuning.candidates import (
     Candidate,
     Try,
     best_of,
+    fix_starts,
     give_epsilon,
     is_ours,
     largest_variation,
@@ -220,6 +221,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         relation = known.get("neighbors", "add-remove"), int(known.get("rows_per_person", 1))
         rows, person = entering_rows(inputs, groups, relation[1])
         classes = _declare_classes(candidates, inputs.y[rows], METRICS[self.metric])
+        fix_starts(candidates, inputs)
         cost = self._divide_budget(candidates, inputs.n_features, *relation)
         scorer = self._scorer(cost)
         cost = _whole_budget(cost, self.ledger, self.dataset)
