@@ -62,8 +62,8 @@ def privacy_cost(
     delta : float
         In (0, 1).
     n_iter : int, default=None
-        Number of steps T. None for the method's own: a LASSO that chooses its settings, or at most 400
-        gradients. Of a LASSO with a number, T vertices and nothing else.
+        Number of steps T. None for the method's own: a LASSO that chooses its settings, or at
+        most 400 gradients. Of a LASSO with a number, T vertices and nothing else.
     neighbors : {"add-remove", "replace-one"}, default="add-remove"
         The neighbour relation.
     feature_bound : float, default=1.0

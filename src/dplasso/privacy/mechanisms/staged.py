@@ -48,9 +48,9 @@ def _words(statement: Any) -> str:
         counted = "at both ends of the interval of the targets"
     return (
         f"{f'noisy counts {counted}, then ' if statement.counted else ''}"
-        f"at most {statement.steps:,} steps: columns drawn by the exponential mechanism, sums of their "
-        "squared entries, and gradients over all records on those columns, each with Gaussian noise"
-        f"{calibrated_words(statement)} (together {rounded_up(statement.rho)}-zCDP)"
+        f"at most {statement.steps:,} steps: columns drawn by the exponential mechanism, sums "
+        "of their squared entries, and gradients over all records on those columns, each with "
+        f"Gaussian noise{calibrated_words(statement)} (together {rounded_up(statement.rho)}-zCDP)"
     )
 
 
