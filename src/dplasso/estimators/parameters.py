@@ -126,6 +126,9 @@ LASSO_TEXTS = _entries(
     coef_standard_error_ : ndarray, shape (k,)
         Standard deviation of the refitted weight of each column drawn, ascending, due to the noise
         alone, known and public. Only with a refit.
+    column_scale_ : ndarray, shape (k,)
+        What each of these columns is multiplied by before rows are scaled to unit length for the
+        refit, by released numbers. Only where a column is scaled.
     n_iter_ : int
         Vertices drawn.
     n_records_ : float
@@ -173,13 +176,17 @@ DESCENT_TEXTS = _entries(
         Standard deviation of each column's weight due to the noise alone, known and public; 0
         without privacy. It bounds the spread of a weight over repeated fits from above: strong
         signal bends the path and narrows it. A weight divided by it is its z-score.
+    column_scale_ : ndarray, shape (D,), or (k,) for the columns that `max_weights` leaves
+        What each column is multiplied by before rows are scaled to unit length, by released
+        numbers. Only with records enough for column scales (DESIGN.md section 8).
     n_iter_ : int
         Gradients taken.
     """
 )
 
 _ATTRIBUTES = (
-    *("coef_", "intercept_", "classes_", "coef_standard_error_", "n_iter_", "n_records_"),
+    *("coef_", "intercept_", "classes_", "coef_standard_error_", "column_scale_", "n_iter_"),
+    "n_records_",
     *("n_features_in_", "feature_names_in_", "privacy_", "transcript_", "history_", "work_"),
 )
 

@@ -35,7 +35,7 @@ class VertexRelease:
     late_start: int = 0
     n_outputs: int = 1
 
-    refitted = n_records = standard_errors = None
+    refitted = n_records = standard_errors = scales = None
 
     def __post_init__(self) -> None:
         vertex = self.transcript.vertex

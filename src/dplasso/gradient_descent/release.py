@@ -90,6 +90,11 @@ class NoisyWeights:
         return np.broadcast_to(self.standard_error * scales, (count,))
 
     @property
+    def scales(self) -> NDArray[np.float64] | None:
+        """What each column is multiplied by before rows are scaled; None for no change."""
+        return scales_of(self.energies) if self.energies.size else None
+
+    @property
     def refitted(self) -> "NoisyWeights":
         """The weights that gradients were released for: all of the release."""
         return self

@@ -49,7 +49,7 @@ class GradientState:
     numbers: NDArray[np.float64]
     energies: NDArray[np.float32] = field(default_factory=lambda: NO_ENERGIES)
 
-    vertices = refitted = n_records = standard_errors = None
+    vertices = refitted = n_records = standard_errors = scales = None
 
     def __post_init__(self) -> None:
         check_ascending(self.columns, self.n_features)

@@ -11,6 +11,7 @@ says, besides `coefficients()`: the weights, shape (n_outputs, D), and the inter
 `n_records`: noisy number of records, where they are counted for it.
 `standard_errors`, shape (k,): standard deviation of each weight by the noise alone, of the columns
 that have one; None where the method has none.
+`scales`, shape (k,): what those columns are multiplied by before rows are scaled, or None.
 `n_outputs`: how many margins a record has.
 `len()`: the number of steps it was drawn in. `complete(n_steps)`: whether these are all of a fit's,
 which takes so many at most.

@@ -96,6 +96,11 @@ class StagedRelease:
         """Standard deviation of each refitted weight by the noise alone."""
         return None if self.refitted is None else self.refitted.standard_errors
 
+    @property
+    def scales(self) -> NDArray[np.float64] | None:
+        """What each column is multiplied by before rows are scaled for the refit."""
+        return None if self.refitted is None else self.refitted.scales
+
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
         """Return the linear model; of a refit, for rows of unit length in the columns drawn."""
         if self.done < self.n_steps:
