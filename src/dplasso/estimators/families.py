@@ -16,6 +16,7 @@ from dplasso.gradient_descent.plan import CONSTANT
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.multinomial import Multinomial, norm_bound
+from dplasso.matrix.starting import spread
 from dplasso.matrix.unit_rows import NO_HALVINGS
 from dplasso.model.staged import StagedRelease
 
@@ -67,7 +68,7 @@ def _descent_reading(fitted: Any) -> Reading:
         bound *= shrinking(energies)
     # The rows of a short list are those of its columns alone.
     short = isinstance(fitted.model_.params["max_weights"], int) and release.columns.size
-    kept = release.columns if short else None
+    kept = release.columns if short and fitted.model_.prior is None else None
     return Reading(kept, None, bound, _constant(fitted), halvings_of(energies))
 
 
