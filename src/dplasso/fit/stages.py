@@ -244,7 +244,7 @@ class StagedLasso:
         """Return the slope and the constants of the prior that vertices are drawn from."""
         records = self._records.gradients(self._loss, self._drawing.threads, _NONE, prior)
         nothing = np.zeros((0, self._task.n_outputs)), np.zeros(self._task.n_outputs)
-        model = LinearModel(*nothing, _NONE, 0.0, None, self._method.feature_bound)
+        model = LinearModel(*nothing, Scaling(_NONE, 0.0, None), self._method.feature_bound)
         known = self._known(self._plan.start_share)
         return find_start(records, model, self._drawing.stream, **known)
 

@@ -178,9 +178,9 @@ def select_columns(
     """Return the matrix of some columns, in this order, by rows and by columns."""
     spans = [slice(int(columns.indptr[j]), int(columns.indptr[j + 1])) for j in kept]
     pointers = np.cumsum([0, *(span.stop - span.start for span in spans)], dtype=np.int64)
-    indices = np.concatenate([columns.indices[span] for span in spans])
+    indices = np.concatenate([columns.indices[:0], *(columns.indices[span] for span in spans)])
     # Without values, each span of them is empty too.
-    values = np.concatenate([columns.values[span] for span in spans])
+    values = np.concatenate([columns.values[:0], *(columns.values[span] for span in spans)])
     taken = Compressed(pointers, indices, values, columns.constant)
     return transpose(taken, n_rows, n_threads), taken
 
