@@ -45,14 +45,15 @@ def trained_on(X: Any, y: Any, method: Any, task: Task) -> Given:
     model: Any = Ridge() if numbers else LogisticRegression(max_iter=1_000)
     try:
         public = local_records(model, X, y)
+        labels = np.asarray(public.y, dtype=np.float64) if numbers else public.y
     except ValueError as error:
         raise DataError(f"public_data: {error}") from error
     rows = public.X.X.tocsr() if isinstance(public.X, Store) else csr_array(public.X)
-    rows, labels = method.as_read(rows.astype(np.float64)), public.y
+    rows = method.as_read(rows.astype(np.float64))
     name = "C"
     if numbers:
         low, high = task.target_bounds or (0.0, 1.0)
-        name, labels = "alpha", np.clip(np.asarray(labels, dtype=np.float64), low, high)
+        name, labels = "alpha", np.clip(labels, low, high)
         n_folds, folds = min(_FOLDS, labels.size), KFold
     else:
         found, counts = np.unique(labels, return_counts=True)
