@@ -14,7 +14,7 @@ from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
 from dplasso.frank_wolfe.transcript import NO_VERTICES
-from dplasso.gradient_descent.blend import as_it_is, blended, find_slopes, find_start
+from dplasso.gradient_descent.blend import blended, find_slopes, find_start
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import noisy_counts
 from dplasso.gradient_descent.plan import RunPlan, Stage
@@ -225,7 +225,7 @@ class StagedLasso:
         """Calibrate the margins of the vertices; a refit does so by itself."""
         kept = self.release(self._mechanism.n_vertices).columns
         start = self._started()
-        if math.isinf(self._mechanism.rho):
+        if math.isinf(self._mechanism.rho) and start is None:
             return None
         coefficients, intercept = self._vertices(self._plan.n_vertices).coefficients()
         weights = coefficients[:, kept].toarray().T
@@ -241,8 +241,6 @@ class StagedLasso:
 
     def _found_start(self, prior: StartingModel) -> NDArray[np.float64]:
         """Return the slope and the constants of the prior that vertices are drawn from."""
-        if math.isinf(self._mechanism.rho):
-            return as_it_is(self._task.n_outputs)
         records = self._records.gradients(self._loss, self._drawing.threads, _NONE, prior)
         nothing = np.zeros((0, self._task.n_outputs)), np.zeros(self._task.n_outputs)
         model = LinearModel(*nothing, _NONE, 0.0, None, self._method.feature_bound)

@@ -29,6 +29,8 @@ from dplasso.runtime.threads import Threads, cut
 _LONGEST = 4.0
 # How far noise may move a slope.
 _KAPPA = 0.5
+# In standard errors: one that cannot be told from 0 by far need not be 0.
+_LEAST = 0.2
 
 
 class Slopes(NamedTuple):
@@ -81,7 +83,7 @@ def find_slopes(
     `margins` answer `sums` as `Blend` does; the others are as of `calibrate_margins`.
     """
     start = np.concatenate([np.ones(n_parts), np.zeros(loss.n_outputs)])
-    found = descend(
+    found, error = descend(
         margins,
         loss,
         stream,
@@ -93,13 +95,8 @@ def find_slopes(
         kappa=_KAPPA,
         bend=_LONGEST * loss.curvature,
     )
-    slopes = np.maximum(0.0, found[:n_parts])
+    slopes = np.maximum(_LEAST * error, found[:n_parts])
     return Slopes(tuple(slopes.tolist()), tuple((CONSTANT * found[n_parts:]).tolist()))
-
-
-def as_it_is(n_outputs: int) -> NDArray[np.float64]:
-    """Return slope and constants, shape (1 + K,), that leave a start as it is."""
-    return np.eye(1, 1 + n_outputs)[0]
 
 
 def find_start(

@@ -48,7 +48,7 @@ def calibrate_margins(
     `n_records`: N, given as public or counted privately.
     `sensitivity`: how far a summed gradient can move between neighbours, in L2.
     """
-    found = descend(
+    found, _ = descend(
         margins,
         loss,
         stream,
@@ -76,16 +76,20 @@ def descend(
     fixed: slice | None,
     kappa: float,
     bend: float,
-) -> NDArray[np.float64]:
+) -> tuple[NDArray[np.float64], float]:
     """Find the parameters of some margins by noisy gradient descent from `start`.
 
     `fixed`: parameters that stay as they are.
     `kappa`: how far noise may move one.
     `bend`: how much the weighted loss bends at most.
+
+    Returns: the parameters, and the standard error of each by the noise alone.
     """
     schedule = schedule_for(n_records, mu, sensitivity, CALIBRATION_STEPS, kappa, MOMENTUM, bend)
     unit = gradient_unit(loss.residual_bound, schedule.noise_scale, share_bits(n_records))
-    noise = Gaussian(schedule.noise_scale * unit, word_buffers(stream, 1)[0])
+    noise = None
+    if schedule.noise_scale:
+        noise = Gaussian(schedule.noise_scale * unit, word_buffers(stream, 1)[0])
     parameters, velocity, total = start.copy(), np.zeros_like(start), np.zeros_like(start)
     for step in range(1, schedule.n_steps + 1):
         sums = release(margins.sums(parameters, unit), sensitivity * unit, noise)
@@ -100,5 +104,4 @@ def descend(
     # What noise alone would have moved is taken off: what cannot be told from it stays as it was.
     error, squares = _ERROR * schedule.standard_error, moved * moved
     told = np.maximum(0.0, squares - error * error)
-    found: NDArray[np.float64] = start + moved * told / np.where(squares > 0.0, squares, 1.0)
-    return found
+    return start + moved * told / np.where(squares > 0.0, squares, 1.0), error

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.blend import as_it_is, blended, find_slopes, find_start
+from dplasso.gradient_descent.blend import blended, find_slopes, find_start
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import noisy_counts
-from dplasso.gradient_descent.plan import CONSTANT, SIGNIFICANT, RunPlan
+from dplasso.gradient_descent.plan import CONSTANT, ENOUGH, SIGNIFICANT, RunPlan
 from dplasso.gradient_descent.release import UNCHANGED, Calibration, NoisyWeights
 from dplasso.gradient_descent.schedule import Schedule, schedule_for
 from dplasso.gradient_descent.slopes import LinearModel
@@ -153,13 +153,11 @@ class GradientRun:
         return model
 
     def _found_start(self) -> NDArray[np.float64]:
-        """Return slope and constants of the public start: 1 and 0 where there is no noise."""
+        """Return slope and constants of the public start; nothing without one."""
         records = self._records
         if records.prior is None:
             return NOWHERE
         n_outputs = records.loss.n_outputs
-        if math.isinf(self._mechanism.mu):
-            return as_it_is(n_outputs)
         nothing = self._model(np.zeros((0, n_outputs)), np.zeros(n_outputs))
         return find_start(records, nothing, self._stream, **self._known(self._plan.start))
 
@@ -185,10 +183,19 @@ class GradientRun:
             self._share(stage.share * (1.0 - self._plan.calibration - self._plan.start)),
             self._mechanism.sensitivity,
             stage.n_steps,
-            stage.kappa,
+            stage.kappa * self._boldness,
             stage.momentum,
             self._records.loss.curvature,
         )
+
+    @property
+    def _boldness(self) -> float:
+        """Part of kappa that a fit goes; see `ENOUGH`."""
+        mechanism, bound = self._mechanism, self._records.loss.residual_bound
+        if self._records.prior is None or math.isinf(mechanism.mu):
+            return 1.0
+        signal = self._numbers[0] * mechanism.mu * bound / mechanism.sensitivity
+        return float(min(1.0, signal / ENOUGH))
 
     @property
     def _unit(self) -> float:
@@ -197,9 +204,9 @@ class GradientRun:
         return gradient_unit(bound, self._schedule.noise_scale, bits)
 
     def _calibrated(self) -> Calibration | None:
-        """Set the margins of the complete model right, if there is noise to spend."""
+        """Set the margins of the complete model right; without noise only those from a prior."""
         share, records = self._plan.calibration, self._records
-        if not share or math.isinf(self._mechanism.mu):
+        if not share or (math.isinf(self._mechanism.mu) and not self._start.size):
             return None
         margins = records.margins(self._model(*self._averaged()), self._started())
         known = self._known(share)
@@ -257,7 +264,7 @@ class GradientRun:
         if self._plan.significant:
             columns = np.flatnonzero(weights.any(axis=1))
             weights = weights[columns]
-        stretched = self._calibration or self._unchanged
+        stretched = self._calibration or UNCHANGED
         error, offset = stretched.slope * self._error, self._records.loss.offset
         return NoisyWeights(
             n_steps=self.n_steps,
@@ -269,14 +276,6 @@ class GradientRun:
             intercept_error=error * constant_entry(self._constant),
             prior_slope=stretched.prior_slope,
         )
-
-    @property
-    def _unchanged(self) -> Calibration:
-        """What becomes of margins that are not calibrated."""
-        if not self._start.size:
-            return UNCHANGED
-        slope, *shift = self._start.tolist()
-        return Calibration(1.0, tuple(shift), slope)
 
 
 @dataclass(frozen=True)
