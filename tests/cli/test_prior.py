@@ -96,9 +96,9 @@ def test_a_table_s_columns_go_by_name(tmp_path):
     names = fitted.model_.origin.schema.names(range(fitted.n_features_in_))
     (tmp_path / "w.csv").write_text(f"name,weight\n{names[1]},2\n{names[0]},-2\nward=heart,1\n")
     text = said("fit", *private, "--prior", tmp_path / "w.csv")
-    assert "a table of weights, 2 of 3 columns matched by name, 1 of its own left out" in text
+    assert "a table of weights, 2 of 4 columns matched by name, 1 of its own left out" in text
     # A model knows the schema of its columns.
-    assert "all 3 columns in their order" in said("fit", *private, "--prior", model)
+    assert "all 4 columns in their order" in said("fit", *private, "--prior", model)
 
 
 def test_public_rows_in_the_form_of_the_others(run, train, held_out):

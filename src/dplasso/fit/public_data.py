@@ -50,7 +50,9 @@ def trained_on(X: Any, y: Any, method: Any, task: Task) -> Given:
         raise DataError(f"public_data: {error}") from error
     rows = public.X.X.tocsr() if isinstance(public.X, Store) else csr_array(public.X)
     rows = method.as_read(rows.astype(np.float64))
-    name = "C"
+    # The penalty leaves a column without an entry at zero.
+    seen, name = np.unique(rows.indices), "C"
+    rows = rows[:, seen]
     if numbers:
         low, high = task.target_bounds or (0.0, 1.0)
         name, labels = "alpha", np.clip(labels, low, high)
@@ -73,8 +75,11 @@ def trained_on(X: Any, y: Any, method: Any, task: Task) -> Given:
             split = folds(n_folds, shuffle=True, random_state=0)
             search = GridSearchCV(model, {name: _STRENGTHS}, scoring=scoring, cv=split)
             model = search.fit(rows, labels).best_estimator_
+    coefficients = np.atleast_2d(model.coef_)
+    weights = np.zeros((coefficients.shape[0], public.n_features))
+    weights[:, seen] = coefficients
     return Given(
-        np.atleast_2d(model.coef_),
+        weights,
         np.atleast_1d(model.intercept_).astype(np.float64),
         f"a {type(model).__name__} of scikit-learn trained on {labels.size:,} public rows with "
         f"{name} = {getattr(model, name):g}",
