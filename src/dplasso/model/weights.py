@@ -76,8 +76,10 @@ class Weights:
     def top(self, count: int) -> "Weights":
         """Return the `count` largest by magnitude, largest first."""
         order = np.argsort(-np.abs(self.values), kind="stable")[:count]
-        arrays = ("columns", "values", "names", "standard_error", "steps", "clear", "labels")
-        arrays = (*arrays, "correction")
+        arrays = (
+            *("columns", "values", "names", "standard_error", "steps", "clear", "labels"),
+            "correction",
+        )
         parts: dict[str, Any] = {name: getattr(self, name) for name in arrays}
         return replace(self, **{k: part[order] for k, part in parts.items() if part is not None})
 
@@ -156,8 +158,8 @@ def weights_of(model: Model) -> Weights:
     if error is not None:
         if not np.any(error):
             return found
-        error = np.broadcast_to(error, coefficients.shape)[outputs, columns]
-        return replace(found, standard_error=error, clear=np.abs(values) > SIGNIFICANT * error)
+        errors = np.broadcast_to(error, coefficients.shape)[outputs, columns]
+        return replace(found, standard_error=errors, clear=np.abs(values) > SIGNIFICANT * errors)
     vertices = model.release.vertices
     assert vertices is not None, "a release has vertices or weights"
     vertex, place = np.unique(vertices.transcript.vertex, return_inverse=True)
