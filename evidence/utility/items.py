@@ -10,7 +10,7 @@ from evidence.cells import CELLS, failed
 from evidence.items import ROOT, Item, Recipe, Settings, Table
 from evidence.report import fill, markdown_table, picture, plain, write_files
 from evidence.runner import published
-from evidence.utility import fits, standard_errors
+from evidence.utility import fits, public_start, standard_errors
 from evidence.utility.fits import EPSILONS, METHODS, auc, n_weights, options
 
 if TYPE_CHECKING:
@@ -208,6 +208,7 @@ def publish(
     tables = [
         summary_item(found),
         Item("utility-all", "", (_every(found),)),
+        public_start.item(collect(folder, ("public-start",)), _TITLES),
         standard_errors.item(collect(folder, ("standard-errors",))),
     ]
     home = folder.resolve() == published("utility")
@@ -233,5 +234,6 @@ ITEMS = {
 } | {
     "standard-errors": Recipe(
         standard_errors.cells, standard_errors.present, standard_errors.options
-    )
+    ),
+    "public-start": Recipe(public_start.cells, public_start.present, public_start.options),
 }

@@ -183,7 +183,24 @@ class TestRefused:
         # The others cannot matter.
         assert set(model().get_params()) - set(module._stored(model().get_params())) <= {
             *("random_state", "n_jobs", "verbose", "ledger", "dataset", "purpose"),
+            *("prior", "prior_standard_error", "public_data"),
         }
+
+    @pytest.mark.parametrize("kind", ["drawn", "dense"])
+    def test_another_prior(self, kind, data, path, killed):
+        def make(prior):
+            if kind == "dense":
+                return DPLogisticRegression(n_iter=30, prior=prior)
+            return DPLassoClassifier(20.0, n_iter=20, prior=prior)
+
+        one, other = np.arange(40.0), np.arange(40.0) + 1e-9
+        killed(make(one), data, path, 4)
+        told = "belongs to a fit that starts from an array of weights, all 40 columns in their"
+        for prior in (other, None):
+            self.refuse(make(prior), data, path, told)
+        resumed = resume_fit(make(one.tolist()), *data, path)
+        assert read_checkpoint(path).is_complete
+        assert resumed.model_.prior.weights.tolist() == [one.tolist()]
 
     def test_other_data(self, data, begun):
         X, y = data

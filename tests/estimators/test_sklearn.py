@@ -39,7 +39,8 @@ COMMON = "residual_bound='auto', neighbors='add-remove', fit_intercept=True"
 LASSO = f"l1_radius='auto', n_iter='auto', refit='auto', feature_bound=1.0, {COMMON}"
 DESCENT = f"max_weights=None, row_norm='unit', {COMMON}"
 COUNTS = "n_records=None, rows_per_person=1, weight_bound=None"
-RUN = "random_state=None, n_jobs=None, verbose=0, ledger=None, dataset=None, purpose=None"
+START = "prior=None, prior_standard_error=None, public_data=None"
+RUN = f"{START}, random_state=None, n_jobs=None, verbose=0, ledger=None, dataset=None, purpose=None"
 DRAWS = f"mechanism='exponential', solver='sparse', selector='bucket', drift_tol='auto', {RUN}"
 PARAMETERS = {
     "lasso": f"{LASSO}, {COUNTS}, class_weight=None, classes=None, {DRAWS}",
@@ -115,6 +116,21 @@ def test_tags(kind):
         assert tags.classifier_tags.poor_score
         assert tags.classifier_tags.multi_class
         assert not get_tags(make(kind, epsilon=INF)).classifier_tags.poor_score
+
+
+@each_kind
+def test_a_clone_has_the_same_fitted_prior(kind):
+    X, y = few(kind)
+    public = make(kind, INF, n_iter=3).fit(X, y)
+    model = make(kind, n_iter=3, prior=public)
+    assert clone(model).prior is public
+    assert clone(clone(model)).fit(X, y).privacy_.prior.startswith("a model of dplasso")
+    rows = X, y
+    assert clone(make(kind, public_data=rows)).public_data is rows
+    again = pickle.loads(pickle.dumps(model)).fit(X, y)
+    assert again.model_.prior.digest == model.fit(X, y).model_.prior.digest
+    scores = cross_val_score(model, X, y, cv=2)
+    assert np.isfinite(scores).all()
 
 
 @each_kind

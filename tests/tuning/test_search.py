@@ -375,3 +375,26 @@ class Silent(NoisyShare):
 def test_an_estimator_that_states_no_cost_is_refused(estimator, grid, words):
     with pytest.raises(TypeError, match=words):
         PrivateSearch(estimator, grid).fit(X, Y)
+
+
+def test_every_try_starts_from_the_same_prior_matched_by_name(monkeypatch, ledger):
+    frame = pandas.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
+    fitted = []
+    real = DPLogisticRegression.fit
+    monkeypatch.setattr(
+        DPLogisticRegression, "fit", lambda self, *some: fitted.append(real(self, *some)) or self
+    )
+    prior = {"c1": 2.0, "other": 1.0}
+    search = PrivateSearch(
+        DPLogisticRegression(n_iter=10, prior=prior),
+        {"max_weights": [None, 1]},
+        tries=3,
+        law="geometric",
+        ledger=ledger,
+    ).fit(frame, Y)
+    told = search.privacy_.prior
+    assert told.startswith("a table of weights, 1 of")
+    assert {one.model_.prior.digest for one in fitted} == {search.best_estimator_.prior.digest}
+    assert search.best_estimator_.model_.prior.weights[0, 1] == 2.0
+    assert entries(ledger)[0].charge.prior == told
+    assert search.estimator.prior is prior

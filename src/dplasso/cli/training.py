@@ -114,7 +114,9 @@ class EstimatorOptions:
         if self.task == "classification" and self.target_bounds is not None:
             raise ValueError("--target-bounds is for a regression, not for a classification")
         if self.public_data and "prior" in self.given:
-            raise ValueError("prior and public_data are two starts of one fit; give one of them")
+            raise ValueError(
+                "--prior and --public-data are two starts of one fit; give one of them"
+            )
         if self.method not in methods:
             raise ValueError(f"method must be lasso, logistic or linear, got {self.method!r}")
         if (self.method, task) not in ESTIMATORS:

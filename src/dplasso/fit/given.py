@@ -79,9 +79,9 @@ def given_model(prior: Any, error: Any = None) -> Given:
         )
     if error is not None:
         found = Given(**{**vars(found), "error": _error_of(error, found)})
-    for what, numbers in (("weight", found.weights), ("intercept", found.intercept)):
+    for what, numbers in (("a weight", found.weights), ("an intercept", found.intercept)):
         if numbers is not None and not np.isfinite(numbers).all():
-            raise ValueError(f"prior has a {what} that is NaN or infinite")
+            raise ValueError(f"prior has {what} that is NaN or infinite")
     if found.error is not None and not (np.isfinite(found.error) & (found.error >= 0)).all():
         raise ValueError("prior_standard_error must be finite and not negative")
     return found

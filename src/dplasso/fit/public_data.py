@@ -45,14 +45,17 @@ def trained_on(X: Any, y: Any, method: Any, task: Task) -> Given:
     model: Any = Ridge() if numbers else LogisticRegression(max_iter=1_000)
     try:
         public = local_records(model, X, y)
+        labels = np.asarray(public.y, dtype=np.float64) if numbers else public.y
     except ValueError as error:
         raise DataError(f"public_data: {error}") from error
     rows = public.X.X.tocsr() if isinstance(public.X, Store) else csr_array(public.X)
-    rows, labels = method.as_read(rows.astype(np.float64)), public.y
-    name = "C"
+    rows = method.as_read(rows.astype(np.float64))
+    # The penalty leaves a column without an entry at zero.
+    seen, name = np.unique(rows.indices), "C"
+    rows = rows[:, seen]
     if numbers:
         low, high = task.target_bounds or (0.0, 1.0)
-        name, labels = "alpha", np.clip(np.asarray(labels, dtype=np.float64), low, high)
+        name, labels = "alpha", np.clip(labels, low, high)
         n_folds, folds = min(_FOLDS, labels.size), KFold
     else:
         found, counts = np.unique(labels, return_counts=True)
@@ -72,8 +75,11 @@ def trained_on(X: Any, y: Any, method: Any, task: Task) -> Given:
             split = folds(n_folds, shuffle=True, random_state=0)
             search = GridSearchCV(model, {name: _STRENGTHS}, scoring=scoring, cv=split)
             model = search.fit(rows, labels).best_estimator_
+    coefficients = np.atleast_2d(model.coef_)
+    weights = np.zeros((coefficients.shape[0], public.n_features))
+    weights[:, seen] = coefficients
     return Given(
-        np.atleast_2d(model.coef_),
+        weights,
         np.atleast_1d(model.intercept_).astype(np.float64),
         f"a {type(model).__name__} of scikit-learn trained on {labels.size:,} public rows with "
         f"{name} = {getattr(model, name):g}",

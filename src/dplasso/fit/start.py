@@ -178,10 +178,11 @@ def _outputs(
     ours, n_rows = [text_of(label) for label in classes], weights.shape[0]
     theirs = ours if given.labels is None else [text_of(label) for label in given.labels]
     if sorted(theirs) != sorted(ours) or n_rows not in (len(ours), 1 if len(ours) == 2 else 0):
-        told = ", ".join(theirs) if given.labels is not None else f"{n_rows} of them"
+        told = f"has {n_rows} weights for each column"
+        if given.labels is not None:
+            told = f"is of the classes {', '.join(theirs)}"
         raise ValueError(
-            f"prior is of the classes {told}, and the data have the classes {', '.join(ours)}; "
-            "they must be the same"
+            f"prior {told}, and the data have the classes {', '.join(ours)}; they must be the same"
         )
     if n_rows == 1:
         sign = 1.0 if theirs == ours else -1.0

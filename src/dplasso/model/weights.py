@@ -76,8 +76,10 @@ class Weights:
     def top(self, count: int) -> "Weights":
         """Return the `count` largest by magnitude, largest first."""
         order = np.argsort(-np.abs(self.values), kind="stable")[:count]
-        arrays = ("columns", "values", "names", "standard_error", "steps", "clear", "labels")
-        arrays = (*arrays, "correction")
+        arrays = (
+            *("columns", "values", "names", "standard_error", "steps", "clear", "labels"),
+            "correction",
+        )
         parts: dict[str, Any] = {name: getattr(self, name) for name in arrays}
         return replace(self, **{k: part[order] for k, part in parts.items() if part is not None})
 

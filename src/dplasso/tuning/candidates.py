@@ -93,20 +93,23 @@ def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
     return rho, variation
 
 
-def fix_starts(candidates: list[Candidate], inputs: LocalRecords) -> None:
-    """Give each candidate the prior that its start is for these columns and classes.
+def fix_starts(candidates: list[Candidate], inputs: LocalRecords) -> str:
+    """Give each candidate its prior for these columns and classes; return what they are, in words.
 
     The parts that tries are fitted on do not know how their columns are called. The classes are
     declared already.
 
     Raises ValueError if a start is not for such records.
     """
+    found = dict[str, None]()
     for candidate in candidates:
         if is_ours(candidate.estimator):
             method = method_of(candidate.estimator)
             started = method.starting(method.targets.task(inputs), inputs)
             bare = dict.fromkeys(PARAMETERS)
             candidate.estimator.set_params(**bare | {"prior": started.prior})
+            found[started.starts_from] = None
+    return ", or ".join(filter(None, found))
 
 
 def largest_variation(candidates: list[Candidate], epsilon: float, n_features: int) -> float:

@@ -221,13 +221,13 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         relation = known.get("neighbors", "add-remove"), int(known.get("rows_per_person", 1))
         rows, person = entering_rows(inputs, groups, relation[1])
         classes = _declare_classes(candidates, inputs.y[rows], METRICS[self.metric])
-        fix_starts(candidates, inputs)
+        started = fix_starts(candidates, inputs)
         cost = self._divide_budget(candidates, inputs.n_features, *relation)
         scorer = self._scorer(cost)
         cost = _whole_budget(cost, self.ledger, self.dataset)
         check_affordable(self.ledger, self.dataset, cost)
         held = draw_held_out(person, self.held_out, stream)
-        notes = {"purpose": self.purpose}
+        notes = {"purpose": self.purpose, "prior": started or None}
         if self.ledger is not None and classes is not None:
             notes["fingerprint"] = data_fingerprint(inputs.y[rows] != classes[0])
         best: Try | None = None

@@ -1,0 +1,155 @@
+"""``--prior`` and ``--public-data``: a start that is public, and what is said of it."""
+
+import csv
+
+import numpy as np
+import pytest
+
+import dplasso
+from cli.conftest import done, found, refused, said
+from dplasso.ledger import read_budgets
+
+FAST = ("--epsilon", 1, "--method", "logistic", "--n-iter", 10)
+
+
+@pytest.fixture
+def last_year(train, tmp_path):
+    path = tmp_path / "last-year.npz"
+    done("fit", train, "--epsilon", 3, "--method", "logistic", "--n-iter", 10, "--model", path)
+    return path
+
+
+@pytest.fixture
+def weights(tmp_path):
+    path = tmp_path / "weights.csv"
+    path.write_text("name,weight\n0,4.0\n1,-4.0\n(intercept),0.5\n")
+    return path
+
+
+def test_a_model_of_last_year(train, last_year, tmp_path):
+    model = tmp_path / "m.npz"
+    report = found("fit", train, *FAST, "--prior", last_year, "--model", model)
+    told = "a model of dplasso at epsilon 3, delta 1e-06, all 30 columns in their order (digest "
+    assert report["privacy"]["prior"].startswith(told)
+    first, second = dplasso.load(last_year), dplasso.load(model)
+    np.testing.assert_array_equal(second.model_.prior.weights, first.coef_)
+    np.testing.assert_array_equal(
+        second.model_.prior.standard_error, np.full((1, 30), first.coef_standard_error_)
+    )
+    text = said("fit", train, *FAST, "--prior", last_year, "--explain")
+    assert f"starts from {told}" in text
+    assert "the people behind it are not protected by this fit" in text
+
+
+def test_a_table_of_weights_by_number(train, weights, tmp_path):
+    model = tmp_path / "m.npz"
+    text = said(
+        "fit", train, *FAST, "--prior", weights, "--prior-standard-error", "0.5", "--model", model
+    )
+    assert "starts from a table of weights, 2 of 30 columns by number (digest " in text
+    held = dplasso.load(model).model_.prior
+    assert held.weights[0, :3].tolist() == [4.0, -4.0, 0.0]
+    assert held.standard_error[0, :3].tolist() == [0.5, 0.5, 0.0]
+    shown = said("show", model)
+    for words in (
+        "30 corrections to the public model",
+        "starts from a table of weights",
+        "correction",
+    ):
+        assert words in shown
+    document = found("show", model)
+    assert document["facts"]["starts from"] == held.told
+    assert document["intercept"] == pytest.approx(dplasso.load(model).intercept_[0])
+    done("report", model, "--out", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert "the people behind it are not protected by this fit" in page
+    assert "corrected by" in page
+
+
+def test_the_lasso_lists_its_corrections(train, weights):
+    text = said("fit", train, "--epsilon", 5, "--n-iter", 4, "--prior", weights)
+    assert "4 corrections to the public model after 4 steps and a refit" in text
+
+
+def test_a_table_s_columns_go_by_name(tmp_path):
+    rng = np.random.default_rng(0)
+    for name, n_rows in (("private.csv", 300), ("public.csv", 60)):
+        with (tmp_path / name).open("w", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(["ward", "age", "label"])
+            for _ in range(n_rows):
+                ward, age = rng.choice(["bones", "eyes"]), int(rng.integers(100))
+                table.writerow([ward, age, int(rng.random() < 0.2 + 0.6 * (ward == "eyes"))])
+    schema = tmp_path / "schema.json"
+    schema.write_text(
+        '{"label": "label", "parts": [{"kind": "categories", "column": "ward", '
+        '"categories": ["bones", "eyes"], "missing": "ignore"}, '
+        '{"kind": "number", "column": "age", "bound": 99, "missing": "ignore"}]}'
+    )
+    model, private = tmp_path / "m.npz", (tmp_path / "private.csv", "--schema", schema, *FAST)
+    done("fit", *private, "--public-data", tmp_path / "public.csv", "--model", model)
+    fitted = dplasso.load(model)
+    told = fitted.privacy_.prior
+    assert told.startswith(
+        "a LogisticRegression of scikit-learn trained on 60 public rows with C ="
+    )
+    names = fitted.model_.origin.schema.names(range(fitted.n_features_in_))
+    (tmp_path / "w.csv").write_text(f"name,weight\n{names[1]},2\n{names[0]},-2\nward=heart,1\n")
+    text = said("fit", *private, "--prior", tmp_path / "w.csv")
+    assert "a table of weights, 2 of 4 columns matched by name, 1 of its own left out" in text
+    # A model knows the schema of its columns.
+    assert "all 4 columns in their order" in said("fit", *private, "--prior", model)
+
+
+def test_public_rows_in_the_form_of_the_others(run, train, held_out):
+    report = found("fit", train, *FAST, "--public-data", held_out)
+    assert "all 30 columns in their order" in report["privacy"]["prior"]
+    given = ("fit", train, *FAST, "--public-data", held_out, "--prior", "x.npz")
+    refused(run(*given), "--prior and --public-data are two starts of one fit; give one of them")
+    refused(run("fit", train, *FAST, "--public-data", held_out, "--binarize", "--features", 3), "3")
+
+
+def test_what_is_wrong_with_a_prior_is_said_before_anything_is_read(run, train, tmp_path, weights):
+    bad = tmp_path / "bad.csv"
+    bad.write_text("name,weight\n0,many\n")
+    refused(
+        run("fit", "no-such.svm", *FAST, "--prior", bad), "bad.csv, line 2: 'many' is no number"
+    )
+    bad.write_text("name,weight\nage,1\n")
+    refused(run("fit", train, *FAST, "--prior", bad), "the columns of the data have no names")
+    bad.write_text("name,weight\n30,1\n")
+    refused(run("fit", train, *FAST, "--prior", bad), "column 30", "numbered from 0 to 29")
+    refused(run("fit", train, *FAST, "--prior", tmp_path / "none.npz"), "none.npz")
+    given = ("fit", train, *FAST, "--prior-standard-error", 1)
+    refused(
+        run(*given), "--prior-standard-error 1.0 is the noise of a prior, and there is no prior"
+    )
+    # The file that is read is not one that is written.
+    refused(
+        run("fit", train, *FAST, "--prior", weights, "--model", weights, "--force"),
+        "weights.csv",
+        code=1,
+    )
+
+
+def test_the_ledger_says_what_a_fit_started_from(train, weights, tmp_path):
+    ledger = tmp_path / "l"
+    done("ledger", "init", ledger, "--epsilon", 9, "--delta", 1e-5)
+    paid = ("--ledger", ledger, "--model", tmp_path / "m.npz", "--force")
+    done("fit", train, *FAST, "--prior", weights, *paid)
+    done("fit", train, *FAST, *paid)
+    first, second = read_budgets(ledger)[0].entries
+    assert first.charge.prior.startswith("a table of weights, 2 of 30 columns by number (digest ")
+    assert second.charge.prior is None
+    assert "Fit 1 starts from a table of weights, 2 of 30 columns by number" in said(
+        "ledger", "show", ledger
+    )
+
+
+def test_a_search_starts_every_try_from_it(train, weights, tmp_path):
+    model = tmp_path / "m.npz"
+    given = ("--epsilon", 5, "--method", "logistic", "--grid", "n-iter=10,20", "--tries", 2)
+    done("tune", train, *given, "--law", "geometric", "--prior", weights, "--model", model)
+    assert "a table of weights, 2 of 30 columns" in dplasso.load(model).privacy_.prior
+    report = found("tune", train, *given, "--law", "geometric", "--public-data", train)
+    assert "public rows" in report["privacy"]["prior"]
