@@ -11,6 +11,8 @@ from dplasso import DPLassoClassifier, DPLogisticRegression
 from dplasso.cluster.engines import LocalHandle, WorkerLost
 from dplasso.cluster.worker import Worker
 
+# Of 60 columns, some without a weight.
+PRIOR = np.concatenate([np.linspace(1.0, -0.5, 40), np.zeros(20)])
 MODELS = {
     "staged": DPLassoClassifier(1.0, random_state=3),
     "strong": DPLassoClassifier(50.0, random_state=3),
@@ -28,6 +30,17 @@ MODELS = {
     "dense": DPLogisticRegression(1.0, n_iter=12, random_state=3),
     "short list": DPLogisticRegression(2.0, n_iter=12, max_weights=4, random_state=3),
     "significant": DPLogisticRegression(2.0, n_iter=12, max_weights="significant", random_state=3),
+    "dense from a prior": DPLogisticRegression(1.0, n_iter=12, prior=PRIOR, random_state=3),
+    "short list from a prior": DPLogisticRegression(
+        2.0, n_iter=12, max_weights=4, prior=PRIOR, random_state=3
+    ),
+    "staged from a prior": DPLassoClassifier(30.0, n_iter=20, prior=PRIOR, random_state=3),
+    "columns from a prior": DPLassoClassifier(
+        30.0, n_iter=20, refit=0.0, prior=PRIOR, random_state=3
+    ),
+    "vertices from a prior": DPLassoClassifier(
+        30.0, n_iter=60, l1_radius=8.0, prior=PRIOR, random_state=3
+    ),
 }
 
 

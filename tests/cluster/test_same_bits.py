@@ -45,7 +45,13 @@ def test_several_classes_and_numbers_are_learnt_alike():
     }
 
 
-@pytest.mark.parametrize("name", ["strong", "vertices", "short list"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("strong", "vertices", "short list"),
+        *(name for name in MODELS if name.endswith("from a prior")),
+    ],
+)
 def test_stores_and_layouts_give_the_bits_of_memory(name, tmp_path):
     X, y = records(n_columns=450 if name == "strong" else 60)
     model, parts = MODELS[name], zip(*cut(X, y, 3), strict=True)

@@ -1,4 +1,4 @@
-"""Slopes of a public start and of what was learnt: found, never paid for with more than a residual."""
+"""Slopes of a public start and of what was learnt: found, at the price of a gradient."""
 
 import math
 

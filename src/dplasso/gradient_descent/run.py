@@ -268,7 +268,8 @@ class GradientRun:
         if self._records.prior is None or math.isinf(mechanism.mu):
             return 1.0
         signal = self._numbers[0] * mechanism.mu * bound / mechanism.sensitivity
-        return float(min(1.0, signal / ENOUGH))
+        n_columns = self._plan.stages[self._stage].n_columns
+        return float(min(1.0, signal / (ENOUGH * math.sqrt(n_columns))))
 
     @property
     def _unit(self) -> float:

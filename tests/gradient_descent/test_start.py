@@ -1,0 +1,131 @@
+"""Fits from a public model: what they spend, where they go on, and that they lose nothing by it."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import roc_auc_score
+
+from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression
+from dplasso.gradient_descent import run as module
+from dplasso.gradient_descent.plan import RunPlan, plan_stages
+from dplasso.gradient_descent.records import records_of
+from dplasso.gradient_descent.run import GradientRun
+from dplasso.gradient_descent.state import GradientState
+from dplasso.losses.logistic import Logistic
+from dplasso.losses.targets import targets_of
+from dplasso.matrix.starting import StartingModel
+from dplasso.privacy.mechanisms.gaussian import build_gaussian
+from dplasso.runtime.threads import ONE_THREAD
+from gradient_descent.cases import records, stream
+from recorder import recording
+
+PRIOR = np.linspace(-2.0, 2.0, 30)
+
+
+def make(max_weights=None, *, seed=0, prefix=None):
+    """Return a fit of 12 gradients from a prior, after step 0."""
+    X, y = records(60, 30)
+    prior = StartingModel(PRIOR[:, np.newaxis], np.zeros(1))
+    fit = GradientRun(
+        RunPlan(plan_stages(12, max_weights, 30), False, True, None, None, 0.05, 0.05),
+        build_gaussian(epsilon=5.0, delta=1e-6, n_iter=12, from_prior=True),
+        records_of(X, Logistic(0.5), targets_of(y), ONE_THREAD, prior=prior),
+        stream(seed),
+        threads=ONE_THREAD,
+        prefix=prefix,
+    )
+    fit.begin()
+    return fit
+
+
+@pytest.mark.parametrize("max_weights", [None, 3])
+@pytest.mark.parametrize("at", [0, 5, 11])
+def test_a_fit_that_goes_on_keeps_its_start(monkeypatch, max_weights, at):
+    fit = make(max_weights)
+    if at:
+        fit.advance(1, at)
+    state = fit.release(at)
+    assert state.start.size == 2
+    arrays = {name: np.array(array) for name, array in state.arrays().items()}
+    again = GradientState.from_arrays(arrays, {"n_features": 30})
+    assert again.arrays().keys() == arrays.keys()
+    monkeypatch.setattr(module, "find_start", lambda *_, **__: pytest.fail("found once more"))
+    other = make(max_weights, seed=1, prefix=again)
+    for step in range(1, at + 1):
+        other.advance(step, step)
+    assert other.release(at).agrees_with(state)
+    other.advance(at + 1, 12)
+    assert other.release().prior_slope > 0.0
+
+
+def spent(recorder):
+    """Return the mu^2 of everything that passed the door."""
+    return sum((one.sensitivity / one.scale) ** 2 for one in recorder.releases if one.scale)
+
+
+@pytest.mark.parametrize(
+    ("model", "n_classes"),
+    [
+        (DPLogisticRegression(prior=PRIOR), 2),
+        (DPLogisticRegression(prior=PRIOR, max_weights=3), 2),
+        (DPLogisticRegression(prior=np.stack([PRIOR, -PRIOR, PRIOR])), 3),
+        (DPLassoClassifier(prior=PRIOR), 2),
+        (DPLasso(prior=PRIOR, target_bounds=(0, 2)), 0),
+    ],
+)
+def test_start_gradients_and_slopes_spend_the_budget_and_no_more(model, n_classes):
+    X, _ = records(500, 30)
+    y = np.arange(500) % max(2, n_classes)
+    if n_classes:
+        model.set_params(classes=list(range(n_classes)))
+    with recording() as recorder:
+        model.fit(X, y)
+    rho = spent(recorder) / 2.0
+    statement = model.privacy_
+    allowed = statement.rho or statement.mu**2 / 2.0
+    # Few records: no energies are released, whose share nobody else gets.
+    assert 0.9 * allowed < rho <= allowed * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])
+def test_the_papers_step_starts_from_nothing(kind):
+    if kind is DPLogisticRegression:
+        return
+    X, y = records(40, 30)
+    with pytest.raises(ValueError, match="mechanism='paper' starts from nothing; leave prior out"):
+        kind(mechanism="paper", prior=PRIOR).fit(X, y)
+
+
+def zipf(n_rows, n_columns, seed):
+    """Return rows of ten words, and a true model's labels."""
+    rng = np.random.default_rng(seed)
+    words = np.minimum(rng.zipf(1.5, (n_rows, 10)) - 1, n_columns - 1)
+    X = sp.csr_array(
+        (np.ones(words.size), words.ravel(), np.arange(0, words.size + 1, 10)),
+        shape=(n_rows, n_columns),
+    )
+    X.sum_duplicates()
+    return X
+
+
+@pytest.mark.parametrize("quality", ["good", "shrunk", "noise", "loud"])
+def test_a_start_does_no_harm(quality):
+    rng = np.random.default_rng(0)
+    X, truth = zipf(30_000, 300, 1), rng.normal(size=300)
+    margins = X @ truth
+    y = (rng.random(len(margins)) < 1.0 / (1.0 + np.exp(-margins))).astype(int)
+    noise = rng.normal(size=300)
+    prior = {
+        "good": truth + noise,
+        "shrunk": (truth + noise) / 5.0,
+        "noise": 2.0 * noise,
+        "loud": 1e5 * noise,
+    }[quality]
+    seen, kept = slice(0, 20_000), slice(20_000, None)
+
+    def auc(**given):
+        model = DPLogisticRegression(0.1, 1e-6, classes=[0, 1], random_state=2, **given)
+        return roc_auc_score(y[kept], model.fit(X[seen], y[seen]).decision_function(X[kept]))
+
+    alone, public = auc(), roc_auc_score(y[kept], X[kept] @ prior)
+    assert auc(prior=prior) > max(alone, public) - 0.01
