@@ -55,6 +55,12 @@ def test_the_sums_are_the_gradient_written_out():
     assert again == sums(Logistic(C), s, y, [1.7, 0.3, -0.4])
 
 
+def test_a_record_without_weight_does_not_count():
+    given = [[[3.0], [1.0]]], [1], [1.0, 1.0, 0.0]
+    for weight in (0.0, -1.0, math.nan):
+        assert sums(Logistic(C), *given, np.array([weight])) == [0, 0, 0]
+
+
 def found(parts, y, loss, *, mu=200.0, seed=0):
     return find_slopes(
         Blend(parts, loss, targets_of(y), ONE_THREAD),

@@ -14,7 +14,8 @@ from dplasso.gradient_descent.state import GradientState
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.starting import StartingModel
-from dplasso.privacy.mechanisms.gaussian import build_gaussian
+from dplasso.privacy.mechanisms import StagedSteps
+from dplasso.privacy.mechanisms.gaussian import build_gaussian, calibration_draws
 from dplasso.runtime.threads import ONE_THREAD
 from gradient_descent.cases import records, stream
 from recorder import recording
@@ -87,13 +88,35 @@ def test_start_gradients_and_slopes_spend_the_budget_and_no_more(model, n_classe
     assert 0.9 * allowed < rho <= allowed * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])
-def test_the_papers_step_starts_from_nothing(kind):
-    if kind is DPLogisticRegression:
-        return
+@pytest.mark.parametrize("given", [{}, {"refit": 0.0}, {"refit": 0.97}, {"l1_radius": 3.0}])
+def test_parts_of_a_staged_fit_share_the_budget(monkeypatch, given):
+    shares = []
+    for name in ("vertices", "gradients"):
+
+        def noted(self, *asked, own=getattr(StagedSteps, name)):
+            shares.append(asked[-1])
+            return own(self, *asked)
+
+        monkeypatch.setattr(StagedSteps, name, noted)
+    X, y = records(400, 30)
+    DPLassoClassifier(20.0, n_iter=5, prior=PRIOR, classes=[0, 1], **given).fit(X, y)
+    assert len(shares) == 3
+    assert min(shares) > 0.0
+    assert sum(shares) == pytest.approx(1.0)
+
+
+def test_every_variate_is_charged_for():
+    # 60 gradients of one slope and K constants first, and of two slopes in the end.
+    once, twice = calibration_draws(3, False), calibration_draws(3, True)
+    assert (once, twice) == (60 * 4, 60 * (4 + 5))
+    tails = [build_gaussian(epsilon=1.0, delta=1e-6, n_iter=9, from_prior=p) for p in (0, 1)]
+    assert tails[0].sampling_delta < tails[1].sampling_delta
+
+
+def test_the_papers_step_starts_from_nothing():
     X, y = records(40, 30)
     with pytest.raises(ValueError, match="mechanism='paper' starts from nothing; leave prior out"):
-        kind(mechanism="paper", prior=PRIOR).fit(X, y)
+        DPLassoClassifier(mechanism="paper", prior=PRIOR).fit(X, y)
 
 
 def zipf(n_rows, n_columns, seed):
