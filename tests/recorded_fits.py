@@ -35,6 +35,7 @@ from dplasso.cluster import InProcessEngine
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.matrix.compressed import add_duplicates
+from dplasso.model.prior import prior_of
 from dplasso.model.release import digest_of
 from neighbours import N_COLUMNS, N_ROWS, common_records, hostile_records
 from recorder import Comparison, compare
@@ -111,7 +112,18 @@ class Case:
     forms: tuple[str, ...] = tuple(FORMS)
 
 
+def _public(sizes: str, n_classes: int) -> Any:
+    """Return a public model to start from, its weights of any size or of a common one."""
+    rng, shape = np.random.default_rng(7), (n_classes if n_classes > 2 else 1, N_COLUMNS)
+    weights = rng.normal(0.0, 2.0, shape)
+    if sizes == "hostile":
+        weights = rng.choice([1e300, -1e308, 5e-324, 0.0, -3.0, 1e9], shape)
+    return prior_of(weights, rng.normal(size=shape[0]), sizes)
+
+
 def _fit(kind, n_classes, options, relation, X, y, given):
+    if "prior" in options:
+        options = options | {"prior": _public(options["prior"], n_classes)}
     target = {"classes": list(range(n_classes))} if n_classes else {"target_bounds": BOUNDS}
     return kind(neighbors=relation, **(target | options)).fit(X, y, **given)
 
@@ -148,6 +160,8 @@ GRADIENTS = {
     ", N public": {"n_records": 19, "n_iter": 12},
     ", weights": {"n_iter": 12} | WEIGHTED,
     ", people": {"n_iter": 12} | GROUPED,
+    ", prior": {"prior": "hostile", "n_iter": 12},
+    ", prior of a short list": {"prior": "plain", "max_weights": 3, "n_iter": 12} | WEIGHTED,
 }
 VERTICES = {
     "": {},
@@ -159,6 +173,10 @@ VERTICES = {
     ", radius and refit": {"refit": 0.3} | RADIUS,
     ", drawn with weights": WEIGHTED | DRAWN,
     ", drawn of people": GROUPED | DRAWN,
+    ", prior": {"prior": "plain"},
+    ", prior, drawn": {"prior": "hostile"} | DRAWN,
+    ", prior, not refitted": {"prior": "plain", "refit": 0.0} | WEIGHTED | DRAWN,
+    ", prior, radius": {"prior": "hostile"} | RADIUS,
 }
 ESTIMATORS = {
     "logistic": (DPLogisticRegression, 2, GRADIENTS),

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from dplasso.cluster.frank_wolfe import sum_of
 from dplasso.cluster.partitions import Partitions
-from dplasso.cluster.worker import GradientSteps, MarginSteps
+from dplasso.cluster.worker import EnergySteps, GradientSteps, MarginSteps
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.solve import BLOCK
 from dplasso.matrix.starting import StartingModel
+from dplasso.matrix.unit_rows import Scaling
 
 
 @dataclass(frozen=True)
@@ -46,24 +47,25 @@ class PartitionedRecords:
         return self.partitions.shape[1] if self.columns is None else int(self.columns.size)
 
     def part(
-        self,
-        kept: NDArray[np.int64],
-        constant: float,
-        norm_bound: float | None,
-        unit: float,
-        start: StartingModel | None = None,
+        self, scaling: Scaling, unit: float, start: StartingModel | None = None
     ) -> "PartitionedSums":
         """Make ready the sums of gradients; the parameters as of `Records.part`."""
         block = max(1, BLOCK // self.loss.n_outputs)
-        rows = kept, constant, norm_bound, unit
-        steps = GradientSteps(self.loss, self.columns, *rows, block, start)
+        steps = GradientSteps(self.loss, self.columns, scaling, unit, block, start)
         return PartitionedSums(self.partitions, steps)
+
+    def energies(self, scaling: Scaling, unit: float) -> NDArray[np.int64]:
+        """Have the workers add up what `Records.energies` returns."""
+        steps = EnergySteps(self.loss, self.columns, scaling, unit, self.prior)
+        self.partitions.begin("begin_sums", steps)
+        return sum_of(self.partitions.call("sums"))
 
     def margins(
         self, model: LinearModel, start: StartingModel | None = None
     ) -> "PartitionedMargins":
         """Have the workers compute the margins of a model; as `Records.margins`."""
-        self.partitions.begin("begin_sums", MarginSteps(self.loss, self.columns, model, start))
+        steps = MarginSteps(self.loss, self.columns, model, start)
+        self.partitions.begin("begin_sums", steps)
         return PartitionedMargins(self.partitions)
 
 

@@ -33,6 +33,7 @@ from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.design import Design
 from dplasso.matrix.starting import StartingModel
+from dplasso.matrix.unit_rows import Scaling
 from dplasso.runtime.threads import ONE_THREAD, Threads, thread_pool
 
 # A partition with more different labels does not list them; they are not classes.
@@ -118,16 +119,14 @@ class GradientSteps:
     """The public numbers of a run of gradient descent.
 
     `columns`: those that the records have, ascending; None for all.
-    `kept`, `constant`, `norm_bound`, `unit`: see `dplasso.gradient_descent.records.Records.part`.
+    `unit`: see `dplasso.gradient_descent.records.Records.part`.
     `block`: columns summed together.
     `start`: the public model that margins start from.
     """
 
     loss: Any
     columns: NDArray[np.int64] | None
-    kept: NDArray[np.int64]
-    constant: float
-    norm_bound: float | None
+    scaling: Scaling
     unit: float
     block: int
     start: StartingModel | None = None
@@ -135,8 +134,27 @@ class GradientSteps:
     def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
         """Return what gives the sums of the gradients at some weights."""
         records = records_of(X, self.loss, targets, threads, self.columns, prior=self.start)
-        part = records.part(self.kept, self.constant, self.norm_bound, self.unit, self.start)
+        part = records.part(self.scaling, self.unit, self.start)
         return lambda weights: part.whole(weights, self.block)
+
+
+@dataclass(frozen=True)
+class EnergySteps:
+    """What the energies of unit rows are asked for with; the members as of `GradientSteps`.
+
+    `prior`: a public model that margins will start from.
+    """
+
+    loss: Any
+    columns: NDArray[np.int64] | None
+    scaling: Scaling
+    unit: float
+    prior: StartingModel | None = None
+
+    def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
+        """Return what gives the energies."""
+        records = records_of(X, self.loss, targets, threads, self.columns, prior=self.prior)
+        return lambda: records.energies(self.scaling, self.unit)
 
 
 @dataclass(frozen=True)
@@ -278,7 +296,7 @@ class Worker:
         self._vertices.catch_up(vertex, sign)
         self._done = vertex.size
 
-    def begin_sums(self, steps: GradientSteps | MarginSteps) -> None:
+    def begin_sums(self, steps: GradientSteps | EnergySteps | MarginSteps) -> None:
         """Begin a run of gradient descent, or a calibration."""
         self._vertices = self._sums = None
         self._sums = steps.sums(self._X, self._targets, self._threads)

@@ -20,10 +20,10 @@ from dplasso.gradient_descent.counts import noisy_counts
 from dplasso.gradient_descent.plan import RunPlan, Stage
 from dplasso.gradient_descent.release import Calibration, NoisyWeights
 from dplasso.gradient_descent.run import GradientRun
-from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.state import NOWHERE, GradientState
 from dplasso.matrix.starting import StartingModel
+from dplasso.matrix.unit_rows import Scaling
 from dplasso.model.staged import StagedRelease
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.parameters import share_bits
@@ -198,7 +198,7 @@ class StagedLasso:
             self._drawn, self._columns = self._columns.transcript(), None
         steps, kappa = self._mechanism.n_gradients, self._task.refit_kappa
         plan = RunPlan(
-            stages=(Stage(steps, 1.0, kappa, MOMENTUM, int(kept.size)),),
+            stages=(Stage(steps, 1.0, kappa, int(kept.size)),),
             significant=False,
             fit_intercept=self._method.fit_intercept,
             norm_bound=None,
@@ -229,7 +229,8 @@ class StagedLasso:
             return None
         coefficients, intercept = self._vertices(self._plan.n_vertices).coefficients()
         weights = coefficients[:, kept].toarray().T
-        model = LinearModel(weights, intercept, _NONE, 0.0, None, self._method.feature_bound)
+        scaling = Scaling(_NONE, 0.0, None)
+        model = LinearModel(weights, intercept, scaling, self._method.feature_bound)
         rows = self._rows(kept, self._loss, self._prior)
         known = self._known(self._plan.calibration_share)
         if start is None:
@@ -243,7 +244,7 @@ class StagedLasso:
         """Return the slope and the constants of the prior that vertices are drawn from."""
         records = self._records.gradients(self._loss, self._drawing.threads, _NONE, prior)
         nothing = np.zeros((0, self._task.n_outputs)), np.zeros(self._task.n_outputs)
-        model = LinearModel(*nothing, _NONE, 0.0, None, self._method.feature_bound)
+        model = LinearModel(*nothing, Scaling(_NONE, 0.0, None), self._method.feature_bound)
         known = self._known(self._plan.start_share)
         return find_start(records, model, self._drawing.stream, **known)
 

@@ -97,7 +97,8 @@ def starting(
     """Return targets whose margins start at those of a public model, of clipped rows."""
     if model is None:
         return targets
-    rows = StartingRows(design.rows, design.numbering.original)
+    every = np.zeros(0, dtype=np.int64)
+    rows = StartingRows(design.rows, design.numbering.original, every, design.n_columns)
     factor = np.ones(targets.labels.size)
     return targets._replace(offsets=rows.margins(model, factor, design.bound, threads))
 

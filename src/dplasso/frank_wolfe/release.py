@@ -26,7 +26,7 @@ class VertexRelease:
     kind: ClassVar[str] = "vertices"
     method: ClassVar[tuple[str, str]] = ("LASSO by Frank-Wolfe", "LASSO by Frank-Wolfe")
     types: ClassVar[dict[str, str]] = {"vertex": "<i8", "sign": "|i1"}
-    optional: ClassVar[dict[str, str]] = {}
+    optional: ClassVar[frozenset[str]] = frozenset()
     # A public start is added as it is.
     prior_slope: ClassVar[float] = 1.0
     transcript: Transcript
@@ -37,7 +37,7 @@ class VertexRelease:
     late_start: int = 0
     n_outputs: int = 1
 
-    refitted = n_records = standard_error = None
+    refitted = n_records = standard_errors = scales = None
 
     def __post_init__(self) -> None:
         vertex = self.transcript.vertex
@@ -48,6 +48,10 @@ class VertexRelease:
 
     def __len__(self) -> int:
         return len(self.transcript)
+
+    def complete(self, n_steps: int) -> bool:
+        """Return whether every vertex of a fit of so many steps has been drawn."""
+        return len(self) == n_steps
 
     @property
     def vertices(self) -> "VertexRelease":

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.gradient_descent.release import Calibration
-from dplasso.gradient_descent.schedule import MOMENTUM, schedule_for
+from dplasso.gradient_descent.schedule import schedule_for
 from dplasso.gradient_descent.slopes import CONSTANT
 from dplasso.gradient_descent.solve import gradient_unit
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS
@@ -85,7 +85,7 @@ def descend(
 
     Returns: the parameters, and the standard error of each by the noise alone.
     """
-    schedule = schedule_for(n_records, mu, sensitivity, CALIBRATION_STEPS, kappa, MOMENTUM, bend)
+    schedule = schedule_for(n_records, mu, sensitivity, CALIBRATION_STEPS, kappa, bend)
     unit = gradient_unit(loss.residual_bound, schedule.noise_scale, share_bits(n_records))
     noise = None
     if schedule.noise_scale:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dplasso.data.store import Store
 from dplasso.gradient_descent.blend import Blend
+from dplasso.gradient_descent.energies import N_SIZES, column_energies, row_sizes
 from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LinearModel, Margins
 from dplasso.losses.contract import without_offset
@@ -17,6 +18,7 @@ from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.matrix.transpose import transpose
 from dplasso.matrix.unit_rows import (
+    Scaling,
     UnitRows,
     both_orientations,
     constant_entry,
@@ -24,7 +26,7 @@ from dplasso.matrix.unit_rows import (
     select_columns,
     unit_row_margins,
 )
-from dplasso.runtime.threads import Threads
+from dplasso.runtime.threads import Threads, cut
 
 
 @dataclass(frozen=True)
@@ -65,35 +67,50 @@ class Records:
         return int(self.columns.indptr.size - 1)
 
     def part(
-        self,
-        kept: NDArray[np.int64],
-        constant: float,
-        norm_bound: float | None,
-        unit: float,
-        start: StartingModel | None = None,
+        self, scaling: Scaling, unit: float, start: StartingModel | None = None
     ) -> GradientPart:
-        """Make ready the sums of gradients of unit rows; the first three as in `LinearModel`.
+        """Make ready the sums of gradients of unit rows.
 
         `unit`: fixed-point units per unit of gradient.
         `start`: the public model that margins start from.
         """
-        rows, columns, numbering = self._selected(kept)
-        factor = self._factors(rows, constant, norm_bound)
+        data, numbering = self._unit_rows(scaling)
         targets = self.targets
         if self.whole is not None and start is not None:
-            offsets = self.whole.margins(start, factor, None, self.threads)
+            offsets = self.whole.margins(start, data.factor, None, self.threads)
             targets = targets._replace(offsets=offsets)
-        data = UnitRows(rows, columns, factor, columns.indptr.size - 1, constant_entry(constant))
         return GradientPart(
             data, self.loss, targets, unit, threads=self.threads, numbering=numbering
         )
 
-    def _factors(
-        self, rows: Compressed, constant: float, norm_bound: float | None
-    ) -> NDArray[np.float64]:
-        """Return what rows of some columns are multiplied by."""
-        measured = rows if self.whole is None else self.whole.rows
-        return row_factors(measured, constant, norm_bound, self.threads)
+    def energies(self, scaling: Scaling, unit: float) -> NDArray[np.int64]:
+        """Return the energies of the columns of unit rows, then counts of rows by entries."""
+        data, numbering = self._unit_rows(scaling)
+        totals = np.empty(data.n_columns + N_SIZES, dtype=np.int64)
+        columns, sizes = totals[: data.n_columns], totals[data.n_columns :]
+        edges = cut(0, data.n_columns, self.threads.count)
+
+        def some(t: int) -> None:
+            span = edges[t], edges[t + 1]
+            column_energies(data, self.targets, unit, *span, columns[slice(*span)])
+
+        self.threads.run(some)
+        sizes[:] = 0
+        row_sizes(data, self.targets, unit, 0, self.n_records, sizes)
+        if numbering.internal.size:
+            columns[:] = columns[numbering.internal[: data.n_columns]]
+        return totals
+
+    def _unit_rows(self, scaling: Scaling) -> tuple[UnitRows, Numbering]:
+        rows, columns, numbering = self._selected(scaling.kept)
+        size, constant, halvings = columns.indptr.size - 1, scaling.constant, scaling.halvings
+        if halvings.size and numbering.original.size:
+            halvings = halvings[numbering.original[:size]]
+        if self.whole is None:
+            factor = row_factors(rows, constant, scaling.norm_bound, self.threads, halvings)
+        else:
+            factor = self.whole.factors(scaling, self.threads)
+        return UnitRows(rows, columns, factor, size, constant_entry(constant), halvings), numbering
 
     def _selected(self, kept: NDArray[np.int64]) -> tuple[Compressed, Compressed, Numbering]:
         """Return some columns by rows and by columns, and their numbering; none means all."""
@@ -108,17 +125,17 @@ class Records:
 
         Of a model without weights, they are those of the start alone.
         """
-        rows, _, numbering = self._selected(model.kept)
-        original, weights = numbering.original, model.weights
         if model.bound is None:
-            factor = self._factors(rows, model.constant, model.norm_bound)
+            (rows, _, factor, *_), numbering = self._unit_rows(model.scaling)
         else:
+            rows, _, numbering = self._selected(model.scaling.kept)
             rows, factor = clipped(rows, model.bound), np.ones(self.n_records)
         first = None
         if self.whole is not None and start is not None:
             first = self.whole.margins(start, factor, model.bound, self.threads)[:, np.newaxis]
-            if not len(weights):
+            if not len(model.weights):
                 return Blend(first, self.loss, self.targets, self.threads)
+        original, weights = numbering.original, model.weights
         weights = weights[original[: self.n_columns]] if original.size else weights
         weights = np.ascontiguousarray(weights[:, 0] if weights.shape[1] == 1 else weights)
         margins = unit_row_margins(rows, weights, factor, model.intercept, self.threads)
@@ -149,14 +166,15 @@ def records_of(
     found = _records_of(X, loss, targets, threads, kept, columns)
     if prior is None:
         return found
-    if kept is None or kept.size == X.shape[1]:
-        whole = StartingRows(found.rows, found.numbering.original)
-    elif isinstance(X, Store):
-        whole = StartingRows(X.rows, X.original_column)
-    else:
-        matrix, by_rows = compress(X)
-        rows = matrix if by_rows else transpose(matrix, X.shape[0], threads.count)
-        whole = StartingRows(rows, AS_GIVEN.original)
+    rows, original, columns = found.rows, found.numbering.original, np.zeros(0, dtype=np.int64)
+    if kept is not None and kept.size < X.shape[1]:
+        columns = kept
+        if isinstance(X, Store):
+            rows, original = X.rows, X.original_column
+        else:
+            matrix, by_rows = compress(X)
+            rows = matrix if by_rows else transpose(matrix, X.shape[0], threads.count)
+    whole = StartingRows(rows, original, columns, int(X.shape[1]))
     return replace(found, prior=prior, whole=whole)
 
 

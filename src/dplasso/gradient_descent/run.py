@@ -1,4 +1,4 @@
-"""A whole fit of the gradient family: a count, a dense run, and perhaps cuts to a short list.
+"""A whole fit of the gradient family: a count, energies, a dense run, perhaps cuts to a short list.
 
 The budget is divided by shares of ``mu^2``, which add up exactly (docs/logistic.md).
 """
@@ -13,17 +13,33 @@ from numpy.typing import NDArray
 from dplasso.gradient_descent.blend import blended, find_slopes, find_start
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import noisy_counts
+from dplasso.gradient_descent.energies import (
+    CURVATURE_SHARE,
+    SCALES_SHARE,
+    halvings_of,
+    largest_eigenvalue,
+    pays,
+    relative_energies,
+    shrinking,
+)
 from dplasso.gradient_descent.plan import CONSTANT, ENOUGH, SIGNIFICANT, RunPlan
-from dplasso.gradient_descent.release import UNCHANGED, Calibration, NoisyWeights
+from dplasso.gradient_descent.release import (
+    NO_ENERGIES,
+    UNCHANGED,
+    Calibration,
+    NoisyWeights,
+    scales_of,
+)
 from dplasso.gradient_descent.schedule import Schedule, schedule_for
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import NOWHERE, GradientState
 from dplasso.matrix.starting import StartingModel
-from dplasso.matrix.unit_rows import constant_entry
+from dplasso.matrix.unit_rows import NO_HALVINGS, Scaling, constant_entry
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps
 from dplasso.privacy.parameters import check_records, share_bits
-from dplasso.privacy.randomness import RandomStream
+from dplasso.privacy.randomness import RandomStream, word_buffers
+from dplasso.privacy.release import Gaussian, release
 from dplasso.runtime.threads import Threads
 
 # Rows grow when they are made unit rows of fewer columns, so a stage starts from this part of the
@@ -57,8 +73,10 @@ class GradientRun:
         self._constant = CONSTANT if plan.fit_intercept else 0.0
         self._stage = 0
         self._kept: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        # The count, 0 until there is one, and the standard error of the starting weights.
-        self._numbers = np.zeros(2) if prefix is None else prefix.numbers.copy()
+        # The count, 0 until there is one; the standard error of the starting weights, and what
+        # bounds the curvature of the stage.
+        self._numbers = np.zeros(3) if prefix is None else prefix.numbers.copy()
+        self._energies = NO_ENERGIES if prefix is None else prefix.energies
         # Slope and constants of a public start, once there are any.
         self._start = NOWHERE if prefix is None else prefix.start
         self._prepared: Any = None
@@ -70,23 +88,28 @@ class GradientRun:
         self._prepared = self._part()
 
     def begin(self) -> None:
-        """Take step 0: count the records, unless an interrupted fit has counted them."""
+        """Take step 0: the count and the energies, unless an interrupted fit has them."""
         if self.skipped:
             return
         if not self._numbers[0]:
             self._numbers[0] = self._count()
+            deviation = self._deviation(SCALES_SHARE)
+            if pays(self._numbers[0], deviation):
+                released, unit = self._released_energies(SCALES_SHARE)
+                self._energies = relative_energies(released, unit, deviation)
+            self._numbers[2] = self._eigenvalue()
             self._start = self._found_start()
         self._solver = self._run(None)
+        self._settle()
 
     def advance(self, first: int, last: int) -> None:
         """Take gradients `first` to `last`, counted from 1, both included."""
         # A fit that goes on from a checkpoint does not take its gradients again.
         done = max(first - 1, self.skipped)
         while done < last:
-            if done == self._plan.ends[self._stage]:
+            if done == self._span[1]:
                 self._begin_next()
-            end = self._plan.ends[self._stage]
-            begin = end - self._plan.stages[self._stage].n_steps
+            begin, end = self._span
             reached = min(last, end)
             self._solver.advance(done - begin + 1, reached - begin)
             done = reached
@@ -98,13 +121,26 @@ class GradientRun:
         done = self.n_steps if done is None else done
         if not done:
             empty = GradientState.empty({"n_features": self._records.n_columns})
-            return replace(empty, numbers=self._numbers.copy(), start=self._start)
+            return replace(
+                empty, numbers=self._numbers.copy(), energies=self._energies, start=self._start
+            )
         if done < self.n_steps:
             solver, n_columns = self._solver, self._records.n_columns
             state = solver.weights.copy(), solver.velocity.copy(), solver.averaged.copy()
-            numbers = self._numbers.copy()
-            return GradientState(done, n_columns, *state, self._kept, numbers, self._start)
+            given = self._kept, self._numbers.copy(), self._energies, self._start
+            return GradientState(done, n_columns, *state, *given)
         return self._final()
+
+    def _settle(self) -> None:
+        """Take as many gradients as the stage does, where it is the only one and adaptive."""
+        if self._plan.stages[self._stage].is_adaptive:
+            self.n_steps = self._solver.n_steps
+
+    @property
+    def _span(self) -> tuple[int, int]:
+        """The gradients done before the stage and after it."""
+        begin = self._plan.ends[self._stage] - self._plan.stages[self._stage].n_steps
+        return begin, begin + self._solver.n_steps
 
     def _share(self, share: float) -> float:
         """Return the mu of a share of the budget that the count leaves."""
@@ -120,11 +156,51 @@ class GradientRun:
         counts = [self._records.counted]
         return float(noisy_counts(counts, mechanism.count_sensitivity, mu, self._stream)[0])
 
+    def _deviation(self, share: float) -> float:
+        """Return the standard deviation of the energies' noise; 0 without privacy."""
+        mechanism = self._mechanism
+        return mechanism.sensitivity / mechanism.residual_bound / self._share(share)
+
+    def _released_energies(self, share: float) -> tuple[NDArray[np.int64], float]:
+        """Release the energies of the columns that are kept; return them and their unit."""
+        deviation, mechanism = self._deviation(share), self._mechanism
+        unit = gradient_unit(1.0, deviation, share_bits(self._numbers[0]))
+        totals = self._records.energies(self._scaling, unit)
+        noise = None
+        if deviation:
+            noise = Gaussian(deviation * unit, word_buffers(self._stream, 1)[0])
+        moved = mechanism.sensitivity / mechanism.residual_bound
+        return release(totals, moved * unit, noise), unit
+
+    def _eigenvalue(self) -> float:
+        """Return what bounds the curvature of the stage that begins: N, or less by energies."""
+        n_records = float(self._numbers[0])
+        if not self._energies.size:
+            return n_records
+        released, unit = self._released_energies(CURVATURE_SHARE / len(self._plan.stages))
+        return largest_eigenvalue(released, unit, n_records, self._constant)
+
+    @property
+    def _scaling(self) -> Scaling:
+        """How the rows of the stage are scaled."""
+        norm_bound, halvings = self._plan.norm_bound, NO_HALVINGS
+        if self._energies.size:
+            halvings = halvings_of(self._energies)
+            if norm_bound is not None:
+                norm_bound *= shrinking(self._energies)
+        around = NO_HALVINGS
+        if self._records.prior is not None:
+            # Rows have their length in all columns, and the start its margins.
+            around = halvings
+            halvings = halvings[self._kept] if halvings.size and self._kept.size else halvings
+        return Scaling(self._kept, self._constant, norm_bound, halvings, around)
+
     def _run(self, start: NDArray[np.float64] | None) -> NoisyGradientDescent:
         """Make the solver of the stage that begins, on the columns that are kept."""
         check_records(self._records.n_records, share_bits(self._numbers[0]))
         prepared, self._prepared = self._prepared, None
-        if prepared is None or prepared[1] != self._unit or self._start.size:
+        again = bool(self._energies.size or self._start.size)
+        if prepared is None or prepared[1] != self._unit or again:
             prepared = self._part()
         part, unit = prepared
         return NoisyGradientDescent(
@@ -137,13 +213,12 @@ class GradientRun:
             threads=self._threads,
             start=start,
             intercept=self._constant != 0.0,
+            halvings=self._scaling.halvings,
         )
 
     def _part(self) -> tuple[Any, float]:
         """Lay the records out for the stage that begins; return them, and their units."""
-        unit, norm_bound = self._unit, self._plan.norm_bound
-        given = self._kept, self._constant, norm_bound, unit, self._started()
-        return self._records.part(*given), unit
+        return self._records.part(self._scaling, self._unit, self._started()), self._unit
 
     def _started(self) -> StartingModel | None:
         """Return the public model that margins start from, once its slope is found."""
@@ -158,12 +233,8 @@ class GradientRun:
         if records.prior is None:
             return NOWHERE
         n_outputs = records.loss.n_outputs
-        nothing = self._model(np.zeros((0, n_outputs)), np.zeros(n_outputs))
+        nothing = LinearModel(np.zeros((0, n_outputs)), np.zeros(n_outputs), self._scaling)
         return find_start(records, nothing, self._stream, **self._known(self._plan.start))
-
-    def _model(self, weights: NDArray[np.float64], intercept: NDArray[np.float64]) -> LinearModel:
-        """Return a model of the columns that are kept."""
-        return LinearModel(weights, intercept, self._kept, self._constant, self._plan.norm_bound)
 
     def _known(self, share: float) -> dict[str, Any]:
         """Return what setting margins right needs to know besides them."""
@@ -176,15 +247,17 @@ class GradientRun:
 
     @property
     def _schedule(self) -> Schedule:
-        """The steps of the stage; of the count nothing but their size depends."""
+        """The steps of the stage."""
         stage = self._plan.stages[self._stage]
+        left = 1.0 - self._plan.calibration - self._plan.start
+        if self._energies.size:
+            left -= SCALES_SHARE + CURVATURE_SHARE
         return schedule_for(
-            self._numbers[0],
-            self._share(stage.share * (1.0 - self._plan.calibration - self._plan.start)),
+            self._numbers[2],
+            self._share(stage.share * left),
             self._mechanism.sensitivity,
-            stage.n_steps,
+            None if stage.is_adaptive else stage.n_steps,
             stage.kappa * self._boldness,
-            stage.momentum,
             self._records.loss.curvature,
         )
 
@@ -208,7 +281,7 @@ class GradientRun:
         share, records = self._plan.calibration, self._records
         if not share or (math.isinf(self._mechanism.mu) and not self._start.size):
             return None
-        margins = records.margins(self._model(*self._averaged()), self._started())
+        margins = records.margins(LinearModel(*self._averaged(), self._scaling), self._started())
         known = self._known(share)
         if not self._start.size:
             return calibrate_margins(margins, records.loss, self._stream, **known)
@@ -218,14 +291,15 @@ class GradientRun:
         """Return the weights of the last stage, shape (k, K), and the constants of the margins."""
         weights, constant = self._solver.average()
         if self._plan.significant:
-            weights = np.where(np.abs(weights) > SIGNIFICANT * self._error, weights, 0.0)
+            least = SIGNIFICANT * self._error * scales_of(self._energies)
+            weights = np.where(np.abs(weights) > np.reshape(least, (-1, 1)), weights, 0.0)
         if not constant.size:
             return weights, np.zeros(weights.shape[1])
         return weights, constant[0] * constant_entry(self._constant)
 
     @property
     def _error(self) -> float:
-        """Standard error of every weight."""
+        """Standard error of the weight of a column that is not scaled."""
         return math.hypot(self._solver.schedule.standard_error, self._numbers[1])
 
     def _begin_next(self) -> None:
@@ -235,7 +309,9 @@ class GradientRun:
         sizes = np.linalg.norm(weights, axis=1) if weights.shape[1] > 1 else weights[:, 0]
         places = largest(sizes, self._plan.stages[self._stage].n_columns)
         self._kept = self._kept[places] if self._kept.size else places
-        self._numbers[1] = _START * self._error
+        if self._energies.size and self._records.prior is None:
+            self._energies = self._energies[places]
+        self._numbers[1:] = _START * self._error, self._eigenvalue()
         self._solver = self._run(_START * np.concatenate([weights[places], constant]).ravel())
 
     def _go_on(self, state: GradientState) -> None:
@@ -247,6 +323,7 @@ class GradientRun:
         ends = self._plan.ends
         self._stage = min(int(np.searchsorted(ends, state.done)), len(ends) - 1)
         self._solver = self._run(None)
+        self._settle()
         n_kept = self._plan.stages[self._stage].n_columns if self._stage else 0
         if self._kept.size != n_kept or self._solver.weights.shape != state.weights.shape:
             raise ValueError(
@@ -274,6 +351,7 @@ class GradientRun:
             intercept=(intercept + offset) * stretched.slope + np.array(stretched.shift) - offset,
             standard_error=error,
             intercept_error=error * constant_entry(self._constant),
+            energies=self._energies,
             prior_slope=stretched.prior_slope,
         )
 

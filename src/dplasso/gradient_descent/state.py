@@ -7,7 +7,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.release import NoisyWeights, check_ascending, same_arrays
+from dplasso.gradient_descent.release import (
+    NO_ENERGIES,
+    NoisyWeights,
+    check_ascending,
+    check_energies,
+    same_arrays,
+    with_energies,
+)
 
 _RUN = ("weights", "velocity", "averaged")
 NOWHERE = np.zeros(0)
@@ -19,8 +26,9 @@ class GradientState:
 
     `weights`, `velocity`, `averaged`: of the run that is under way; empty after step 0.
     `columns`: columns of a later run; empty in the first.
-    `numbers`, shape (2,): the count, 0 before there is one, and the standard error of the starting
-    weights.
+    `numbers`, shape (3,): the count, 0 before there is one, the standard error of the starting
+    weights, and a bound on the largest eigenvalue of the rows' Gram matrix.
+    `energies`: as of `NoisyWeights`, of the columns of the run.
     `start`, shape (1 + K,): slope and constants of a public start, once they are found; or empty.
     """
 
@@ -29,8 +37,10 @@ class GradientState:
     types: ClassVar[dict[str, str]] = {
         **dict.fromkeys((*_RUN, "numbers"), "<f8"),
         "columns": "<i8",
+        "energies": "<f4",
+        "start": "<f8",
     }
-    optional: ClassVar[dict[str, str]] = {"start": "<f8"}
+    optional: ClassVar[frozenset[str]] = frozenset({"energies", "start"})
     n_outputs: ClassVar[int] = 1
 
     done: int
@@ -40,21 +50,27 @@ class GradientState:
     averaged: NDArray[np.float64]
     columns: NDArray[np.int64]
     numbers: NDArray[np.float64]
+    energies: NDArray[np.float32] = field(default_factory=lambda: NO_ENERGIES)
     start: NDArray[np.float64] = field(default_factory=lambda: NOWHERE)
 
-    vertices = refitted = n_records = standard_error = None
+    vertices = refitted = n_records = standard_errors = scales = None
     prior_slope = 1.0
 
     def __post_init__(self) -> None:
         check_ascending(self.columns, self.n_features)
         sizes = (self.weights.shape, self.velocity.shape, self.averaged.shape)
-        if len(set(sizes)) > 1 or self.numbers.shape != (2,) or self.done < 0:
+        if len(set(sizes)) > 1 or self.numbers.shape != (3,) or self.done < 0:
             raise ValueError("the arrays of its state do not fit together")
         if not all(np.isfinite(array).all() for array in self.arrays().values()):
             raise ValueError("a number of its state is not finite")
+        check_energies(self.energies, {self.columns.size, self.n_features})
 
     def __len__(self) -> int:
         return self.done
+
+    def complete(self, n_steps: int) -> bool:  # noqa: ARG002
+        """Return False: only weights complete a fit."""
+        return False
 
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
         """Raise: a fit that is not complete has no model."""
@@ -71,8 +87,9 @@ class GradientState:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
         given = {name: getattr(self, name) for name in (*_RUN, "columns")}
+        numbers = {"numbers": np.concatenate([[float(self.done)], self.numbers])}
         start = {"start": self.start} if self.start.size else {}
-        return given | {"numbers": np.concatenate([[float(self.done)], self.numbers]), **start}
+        return given | numbers | start | with_energies(self.energies)
 
     @classmethod
     def from_arrays(
@@ -82,17 +99,13 @@ class GradientState:
         numbers, *parts = (arrays[name].astype(np.float64) for name in ("numbers", *_RUN))
         columns = arrays["columns"].astype(np.int64)
         run = dict(zip(_RUN, parts, strict=True))
-        return cls(
-            int(numbers[0]),
-            public["n_features"],
-            **run,
-            columns=columns,
-            numbers=numbers[1:],
-            start=arrays.get("start", NOWHERE),
-        )
+        energies = arrays.get("energies", NO_ENERGIES).astype(np.float32)
+        given = {"columns": columns, "numbers": numbers[1:], "energies": energies}
+        given["start"] = arrays.get("start", NOWHERE)
+        return cls(int(numbers[0]), public["n_features"], **run, **given)
 
     @classmethod
     def empty(cls, public: Mapping[str, Any]) -> "GradientState":
         """Return the state of a fit before anything is counted."""
         columns = np.zeros(0, dtype=np.int64)
-        return cls(0, public["n_features"], *3 * (np.zeros(0),), columns, np.zeros(2))
+        return cls(0, public["n_features"], *3 * (np.zeros(0),), columns, np.zeros(3))

@@ -13,6 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.matrix.compressed import Compressed, clip
+from dplasso.matrix.unit_rows import Scaling, row_factors
 from dplasso.runtime.threads import Threads, even_parts
 
 # Margins are clipped to it, far beyond any that means something; one that is no number counts as 0.
@@ -49,15 +50,40 @@ class StartingModel:
         )
 
 
+def spread(
+    halvings: NDArray[np.int8], columns: NDArray[np.int64], n_columns: int
+) -> NDArray[np.int8]:
+    """Return how often all columns are halved, from that of some; empty for never."""
+    if not halvings.size:
+        return halvings
+    whole = np.zeros(n_columns, dtype=np.int8)
+    whole[columns] = halvings
+    return whole
+
+
 @dataclass(frozen=True)
 class StartingRows:
     """Rows with all their columns: what their margins start from is a function of these.
 
     `original`: the columns' numbers in the data, where `rows` has numbers of its own.
+    `columns`: those that the records have, ascending; none for all.
+    `n_columns`: D of the data.
     """
 
     rows: Compressed
     original: NDArray[Any]
+    columns: NDArray[np.int64]
+    n_columns: int
+
+    def factors(self, scaling: Scaling, threads: Threads) -> NDArray[np.float64]:
+        """Return what each row's entries are multiplied by, shape (N,): as long as all of it."""
+        halvings = scaling.around
+        if halvings.size and self.columns.size:
+            halvings = spread(halvings, self.columns, self.n_columns)
+        if halvings.size and self.original.size:
+            halvings = halvings[self.original[: self.n_columns]]
+        given = scaling.constant, scaling.norm_bound, threads
+        return row_factors(self.rows, *given, halvings)
 
     def margins(
         self,

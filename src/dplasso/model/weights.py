@@ -156,10 +156,14 @@ def weights_of(model: Model) -> Weights:
         correction=correction,
     )
     if error is not None:
-        if not np.any(error):
+        if not error.any():
             return found
-        errors = np.broadcast_to(error, coefficients.shape)[outputs, columns]
-        return replace(found, standard_error=errors, clear=np.abs(values) > SIGNIFICANT * errors)
+        if error.ndim == 2:
+            error = error[outputs, columns]
+        else:
+            dense = isinstance(coefficients, np.ndarray)
+            error = error[columns if dense else np.searchsorted(model.release.columns, columns)]
+        return replace(found, standard_error=error, clear=np.abs(values) > SIGNIFICANT * error)
     vertices = model.release.vertices
     assert vertices is not None, "a release has vertices or weights"
     vertex, place = np.unique(vertices.transcript.vertex, return_inverse=True)
@@ -174,27 +178,34 @@ def weights_of(model: Model) -> Weights:
     return replace(found, steps=steps, clear=steps >= steps_beyond_chance(len(vertices), among))
 
 
-def whole_model(model: Model) -> tuple[Any, NDArray[np.float64], Any]:
-    """Return weights, intercepts and standard error of margins: released, and those of a prior.
+def whole_model(model: Model) -> tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]:
+    """Return weights, intercepts and standard errors of margins: as released, and with a prior.
 
-    The weights are sparse where few are not zero.
+    The weights are sparse where few are not zero. The errors have the shape (k,), of the columns
+    that have a weight, or from a prior that of the weights.
     """
     release, prior = model.release, model.prior
     coefficients, intercept = release.coefficients()
-    error = release.standard_error
+    error = release.standard_errors
     if prior is None:
         return coefficients, intercept, error
     slope = release.prior_slope
     started = prior.weights * slope
+    if error is not None:
+        columns = release.columns if release.columns.size else slice(None)
+        whole = np.zeros_like(started)
+        whole[:, columns] = error
+        noise = 0.0 if prior.standard_error is None else slope * prior.standard_error
+        error = np.hypot(whole, noise)
     if not isinstance(coefficients, np.ndarray):
         started = csr_array(started)
-    if prior.standard_error is not None and error is not None:
-        error = np.hypot(error, slope * prior.standard_error)
     return coefficients + started, intercept + slope * prior.intercept, error
 
 
-def linear_part(model: Model) -> tuple[Any, NDArray[np.float64], float | None]:
-    """Return weights, intercepts and the weights' standard error, all in the target's unit.
+def linear_part(
+    model: Model,
+) -> tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]:
+    """Return weights, intercepts and the weights' standard errors, all in the target's unit.
 
     A regression learns its targets as numbers in [-1, 1].
     """

@@ -17,6 +17,7 @@ from dplasso.privacy.gaussian import calibrate_mu
 from dplasso.privacy.mechanisms.contract import Promise, Words
 from dplasso.privacy.mechanisms.gaussian import (
     COUNT_SHARE,
+    ENERGY_DRAWS,
     LARGEST_EPSILON,
     RATIO_RHO,
     GaussianSteps,
@@ -47,10 +48,9 @@ def _words(statement: Any) -> str:
         counted = "at both ends of the interval of the targets"
     return (
         f"{f'noisy counts {counted}, then ' if statement.counted else ''}"
-        f"at most {statement.steps:,} steps: columns "
-        "drawn by the exponential mechanism, and gradients over all records on those columns, "
-        f"each with Gaussian noise{calibrated_words(statement)} (together "
-        f"{rounded_up(statement.rho)}-zCDP)"
+        f"at most {statement.steps:,} steps: columns drawn by the exponential mechanism, sums "
+        "of their squared entries, and gradients over all records on those columns, each with "
+        f"Gaussian noise{calibrated_words(statement)} (together {rounded_up(statement.rho)}-zCDP)"
     )
 
 
@@ -222,10 +222,11 @@ def _calibrated(epsilon: float, delta: float) -> float:
 def _gaussian_draws(n_columns: int, n_gradients: int, n_outputs: int, from_prior: bool) -> float:
     """Return how many Gaussian variates a fit draws.
 
-    Constant entries and the counts besides, and slopes and constants of the calibrations; from a
-    prior of the vertices as of the refit.
+    Constant entries, energies and the counts besides, and slopes and constants of the
+    calibrations; from a prior of the vertices as of the refit.
     """
     drawn = n_gradients * n_outputs * (n_columns + 1.0) + max(2.0, n_outputs)
+    drawn += ENERGY_DRAWS * (n_columns + 64.0)
     return drawn + (1 + from_prior) * calibration_draws(n_outputs, from_prior)
 
 

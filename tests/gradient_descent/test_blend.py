@@ -1,0 +1,101 @@
+"""Slopes of a public start and of what was learnt: found, never paid for with more than a residual."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dplasso.gradient_descent.blend import Blend, Slopes, blended, find_slopes
+from dplasso.losses.logistic import Logistic, sigma
+from dplasso.losses.multinomial import Multinomial
+from dplasso.losses.squared import Squared
+from dplasso.losses.targets import targets_of
+from dplasso.runtime.threads import ONE_THREAD, thread_pool
+from gradient_descent.cases import stream
+
+UNIT, C = 2.0**33, 0.5
+finite, anything = st.floats(-1e9, 1e9), st.floats()
+
+
+def sums(loss, parts, labels, parameters, weights=None, threads=ONE_THREAD):
+    """Return the exact sums in slopes and constants, as Python's integers."""
+    targets = targets_of(np.array(labels, dtype=np.float64), weights)
+    found = Blend(np.array(parts), loss, targets, threads).sums(np.array(parameters), UNIT)
+    return found.tolist()
+
+
+@given(anything, anything, st.integers(0, 1), finite, finite, finite, anything)
+def test_a_record_moves_the_sums_by_no_more_than_its_residual(one, two, label, a, b, c, weight):
+    given = [[[one], [two]]], [label], [a, b, c], np.array([weight])
+    for loss in (Logistic(C), Squared(C)):
+        assert math.hypot(*sums(loss, *given)) <= C * UNIT
+
+
+@given(st.lists(anything, min_size=6, max_size=6), st.integers(0, 2), finite, finite, anything)
+def test_so_does_one_of_several_classes(margins, label, a, b, weight):
+    parts, parameters = np.reshape(margins, (1, 2, 3)), [a, b, 0.0, -b, b]
+    totals = sums(Multinomial(3, 0.7), parts, [label], parameters, np.array([weight]))
+    assert math.hypot(*totals) <= 0.7 * UNIT
+
+
+def test_the_sums_are_the_gradient_written_out():
+    rng = np.random.default_rng(0)
+    s, y = rng.normal(0.0, 3.0, (50, 2, 1)), rng.integers(0, 2, 50)
+    flat = s[:, :, 0]
+    margins = flat @ [1.7, 0.3] - 0.5 * 0.4
+    length = np.sqrt((flat**2).sum(axis=1) + 0.25)
+    q = np.clip(1.0 / (1.0 + np.exp(-margins)) - y, -C, C) / length * np.minimum(1.0, 4.0 / length)
+    expected = [*(q @ flat), np.sum(q * 0.5)]
+    assert (length > 4.0).any()
+    assert np.array(sums(Logistic(C), s, y, [1.7, 0.3, -0.4])) / UNIT == pytest.approx(expected)
+    with thread_pool(3) as threads:
+        again = sums(Logistic(C), s, y, [1.7, 0.3, -0.4], threads=threads)
+    assert again == sums(Logistic(C), s, y, [1.7, 0.3, -0.4])
+
+
+def found(parts, y, loss, *, mu=200.0, seed=0):
+    return find_slopes(
+        Blend(parts, loss, targets_of(y), ONE_THREAD),
+        loss,
+        stream(seed),
+        parts.shape[1],
+        n_records=len(y),
+        mu=mu,
+        sensitivity=loss.residual_bound,
+        fit_intercept=True,
+    )
+
+
+@pytest.mark.parametrize("slopes", [(1.0, 0.0), (0.0, 1.0), (8.0, 1.0), (0.5, 2.0)])
+def test_slopes_that_the_records_ask_for_are_found(slopes):
+    rng = np.random.default_rng(1)
+    scale = 0.3 if slopes[0] > 1.0 else 1.5
+    parts = np.stack([rng.normal(0.0, scale, 20_000), rng.normal(0.0, 1.0, 20_000)], axis=1)
+    p = np.array([sigma(m) for m in parts @ slopes + 0.3])
+    y = (rng.random(len(p)) < p).astype(np.float64)
+    for mu in (math.inf, 5.0):
+        own = found(parts[:, :, np.newaxis], y, Logistic(1.0), mu=mu)
+        assert own.slopes == pytest.approx(slopes, rel=0.15, abs=0.05)
+        assert own.shift == pytest.approx([0.3], abs=0.06)
+
+
+def test_what_was_learnt_of_a_regression_is_weighed_too():
+    rng = np.random.default_rng(2)
+    parts = rng.normal(0.0, 0.3, (20_000, 2, 1))
+    y = np.clip(0.2 * parts[:, 0, 0] + rng.normal(0.0, 0.1, len(parts)), -1.0, 1.0)
+    own = found(parts, y, Squared(0.25))
+    assert own.slopes == pytest.approx((0.2, 0.0), abs=0.05)
+
+
+def test_few_records_leave_a_start_as_it_is():
+    rng = np.random.default_rng(3)
+    parts, y = rng.normal(size=(5, 1, 1)), rng.integers(0, 2, 5).astype(np.float64)
+    assert found(parts, y, Logistic(C), mu=1e-3).slopes[0] == pytest.approx(1.0, abs=1.5)
+
+
+def test_slopes_after_slopes_multiply():
+    own = blended(Slopes((0.5, 2.0), (0.1,)), np.array([4.0, 0.6]))
+    assert own == (2.0, (pytest.approx(0.4),), 2.0)
+    assert blended(Slopes((0.5,), (0.1,)), np.array([4.0, 0.6])).slope == 1.0
