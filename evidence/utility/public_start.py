@@ -29,6 +29,8 @@ _SHARES = {"1": 0.01, "5": 0.05}
 # The column of UCI Adult, as packaged, that says that somebody is a woman.
 _WOMAN = 71
 _DRAWS, _FEW, _LARGE = 5, 2, 3_000_000
+# So that a few public rows of a small file are of both classes.
+_LEAST = 16
 
 
 def options(*, epsilons: list[float] = EPSILONS, draws: int = 0, starts: list[str] = _ALL) -> None:
@@ -80,7 +82,7 @@ class Compared:
             women = X[:, [_WOMAN]].toarray().ravel() > 0
             return training[women[training]], training[~women[training]], test[~women[test]]
         order = rng.permutation(training)
-        n_public = round(_SHARES[self.start] * training.size)
+        n_public = max(_LEAST, round(_SHARES[self.start] * training.size))
         return order[:n_public], order[n_public:], test
 
     def _fitted(self, X: Any, y: NDArray[Any], seed: int, **known: Any) -> Any:

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from evidence.report import fill
-from evidence.utility import competitors, items
+from evidence.report import fill, markdown_table
+from evidence.utility import competitors, items, public_start
 from evidence.utility.fits import DELTA, METHODS, split
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
@@ -140,3 +140,18 @@ def test_standard_errors_are_those_of_repeated_fits(rows, tmp_path):
     assert every["columns"] == 40
     # 40 columns of 40 draws: five standard deviations of the root mean square are 9 %.
     assert 0.9 < every["root_mean_square"] < 1.1
+
+
+def test_a_public_start_is_compared_with_its_parts(rows, tmp_path):
+    given = ("--data", str(rows), "--out", str(tmp_path), "--jobs", "1")
+    own = ("--epsilons", "0.5", "--draws", "2", "--starts", "5", "noise")
+    assert command.main(["utility/public-start", *given, *own]) == 0
+    found = items.collect(tmp_path, ("public-start",))
+    assert {about["start"] for about, _ in found} == {"5", "noise"}
+    for about, result in found:
+        assert result["private_rows"] + result["public_rows"] == 64
+        assert result["public_rows"] == (16 if about["start"] == "5" else 0)
+        assert all(run.keys() == {"public", "private", "both"} for run in result["runs"])
+    text = markdown_table(public_start.item(found).parts[1])
+    for words in ("5 % of the rows", "normal numbers as prior", "epsilon 0.5"):
+        assert words in text

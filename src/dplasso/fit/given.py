@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from dplasso.encoding.schema import Schema
 from dplasso.model import Model, read_model
@@ -128,9 +127,10 @@ def _dense(weights: Any) -> NDArray[np.float64]:
 def _of_model(model: Model) -> Given:
     """Return a model of this package as it predicts, its own prior included."""
     coefficients, intercept, error = linear_part(model)
-    weights, noise, sparse = _dense(coefficients), None, issparse(coefficients)
+    weights, noise = _dense(coefficients), None
     if error is not None:
-        noise = np.where(weights != 0.0, error, 0.0) if sparse else error + np.zeros_like(weights)
+        noise, kept = np.zeros_like(weights), model.release.columns
+        noise[:, kept if kept.size and np.ndim(error) < 2 else slice(None)] = error
     statement = model.statement
     promise = "without privacy"
     if statement.is_private:
