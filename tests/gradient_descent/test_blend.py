@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dplasso.gradient_descent.blend import Blend, Slopes, blended, find_slopes
@@ -27,6 +27,7 @@ def sums(loss, parts, labels, parameters, weights=None, threads=ONE_THREAD):
 
 
 @given(anything, anything, st.integers(0, 1), finite, finite, finite, anything)
+@example(2.0, 2.0, 1, -1e3, -1e3, 0.0, 1.0)
 def test_a_record_moves_the_sums_by_no_more_than_its_residual(one, two, label, a, b, c, weight):
     given = [[[one], [two]]], [label], [a, b, c], np.array([weight])
     for loss in (Logistic(C), Squared(C)):

@@ -88,16 +88,18 @@ def test_start_gradients_and_slopes_spend_the_budget_and_no_more(model, n_classe
     assert 0.9 * allowed < rho <= allowed * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("given", [{}, {"refit": 0.0}, {"refit": 0.97}, {"l1_radius": 3.0}])
+@pytest.mark.parametrize("given", [{}, {"refit": 0.0}, {"refit": 0.97}, {"l1_radius": 3.0, "refit": 0.3}])
 def test_parts_of_a_staged_fit_share_the_budget(monkeypatch, given):
     shares = []
-    for name in ("vertices", "gradients"):
 
-        def noted(self, *asked, own=getattr(StagedSteps, name)):
-            shares.append(asked[-1])
-            return own(self, *asked)
+    def noted(name):
+        own = getattr(StagedSteps, name)
+        monkeypatch.setattr(
+            StagedSteps, name, lambda self, *asked: shares.append(asked[-1]) or own(self, *asked)
+        )
 
-        monkeypatch.setattr(StagedSteps, name, noted)
+    noted("vertices")
+    noted("gradients")
     X, y = records(400, 30)
     DPLassoClassifier(20.0, n_iter=5, prior=PRIOR, classes=[0, 1], **given).fit(X, y)
     assert len(shares) == 3
