@@ -43,3 +43,16 @@ def test_the_largest_size(name, named, n_classes, tmp_path):
     assert size <= most
     if name not in ("significant", "short list"):
         assert most < size + 2**16 + 2**15
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])
+@pytest.mark.parametrize("share", [0.4, 1.0])
+def test_the_largest_size_from_a_prior(share, kind, tmp_path):
+    rng = np.random.default_rng(3)
+    X = sp.random_array((300, 3000), density=0.02, format="csr", rng=rng, dtype=np.float32)
+    prior = np.where(rng.random(3000) < share, rng.normal(size=3000), 0.0)
+    model = kind(20.0, n_iter=5, prior=prior, prior_standard_error=rng.random(3000))
+    model.fit(X, rng.integers(0, 2, 300)).save(tmp_path / "m.npz")
+    method = method_of(model)
+    most = method.model_bytes(method.cost(3000, 2), 3000, model.classes_)
+    assert (tmp_path / "m.npz").stat().st_size <= most

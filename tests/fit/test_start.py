@@ -133,6 +133,7 @@ def test_columns_of_a_schema_have_its_names():
 def test_a_prior_that_was_matched_before_is_taken_as_it_is():
     prior = started({"b": 2.0})
     assert started(prior) is prior
+    refused("has its own prior_standard_error", prior, prior_standard_error=0.1)
     refused("weights of the shape (1, 4), and these data need (1, 5)", prior, where=records(n=5))
 
 
@@ -166,7 +167,7 @@ def test_other_classes_are_refused():
     refused(words, model, Binary(np.array([0, 1])))
     refused("of the classes 0, 1, 2, and", three)
     refused(
-        "prior has 1 weights for each column, and the data have the classes 0, 1, 2",
+        "prior has 1 weight for each column, and the data have the classes 0, 1, 2",
         [1, 2, 3, 4],
         Multiclass(np.arange(3)),
     )

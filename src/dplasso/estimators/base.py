@@ -99,7 +99,8 @@ class PrivateLinearModel(BaseEstimator):
         -------
         Weights, or ndarray of float64, shape (D,), or (K, D) for K > 2 classes
             A table of the columns that have a weight (`dplasso.model.weights.Weights`: `index`,
-            `values`, ``["name"]``, ``top(20)``, ``to_pandas()``); or all of them, zeros included.
+            `values`, ``["name"]``, ``top(20)``, ``to_pandas()``), from a prior of those whose
+            weight was corrected; or all of them, zeros included.
 
         Raises
         ------

@@ -45,6 +45,8 @@ def start_of(params: Mapping[str, Any]) -> Start | None:
         X, y = checked_public_data(data)
         return lambda method, task, records: _matched(trained_on(X, y, method, task), task, records)
     if isinstance(prior, Prior):
+        if error is not None:
+            raise ValueError("the prior of a fitted model has its own prior_standard_error")
         return lambda _, task, records: _as_it_is(prior, task, records)
     if prior is None:
         return None
@@ -178,7 +180,7 @@ def _outputs(
     ours, n_rows = [text_of(label) for label in classes], weights.shape[0]
     theirs = ours if given.labels is None else [text_of(label) for label in given.labels]
     if sorted(theirs) != sorted(ours) or n_rows not in (len(ours), 1 if len(ours) == 2 else 0):
-        told = f"has {n_rows} weights for each column"
+        told = f"has {n_rows} weight{'' if n_rows == 1 else 's'} for each column"
         if given.labels is not None:
             told = f"is of the classes {', '.join(theirs)}"
         raise ValueError(
