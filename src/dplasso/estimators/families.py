@@ -76,10 +76,11 @@ def _lasso_reading(fitted: Any) -> Reading:
     release = fitted.model_.release
     if release.refitted is not None:
         halvings = halvings_of(release.refitted.energies)
-        kept = release.columns
+        kept: NDArray[np.integer] | None = release.columns
         if fitted.model_.prior is not None:
             # Rows have their unit length in all columns.
-            kept, halvings = None, spread(halvings, kept, release.vertices.n_features)
+            halvings = spread(halvings, release.columns, release.vertices.n_features)
+            kept = None
         return Reading(kept, None, None, _constant(fitted), halvings)
     kept = np.unique(fitted.coef_.indices)
     # Where no column has a weight, one is looked at all the same: a matrix has to have one.

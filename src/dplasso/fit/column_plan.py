@@ -85,8 +85,7 @@ def plan_lasso(
     start = CALIBRATION_SHARE if mechanism.from_prior else 0.0
     calibration = start or task.calibration
     if most == 0:
-        shares = {"refit_calibration": calibration, "refit_start": start}
-        return LassoPlan(0, 1.0, 0.0, LATE_START, **shares)
+        return LassoPlan(0, 1.0, 0.0, LATE_START, refit_calibration=calibration, refit_start=start)
     few = l1_radius is None and n_iter is None and n_features <= 2 * MOST_COLUMNS
     share = (_REFIT_SHARE_OF_FEW if few else _REFIT_SHARE) if refit is None else refit
     start = min(start, 0.5 * (1.0 - share))
@@ -96,8 +95,8 @@ def plan_lasso(
         share = 0.0
         found = columns_to_be_found(rho * (1.0 - calibration - start), n_records, n_coordinates)
     n_vertices = most if few or n_iter is not None else max(1, min(most, found))
-    shares = (0.0, min(0.5, calibration / share)) if share else (calibration, 0.0)
-    shares += start, min(0.25, start / share) if share else 0.0
+    ends = (0.0, min(0.5, calibration / share)) if share else (calibration, 0.0)
+    shares = *ends, start, min(0.25, start / share) if share else 0.0
     if l1_radius is not None:
         return LassoPlan(n_vertices, share, l1_radius, 0, *shares)
     # A vertex weighs radius * 2 / (t0 + ...) each.

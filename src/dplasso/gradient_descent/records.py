@@ -166,15 +166,16 @@ def records_of(
     found = _records_of(X, loss, targets, threads, kept, columns)
     if prior is None:
         return found
-    rows, original, columns = found.rows, found.numbering.original, np.zeros(0, dtype=np.int64)
+    rows, original = found.rows, found.numbering.original
+    own: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
     if kept is not None and kept.size < X.shape[1]:
-        columns = kept
+        own = kept
         if isinstance(X, Store):
             rows, original = X.rows, X.original_column
         else:
             matrix, by_rows = compress(X)
             rows = matrix if by_rows else transpose(matrix, X.shape[0], threads.count)
-    whole = StartingRows(rows, original, columns, int(X.shape[1]))
+    whole = StartingRows(rows, original, own, int(X.shape[1]))
     return replace(found, prior=prior, whole=whole)
 
 

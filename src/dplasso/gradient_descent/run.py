@@ -127,8 +127,8 @@ class GradientRun:
         if done < self.n_steps:
             solver, n_columns = self._solver, self._records.n_columns
             state = solver.weights.copy(), solver.velocity.copy(), solver.averaged.copy()
-            given = self._kept, self._numbers.copy(), self._energies, self._start
-            return GradientState(done, n_columns, *state, *given)
+            numbers, known = self._numbers.copy(), (self._energies, self._start)
+            return GradientState(done, n_columns, *state, self._kept, numbers, *known)
         return self._final()
 
     def _settle(self) -> None:
@@ -222,7 +222,7 @@ class GradientRun:
 
     def _started(self) -> StartingModel | None:
         """Return the public model that margins start from, once its slope is found."""
-        if not self._start.size:
+        if self._records.prior is None or not self._start.size:
             return None
         model: StartingModel = self._records.prior.stretched(self._start[0], self._start[1:])
         return model
@@ -326,7 +326,9 @@ class GradientRun:
         self._solver = self._run(None)
         self._settle()
         n_kept = self._plan.stages[self._stage].n_columns if self._stage else 0
-        if self._kept.size != n_kept or self._solver.weights.shape != state.weights.shape:
+        n_start = 0 if self._records.prior is None else 1 + self._records.loss.n_outputs
+        same = self._kept.size == n_kept and self._start.size == n_start
+        if not same or self._solver.weights.shape != state.weights.shape:
             raise ValueError(
                 f"a state after {state.done} gradients with {self._kept.size} columns of "
                 f"{state.weights.size} weights is not one of this fit"

@@ -99,10 +99,15 @@ class GradientState:
         numbers, *parts = (arrays[name].astype(np.float64) for name in ("numbers", *_RUN))
         columns = arrays["columns"].astype(np.int64)
         run = dict(zip(_RUN, parts, strict=True))
-        energies = arrays.get("energies", NO_ENERGIES).astype(np.float32)
-        given = {"columns": columns, "numbers": numbers[1:], "energies": energies}
-        given["start"] = arrays.get("start", NOWHERE)
-        return cls(int(numbers[0]), public["n_features"], **run, **given)
+        return cls(
+            int(numbers[0]),
+            public["n_features"],
+            **run,
+            columns=columns,
+            numbers=numbers[1:],
+            energies=arrays.get("energies", NO_ENERGIES).astype(np.float32),
+            start=arrays.get("start", NOWHERE),
+        )
 
     @classmethod
     def empty(cls, public: Mapping[str, Any]) -> "GradientState":

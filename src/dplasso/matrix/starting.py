@@ -4,13 +4,12 @@ The model is public and a margin is a function of its own row, so nothing here n
 are finite whatever the rows and the model hold.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dplasso.matrix.compressed import Compressed, clip
 from dplasso.matrix.unit_rows import Scaling, row_factors
@@ -40,14 +39,13 @@ class StartingModel:
         largest = float(size.max())
         return min(1.0, _USEFUL / largest / float(np.sqrt(np.mean((size / largest) ** 2))))
 
-    def stretched(self, slope: float, shift: Sequence[float]) -> "StartingModel":
+    def stretched(self, slope: float, shift: ArrayLike) -> "StartingModel":
         """Return the model whose margins are `slope` times these, and `shift` more."""
         with np.errstate(over="ignore"):
             weights, intercept = self.weights * slope, self.intercept * slope
         largest = np.finfo(np.float64).max
-        return StartingModel(
-            np.clip(weights, -largest, largest), np.clip(intercept, -largest, largest) + shift
-        )
+        started = np.clip(intercept, -largest, largest) + np.asarray(shift)
+        return StartingModel(np.clip(weights, -largest, largest), started)
 
 
 def spread(

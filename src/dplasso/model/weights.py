@@ -190,7 +190,7 @@ def whole_model(model: Model) -> tuple[Any, NDArray[np.float64], NDArray[np.floa
     if prior is None:
         return coefficients, intercept, error
     slope = release.prior_slope
-    started = prior.weights * slope
+    started: Any = prior.weights * slope
     if error is not None:
         columns = release.columns if release.columns.size else slice(None)
         whole = np.zeros_like(started)
