@@ -82,7 +82,7 @@ def noise_table(scale: float) -> NoiseTable:
     # The least area whose rectangles reach the top of the curve, to a few digits.
     under_curve = scale * math.sqrt(math.pi / 2.0)
     low, high = 0.9 * under_curve / LAYERS, 1.2 * under_curve / LAYERS
-    for _ in range(40):
+    for _ in range(16):
         middle = 0.5 * (low + high)
         if _widths(scale, low_bits, middle) is None:
             low = middle
