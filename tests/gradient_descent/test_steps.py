@@ -70,6 +70,19 @@ def test_columns_are_halved_first(loss, values, least):
     assert lengths.max() > 0.3 * 2.0**32
 
 
+@pytest.mark.parametrize("values", [0, 1])
+@pytest.mark.parametrize("add_up", [column_gradients, short_column_gradients])
+def test_no_share_is_larger_than_the_bound(add_up, values):
+    """Whatever a row's numbers say, and whatever its columns' halvings."""
+    indices, halvings = np.zeros(3, np.int32), np.array([0, 3, 40], np.int8)
+    columns = Compressed(np.arange(4), indices, np.ones(3 * values, np.float32), 1.0)
+    for pull in (2.0**62, -(2.0**62)):
+        totals = np.zeros(3, dtype=np.int64)
+        given = np.full(1, pull), np.full(1, pull).astype(np.int64), UNIT
+        add_up(columns, halvings, *given, 0, 3, totals)
+        assert totals.tolist() == (np.sign(pull) * np.array([UNIT, UNIT, 2.0**22])).tolist()
+
+
 @pytest.mark.parametrize("values", ["mixed", "ones"])
 @pytest.mark.parametrize("halved", [False, True])
 def test_short_columns_are_added_up_as_any(values, halved):
