@@ -3,8 +3,8 @@
 Data come from the raw words of a bit generator, whose stream numpy promises never to change, and
 from whole multiples of 1/64, which every summation adds up exactly.
 
-Kept are the fits whose random draws are to stay as they are: noisy gradient descent, and the LASSO
-with `n_iter` and `l1_radius`. Of default LASSO fits only the files are.
+Kept are the fits whose random draws are to stay as they are: the LASSO with `n_iter` and
+`l1_radius`; and gradient descent without noise. Of other fits only the files are.
 """
 
 import warnings
@@ -211,32 +211,7 @@ CASES: dict[str, dict[str, Case]] = {
         "regression": lasso("numbers", estimator=DPLasso, **BOUNDS),
         "regression, not private": lasso("numbers", estimator=DPLasso, epsilon=inf, **BOUNDS),
     },
-    "gradient descent": {
-        "default": descent(),
-        "replace-one": descent(neighbors="replace-one"),
-        "no intercept": descent(fit_intercept=False),
-        "number of records given": descent(n_records=N_ROWS),
-        "60 steps": descent(n_iter=60),
-        "rows of at most 2": descent(row_norm=2.0),
-        "8 weights": descent(max_weights=8),
-        "significant weights": descent(max_weights="significant", epsilon=20.0),
-        "weights": descent("weights", weight_bound=2.0),
-        "people": descent("people", rows_per_person=2),
-        "two threads": descent(n_jobs=2),
-        "binary": descent("binary"),
-        "csc": descent("csc"),
-        "dense": descent("dense"),
-        "store": descent("store"),
-        "not private": descent(epsilon=inf),
-    },
-    "gradient descent, other targets": {
-        "four classes": descent("four classes"),
-        "four classes, 8 weights": descent("four classes", max_weights=8),
-        "regression": descent("numbers", estimator=DPLinearRegression, **BOUNDS),
-        "regression, 8 weights": descent(
-            "numbers", estimator=DPLinearRegression, max_weights=8, **BOUNDS
-        ),
-    },
+    "gradient descent": {"not private": descent(epsilon=inf)},
 }
 SHORT = LASSO | {"n_iter": 20}
 UNSEEDED = {"random_state": None}
@@ -258,7 +233,6 @@ MODELS = {
 # Checkpoints of fits with a seed, which repeat themselves; the last has nothing left to do.
 REPEATED = {
     "lasso": Case(DPLassoClassifier, LASSO, "labels"),
-    "logistic": Case(DPLogisticRegression, DESCENT | {"n_iter": 30}, "labels"),
     "complete": Case(DPLassoClassifier, LASSO, "labels"),
 }
 # And of fits without one, that were killed.

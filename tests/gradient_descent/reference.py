@@ -37,11 +37,17 @@ def residuals(loss, margins, label):
     return found.tolist()
 
 
-def contributions(dense, labels, weights, loss, unit, *, constant=0.0, norm_bound=None):
+def contributions(
+    dense, labels, weights, loss, unit, *, constant=0.0, norm_bound=None, halvings=None
+):
     """Return what each record adds to each coordinate, in integer units."""
     n_outputs, rows = loss.n_outputs, []
+    scales = [
+        0.5 ** int(b) for b in (np.zeros(np.shape(dense)[1]) if halvings is None else halvings)
+    ]
     for row, label in zip(np.asarray(dense, dtype=np.float64).tolist(), labels, strict=True):
-        scale, entry = factor(row, constant, norm_bound), constant * (1.0 - SLACK)
+        halved = [v * s for v, s in zip(row, scales, strict=True)]
+        scale, entry = factor(halved, constant, norm_bound), constant * (1.0 - SLACK)
         margins = []
         for own in np.reshape(weights, (-1, n_outputs)).T.tolist():
             margin = 0.0
@@ -50,7 +56,9 @@ def contributions(dense, labels, weights, loss, unit, *, constant=0.0, norm_boun
                     margin += v * w
             margins.append(margin * scale + (entry * own[len(row)] if constant else 0.0))
         found = residuals(loss, margins, float(label))
-        shares = [int(q * scale * unit * v) for v in row for q in found]
+        shares = [
+            int(q * scale * unit * v * s) for v, s in zip(row, scales, strict=True) for q in found
+        ]
         rows.append(shares + ([int(q * entry * unit) for q in found] if constant else []))
     return np.array(rows, dtype=np.int64).reshape(len(rows), -1)
 

@@ -17,7 +17,7 @@ from dplasso.gradient_descent.solve import gradient_unit
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial
 from dplasso.matrix.numbering import Numbering
-from dplasso.matrix.unit_rows import UnitRows, constant_entry, row_factors
+from dplasso.matrix.unit_rows import NO_HALVINGS, UnitRows, constant_entry, row_factors
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE
 from dplasso.runtime.threads import thread_pool
 from gradient_descent.cases import average, descent, records, solver, stream, unit_rows
@@ -88,7 +88,8 @@ def test_a_store_gives_the_same_bits(tmp_path, monkeypatch, dtype, block):
         for n_threads in (1, 2):
             with thread_pool(n_threads) as threads:
                 factor = row_factors(store.rows, constant, None, threads)
-                data = UnitRows(store.rows, store.columns, factor, 12, constant_entry(constant))
+                entry = constant_entry(constant)
+                data = UnitRows(store.rows, store.columns, factor, 12, entry, NO_HALVINGS)
                 numbering = Numbering(store.internal_column, store.original_column)
                 run = descent(
                     data, Logistic(0.5), y, NOISY, stream(), threads=threads, numbering=numbering

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dplasso.gradient_descent.steps import update
+from dplasso.gradient_descent.steps import column_gradients, short_column_gradients, update
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
 from dplasso.losses.targets import targets_of
+from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.unit_rows import NO_HALVINGS
 from dplasso.privacy.mechanisms import sensitivity as moved_by
 from gradient_descent.cases import gradients, records
 from gradient_descent.reference import contributions
@@ -50,6 +52,57 @@ def test_gradients_are_the_sums_of_the_reference_s_contributions(dtype, values, 
         assert any(found)
 
 
+@OUTPUTS
+@pytest.mark.parametrize("values", ["mixed", "threes"])
+@pytest.mark.parametrize("least", [0, 5])
+def test_columns_are_halved_first(loss, values, least):
+    """Rows whose entries are all halved have entries as given that are longer than 1."""
+    X, y = records(dtype=np.float32)
+    if values == "threes":
+        X = np.where(X != 0.0, 3.0, 0.0).astype(np.float32)
+    weights, unit = some_weights(loss), UNIT / loss.residual_bound
+    halvings = np.random.default_rng(4).integers(least, least + 4, 12).astype(np.int8)
+    given = X, y, weights, loss, unit
+    expected = contributions(*given, constant=0.1, halvings=halvings)
+    assert gradients(*given, 0.1, halvings=halvings) == expected.sum(axis=0).tolist()
+    # And the shares use what they may: nothing was cut off.
+    lengths = np.sqrt((expected[:, : 12 * loss.n_outputs].astype(float) ** 2).sum(axis=1))
+    assert lengths.max() > 0.3 * 2.0**32
+
+
+@pytest.mark.parametrize("values", [0, 1])
+@pytest.mark.parametrize("add_up", [column_gradients, short_column_gradients])
+def test_no_share_is_larger_than_the_bound(add_up, values):
+    """Whatever a row's numbers say, and whatever its columns' halvings."""
+    indices, halvings = np.zeros(3, np.int32), np.array([0, 3, 40], np.int8)
+    columns = Compressed(np.arange(4), indices, np.ones(3 * values, np.float32), 1.0)
+    for pull in (2.0**62, -(2.0**62)):
+        totals = np.zeros(3, dtype=np.int64)
+        given = np.full(1, pull), np.full(1, pull).astype(np.int64), UNIT
+        add_up(columns, halvings, *given, 0, 3, totals)
+        assert totals.tolist() == (np.sign(pull) * np.array([UNIT, UNIT, 2.0**22])).tolist()
+
+
+@pytest.mark.parametrize("values", ["mixed", "ones"])
+@pytest.mark.parametrize("halved", [False, True])
+def test_short_columns_are_added_up_as_any(values, halved):
+    """With columns of no entries at both ends, and one longer than what is added up together."""
+    rng = np.random.default_rng(3)
+    counts = np.concatenate([[0, 0], rng.integers(0, 4, 3000), [2500], rng.integers(0, 9, 90), [0]])
+    pointers = np.append(0, np.cumsum(counts))
+    entries = rng.normal(size=pointers[-1]).astype(np.float32) if values == "mixed" else np.zeros(0)
+    indices = rng.integers(0, 3000, pointers[-1]).astype(np.int32)
+    columns = Compressed(pointers, indices, entries.astype(np.float32), 1.0)
+    scaled = rng.normal(size=3000) * 2.0**31
+    integers = np.clip(scaled, -UNIT, UNIT).astype(np.int64)
+    halvings = (rng.integers(0, 9, counts.size) // 6).astype(np.int8) if halved else NO_HALVINGS
+    found = np.zeros((2, counts.size - 3), dtype=np.int64)
+    for add_up, totals in zip((column_gradients, short_column_gradients), found, strict=True):
+        add_up(columns, halvings, scaled, integers, UNIT, 1, counts.size - 2, totals)
+    np.testing.assert_array_equal(*found)
+    assert found.any()
+
+
 def test_a_residual_is_clipped_to_the_bound():
     X, y = np.eye(2), np.array([0, 1])
     for margin, expected in ((50.0, 0.5), (-50.0, -0.5)):
@@ -82,7 +135,7 @@ def test_an_update_is_momentum_and_step():
     w = weights - 0.01 * v
     for averaging in (False, True):
         state = velocity.copy(), weights.copy(), averaged.copy()
-        update(totals, UNIT, 0.8, 0.01, *state, averaging)
+        update(totals, UNIT, 0.8, np.full(6, 0.01), *state, averaging)
         np.testing.assert_array_equal(state, [v, w, averaged + w if averaging else averaged])
 
 

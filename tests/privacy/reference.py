@@ -1,6 +1,7 @@
 """ChaCha20 as the RFC writes it and the Gaussian curve as it is printed, slow and obvious."""
 
 import math
+from fractions import Fraction
 
 import mpmath
 
@@ -32,3 +33,42 @@ def chacha20_block(key, counter, nonce):
             lane = [4 * row + (column + row) % 4 for row in range(4)]
             _quarter_round(x, *lane)
     return b"".join(((a + b) % 2**32).to_bytes(4, "little") for a, b in zip(x, start, strict=True))
+
+
+def curve(table, magnitude):
+    """Return f as the docstring of `gaussian_noise` writes it."""
+    x = (mpmath.mpf(magnitude) + 0.5) / mpmath.mpf(table.scale)
+    return mpmath.exp(-x * x / 2)
+
+
+def as_fraction(value):
+    sign, mantissa, exponent, _ = value._mpf_
+    return Fraction((-1) ** sign * int(mantissa)) * Fraction(2) ** exponent
+
+
+def rectangles(table):
+    """Return the exact widths of the rectangles, and the heights where they begin and end."""
+    widths, heights = [int(blocks) << table.low_bits for blocks in table.blocks], [Fraction(0)]
+    for width in widths:
+        heights.append(heights[-1] + Fraction(table.area) / width)
+    return widths, heights
+
+
+def variate(table, word, further):
+    """Draw a variate from whole words, as the docstring of `gaussian_noise` says, exactly."""
+    _, heights = rectangles(table)
+    high_bits = 55 - table.low_bits
+    while True:
+        layer, sign, low = word & 255, word >> 8 & 1, (word >> 9) % 2**table.low_bits
+        n_blocks, high = int(table.blocks[layer]), word >> (9 + table.low_bits)
+        block, rest = divmod(high * n_blocks, 2**high_bits)
+        if rest >= 2**high_bits % n_blocks:
+            magnitude = block << table.low_bits | low
+            inside = magnitude < table.whole[layer]
+            if not inside:
+                step = heights[layer + 1] - heights[layer]
+                height = heights[layer] + Fraction(next(further), 2**64) * step
+                inside = height < as_fraction(curve(table, magnitude))
+            if inside:
+                return -magnitude - 1 if sign else magnitude
+        word = next(further)

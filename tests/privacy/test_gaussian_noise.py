@@ -17,12 +17,14 @@ from dplasso.privacy.gaussian_noise import (
     SMALLEST_SCALE,
     TAIL,
     add_noise,
+    entries_of,
     noise_table,
     noisy,
     settle,
+    take_at_once,
 )
-from dplasso.privacy.randomness import refill, stream_from_key, word_buffers
-from privacy.reference import chacha20_block
+from dplasso.privacy.randomness import next_words, refill, stream_from_key, word_buffers
+from privacy.reference import as_fraction, chacha20_block, curve, rectangles, variate
 
 # Chance that a right implementation fails one statistical test, were its seed drawn afresh.
 ALARM = 1e-6
@@ -40,27 +42,12 @@ def buffers(count, seed=0):
     return word_buffers(stream_from_key(key.astype(np.uint32)), count)
 
 
-def curve(table, magnitude):
-    """Return f as the module's docstring writes it."""
-    x = (mpmath.mpf(magnitude) + 0.5) / mpmath.mpf(table.scale)
-    return mpmath.exp(-x * x / 2)
-
-
-def as_fraction(value):
-    sign, mantissa, exponent, _ = value._mpf_
-    return Fraction((-1) ** sign * int(mantissa)) * Fraction(2) ** exponent
-
-
 def widths(table):
-    return [int(blocks) << table.low_bits for blocks in table.blocks]
+    return rectangles(table)[0]
 
 
 def edges(table):
-    """Return the exact heights at which the rectangles begin and end."""
-    heights = [Fraction(0)]
-    for width in widths(table):
-        heights.append(heights[-1] + Fraction(table.area) / width)
-    return heights
+    return rectangles(table)[1]
 
 
 # --- The table, exactly --------------------------------------------------------------------------
@@ -136,6 +123,15 @@ def test_scales_out_of_range_are_refused(scale):
 # --- One word ------------------------------------------------------------------------------------
 
 
+NONE_LEFT = np.zeros((0, 4), dtype=np.int64)
+
+
+def fed(words):
+    """Return a buffer that has these words."""
+    words = np.append(words, np.zeros(128, dtype=np.uint64))
+    return buffers(1)[0]._replace(words=words, position=np.zeros(1, dtype=np.int64))
+
+
 @pytest.mark.parametrize("layer", [1, 100, 255])
 def test_each_block_has_equally_many_words(layer):
     """Read all words of a rectangle, at the scale where the fewest bits choose the block."""
@@ -144,17 +140,64 @@ def test_each_block_has_equally_many_words(layer):
     width = int(table.blocks[layer])
     whole = table._replace(whole=np.full(LAYERS, 2**62))
     words = np.arange(2**high_bits, dtype=np.uint64) << np.uint64(9 + table.low_bits)
-    each = 2**high_bits // width
-    assert 2**high_bits % width
-    drawn = np.zeros(each * width, dtype=np.int64)
-    add_noise(whole, fed(words | np.uint64(layer)), drawn, 0.0, np.zeros((0, 4), dtype=np.int64))
-    assert np.bincount(drawn >> table.low_bits, minlength=width).tolist() == [each] * width
+    words |= np.uint64(layer)
+    each, excess = divmod(2**high_bits, width)
+    assert excess
+    # A word that is thrown away is followed by this one, of the block in the middle.
+    again = fed(np.full(excess, words[words.size // 2 + 1]))
+    drawn = np.zeros(words.size, dtype=np.int64)
+    add_noise(whole, again, words, drawn, 0.0, NONE_LEFT)
+    counts = np.bincount(drawn >> table.low_bits, minlength=width)
+    counts[width // 2] -= excess
+    assert counts.tolist() == [each] * width
 
 
-def fed(words):
-    """Return a buffer that has these words."""
-    words = np.append(words, np.zeros(128, dtype=np.uint64))
-    return buffers(1)[0]._replace(words=words, position=np.zeros(1, dtype=np.int64))
+def hard_words(table, rng):
+    """Return words at random, and those of the integers where something begins or ends."""
+    high_bits, found = 55 - table.low_bits, rng.integers(0, 2**64, 3000, dtype=np.uint64).tolist()
+    for layer in range(0, LAYERS, 5):
+        width, whole = int(table.blocks[layer]), int(table.whole[layer])
+        for block in {0, 1, whole >> table.low_bits, width - 1, *rng.integers(0, width, 3)}:
+            # The first word of the block, which may be thrown away, and those next to it.
+            first = -(-(int(block) << high_bits) // width)
+            for high in (first, first + 1):
+                for low in (0, 2**table.low_bits - 1, whole % 2**table.low_bits):
+                    if high < 2**high_bits:
+                        rest = low << 9 | int(rng.integers(0, 2)) << 8 | layer
+                        found.append(high << (9 + table.low_bits) | rest)
+    return np.array(found, dtype=np.uint64)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_words_give_the_variates_of_the_reference(scale):
+    """In whole numbers and fractions, for words at random and those at every edge."""
+    table, rng = noise_table(scale), np.random.default_rng(5)
+    words = hard_words(table, rng)
+    further = rng.integers(0, 2**64, 2 * words.size, dtype=np.uint64)
+    start = rng.integers(-(2**40), 2**40, words.size)
+    drawn, buffer = start.copy(), fed(further)
+    assert add_noise(table, buffer, words, drawn, 0.0, NONE_LEFT) == 0
+    rest = iter(further.tolist())
+    expected = [variate(table, word, rest) for word in words.tolist()]
+    assert (drawn - start).tolist() == expected
+    assert len(list(rest)) == further.size - int(buffer.position[0])
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_what_is_taken_at_once_is_right_and_nearly_all(scale):
+    table, rng = noise_table(scale), np.random.default_rng(6)
+    words = np.append(hard_words(table, rng), rng.integers(0, 2**64, 2**14, dtype=np.uint64))
+    chosen, left = np.empty(words.size, np.uint64), np.empty(words.size, np.uint64)
+    values = np.empty(words.size, np.int64)
+    take_at_once(words, entries_of(table), np.uint64(table.low_bits), chosen, values, left)
+
+    def unexpected():
+        raise AssertionError("this word is not enough")
+        yield
+
+    for word, value, more in zip(words.tolist(), values.tolist(), left.tolist(), strict=True):
+        assert value == (0 if more else variate(table, word, unexpected()))
+    assert left[-(2**14) :].mean() < (0.05 if scale == LARGEST_SCALE else 0.025)
 
 
 # --- Draws ---------------------------------------------------------------------------------------
@@ -238,7 +281,8 @@ def test_forcing_open_comparisons_changes_no_distribution(monkeypatch):
     scale = 2.0**33
     table = noise_table(scale)
     unsettled = np.zeros((2**15, 4), dtype=np.int64)
-    left = add_noise(table, buffers(1, 3)[0], np.zeros(2**15, dtype=np.int64), 1e-3, unsettled)
+    buffer, totals = buffers(1, 3)[0], np.zeros(2**15, dtype=np.int64)
+    left = add_noise(table, buffer, next_words(buffer, 2**15), totals, 1e-3, unsettled)
     assert left > 100
     monkeypatch.setattr(gaussian_noise, "AMBIGUOUS", 1e-3)
     monkeypatch.setattr(gaussian_noise, "MOST_UNSETTLED", 2**15)

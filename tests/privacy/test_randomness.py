@@ -10,8 +10,11 @@ from dplasso.privacy.randomness import (
     below,
     bernoulli,
     exponential,
+    fill_words,
+    next_words,
     random_stream,
     random_word,
+    refill,
     stream_from_key,
     uniform,
 )
@@ -119,6 +122,27 @@ class TestChaCha20:
         # The carry goes to the next word, which the RFC's layout counts as nonce.
         carried = (1).to_bytes(4, "little") + bytes(8)
         assert words[8:].astype("<u8").tobytes() == chacha20_block(COUNTING_KEY, 0, carried)
+
+    @pytest.mark.parametrize("counter", [0, 7, 2**32 - 20])
+    def test_many_words_at_a_time_are_those_that_come_one_by_one(self, counter):
+        stream, other = (stream_at(COUNTING_KEY, counter, bytes(range(12))) for _ in range(2))
+        words = np.empty(5 * 128, dtype=np.uint64)
+        fill_words(stream.state, words)
+        np.testing.assert_array_equal(words, many_words(other, words.size))
+        np.testing.assert_array_equal(stream.state, other.state)
+
+    @pytest.mark.parametrize("counts", [(1, 3), (127, 2, 300), (128, 128), (5, 0, 1000)])
+    def test_every_word_is_drawn_once(self, counts):
+        stream, lots = random_stream(3), 12
+        found = np.concatenate([next_words(stream, count) for count in counts])
+        assert found.size == sum(counts)
+        again = random_stream(3)
+        every = []
+        for _ in range(lots):
+            refill(again)
+            every.append(again.words.copy())
+        assert np.unique(found).size == found.size
+        assert np.isin(found, np.concatenate(every)).all()
 
 
 class TestBelow:

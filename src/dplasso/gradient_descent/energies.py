@@ -84,16 +84,17 @@ def largest_eigenvalue(
 @njit(cache=True, nogil=True)
 def column_energies(data, targets, unit, first, last, totals):
     """Set ``totals[c - first]`` to the energy of column c, in units of ``unit * _COLUMNS``."""
-    values, indices, halvings = data.columns.values, data.columns.indices, data.halvings
+    indptr, indices, values = data.columns.indptr, data.columns.indices, data.columns.values
+    constant, halvings, factor = np.float64(data.columns.constant), data.halvings, data.factor
+    weights, limit = targets.weights, _COLUMNS * unit
     for c in range(first, last):
         scale = SCALES[halvings[c]] if halvings.size else 1.0
         total = np.int64(0)
-        for p in range(data.columns.indptr[c], data.columns.indptr[c + 1]):
+        for p in range(np.uint64(indptr[c]), np.uint64(indptr[c + 1])):
             i = np.uint64(indices[p])
-            value = np.float64(values[p]) if values.size else np.float64(data.columns.constant)
-            entry = value * scale * data.factor[i]
-            part = weight_of(targets.weights, i) * entry * entry * _COLUMNS
-            total += share(part * unit, _COLUMNS * unit)
+            entry = (np.float64(values[p]) if values.size else constant) * scale * factor[i]
+            part = weight_of(weights, i) * entry * entry * _COLUMNS
+            total += share(part * unit, limit)
         totals[c - first] = total
 
 

@@ -14,11 +14,17 @@ from dplasso.gradient_descent.steps import (
     column_gradients,
     row_gradient_vectors,
     row_gradients,
+    short_column_gradients,
 )
 from dplasso.losses.targets import Targets
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import UnitRows
 from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
+
+# Entries of a column, on average, up to which many columns are added up in one loop.
+_SHORT = 16
+# The largest whole number that a record may contribute before it is halved.
+_MOST = 2.0**62
 
 
 class GradientPart:
@@ -40,7 +46,12 @@ class GradientPart:
     ) -> None:
         self.n_outputs = loss.n_outputs
         self._data, self._loss, self._targets = data, loss, targets
-        self._units, self._threads = (unit, loss.residual_bound * unit), threads
+        self._limit, self._threads = loss.residual_bound * unit, threads
+        # Of entries as given, which may be longer than those of the unit row, but for halving.
+        most = self._limit * 2.0 ** int(data.halvings.max(initial=0))
+        self._units = unit, self._limit, min(most, _MOST)
+        short = data.columns.indices.size < _SHORT * data.n_columns
+        self._add_up = short_column_gradients if short else column_gradients
         self._scaled = self._by_columns(np.empty(targets.labels.size * self.n_outputs))
         self._original = numbering.original[: data.n_columns]
         # With numbers of its own, `data` wants the weights in that order, and then gives gradients.
@@ -100,8 +111,8 @@ class GradientPart:
 
     def _sums(self, begin: int, end: int) -> NDArray[np.int64]:
         totals = np.empty((end - begin) * self.n_outputs, dtype=np.int64)
-        add_up = column_gradients if self.n_outputs == 1 else column_gradient_vectors
-        given = self._scaled, self._scaled.view(np.int64), self._units[1]
+        add_up = self._add_up if self.n_outputs == 1 else column_gradient_vectors
+        given = self._scaled, self._scaled.view(np.int64), self._limit
         span = begin, min(end, self._data.n_columns)
         data = self._data.columns, self._data.halvings
         add_up(*data, *given, *span, self._by_columns(totals))

@@ -17,56 +17,72 @@ from numba import njit
 
 from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import offset_of, weight_of
-from dplasso.matrix.unit_rows import SCALES, row_margin, row_margins
+from dplasso.matrix.unit_rows import SCALES, row_product_vectors, row_products
 from dplasso.privacy.share import share
+
+# Rows whose margins are computed before their residuals, entries that are added up in one loop.
+_ROWS, _ENTRIES = 256, 1024
 
 
 @njit(cache=True, nogil=True)
 def row_gradients(data, loss, targets, model, units, first, last, scaled, integers, totals):
     """Compute residuals at the weights of a model, scaled as the columns want them.
 
-    `units`: fixed-point units per unit of gradient, S, and C S, which bounds a share.
+    `units`: fixed-point units per unit of gradient, S; C S, which bounds a share; and what bounds
+    the integer contribution, from which that of a column follows by halving.
     `scaled`, shape (N,): filled with ``q_i factor_i S``, unless all entries of X are one value.
     `integers`: the same bytes; filled with the integer contribution itself, if they are.
     `totals`, shape (1,): the rows' contribution to the constant column is added.
     """
-    (labels, weights, _, offsets), (unit, limit), rows = targets, units, data.rows
-    offset = data.constant * model[data.n_columns] if data.constant != 0.0 else 0.0
+    (labels, weights, _, offsets), (unit, limit, most), rows = targets, units, data.rows
+    factor, constant, value = data.factor, data.constant, np.float64(rows.constant)
+    offset = constant * model[data.n_columns] if constant != 0.0 else 0.0
+    # Margins of a few rows, then their residuals: the loops of both wait for nothing.
+    some = np.empty(_ROWS)
     total = np.int64(0)
-    for i in range(first, last):
-        margin = row_margin(rows, i, model) * data.factor[i] + offset + offset_of(offsets, i, 0)
-        q = weight_of(weights, i) * gradient(loss, margin, labels[i])
-        pull = q * data.factor[i] * unit
-        if rows.values.size:
-            scaled[i] = pull
-        else:
-            integers[i] = share(pull * np.float64(rows.constant), limit)
-        if data.constant != 0.0:
-            total += share(q * data.constant * unit, limit)
+    for begin in range(first, last, _ROWS):
+        end = min(begin + _ROWS, last)
+        row_products(rows, begin, end, model, some)
+        for i in range(begin, end):
+            margin = some[i - begin] * factor[i] + offset + offset_of(offsets, i, 0)
+            q = weight_of(weights, i) * gradient(loss, margin, labels[i])
+            some[i - begin] = q
+            if constant != 0.0:
+                total += share(q * constant * unit, limit)
+        for i in range(begin, end):
+            pull = some[i - begin] * factor[i] * unit
+            if rows.values.size:
+                scaled[i] = pull
+            else:
+                integers[i] = share(pull * value, most)
     totals[0] += total
 
 
 @njit(cache=True, nogil=True)
 def row_gradient_vectors(data, loss, targets, model, units, first, last, scaled, integers, totals):
     """Do what `row_gradients` does, for K outputs."""
-    (labels, weights, _, offsets), (unit, limit), rows = targets, units, data.rows
-    margins, residuals = np.empty(totals.size), np.empty(totals.size)
-    for i in range(first, last):
-        row_margins(rows, i, model, margins)
-        for k in range(margins.size):
-            margins[k] = margins[k] * data.factor[i] + offset_of(offsets, i, k)
-            if data.constant != 0.0:
-                margins[k] += data.constant * model[data.n_columns, k]
-        residual_vector(loss, margins, labels[i], residuals)
-        for k in range(margins.size):
-            q = weight_of(weights, i) * residuals[k]
-            pull = q * data.factor[i] * unit
-            if rows.values.size:
-                scaled[i, k] = pull
-            else:
-                integers[i, k] = share(pull * np.float64(rows.constant), limit)
-            if data.constant != 0.0:
-                totals[k] += share(q * data.constant * unit, limit)
+    (labels, weights, _, offsets), (unit, limit, most), rows = targets, units, data.rows
+    factor, constant, value = data.factor, data.constant, np.float64(rows.constant)
+    some, residuals = np.empty((_ROWS, totals.size)), np.empty(totals.size)
+    for begin in range(first, last, _ROWS):
+        end = min(begin + _ROWS, last)
+        row_product_vectors(rows, begin, end, model, some)
+        for i in range(begin, end):
+            margins = some[i - begin]
+            for k in range(margins.size):
+                margins[k] = margins[k] * factor[i] + offset_of(offsets, i, k)
+                if constant != 0.0:
+                    margins[k] += constant * model[data.n_columns, k]
+            residual_vector(loss, margins, labels[i], residuals)
+            for k in range(margins.size):
+                q = weight_of(weights, i) * residuals[k]
+                pull = q * factor[i] * unit
+                if rows.values.size:
+                    scaled[i, k] = pull
+                else:
+                    integers[i, k] = share(pull * value, most)
+                if constant != 0.0:
+                    totals[k] += share(q * constant * unit, limit)
 
 
 @njit(cache=True, nogil=True)
@@ -78,18 +94,20 @@ def halved(count, b):
 @njit(cache=True, nogil=True)
 def column_gradients(columns, halvings, scaled, integers, limit, first, last, totals):
     """Set ``totals[c - first]`` to the sum of the contributions to column c, exactly; K = 1."""
-    values, indices = columns.values, columns.indices
+    indptr, indices, values = columns.indptr, columns.indices, columns.values
+    most = np.int64(limit)
     for c in range(first, last):
-        begin, end = np.uint64(columns.indptr[c]), np.uint64(columns.indptr[c + 1])
-        b = np.int64(halvings[c]) if halvings.size else np.int64(0)
+        begin, end = np.uint64(indptr[c]), np.uint64(indptr[c + 1])
         total = np.int64(0)
         if values.size:
+            scale = SCALES[halvings[c]] if halvings.size else 1.0
             for p in range(begin, end):
                 pull = scaled[np.uint64(indices[p])] * np.float64(values[p])
-                total += share(pull * SCALES[b], limit)
-        elif b:
+                total += share(pull * scale, limit)
+        elif halvings.size:
+            b = np.int64(halvings[c])
             for p in range(begin, end):
-                total += halved(integers[np.uint64(indices[p])], b)
+                total += max(-most, min(most, halved(integers[np.uint64(indices[p])], b)))
         else:
             for p in range(begin, end):
                 total += integers[np.uint64(indices[p])]
@@ -97,9 +115,50 @@ def column_gradients(columns, halvings, scaled, integers, limit, first, last, to
 
 
 @njit(cache=True, nogil=True)
+def short_column_gradients(columns, halvings, scaled, integers, limit, first, last, totals):
+    """Do what `column_gradients` does, faster where most columns have few entries.
+
+    The entries of many columns are added up in one loop, whose length no column's end cuts short;
+    a column's sum is the difference between two places. Whole numbers: it is the same.
+    """
+    indptr, indices, values = columns.indptr, columns.indices, columns.values
+    sums, most = np.zeros(_ENTRIES + 1, dtype=np.int64), np.int64(limit)
+    c = first
+    while c < last:
+        if halvings.size and halvings[c]:
+            # A column that is halved is long.
+            given = scaled, integers, limit, c, c + 1, totals[c - first :]
+            column_gradients(columns, halvings, *given)
+            c += 1
+            continue
+        until = last
+        if halvings.size:
+            until = c + 1
+            while until < last and halvings[until] == 0:
+                until += 1
+        total, before, begin = np.int64(0), np.int64(0), np.uint64(indptr[c])
+        while c < until:
+            end = min(begin + np.uint64(_ENTRIES), np.uint64(indptr[until]))
+            sums[0] = total
+            for p in range(begin, end):
+                if values.size:
+                    pull = scaled[np.uint64(indices[p])] * np.float64(values[p])
+                    total += share(pull, limit)
+                else:
+                    total += max(-most, min(most, integers[np.uint64(indices[p])]))
+                sums[p - begin + np.uint64(1)] = total
+            while c < until and np.uint64(indptr[c + 1]) <= end:
+                here = sums[np.uint64(indptr[c + 1]) - begin]
+                totals[c - first] = here - before
+                before = here
+                c += 1
+            begin = end
+
+
+@njit(cache=True, nogil=True)
 def column_gradient_vectors(columns, halvings, scaled, integers, limit, first, last, totals):
     """Set ``totals[c - first]`` to the K sums of the contributions to column c, exactly."""
-    values, indices = columns.values, columns.indices
+    values, indices, most = columns.values, columns.indices, np.int64(limit)
     for c in range(first, last):
         totals[c - first] = 0
         b = np.int64(halvings[c]) if halvings.size else np.int64(0)
@@ -110,7 +169,7 @@ def column_gradient_vectors(columns, halvings, scaled, integers, limit, first, l
                     pull = scaled[i, k] * np.float64(values[p])
                     totals[c - first, k] += share(pull * SCALES[b], limit)
                 else:
-                    totals[c - first, k] += halved(integers[i, k], b)
+                    totals[c - first, k] += max(-most, min(most, halved(integers[i, k], b)))
 
 
 @njit(cache=True, nogil=True)

@@ -51,10 +51,9 @@ def check_rows(indptr, indices, n_columns):
 def clip(value, bound):
     """Return a number clipped to [-bound, bound], as a double; 0 for NaN."""
     number = np.float64(value)
-    if number > bound:
-        return bound
-    if number < -bound:
-        return -bound
+    # Chosen, not branched to: which way a residual goes nobody can predict.
+    number = bound if number > bound else number
+    number = -bound if number < -bound else number
     return number if number == number else 0.0
 
 

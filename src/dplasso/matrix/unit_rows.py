@@ -135,30 +135,34 @@ def constant_entry(constant: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def row_margin(rows, i, weights):
-    """Return the product of a row as given with some weights, added up in the order given."""
-    total = 0.0
-    values = rows.values
-    if values.size:
-        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-            total += np.float64(values[p]) * weights[np.uint64(rows.indices[p])]
-        return total
-    # Rounded as above: whether all entries are one value says something of the other rows.
+def row_products(rows, first, last, weights, products):
+    """Set `products` to those of some rows as given with weights, added up in the order given."""
+    indptr, indices, values = rows.indptr, rows.indices, rows.values
     constant = np.float64(rows.constant)
-    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-        total += constant * weights[np.uint64(rows.indices[p])]
-    return total
+    for i in range(first, last):
+        total = 0.0
+        if values.size:
+            for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+                total += np.float64(values[p]) * weights[np.uint64(indices[p])]
+        else:
+            # Rounded as above: whether all entries are one value says something of the other rows.
+            for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+                total += constant * weights[np.uint64(indices[p])]
+        products[i - first] = total
 
 
 @njit(cache=True, nogil=True)
-def row_margins(rows, i, weights, margins):
-    """Set `margins` to the products of a row as given with each of K weights, shape (D, K)."""
-    margins[:] = 0.0
-    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-        value = np.float64(rows.values[p]) if rows.values.size else np.float64(rows.constant)
-        j = np.uint64(rows.indices[p])
-        for k in range(margins.size):
-            margins[k] += value * weights[j, k]
+def row_product_vectors(rows, first, last, weights, products):
+    """Set `products`, of K numbers for each of some rows, to those with K weights, shape (D, K)."""
+    indptr, indices, values = rows.indptr, rows.indices, rows.values
+    constant = np.float64(rows.constant)
+    for i in range(first, last):
+        products[i - first] = 0.0
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            value = np.float64(values[p]) if values.size else constant
+            j = np.uint64(indices[p])
+            for k in range(weights.shape[1]):
+                products[i - first, k] += value * weights[j, k]
 
 
 def both_orientations(X: Any, n_threads: int) -> tuple[Compressed, Compressed]:
@@ -207,13 +211,14 @@ def unit_row_margins(
 
 @njit(cache=True, nogil=True)
 def _margins(rows, first, last, weights, factor, offset, margins):
+    row_products(rows, first, last, weights, margins[first:last])
     for i in range(first, last):
-        margins[i] = row_margin(rows, i, weights) * factor[i] + offset[0]
+        margins[i] = margins[i] * factor[i] + offset[0]
 
 
 @njit(cache=True, nogil=True)
 def _margin_vectors(rows, first, last, weights, factor, offset, margins):
+    row_product_vectors(rows, first, last, weights, margins[first:last])
     for i in range(first, last):
-        row_margins(rows, i, weights, margins[i])
         for k in range(weights.shape[1]):
             margins[i, k] = margins[i, k] * factor[i] + offset[k]

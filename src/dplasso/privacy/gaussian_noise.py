@@ -12,6 +12,10 @@ word that would bias the choice is thrown away). An integer that lies under the 
 height of the rectangle is taken at once; for the others a second word is compared with f, and where
 double precision cannot settle the comparison, it is settled with more words and `decimal`.
 
+98 of 100 words are taken at once, by loops without a branch (`take_at_once`); which are not is
+looked up too readily rather than too seldom, and those go on, one by one, to what decides exactly
+(`draw_exactly`).
+
 What remains is the difference between f and the mass of a unit cell, a relative
 ``|x^2 / s^2 - 1| / (24 s^2)``, and the tail beyond `TAIL` standard deviations: what they cost is in
 `dplasso.privacy.mechanisms.gaussian`.
@@ -27,13 +31,17 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.privacy.randomness import RandomStream, random_word, refill
+from dplasso.privacy.randomness import RandomStream, next_words, random_word, refill
 
 LAYERS = 256
 # Standard deviations beyond which no mass is drawn.
 TAIL = 16
 # A standard deviation spans at least 2^10 of the blocks of integers that a rectangle is made of.
 _BLOCKS_BITS = 10
+# Of a rectangle's entry: below, where blocks are taken at once; above, its width.
+_ENTRY_BITS, _ENTRY_MASK = np.uint64(16), np.uint64(2**16 - 1)
+# Words that are looked at together, before those of them that were not taken at once.
+_TOGETHER = 2**10
 # Comparisons nearer than this are settled exactly; more than so many do not come together.
 AMBIGUOUS, MOST_UNSETTLED = 2.0**-44, 16
 # In units: below, the noise is too coarse for its error to be small; above, words are too short.
@@ -74,7 +82,7 @@ def noise_table(scale: float) -> NoiseTable:
     # The least area whose rectangles reach the top of the curve, to a few digits.
     under_curve = scale * math.sqrt(math.pi / 2.0)
     low, high = 0.9 * under_curve / LAYERS, 1.2 * under_curve / LAYERS
-    for _ in range(40):
+    for _ in range(16):
         middle = 0.5 * (low + high)
         if _widths(scale, low_bits, middle) is None:
             low = middle
@@ -120,68 +128,126 @@ def _exact_heights(blocks: list[int], low_bits: int, area: float) -> list[Fracti
 
 
 @njit(cache=True, nogil=True)
-def add_noise(table, buffer, totals, ambiguous, unsettled):
-    """Add a variate to each of `totals` in place; return how many comparisons were left open.
+def entries_of(table):
+    """Return for each rectangle, in one number, its width and where blocks are taken at once."""
+    entries = np.empty(LAYERS, dtype=np.uint64)
+    for layer in range(LAYERS):
+        # A block that is taken in part is looked at.
+        taken = np.uint64(table.whole[layer]) >> np.uint64(table.low_bits)
+        entries[layer] = (table.blocks[layer] << _ENTRY_BITS) | min(taken, _ENTRY_MASK)
+    return entries
 
-    Those nearer than `ambiguous` are: nothing is added there. `unsettled`, shape (U, 4), is filled
-    with place in `totals`, rectangle, candidate, and the word that was compared, of the first U.
+
+@njit(cache=True, nogil=True)
+def take_at_once(words, entries, low_bits, chosen, values, left):
+    """Set `values` to the variates of some words, and `left` to 1 where it takes more to tell.
+
+    `chosen`: room for as many entries. The value is 0 where `left` is 1.
+    """
+    low_mask = (np.uint64(1) << low_bits) - np.uint64(1)
+    high_bits = np.uint64(64 - 9) - low_bits
+    high_mask = (np.uint64(1) << high_bits) - np.uint64(1)
+    n_words = np.uint64(words.size)
+    # Apart from what follows, which then has no scattered access and is compiled to vectors.
+    for k in range(n_words):
+        chosen[k] = entries[words[k] & np.uint64(255)]
+    for k in range(n_words):
+        word = words[k]
+        width = chosen[k] >> _ENTRY_BITS
+        product = (word >> (np.uint64(9) + low_bits)) * width
+        block = product >> high_bits
+        magnitude = np.int64((block << low_bits) | ((word >> np.uint64(9)) & low_mask))
+        # All ones turn m into -m - 1.
+        sign = -np.int64((word >> np.uint64(8)) & np.uint64(1))
+        more = (block >= (chosen[k] & _ENTRY_MASK)) | ((product & high_mask) < width)
+        values[k] = (magnitude ^ sign) & (np.int64(more) - np.int64(1))
+        left[k] = more
+
+
+@njit(cache=True, nogil=True)
+def draw_exactly(table, buffer, firsts, places, totals, ambiguous, unsettled, count):
+    """Add variates to some of `totals`; `firsts` are the first words of all of them.
+
+    `unsettled` holds `count` comparisons already. Returns how many there are then: see `add_noise`.
     """
     low_bits = np.uint64(table.low_bits)
     low_mask = (np.uint64(1) << low_bits) - np.uint64(1)
     high_bits = np.uint64(64 - 9) - low_bits
     high_mask = (np.uint64(1) << high_bits) - np.uint64(1)
-    blocks, whole, heights = table.blocks, table.whole, table.heights
-    inverse = 1.0 / table.scale
-    words = buffer.words
-    position = buffer.position[0]
-    count = 0
-    k = 0
-    while k < totals.size:
-        # Before the candidate is known: a word is never thrown away for what it chose.
-        if position + 2 > words.size:
-            refill(buffer)
-            position = 0
-        word = words[position]
-        position += 1
-        layer = np.int64(word & np.uint64(255))
-        width = blocks[layer]
-        low = (word >> np.uint64(9)) & low_mask
-        product = (word >> (np.uint64(9) + low_bits)) * width
-        # Lemire, arXiv 1805.10941: each block has equally many multiples once these are left out.
-        if (product & high_mask) < width and (
-            (product & high_mask) < (high_mask + np.uint64(1)) % width
-        ):
-            continue
-        magnitude = np.int64(((product >> high_bits) << low_bits) | low)
-        value = -magnitude - 1 if (word >> np.uint64(8)) & np.uint64(1) else magnitude
-        if magnitude >= whole[layer]:
-            part = np.float64(words[position]) * 5.421010862427522e-20
-            position += 1
-            bottom = heights[layer]
-            height = bottom + part * (heights[layer + 1] - bottom)
-            x = (np.float64(magnitude) + 0.5) * inverse
-            above_curve = height - np.exp(-0.5 * x * x)
-            if abs(above_curve) < ambiguous:
-                if count < unsettled.shape[0]:
-                    unsettled[count, 0] = k
-                    unsettled[count, 1] = layer
-                    unsettled[count, 2] = value
-                    unsettled[count, 3] = np.int64(words[position - 1])
-                count += 1
-                k += 1
-                continue
-            if above_curve > 0.0:
-                continue
-        totals[k] += value
-        k += 1
+    blocks, whole, heights, inverse = table.blocks, table.whole, table.heights, 1.0 / table.scale
+    words, position = buffer.words, buffer.position[0]
+    for k in range(places.size):
+        word, drawn = firsts[places[k]], False
+        while not drawn:
+            # Before the candidate is known: a word is never thrown away for what it chose.
+            if position + 2 > words.size:
+                refill(buffer)
+                position = 0
+            layer = np.int64(word & np.uint64(255))
+            width = blocks[layer]
+            low = (word >> np.uint64(9)) & low_mask
+            product = (word >> (np.uint64(9) + low_bits)) * width
+            # Lemire, arXiv 1805.10941: each block has equally many multiples without these.
+            drawn = (product & high_mask) >= width or (
+                (product & high_mask) >= (high_mask + np.uint64(1)) % width
+            )
+            magnitude = np.int64(((product >> high_bits) << low_bits) | low)
+            value = -magnitude - 1 if (word >> np.uint64(8)) & np.uint64(1) else magnitude
+            if drawn and magnitude >= whole[layer]:
+                word = words[position]
+                position += 1
+                part = np.float64(word) * 5.421010862427522e-20
+                bottom = heights[layer]
+                height = bottom + part * (heights[layer + 1] - bottom)
+                x = (np.float64(magnitude) + 0.5) * inverse
+                above_curve = height - np.exp(-0.5 * x * x)
+                drawn = above_curve <= 0.0
+                if abs(above_curve) < ambiguous:
+                    if count < unsettled.shape[0]:
+                        unsettled[count, 0] = places[k]
+                        unsettled[count, 1] = layer
+                        unsettled[count, 2] = value
+                        unsettled[count, 3] = np.int64(word)
+                    count += 1
+                    drawn, value = True, np.int64(0)
+            if drawn:
+                totals[places[k]] += value
+            else:
+                word = words[position]
+                position += 1
     buffer.position[0] = position
+    return count
+
+
+@njit(cache=True, nogil=True)
+def add_noise(table, buffer, firsts, totals, ambiguous, unsettled):
+    """Add a variate to each of `totals` in place; return how many comparisons were left open.
+
+    `firsts`: their first words; any further ones are those of `buffer`.
+    Comparisons nearer than `ambiguous` are left open: nothing is added there. `unsettled`, shape
+    (U, 4), is filled with place in `totals`, rectangle, candidate, and the word that was compared,
+    of the first U.
+    """
+    entries, low_bits, count = entries_of(table), np.uint64(table.low_bits), 0
+    chosen, left = np.empty(_TOGETHER, np.uint64), np.empty(_TOGETHER, np.uint64)
+    values, places = np.empty(_TOGETHER, np.int64), np.empty(_TOGETHER + 1, np.int64)
+    for begin in range(np.uint64(0), np.uint64(totals.size), np.uint64(_TOGETHER)):
+        part, words = totals[begin : begin + _TOGETHER], firsts[begin : begin + _TOGETHER]
+        take_at_once(words, entries, low_bits, chosen, values, left)
+        n_left = np.uint64(0)
+        for k in range(np.uint64(part.size)):
+            part[k] += values[k]
+            places[n_left] = begin + k
+            n_left += left[k]
+        given = firsts, places[:n_left], totals, ambiguous, unsettled, count
+        count = draw_exactly(table, buffer, *given)
     return count
 
 
 def noisy(table: NoiseTable, buffer: RandomStream, totals: NDArray[np.int64]) -> None:
     """Add a variate to each of some integers, in place, every comparison settled."""
     unsettled = np.zeros((MOST_UNSETTLED, 4), dtype=np.int64)
-    count = add_noise(table, buffer, totals, AMBIGUOUS, unsettled)
+    count = add_noise(table, buffer, next_words(buffer, totals.size), totals, AMBIGUOUS, unsettled)
     assert count <= MOST_UNSETTLED, "a comparison is left open once in 2^40"
     for place, layer, value, word in unsettled[:count].tolist():
         words = [word % 2**64, int(random_word(buffer)), int(random_word(buffer))]

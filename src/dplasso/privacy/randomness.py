@@ -156,6 +156,88 @@ def refill(stream):
     stream.position[0] = 0
 
 
+@njit(forceinline=True)
+def _quarter_round(a, b, c, d):
+    """Return four words after a quarter round."""
+    a = np.uint32(a + b)
+    d = np.uint32(d ^ a)
+    d = np.uint32((d << np.uint32(16)) | (d >> np.uint32(16)))
+    c = np.uint32(c + d)
+    b = np.uint32(b ^ c)
+    b = np.uint32((b << np.uint32(12)) | (b >> np.uint32(20)))
+    a = np.uint32(a + b)
+    d = np.uint32(d ^ a)
+    d = np.uint32((d << np.uint32(8)) | (d >> np.uint32(24)))
+    c = np.uint32(c + d)
+    b = np.uint32(b ^ c)
+    b = np.uint32((b << np.uint32(7)) | (b >> np.uint32(25)))
+    return a, b, c, d
+
+
+@njit(forceinline=True)
+def _two_rounds(block):
+    """Return the 16 words of a block after a round of its columns and one of its diagonals."""
+    a, b, c, d, e, f, g, h, i, j, k, m, n, o, p, q = block
+    a, e, i, n = _quarter_round(a, e, i, n)
+    b, f, j, o = _quarter_round(b, f, j, o)
+    c, g, k, p = _quarter_round(c, g, k, p)
+    d, h, m, q = _quarter_round(d, h, m, q)
+    a, f, k, q = _quarter_round(a, f, k, q)
+    b, g, m, n = _quarter_round(b, g, m, n)
+    c, h, i, o = _quarter_round(c, h, i, o)
+    d, e, j, p = _quarter_round(d, e, j, p)
+    return a, b, c, d, e, f, g, h, i, j, k, m, n, o, p, q
+
+
+@njit(cache=True, nogil=True)
+def fill_words(state, words):
+    """Set `words`, whole lots of LANES blocks, to the next that `refill` would give.
+
+    Many at a time, in a quarter of its time. What draws a word now and then has `refill`, which
+    takes a third of the time to compile, in every kernel again.
+    """
+    work = np.empty((16, LANES), dtype=np.uint32)
+    counter = np.uint64(state[12]) | (np.uint64(state[13]) << np.uint64(32))
+    a, b, c, d = state[0], state[1], state[2], state[3]
+    e, f, g, h = state[4], state[5], state[6], state[7]
+    i, j, k, m = state[8], state[9], state[10], state[11]
+    p, q = state[14], state[15]
+    lot = np.uint64(LANES * WORDS_PER_BLOCK)
+    for begin in range(np.uint64(0), np.uint64(words.size), lot):
+        # Straight on, lanes the only loop: so it is compiled to vectors of lanes.
+        for lane in range(np.uint64(LANES)):
+            count = counter + np.uint64(lane)
+            n, o = np.uint32(count & np.uint64(0xFFFFFFFF)), np.uint32(count >> np.uint64(32))
+            block = a, b, c, d, e, f, g, h, i, j, k, m, n, o, p, q
+            block = _two_rounds(_two_rounds(_two_rounds(_two_rounds(_two_rounds(block)))))
+            block = _two_rounds(_two_rounds(_two_rounds(_two_rounds(_two_rounds(block)))))
+            work[0, lane] = block[0] + a
+            work[1, lane] = block[1] + b
+            work[2, lane] = block[2] + c
+            work[3, lane] = block[3] + d
+            work[4, lane] = block[4] + e
+            work[5, lane] = block[5] + f
+            work[6, lane] = block[6] + g
+            work[7, lane] = block[7] + h
+            work[8, lane] = block[8] + i
+            work[9, lane] = block[9] + j
+            work[10, lane] = block[10] + k
+            work[11, lane] = block[11] + m
+            work[12, lane] = block[12] + n
+            work[13, lane] = block[13] + o
+            work[14, lane] = block[14] + p
+            work[15, lane] = block[15] + q
+        for lane in range(np.uint64(LANES)):
+            for pair in range(np.uint64(WORDS_PER_BLOCK)):
+                low = np.uint64(work[np.uint64(2) * pair, lane])
+                high = np.uint64(work[np.uint64(2) * pair + np.uint64(1), lane])
+                place = begin + lane * np.uint64(WORDS_PER_BLOCK) + pair
+                words[place] = low | (high << np.uint64(32))
+        counter += np.uint64(LANES)
+    state[12] = np.uint32(counter & np.uint64(0xFFFFFFFF))
+    state[13] = np.uint32(counter >> np.uint64(32))
+
+
 @register_jitable
 def random_word(stream: Any) -> Any:
     """Draw 64 random bits as a uint64."""
@@ -164,6 +246,22 @@ def random_word(stream: Any) -> Any:
     position = stream.position[0]
     stream.position[0] = position + 1
     return stream.words[position]
+
+
+def next_words(stream: RandomStream, count: int) -> NDArray[np.uint64]:
+    """Draw many words of 64 random bits, each of them once, not in the order of the stream."""
+    lot = LANES * WORDS_PER_BLOCK
+    words, done = np.empty(count, dtype=np.uint64), count // lot * lot
+    fill_words(stream.state, words[:done])
+    while done < count:
+        if stream.position[0] == lot:
+            refill(stream)
+        position = int(stream.position[0])
+        some = stream.words[position : position + count - done]
+        words[done : done + some.size] = some
+        stream.position[0] += some.size
+        done += some.size
+    return words
 
 
 @register_jitable
