@@ -25,7 +25,8 @@ _ALL = list(TRUTHS)
 ROWS = [10_000, 100_000, 300_000, 1_000_000]
 # More rows, of `_LONG` alone; and those that take a large machine an hour.
 _MORE, _LONG, LARGE = 3_000_000, "zipf-dense", [10_000_000]
-KINDS = ("logistic", "logistic-0.2.0", "none", "oracle")
+# Draws of the noise, from so many rows on.
+_DRAWS = {0: 5, 100_000: 2, 1_000_000: 1}
 _COLOURS = {0.1: "#E69F00", 1.0: "#0072B2", 3.0: "#009E73"}
 # parameters and result of a cell
 Found = tuple[Mapping[str, Any], dict[str, Any]]
@@ -38,7 +39,7 @@ def options(
     epsilons: list[float] = EPSILONS,
     draws: int = 0,
 ) -> None:
-    """Name the options; 0 draws: 5, 3 on 300,000 rows, 1 on a million."""
+    """Name the options; 0 draws: 5, 2 from 100,000 rows on, 1 from a million."""
 
 
 def cells(settings: Settings, rows: Sequence[int] = ROWS) -> list[Cell]:
@@ -53,10 +54,11 @@ def cells(settings: Settings, rows: Sequence[int] = ROWS) -> list[Cell]:
     asked = [(truth, n_rows) for n_rows in rows for truth in truths]
     if rows is ROWS and _LONG in truths:
         asked.append((_LONG, _MORE))
-    make = partial(cell, draws=given.get("draws", 0), settings=settings)
     found = []
     for truth, n_rows in asked:
         source = known_source(Known(TRUTHS[truth], n_rows, settings.seed))
+        draws = given.get("draws", 0) or _DRAWS[max(rows for rows in _DRAWS if rows <= n_rows)]
+        make = partial(cell, draws=draws, settings=settings)
         found += [make(one, "", math.inf, source=source) for one in ("oracle", "none")]
         found += [make("logistic", "dense", epsilon, source=source) for epsilon in epsilons]
     return found
@@ -71,7 +73,7 @@ def present(settings: Settings, results: list[Any], rows: Sequence[int] = ROWS) 
 def item(found: Sequence[Found]) -> Item:
     """Return the table and the picture of cells by their parameters and results."""
     points = _points(found)
-    epsilons = sorted({e for _, _, method, e in points if method == "logistic"})
+    epsilons = sorted({e for *_, e in points if math.isfinite(e)})
     budgets = [(method, e) for e in epsilons for method in ("logistic-0.2.0", "logistic")]
     columns = [*budgets, ("none", math.inf), ("oracle", math.inf)]
     head = ["labels", "rows", "columns"]
