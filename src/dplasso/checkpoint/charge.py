@@ -86,6 +86,6 @@ def _rejoin(
     assert note.number is not None
     given = {
         "dataset": method.dataset,
-        "release": digest_of(reached) if len(reached) == mechanism.n_iter else None,
+        "release": digest_of(reached) if reached.complete(mechanism.n_iter) else None,
     }
     return rejoin(method.ledger, note.number, note.token, charge_of(mechanism), **given)

@@ -63,7 +63,7 @@ class Checkpoint(Released):
         super().__post_init__()
         steps = len(self.release)
         if steps > self.statement.steps:
-            raise ValueError(f"{steps} vertices do not fit a run of {self.statement.steps}")
+            raise ValueError(f"{steps} steps do not fit a run of {self.statement.steps}")
         if not isinstance(self.finished, bool) or (self.finished and not self.is_complete):
             raise ValueError(f"a run is not finished after {steps} of its steps")
         if steps and self.charge is not None and self.charge.number is None:
@@ -78,8 +78,8 @@ class Checkpoint(Released):
 
     @property
     def is_complete(self) -> bool:
-        """Whether every vertex has been drawn."""
-        return len(self.release) == self.statement.steps
+        """Whether every step has been taken."""
+        return self.release.complete(self.statement.steps)
 
 
 def write_checkpoint(

@@ -77,7 +77,7 @@ def budget(
         rows = [_draws_row(cost(epsilon, count), features) for count in counts]
         mine = counts.index(n_iter or ITERATIONS_SHOWN[2])
     else:
-        rows = [_noise_row(cost(one, n_iter), n_records) for one in shown]
+        rows = [_noise_row(cost(one, n_iter), n_records, n_iter) for one in shown]
         mine = shown.index(epsilon)
     noise = rows[mine]["noise_scale"]
     report: dict[str, Any] = {"privacy": asked.to_dict(), "noise_scale": noise, "table": rows}
@@ -122,14 +122,16 @@ def _draws_row(statement: PrivacyStatement, features: int | None) -> dict[str, A
     return row
 
 
-def _noise_row(statement: PrivacyStatement, n_records: int | None) -> dict[str, Any]:
+def _noise_row(
+    statement: PrivacyStatement, n_records: int | None, n_iter: int | None
+) -> dict[str, Any]:
     """Say what the noise of a dense fit is, from public numbers."""
     mu = statement.mu if statement.mechanism == "gaussian" else math.inf
     mu *= math.sqrt(1.0 - CALIBRATION_SHARE)
     if statement.records == COUNT_PRIVATE and n_records is None:
         mu *= math.sqrt(1.0 - COUNT_SHARE)
     schedule = dense_schedule(
-        n_records or 1, mu, statement.sensitivity, statement.steps, statement.n_classes
+        n_records or 1, mu, statement.sensitivity, n_iter, statement.n_classes
     )
     return {
         "epsilon": statement.epsilon_requested,

@@ -240,9 +240,10 @@ def _draw_weights(axes: "Axes", trained: Trained, color: str) -> None:
     rows = np.arange(len(trained.heaviest))
     weights = np.array([one["weight"] for one in trained.heaviest])
     # A LASSO of too little budget for a refit has none.
-    error = 2.0 * (trained.heaviest[0]["standard_error"] or 0.0)
+    errors = 2.0 * np.array([one["standard_error"] or 0.0 for one in trained.heaviest])
+    error = float(errors.max(initial=0.0))
     whiskers = {"ecolor": "black", "elinewidth": 1.2, "capsize": 3}
-    shown: Any = {"xerr": np.full(rows.size, error), "error_kw": whiskers} if error else {}
+    shown: Any = {"xerr": errors, "error_kw": whiskers} if error else {}
     axes.barh(rows + 0.2, weights, height=0.36, color=color, **shown)
     axes.axvline(0, color="#666666", linewidth=0.8)
     low = min(0.0, float(weights.min(initial=0.0)) - error)

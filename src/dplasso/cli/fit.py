@@ -203,7 +203,7 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
     }
     if hasattr(estimator, "coef_standard_error_"):
         report |= {
-            "standard_error": estimator.coef_standard_error_,
+            "standard_error": float(estimator.coef_standard_error_.max(initial=0.0)),
             "n_significant": None if weights.clear is None else int(weights.clear.sum()),
             "heaviest": weights.top(HEAVIEST).rows(),
         }

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from dplasso.cluster.frank_wolfe import sum_of
 from dplasso.cluster.partitions import Partitions
-from dplasso.cluster.worker import GradientSteps, MarginSteps
+from dplasso.cluster.worker import EnergySteps, GradientSteps, MarginSteps
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.solve import BLOCK
+from dplasso.matrix.unit_rows import Scaling
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,16 @@ class PartitionedRecords:
         """How many columns the records have."""
         return self.partitions.shape[1] if self.columns is None else int(self.columns.size)
 
-    def part(
-        self, kept: NDArray[np.int64], constant: float, norm_bound: float | None, unit: float
-    ) -> "PartitionedSums":
+    def part(self, scaling: Scaling, unit: float) -> "PartitionedSums":
         """Make ready the sums of gradients; the parameters as of `Records.part`."""
         block = max(1, BLOCK // self.loss.n_outputs)
-        steps = GradientSteps(self.loss, self.columns, kept, constant, norm_bound, unit, block)
+        steps = GradientSteps(self.loss, self.columns, scaling, unit, block)
         return PartitionedSums(self.partitions, steps)
+
+    def energies(self, scaling: Scaling, unit: float) -> NDArray[np.int64]:
+        """Have the workers add up what `Records.energies` returns."""
+        self.partitions.begin("begin_sums", EnergySteps(self.loss, self.columns, scaling, unit))
+        return sum_of(self.partitions.call("sums"))
 
     def margins(self, model: LinearModel) -> "PartitionedMargins":
         """Have the workers compute the margins of a model."""

@@ -32,6 +32,7 @@ from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.design import Design
+from dplasso.matrix.unit_rows import Scaling
 from dplasso.runtime.threads import Threads, thread_pool
 
 # A partition with more different labels does not list them; they are not classes.
@@ -111,23 +112,36 @@ class GradientSteps:
     """The public numbers of a run of gradient descent.
 
     `columns`: those that the records have, ascending; None for all.
-    `kept`, `constant`, `norm_bound`, `unit`: see `dplasso.gradient_descent.records.Records.part`.
+    `unit`: see `dplasso.gradient_descent.records.Records.part`.
     `block`: columns summed together.
     """
 
     loss: Any
     columns: NDArray[np.int64] | None
-    kept: NDArray[np.int64]
-    constant: float
-    norm_bound: float | None
+    scaling: Scaling
     unit: float
     block: int
 
     def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
         """Return what gives the sums of the gradients at some weights."""
         records = records_of(X, self.loss, targets, threads, self.columns)
-        part = records.part(self.kept, self.constant, self.norm_bound, self.unit)
+        part = records.part(self.scaling, self.unit)
         return lambda weights: part.whole(weights, self.block)
+
+
+@dataclass(frozen=True)
+class EnergySteps:
+    """What the energies of unit rows are asked for with; the members as of `GradientSteps`."""
+
+    loss: Any
+    columns: NDArray[np.int64] | None
+    scaling: Scaling
+    unit: float
+
+    def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
+        """Return what gives the energies."""
+        records = records_of(X, self.loss, targets, threads, self.columns)
+        return lambda: records.energies(self.scaling, self.unit)
 
 
 @dataclass(frozen=True)
@@ -264,7 +278,7 @@ class Worker:
         self._vertices.catch_up(vertex, sign)
         self._done = vertex.size
 
-    def begin_sums(self, steps: GradientSteps | MarginSteps) -> None:
+    def begin_sums(self, steps: GradientSteps | EnergySteps | MarginSteps) -> None:
         """Begin a run of gradient descent, or a calibration."""
         self._vertices = self._sums = None
         self._sums = steps.sums(self._X, self._targets, self._threads)

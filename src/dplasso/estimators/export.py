@@ -4,7 +4,10 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
+
+from dplasso.matrix.unit_rows import SCALES
 
 
 def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
@@ -20,8 +23,9 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
     scaling : bool, default=True
         Whether to put in front what this model does to rows: a MinMaxScaler that clips to
         `feature_bound` (dense rows only), or a Normalizer, of the columns drawn where there was a
-        refit. Without it rows must be such already: entries within `feature_bound` (0 and 1 are
-        within a bound of 1), or rows of length 1 in these columns.
+        refit, after a StandardScaler where columns are scaled. Without it rows must be such
+        already: entries within `feature_bound` (0 and 1 are within a bound of 1), or rows of length
+        1 in these columns once they are multiplied by `column_scale_`.
 
     Returns
     -------
@@ -48,13 +52,15 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
             f"only a model of two classes can become one of scikit-learn, and this one has "
             f"{self.classes_.size}; weights(dense=True) and intercept_ hold its linear part"
         )
-    kept, bound, norm_bound, constant = self.family.reading(self)
+    kept, bound, norm_bound, constant, halvings = self.family.reading(self)
     if scaling and norm_bound is not None:
         raise ValueError(
             f"nothing in scikit-learn scales rows as row_norm={norm_bound!r} does: with "
             "scaling=False, divide the rows by max(row_norm, their length) yourself"
         )
     coefficients = self.weights(dense=True) * math.sqrt(1.0 - constant**2)
+    if halvings.size:
+        coefficients[slice(None) if kept is None else kept] /= SCALES[halvings]
     # Entries are clipped alike whether their column has a weight or not.
     selects = scaling and kept is not None and bound is None
     sigmoid = self.privacy_.residual_bound == 1.0
@@ -68,6 +74,8 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
     if not scaling:
         return linear
     step: Any = Normalizer() if bound is None else _clip(self.n_features_in_, bound)
+    if halvings.any():
+        step = make_pipeline(_multiply(SCALES[halvings]), step)
     if selects:
         step = ColumnTransformer([("kept", step, kept.tolist())])
         step.fit(np.zeros((1, self.n_features_in_)))
@@ -83,6 +91,15 @@ def _clip(n_features: int, bound: float) -> Any:
     scaler = MinMaxScaler(feature_range=(-bound, bound), clip=True).fit(corners)
     # Rounding must not move entries: the map is the identity.
     scaler.scale_, scaler.min_ = np.ones(n_features), np.zeros(n_features)
+    return scaler
+
+
+def _multiply(scales: NDArray[np.float64]) -> Any:
+    """Return a scaler that multiplies each column."""
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler(with_mean=False)
+    scaler.scale_, scaler.n_features_in_ = 1.0 / scales, scales.size
     return scaler
 
 

@@ -11,10 +11,12 @@ from dplasso.fit.descent import GradientDescent
 from dplasso.fit.lasso import Lasso
 from dplasso.fit.method import Method
 from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.gradient_descent.energies import halvings_of, shrinking
 from dplasso.gradient_descent.plan import CONSTANT
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.multinomial import Multinomial, norm_bound
+from dplasso.matrix.unit_rows import NO_HALVINGS
 from dplasso.model.staged import StagedRelease
 
 
@@ -25,12 +27,15 @@ class Reading(NamedTuple):
     `bound`: entries are clipped to [-bound, bound]; None for scaled rows.
     `norm_bound`: what longer rows are scaled down to and all divided by; None for unit rows.
     `constant`: the constant entry of a scaled row, as a part of its unit length.
+    `halvings`, shape (k,) or (D,): how often the entries of these columns are halved before rows
+    are scaled; empty for never.
     """
 
     kept: NDArray[np.integer] | None
     bound: float | None
     norm_bound: float | None
     constant: float
+    halvings: NDArray[np.int8] = NO_HALVINGS
 
 
 @dataclass(frozen=True)
@@ -56,14 +61,21 @@ def _constant(fitted: Any) -> float:
 
 
 def _descent_reading(fitted: Any) -> Reading:
-    norm = fitted.model_.params["row_norm"]
-    return Reading(None, None, None if norm == "unit" else float(norm), _constant(fitted))
+    norm, release = fitted.model_.params["row_norm"], fitted.model_.release
+    bound, energies = None if norm == "unit" else float(norm), release.energies
+    if bound is not None and energies.size:
+        bound *= shrinking(energies)
+    # The rows of a short list are those of its columns alone.
+    short = isinstance(fitted.model_.params["max_weights"], int) and release.columns.size
+    kept = release.columns if short else None
+    return Reading(kept, None, bound, _constant(fitted), halvings_of(energies))
 
 
 def _lasso_reading(fitted: Any) -> Reading:
     release = fitted.model_.release
     if release.refitted is not None:
-        return Reading(release.columns, None, None, _constant(fitted))
+        halvings = halvings_of(release.refitted.energies)
+        return Reading(release.columns, None, None, _constant(fitted), halvings)
     kept = np.unique(fitted.coef_.indices)
     # Where no column has a weight, one is looked at all the same: a matrix has to have one.
     return Reading(kept if kept.size else np.arange(1), fitted.privacy_.feature_bound, None, 0.0)

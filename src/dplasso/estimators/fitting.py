@@ -25,7 +25,7 @@ from dplasso.runtime.progress import progress_bar, say
 # Fitted attributes that not every fit has.
 _OPTIONAL = (
     *("history_", "work_", "feature_names_in_"),
-    *("transcript_", "coef_standard_error_", "n_records_"),
+    *("transcript_", "coef_standard_error_", "column_scale_", "n_records_"),
 )
 
 
@@ -142,6 +142,7 @@ def set_fitted(estimator: Any, model: Model) -> None:
         "coef_": SparseWeights(coefficients) if sparse else coefficients,
         "intercept_": intercept,
         "coef_standard_error_": error,
+        "column_scale_": model.release.scales,
         "classes_": model.classes if model.classes.size else None,
         "n_iter_": len(model.release if vertices is None else vertices),
         "transcript_": None if vertices is None else vertices.transcript,

@@ -28,7 +28,7 @@ def margins(fitted: Any, X: Any) -> NDArray[np.float64]:
     infinity.
     """
     check_is_fitted(fitted, "coef_")
-    kept, bound, norm_bound, constant = fitted.family.reading(fitted)
+    kept, bound, norm_bound, constant, halvings = fitted.family.reading(fitted)
     n_threads = effective_n_jobs(fitted.n_jobs)
     weights = _weights(fitted.coef_, kept)
     X = _encoded(fitted, X)
@@ -44,12 +44,14 @@ def margins(fitted: Any, X: Any) -> NDArray[np.float64]:
         _check_columns(fitted, store)
         if kept is None:
             check_entries(store, "rows", n_threads=n_threads)
-            rows, weights = store.rows, weights[store.original_column[: weights.shape[0]]]
+            original = store.original_column[: weights.shape[0]]
+            rows, weights = store.rows, weights[original]
+            halvings = halvings[original] if halvings.size else halvings
         else:
             rows = _stored_rows(store, store.internal_column[kept], n_threads)
     with thread_pool(n_threads) as threads:
         if bound is None:
-            factor = row_factors(rows, constant, norm_bound, threads)
+            factor = row_factors(rows, constant, norm_bound, threads, halvings)
         else:
             # In double precision, as in training: the bound need not be a float32.
             rows = clipped(rows._replace(values=rows.values.astype(np.float64)), bound)

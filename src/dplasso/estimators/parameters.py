@@ -123,9 +123,12 @@ LASSO_TEXTS = _entries(
     coef_ : scipy.sparse.csr_array, shape (1, D), or (K, D) for K > 2 classes
         Weights; after a refit, for rows scaled to unit length in the columns that have one.
         `weights()` is the table of them by name, ``weights(dense=True)`` a plain array.
-    coef_standard_error_ : float
-        Standard deviation of every refitted weight due to the noise alone, known and public. Only
-        with a refit.
+    coef_standard_error_ : ndarray, shape (k,)
+        Standard deviation of the refitted weight of each column drawn, ascending, due to the noise
+        alone, known and public. Only with a refit.
+    column_scale_ : ndarray, shape (k,)
+        What each of these columns is multiplied by before rows are scaled to unit length for the
+        refit, by released numbers. Only where a column is scaled.
     n_iter_ : int
         Vertices drawn.
     n_records_ : float
@@ -160,8 +163,8 @@ DESCENT_TEXTS = _entries(
     fit_intercept : bool, default=True
         Give every row a constant entry, 0.1 of its length.
     n_iter : int or "auto", default="auto"
-        Number of gradients T; "auto" is 300, and 80 for each run of a short list. It only
-        discretises the path.
+        Number of gradients T; "auto" is 100 to 400, as many as stable steps need, and 80 for each
+        run of a short list. It only discretises the path.
     n_records : int, default=None
         The number of rows, where it is public. None counts them privately for 1 % of the budget.
         It limits the step size.
@@ -169,17 +172,21 @@ DESCENT_TEXTS = _entries(
         Weights of unit rows, of a regression in the target's unit; sparse with `max_weights`, which
         counts columns. `weights()` is the table of them by name, ``weights(dense=True)`` a plain
         array.
-    coef_standard_error_ : float
-        Standard deviation of every weight due to the noise alone, known and public; 0 without
-        privacy. It bounds the spread of a weight over repeated fits from above: strong signal bends
-        the path and narrows it. A weight divided by it is its z-score.
+    coef_standard_error_ : ndarray, shape (D,), or (k,) for the columns that `max_weights` leaves
+        Standard deviation of each column's weight due to the noise alone, known and public; 0
+        without privacy. It bounds the spread of a weight over repeated fits from above: strong
+        signal bends the path and narrows it. A weight divided by it is its z-score.
+    column_scale_ : ndarray, shape (D,), or (k,) for the columns that `max_weights` leaves
+        What each column is multiplied by before rows are scaled to unit length, by released
+        numbers. Only with records enough for column scales (DESIGN.md section 8).
     n_iter_ : int
         Gradients taken.
     """
 )
 
 _ATTRIBUTES = (
-    *("coef_", "intercept_", "classes_", "coef_standard_error_", "n_iter_", "n_records_"),
+    *("coef_", "intercept_", "classes_", "coef_standard_error_", "column_scale_", "n_iter_"),
+    "n_records_",
     *("n_features_in_", "feature_names_in_", "privacy_", "transcript_", "history_", "work_"),
 )
 

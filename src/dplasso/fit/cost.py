@@ -7,7 +7,7 @@ from typing import Any
 from dplasso.fit.column_plan import MOST_COLUMNS, REFIT_STEPS, most_vertices, plan_lasso
 from dplasso.fit.task import Bounded, Labels, Task, checked_target_bounds
 from dplasso.gradient_descent.plan import SIGNIFICANT
-from dplasso.gradient_descent.schedule import STEPS, Schedule, schedule_for
+from dplasso.gradient_descent.schedule import MOST_STEPS, Schedule, schedule_for
 from dplasso.privacy.mechanisms import StagedSteps, build_mechanism, build_staged
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, build_gaussian
 from dplasso.privacy.parameters import check_positive
@@ -62,8 +62,8 @@ def privacy_cost(
     delta : float
         In (0, 1).
     n_iter : int, default=None
-        Number of steps T. None for the method's own: a LASSO that chooses its settings, or 300
-        gradients. Of a LASSO with a number, T vertices and nothing else.
+        Number of steps T. None for the method's own: a LASSO that chooses its settings, or at
+        most 400 gradients. Of a LASSO with a number, T vertices and nothing else.
     neighbors : {"add-remove", "replace-one"}, default="add-remove"
         The neighbour relation.
     feature_bound : float, default=1.0
@@ -158,7 +158,7 @@ def mechanism_for(
         bound = task.residual_bound if method == "lasso" else task.gradient_bound
         settings["residual_bound"] = bound(private=True)
     if method != "lasso":
-        return build_gaussian(n_iter=STEPS if n_iter is None else n_iter, **settings)
+        return build_gaussian(n_iter=MOST_STEPS if n_iter is None else n_iter, **settings)
     if n_iter is not None:
         return build_mechanism(n_iter=n_iter, **settings)
     return build_staged(
@@ -230,7 +230,7 @@ def weakest_association(
         pull = mechanism.residual_bound
     else:
         mu = mechanism.mu * math.sqrt((1.0 - COUNT_SHARE) * (1.0 - task.calibration))
-        known = n_records, mu, mechanism.sensitivity, mechanism.n_iter
+        known = n_records, mu, mechanism.sensitivity, n_iter
         schedule = dense_schedule(*known, task.classes.size)
         n_weights, gradient = n_features, SIGNIFICANT * schedule.standard_error / schedule.reach
         pull = mechanism.residual_bound / math.sqrt(row_entries)
@@ -254,7 +254,7 @@ def _weakest_drawn(
 
 
 def dense_schedule(
-    n_records: float, mu: float, sensitivity: float, n_steps: int, n_classes: int
+    n_records: float, mu: float, sensitivity: float, n_steps: int | None, n_classes: int
 ) -> Schedule:
     """Return the steps of a dense fit by noisy gradient descent; no classes make a regression."""
     task = Labels().of_size(n_classes) if n_classes else Bounded((0.0, 1.0))

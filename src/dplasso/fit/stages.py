@@ -19,9 +19,9 @@ from dplasso.gradient_descent.counts import noisy_counts
 from dplasso.gradient_descent.plan import RunPlan, Stage
 from dplasso.gradient_descent.release import Calibration, NoisyWeights
 from dplasso.gradient_descent.run import GradientRun
-from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.state import GradientState
+from dplasso.matrix.unit_rows import Scaling
 from dplasso.model.staged import StagedRelease
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.parameters import share_bits
@@ -186,7 +186,7 @@ class StagedLasso:
             self._drawn, self._columns = self._columns.transcript(), None
         steps, kappa = self._mechanism.n_gradients, self._task.refit_kappa
         plan = RunPlan(
-            stages=(Stage(steps, 1.0, kappa, MOMENTUM, int(kept.size)),),
+            stages=(Stage(steps, 1.0, kappa, int(kept.size)),),
             significant=False,
             fit_intercept=self._method.fit_intercept,
             norm_bound=None,
@@ -214,7 +214,8 @@ class StagedLasso:
         coefficients, intercept = self._vertices(self._plan.n_vertices).coefficients()
         every = np.zeros(0, dtype=np.int64)
         weights = coefficients[:, kept].toarray().T
-        model = LinearModel(weights, intercept, every, 0.0, None, self._method.feature_bound)
+        scaling = Scaling(every, 0.0, None)
+        model = LinearModel(weights, intercept, scaling, self._method.feature_bound)
         spent = mechanism.gradients(self._plan.calibration_share)
         rows = self._rows(kept, self._loss)
         return calibrate_margins(

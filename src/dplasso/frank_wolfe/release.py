@@ -26,6 +26,7 @@ class VertexRelease:
     kind: ClassVar[str] = "vertices"
     method: ClassVar[tuple[str, str]] = ("LASSO by Frank-Wolfe", "LASSO by Frank-Wolfe")
     types: ClassVar[dict[str, str]] = {"vertex": "<i8", "sign": "|i1"}
+    optional: ClassVar[frozenset[str]] = frozenset()
     transcript: Transcript
     n_features: int
     l1_radius: float
@@ -34,7 +35,7 @@ class VertexRelease:
     late_start: int = 0
     n_outputs: int = 1
 
-    refitted = n_records = standard_error = None
+    refitted = n_records = standard_errors = scales = None
 
     def __post_init__(self) -> None:
         vertex = self.transcript.vertex
@@ -45,6 +46,10 @@ class VertexRelease:
 
     def __len__(self) -> int:
         return len(self.transcript)
+
+    def complete(self, n_steps: int) -> bool:
+        """Return whether every vertex of a fit of so many steps has been drawn."""
+        return len(self) == n_steps
 
     @property
     def vertices(self) -> "VertexRelease":

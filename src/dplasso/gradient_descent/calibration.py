@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dplasso.gradient_descent.release import Calibration
-from dplasso.gradient_descent.schedule import MOMENTUM, schedule_for
+from dplasso.gradient_descent.schedule import schedule_for
 from dplasso.gradient_descent.slopes import CONSTANT
 from dplasso.gradient_descent.solve import gradient_unit
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS
@@ -48,7 +48,7 @@ def calibrate_margins(
     `sensitivity`: how far a summed gradient can move between neighbours, in L2.
     """
     bend = _BEND * loss.curvature
-    schedule = schedule_for(n_records, mu, sensitivity, CALIBRATION_STEPS, _KAPPA, MOMENTUM, bend)
+    schedule = schedule_for(n_records, mu, sensitivity, CALIBRATION_STEPS, _KAPPA, bend)
     unit = gradient_unit(loss.residual_bound, schedule.noise_scale, share_bits(n_records))
     start = np.eye(1, 1 + loss.n_outputs)[0]
     noise = Gaussian(schedule.noise_scale * unit, word_buffers(stream, 1)[0])

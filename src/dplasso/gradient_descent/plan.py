@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from itertools import accumulate
 
-from dplasso.gradient_descent.schedule import KAPPA, MOMENTUM, STEPS
+from dplasso.gradient_descent.schedule import KAPPA, MOST_STEPS
 
 # The constant entry of every row; larger ones cost accuracy.
 CONSTANT = 0.1
@@ -14,13 +14,14 @@ SIGNIFICANT = 3.0
 # columns are fitted and stop growing while the noise of all the others grows on. As (columns kept
 # after it over k, share of mu^2, kappa); the last keeps what it has.
 _CUTS = ((30, 0.4, 0.10), (5, 0.2, 0.10), (1, 0.2, 0.15), (0, 0.2, KAPPA))
-_CUT_STEPS, _CUT_MOMENTUM = 80, 0.85
+_CUT_STEPS = 80
 
 
 @dataclass(frozen=True)
 class Stage:
     """A run of gradient descent on some of the columns.
 
+    `n_steps`: gradients; the most of them where the run `is_adaptive`.
     `share`: of the part of mu^2 that the count leaves.
     `kappa`: how far noise may move the margin of a unit row, in standard deviations.
     """
@@ -28,8 +29,8 @@ class Stage:
     n_steps: int
     share: float
     kappa: float
-    momentum: float
     n_columns: int
+    is_adaptive: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,12 @@ def plan_stages(
 
     Cuts that would keep all columns are left out, and their budget goes to the others.
 
-    `n_steps`: gradients in all; None for 300 of a dense run, 80 of each of the others.
+    `n_steps`: gradients in all; None for as many as pay of a dense run, 80 of each of the others.
     `kappa`: of a dense run; those of cuts are in proportion.
     """
     if max_weights is None or max_weights >= n_features:
-        return (Stage(n_steps or STEPS, 1.0, kappa, MOMENTUM, n_features),)
+        most, adaptive = n_steps or MOST_STEPS, n_steps is None
+        return (Stage(most, 1.0, kappa, n_features, adaptive),)
     cuts = [cut for cut in _CUTS if cut[0] * max_weights < n_features]
     if n_steps is not None:
         cuts = cuts[-n_steps:]
@@ -76,6 +78,6 @@ def plan_stages(
     lengths[-1] += rest
     columns = [n_features, *(kept * max_weights for kept, _, _ in cuts[:-1])]
     return tuple(
-        Stage(length, share / total, part * (kappa / KAPPA), _CUT_MOMENTUM, size)
+        Stage(length, share / total, part * (kappa / KAPPA), size)
         for length, (_, share, part), size in zip(lengths, cuts, columns, strict=True)
     )

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
+from dplasso.gradient_descent.energies import N_SIZES, column_energies, row_sizes
 from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LinearModel, Margins
 from dplasso.losses.contract import without_offset
@@ -14,6 +15,7 @@ from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import Compressed, clipped
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import (
+    Scaling,
     UnitRows,
     both_orientations,
     constant_entry,
@@ -21,7 +23,7 @@ from dplasso.matrix.unit_rows import (
     select_columns,
     unit_row_margins,
 )
-from dplasso.runtime.threads import Threads
+from dplasso.runtime.threads import Threads, cut
 
 
 @dataclass(frozen=True)
@@ -55,19 +57,41 @@ class Records:
         """D."""
         return int(self.columns.indptr.size - 1)
 
-    def part(
-        self, kept: NDArray[np.int64], constant: float, norm_bound: float | None, unit: float
-    ) -> GradientPart:
-        """Make ready the sums of gradients of unit rows; the first three as in `LinearModel`.
+    def part(self, scaling: Scaling, unit: float) -> GradientPart:
+        """Make ready the sums of gradients of unit rows.
 
         `unit`: fixed-point units per unit of gradient.
         """
-        rows, columns, numbering = self._selected(kept)
-        factor = row_factors(rows, constant, norm_bound, self.threads)
-        data = UnitRows(rows, columns, factor, columns.indptr.size - 1, constant_entry(constant))
+        data, numbering = self._unit_rows(scaling)
         return GradientPart(
             data, self.loss, self.targets, unit, threads=self.threads, numbering=numbering
         )
+
+    def energies(self, scaling: Scaling, unit: float) -> NDArray[np.int64]:
+        """Return the energies of the columns of unit rows, then counts of rows by entries."""
+        data, numbering = self._unit_rows(scaling)
+        totals = np.empty(data.n_columns + N_SIZES, dtype=np.int64)
+        columns, sizes = totals[: data.n_columns], totals[data.n_columns :]
+        edges = cut(0, data.n_columns, self.threads.count)
+
+        def some(t: int) -> None:
+            span = edges[t], edges[t + 1]
+            column_energies(data, self.targets, unit, *span, columns[slice(*span)])
+
+        self.threads.run(some)
+        sizes[:] = 0
+        row_sizes(data, self.targets, unit, 0, self.n_records, sizes)
+        if numbering.internal.size:
+            columns[:] = columns[numbering.internal[: data.n_columns]]
+        return totals
+
+    def _unit_rows(self, scaling: Scaling) -> tuple[UnitRows, Numbering]:
+        rows, columns, numbering = self._selected(scaling.kept)
+        size, constant, halvings = columns.indptr.size - 1, scaling.constant, scaling.halvings
+        if halvings.size and numbering.original.size:
+            halvings = halvings[numbering.original[:size]]
+        factor = row_factors(rows, constant, scaling.norm_bound, self.threads, halvings)
+        return UnitRows(rows, columns, factor, size, constant_entry(constant), halvings), numbering
 
     def _selected(self, kept: NDArray[np.int64]) -> tuple[Compressed, Compressed, Numbering]:
         """Return some columns by rows and by columns, and their numbering; none means all."""
@@ -79,12 +103,12 @@ class Records:
 
     def margins(self, model: LinearModel) -> Margins:
         """Compute the margins of a model."""
-        rows, _, numbering = self._selected(model.kept)
-        original, weights = numbering.original, model.weights
         if model.bound is None:
-            factor = row_factors(rows, model.constant, model.norm_bound, self.threads)
+            (rows, _, factor, *_), numbering = self._unit_rows(model.scaling)
         else:
+            rows, _, numbering = self._selected(model.scaling.kept)
             rows, factor = clipped(rows, model.bound), np.ones(self.n_records)
+        original, weights = numbering.original, model.weights
         weights = weights[original[: self.n_columns]] if original.size else weights
         weights = np.ascontiguousarray(weights[:, 0] if weights.shape[1] == 1 else weights)
         margins = unit_row_margins(rows, weights, factor, model.intercept, self.threads)

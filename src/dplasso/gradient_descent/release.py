@@ -1,12 +1,15 @@
 """What noisy gradient descent releases: weights with a known standard error."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+
+from dplasso.gradient_descent.energies import halvings_of
+from dplasso.matrix.unit_rows import SCALES
 
 
 class Calibration(NamedTuple):
@@ -17,6 +20,7 @@ class Calibration(NamedTuple):
 
 
 UNCHANGED = Calibration(1.0, (0.0,))
+NO_ENERGIES = np.zeros(0, dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -26,12 +30,21 @@ class NoisyWeights:
     `n_steps`: gradients they were made from.
     `columns`, shape (k,): those with a weight, ascending; empty if every column has one.
     `weights`, shape (K, k) or (K, D); `intercept`, shape (K,): of each margin.
-    `standard_error`, `intercept_error`: standard deviation of each by the noise alone.
+    `standard_error`: standard deviation of each weight by the noise alone, but for the scale of its
+    column; `intercept_error`: of each intercept.
+    `energies`: of the columns, over the energy beyond which one is scaled: of all D, or in a short
+    list of those kept; empty where no column is scaled.
     """
 
     kind: ClassVar[str] = "weights"
     method: ClassVar[tuple[str, str]] = ("logistic regression", "linear regression")
-    types: ClassVar[dict[str, str]] = {"weights": "<f8", "columns": "<i8", "numbers": "<f8"}
+    types: ClassVar[dict[str, str]] = {
+        "weights": "<f8",
+        "columns": "<i8",
+        "numbers": "<f8",
+        "energies": "<f4",
+    }
+    optional: ClassVar[frozenset[str]] = frozenset({"energies"})
 
     n_steps: int
     n_features: int
@@ -40,6 +53,7 @@ class NoisyWeights:
     intercept: NDArray[np.float64]
     standard_error: float
     intercept_error: float
+    energies: NDArray[np.float32] = field(default_factory=lambda: NO_ENERGIES)
 
     vertices = n_records = None
 
@@ -53,6 +67,7 @@ class NoisyWeights:
         numbers = (*self.intercept, self.standard_error, self.intercept_error)
         if not (np.isfinite(self.weights).all() and np.isfinite(numbers).all()):
             raise ValueError("a weight is not a finite number")
+        check_energies(self.energies, {count, self.n_features})
 
     def __len__(self) -> int:
         return self.n_steps
@@ -61,6 +76,23 @@ class NoisyWeights:
     def n_outputs(self) -> int:
         """Margins of a record."""
         return self.intercept.size
+
+    def complete(self, n_steps: int) -> bool:
+        """Return whether nothing is missing of a fit of at most so many steps."""
+        return len(self) <= n_steps
+
+    @property
+    def standard_errors(self) -> NDArray[np.float64]:
+        """Standard deviation of each weight by the noise alone, of each column that has one."""
+        scales, count = scales_of(self.energies), self.weights.shape[1]
+        if scales.size > max(1, count):
+            scales = scales[self.columns]
+        return np.broadcast_to(self.standard_error * scales, (count,))
+
+    @property
+    def scales(self) -> NDArray[np.float64] | None:
+        """What each column is multiplied by before rows are scaled; None for no change."""
+        return scales_of(self.energies) if self.energies.size else None
 
     @property
     def refitted(self) -> "NoisyWeights":
@@ -90,12 +122,13 @@ class NoisyWeights:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
         (first, *others), errors = self.intercept, (self.standard_error, self.intercept_error)
-        return {
+        arrays = {
             "weights": self.weights.astype("<f8", copy=False).ravel(),
             "columns": self.columns.astype("<i8", copy=False),
             # The first intercept stands where that of one output always stood.
             "numbers": np.array([self.n_steps, first, *errors, *others], dtype="<f8"),
         }
+        return arrays | with_energies(self.energies)
 
     @classmethod
     def from_arrays(
@@ -114,12 +147,31 @@ class NoisyWeights:
             intercept=np.array([first, *others]),
             standard_error=standard_error,
             intercept_error=intercept_error,
+            energies=arrays.get("energies", NO_ENERGIES).astype(np.float32, copy=False),
         )
+
+
+def scales_of(energies: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return what the entries of each column are multiplied by, shape (D,); [1.] for all alike."""
+    return SCALES[halvings_of(energies)] if energies.size else np.ones(1)
+
+
+def with_energies(energies: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
+    """Return the array of a file that holds energies, if there are any."""
+    return {"energies": energies.astype("<f4", copy=False)} if energies.size else {}
+
+
+def check_energies(energies: NDArray[np.float32], sizes: set[int]) -> None:
+    """Raise ValueError for energies that are no numbers or not those of so many columns."""
+    if energies.size and (energies.size not in sizes or not np.isfinite(energies).all()):
+        raise ValueError("the energies of its columns do not fit them")
 
 
 def same_arrays(mine: dict[str, NDArray[Any]], others: dict[str, NDArray[Any]]) -> bool:
     """Return whether two releases of a kind hold the same numbers."""
-    return all(np.array_equal(mine[name], others[name]) for name in mine)
+    return mine.keys() == others.keys() and all(
+        np.array_equal(mine[name], others[name]) for name in mine
+    )
 
 
 def check_ascending(columns: NDArray[np.int64], n_features: int) -> None:

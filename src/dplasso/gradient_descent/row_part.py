@@ -103,7 +103,8 @@ class GradientPart:
         add_up = column_gradients if self.n_outputs == 1 else column_gradient_vectors
         given = self._scaled, self._scaled.view(np.int64), self._units[1]
         span = begin, min(end, self._data.n_columns)
-        add_up(self._data.columns, *given, *span, self._by_columns(totals))
+        data = self._data.columns, self._data.halvings
+        add_up(*data, *given, *span, self._by_columns(totals))
         return totals
 
     def _reordered_sums(self, begin: int, end: int) -> None:

@@ -1,4 +1,4 @@
-"""A whole fit of the gradient family: a count, a dense run, and perhaps cuts to a short list.
+"""A whole fit of the gradient family: a count, energies, a dense run, perhaps cuts to a short list.
 
 The budget is divided by shares of ``mu^2``, which add up exactly (docs/logistic.md).
 """
@@ -12,16 +12,32 @@ from numpy.typing import NDArray
 
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import noisy_counts
+from dplasso.gradient_descent.energies import (
+    CURVATURE_SHARE,
+    SCALES_SHARE,
+    halvings_of,
+    largest_eigenvalue,
+    pays,
+    relative_energies,
+    shrinking,
+)
 from dplasso.gradient_descent.plan import CONSTANT, SIGNIFICANT, RunPlan
-from dplasso.gradient_descent.release import UNCHANGED, Calibration, NoisyWeights
+from dplasso.gradient_descent.release import (
+    NO_ENERGIES,
+    UNCHANGED,
+    Calibration,
+    NoisyWeights,
+    scales_of,
+)
 from dplasso.gradient_descent.schedule import Schedule, schedule_for
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import GradientState
-from dplasso.matrix.unit_rows import constant_entry
+from dplasso.matrix.unit_rows import NO_HALVINGS, Scaling, constant_entry
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps
 from dplasso.privacy.parameters import check_records, share_bits
-from dplasso.privacy.randomness import RandomStream
+from dplasso.privacy.randomness import RandomStream, word_buffers
+from dplasso.privacy.release import Gaussian, release
 from dplasso.runtime.threads import Threads
 
 # Rows grow when they are made unit rows of fewer columns, so a stage starts from this part of the
@@ -55,8 +71,10 @@ class GradientRun:
         self._constant = CONSTANT if plan.fit_intercept else 0.0
         self._stage = 0
         self._kept: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        # The count, 0 until there is one, and the standard error of the starting weights.
-        self._numbers = np.zeros(2) if prefix is None else prefix.numbers.copy()
+        # The count, 0 until there is one; the standard error of the starting weights, and what
+        # bounds the curvature of the stage.
+        self._numbers = np.zeros(3) if prefix is None else prefix.numbers.copy()
+        self._energies = NO_ENERGIES if prefix is None else prefix.energies
         self._prepared: Any = None
         if prefix is not None and len(prefix):
             self._go_on(prefix)
@@ -66,22 +84,27 @@ class GradientRun:
         self._prepared = self._part()
 
     def begin(self) -> None:
-        """Take step 0: count the records, unless an interrupted fit has counted them."""
+        """Take step 0: the count and the energies, unless an interrupted fit has them."""
         if self.skipped:
             return
         if not self._numbers[0]:
             self._numbers[0] = self._count()
+            deviation = self._deviation(SCALES_SHARE)
+            if pays(self._numbers[0], deviation):
+                released, unit = self._released_energies(SCALES_SHARE)
+                self._energies = relative_energies(released, unit, deviation)
+            self._numbers[2] = self._eigenvalue()
         self._solver = self._run(None)
+        self._settle()
 
     def advance(self, first: int, last: int) -> None:
         """Take gradients `first` to `last`, counted from 1, both included."""
         # A fit that goes on from a checkpoint does not take its gradients again.
         done = max(first - 1, self.skipped)
         while done < last:
-            if done == self._plan.ends[self._stage]:
+            if done == self._span[1]:
                 self._begin_next()
-            end = self._plan.ends[self._stage]
-            begin = end - self._plan.stages[self._stage].n_steps
+            begin, end = self._span
             reached = min(last, end)
             self._solver.advance(done - begin + 1, reached - begin)
             done = reached
@@ -93,12 +116,24 @@ class GradientRun:
         done = self.n_steps if done is None else done
         if not done:
             empty = GradientState.empty({"n_features": self._records.n_columns})
-            return replace(empty, numbers=self._numbers.copy())
+            return replace(empty, numbers=self._numbers.copy(), energies=self._energies)
         if done < self.n_steps:
             solver, n_columns = self._solver, self._records.n_columns
             state = solver.weights.copy(), solver.velocity.copy(), solver.averaged.copy()
-            return GradientState(done, n_columns, *state, self._kept, self._numbers.copy())
+            given = self._kept, self._numbers.copy(), self._energies
+            return GradientState(done, n_columns, *state, *given)
         return self._final()
+
+    def _settle(self) -> None:
+        """Take as many gradients as the stage does, where it is the only one and adaptive."""
+        if self._plan.stages[self._stage].is_adaptive:
+            self.n_steps = self._solver.n_steps
+
+    @property
+    def _span(self) -> tuple[int, int]:
+        """The gradients done before the stage and after it."""
+        begin = self._plan.ends[self._stage] - self._plan.stages[self._stage].n_steps
+        return begin, begin + self._solver.n_steps
 
     def _share(self, share: float) -> float:
         """Return the mu of a share of the budget that the count leaves."""
@@ -114,11 +149,45 @@ class GradientRun:
         counts = [self._records.counted]
         return float(noisy_counts(counts, mechanism.count_sensitivity, mu, self._stream)[0])
 
+    def _deviation(self, share: float) -> float:
+        """Return the standard deviation of the energies' noise; 0 without privacy."""
+        mechanism = self._mechanism
+        return mechanism.sensitivity / mechanism.residual_bound / self._share(share)
+
+    def _released_energies(self, share: float) -> tuple[NDArray[np.int64], float]:
+        """Release the energies of the columns that are kept; return them and their unit."""
+        deviation, mechanism = self._deviation(share), self._mechanism
+        unit = gradient_unit(1.0, deviation, share_bits(self._numbers[0]))
+        totals = self._records.energies(self._scaling, unit)
+        noise = None
+        if deviation:
+            noise = Gaussian(deviation * unit, word_buffers(self._stream, 1)[0])
+        moved = mechanism.sensitivity / mechanism.residual_bound
+        return release(totals, moved * unit, noise), unit
+
+    def _eigenvalue(self) -> float:
+        """Return what bounds the curvature of the stage that begins: N, or less by energies."""
+        n_records = float(self._numbers[0])
+        if not self._energies.size:
+            return n_records
+        released, unit = self._released_energies(CURVATURE_SHARE / len(self._plan.stages))
+        return largest_eigenvalue(released, unit, n_records, self._constant)
+
+    @property
+    def _scaling(self) -> Scaling:
+        """How the rows of the stage are scaled."""
+        norm_bound, halvings = self._plan.norm_bound, NO_HALVINGS
+        if self._energies.size:
+            halvings = halvings_of(self._energies)
+            if norm_bound is not None:
+                norm_bound *= shrinking(self._energies)
+        return Scaling(self._kept, self._constant, norm_bound, halvings)
+
     def _run(self, start: NDArray[np.float64] | None) -> NoisyGradientDescent:
         """Make the solver of the stage that begins, on the columns that are kept."""
         check_records(self._records.n_records, share_bits(self._numbers[0]))
         prepared, self._prepared = self._prepared, None
-        if prepared is None or prepared[1] != self._unit:
+        if prepared is None or prepared[1] != self._unit or self._energies.size:
             prepared = self._part()
         part, unit = prepared
         return NoisyGradientDescent(
@@ -131,24 +200,26 @@ class GradientRun:
             threads=self._threads,
             start=start,
             intercept=self._constant != 0.0,
+            halvings=self._scaling.halvings,
         )
 
     def _part(self) -> tuple[Any, float]:
         """Lay the records out for the stage that begins; return them, and their units."""
-        unit, norm_bound = self._unit, self._plan.norm_bound
-        return self._records.part(self._kept, self._constant, norm_bound, unit), unit
+        return self._records.part(self._scaling, self._unit), self._unit
 
     @property
     def _schedule(self) -> Schedule:
-        """The steps of the stage; of the count nothing but their size depends."""
+        """The steps of the stage."""
         stage = self._plan.stages[self._stage]
+        left = 1.0 - self._plan.calibration
+        if self._energies.size:
+            left -= SCALES_SHARE + CURVATURE_SHARE
         return schedule_for(
-            self._numbers[0],
-            self._share(stage.share * (1.0 - self._plan.calibration)),
+            self._numbers[2],
+            self._share(stage.share * left),
             self._mechanism.sensitivity,
-            stage.n_steps,
+            None if stage.is_adaptive else stage.n_steps,
             stage.kappa,
-            stage.momentum,
             self._records.loss.curvature,
         )
 
@@ -163,7 +234,7 @@ class GradientRun:
         share, records = self._plan.calibration, self._records
         if not share or math.isinf(self._mechanism.mu):
             return None
-        model = LinearModel(*self._averaged(), self._kept, self._constant, self._plan.norm_bound)
+        model = LinearModel(*self._averaged(), self._scaling)
         return calibrate_margins(
             records.margins(model),
             records.loss,
@@ -178,14 +249,15 @@ class GradientRun:
         """Return the weights of the last stage, shape (k, K), and the constants of the margins."""
         weights, constant = self._solver.average()
         if self._plan.significant:
-            weights = np.where(np.abs(weights) > SIGNIFICANT * self._error, weights, 0.0)
+            least = SIGNIFICANT * self._error * scales_of(self._energies)
+            weights = np.where(np.abs(weights) > np.reshape(least, (-1, 1)), weights, 0.0)
         if not constant.size:
             return weights, np.zeros(weights.shape[1])
         return weights, constant[0] * constant_entry(self._constant)
 
     @property
     def _error(self) -> float:
-        """Standard error of every weight."""
+        """Standard error of the weight of a column that is not scaled."""
         return math.hypot(self._solver.schedule.standard_error, self._numbers[1])
 
     def _begin_next(self) -> None:
@@ -195,7 +267,9 @@ class GradientRun:
         sizes = np.linalg.norm(weights, axis=1) if weights.shape[1] > 1 else weights[:, 0]
         places = largest(sizes, self._plan.stages[self._stage].n_columns)
         self._kept = self._kept[places] if self._kept.size else places
-        self._numbers[1] = _START * self._error
+        if self._energies.size:
+            self._energies = self._energies[places]
+        self._numbers[1:] = _START * self._error, self._eigenvalue()
         self._solver = self._run(_START * np.concatenate([weights[places], constant]).ravel())
 
     def _go_on(self, state: GradientState) -> None:
@@ -207,6 +281,7 @@ class GradientRun:
         ends = self._plan.ends
         self._stage = min(int(np.searchsorted(ends, state.done)), len(ends) - 1)
         self._solver = self._run(None)
+        self._settle()
         n_kept = self._plan.stages[self._stage].n_columns if self._stage else 0
         if self._kept.size != n_kept or self._solver.weights.shape != state.weights.shape:
             raise ValueError(
@@ -234,6 +309,7 @@ class GradientRun:
             intercept=(intercept + offset) * stretched.slope + np.array(stretched.shift) - offset,
             standard_error=error,
             intercept_error=error * constant_entry(self._constant),
+            energies=self._energies,
         )
 
 

@@ -8,10 +8,14 @@ import math
 from dataclasses import dataclass
 
 KAPPA = 0.5
-MOMENTUM = 0.8
-STEPS = 300
-# With h at most so much over N and the curvature of the loss, steps are stable at any momentum.
-_STABLE = 2.0
+# So few steps lose next to nothing where the noise ends training; more, with more momentum, where
+# steps of that length would not be stable.
+FEWEST_STEPS, MOST_STEPS = 100, 400
+# Steps that the velocity remembers, 1 / (1 - beta), over T: more of them cost accuracy.
+_MEMORY = 0.05
+_LARGEST_MEMORY = 0.125
+# Of the longest step at which gradient descent with momentum is stable.
+_STABLE = 0.7
 # Part of the iterates, the last, that is averaged: in a flat loss that costs 4 % of the signal over
 # the noise, half of them 8 %.
 AVERAGED = 0.25
@@ -58,24 +62,36 @@ class Schedule:
 
 
 def schedule_for(
-    n_rows: float,
+    eigenvalue: float,
     mu: float,
     sensitivity: float,
-    n_steps: int = STEPS,
+    n_steps: int | None = None,
     kappa: float = KAPPA,
-    momentum: float = MOMENTUM,
     curvature: float = 0.25,
 ) -> Schedule:
-    """Choose the steps from public numbers.
+    """Choose the steps from public and released numbers.
 
-    `n_rows`: N, given as public or counted privately; only limits the step size.
+    `eigenvalue`: a bound on the largest eigenvalue of the Gram matrix of the unit rows: N, public
+    or counted privately, or what released energies say. It only limits the step size.
     `mu`: Gaussian differential privacy of all steps together; infinity for no privacy.
+    `n_steps`: T; None for as many as pay.
     `kappa`: how far noise may move the margin of a unit row.
+    `curvature`: of the loss.
+
+    The momentum is as small as stable steps allow: what it still holds in the end was paid for.
     """
+    # Steps are stable up to h = 2 (1 + beta) / bend, and noise asks for h = (1 - beta) path / T.
+    bend, path = curvature * max(1.0, eigenvalue), kappa * mu / sensitivity
+    if n_steps is None:
+        # With 1 - beta = 1 / (_MEMORY T) that is T (2 _MEMORY T - 1) >= path bend / (2 _STABLE).
+        root = math.sqrt(1.0 + 4.0 * _MEMORY * path * bend / _STABLE) if mu < math.inf else math.inf
+        n_steps = math.ceil(min(MOST_STEPS, max(FEWEST_STEPS, (1.0 + root) / (4.0 * _MEMORY))))
+    slowest = path * bend / (2.0 * _STABLE * n_steps)
+    stable = (slowest - 1.0) / (slowest + 1.0) if math.isfinite(slowest) else 1.0
+    most = 1.0 - 1.0 / max(1.0, _LARGEST_MEMORY * n_steps)
+    momentum = min(most, max(0.0, stable))
+    largest = 2.0 * _STABLE * (1.0 + momentum) / bend
+    step_size = min(largest, (1.0 - momentum) * path / n_steps)
     noise_scale = sensitivity * math.sqrt(n_steps) / mu
-    largest = _STABLE / curvature / max(1.0, n_rows)
-    step_size = largest
-    if math.isfinite(mu):
-        step_size = min(largest, (1.0 - momentum) * kappa * mu / (sensitivity * n_steps))
     first = n_steps - max(1, round(AVERAGED * n_steps)) + 1
     return Schedule(n_steps, step_size, momentum, first, noise_scale, sensitivity)

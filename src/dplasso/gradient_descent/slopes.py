@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import Targets, weight_of
 from dplasso.matrix.compressed import clip
+from dplasso.matrix.unit_rows import Scaling
 from dplasso.privacy.share import share
 from dplasso.runtime.threads import Threads, cut
 
@@ -30,17 +31,13 @@ class LinearModel:
     """A released model, and the rows that it is one of.
 
     `weights`, shape (k, K), and `intercept`, shape (K,): of each margin.
-    `kept`: the columns, ascending; none for all.
-    `constant`: the constant entry of every row, as a part of its unit length.
-    `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
-    `bound`: instead of making unit rows, entries are clipped to [-bound, bound].
+    `scaling`: how they are made unit rows.
+    `bound`: instead of that, entries are clipped to [-bound, bound].
     """
 
     weights: NDArray[np.float64]
     intercept: NDArray[np.float64]
-    kept: NDArray[np.int64]
-    constant: float
-    norm_bound: float | None
+    scaling: Scaling
     bound: float | None = None
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dplasso.gradient_descent.schedule import Schedule
 from dplasso.gradient_descent.steps import update
+from dplasso.matrix.unit_rows import NO_HALVINGS, SCALES
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import Gaussian, release
@@ -36,6 +37,7 @@ class NoisyGradientDescent:
     `part`: `GradientPart`, or anything with its `begin` and `sums`, in these units.
     `n_columns`, `n_outputs`: D and K. Coordinate ``j K + k`` is that of column j and output k.
     `start`: weights to start from, already released; zero otherwise.
+    `halvings`: of each column's entries, as of `UnitRows`: its weights move as much less.
 
     `weights`, `velocity` and `averaged`, the sum of the averaged iterates, are functions of the
     noisy gradients, so released by composition.
@@ -53,6 +55,7 @@ class NoisyGradientDescent:
         threads: Threads = ONE_THREAD,
         start: NDArray[np.float64] | None = None,
         intercept: bool = False,
+        halvings: NDArray[np.int8] = NO_HALVINGS,
     ) -> None:
         n_coordinates = n_columns + intercept
         size = n_coordinates * n_outputs
@@ -65,6 +68,8 @@ class NoisyGradientDescent:
         self._blocks = [
             (begin, min(begin + width, n_coordinates)) for begin in range(0, n_coordinates, width)
         ]
+        self._steps = np.full(n_coordinates, schedule.step_size)
+        self._steps[: halvings.size] *= SCALES[halvings]
         self._noise: list[Gaussian | None] = [None] * len(self._blocks)
         if schedule.noise_scale:
             scale, buffers = schedule.noise_scale * unit, word_buffers(stream, len(self._blocks))
@@ -87,7 +92,7 @@ class NoisyGradientDescent:
                 release(totals, schedule.sensitivity * self._unit, self._noise[number])
                 span = slice(begin * self.n_outputs, end * self.n_outputs)
                 state = self.velocity[span], self.weights[span], self.averaged[span]
-                steps = self._unit, schedule.momentum, schedule.step_size
+                steps = self._unit, schedule.momentum, self._steps[begin:end]
                 update(totals, *steps, *state, averaging)
 
         self._threads.run(some)

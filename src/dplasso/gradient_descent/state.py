@@ -1,13 +1,20 @@
 """What a fit by noisy gradient descent has released when it is interrupted: for checkpoints."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.release import NoisyWeights, check_ascending, same_arrays
+from dplasso.gradient_descent.release import (
+    NO_ENERGIES,
+    NoisyWeights,
+    check_ascending,
+    check_energies,
+    same_arrays,
+    with_energies,
+)
 
 _RUN = ("weights", "velocity", "averaged")
 
@@ -18,8 +25,9 @@ class GradientState:
 
     `weights`, `velocity`, `averaged`: of the run that is under way; empty after step 0.
     `columns`: columns of a later run; empty in the first.
-    `numbers`, shape (2,): the count, 0 before there is one, and the standard error of the starting
-    weights.
+    `numbers`, shape (3,): the count, 0 before there is one, the standard error of the starting
+    weights, and a bound on the largest eigenvalue of the rows' Gram matrix.
+    `energies`: as of `NoisyWeights`, of the columns of the run.
     """
 
     kind: ClassVar[str] = "gradient state"
@@ -27,7 +35,9 @@ class GradientState:
     types: ClassVar[dict[str, str]] = {
         **dict.fromkeys((*_RUN, "numbers"), "<f8"),
         "columns": "<i8",
+        "energies": "<f4",
     }
+    optional: ClassVar[frozenset[str]] = frozenset({"energies"})
     n_outputs: ClassVar[int] = 1
 
     done: int
@@ -37,19 +47,25 @@ class GradientState:
     averaged: NDArray[np.float64]
     columns: NDArray[np.int64]
     numbers: NDArray[np.float64]
+    energies: NDArray[np.float32] = field(default_factory=lambda: NO_ENERGIES)
 
-    vertices = refitted = n_records = standard_error = None
+    vertices = refitted = n_records = standard_errors = scales = None
 
     def __post_init__(self) -> None:
         check_ascending(self.columns, self.n_features)
         sizes = (self.weights.shape, self.velocity.shape, self.averaged.shape)
-        if len(set(sizes)) > 1 or self.numbers.shape != (2,) or self.done < 0:
+        if len(set(sizes)) > 1 or self.numbers.shape != (3,) or self.done < 0:
             raise ValueError("the arrays of its state do not fit together")
         if not all(np.isfinite(array).all() for array in self.arrays().values()):
             raise ValueError("a number of its state is not finite")
+        check_energies(self.energies, {self.columns.size, self.n_features})
 
     def __len__(self) -> int:
         return self.done
+
+    def complete(self, n_steps: int) -> bool:  # noqa: ARG002
+        """Return False: only weights complete a fit."""
+        return False
 
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
         """Raise: a fit that is not complete has no model."""
@@ -66,7 +82,8 @@ class GradientState:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
         given = {name: getattr(self, name) for name in (*_RUN, "columns")}
-        return given | {"numbers": np.concatenate([[float(self.done)], self.numbers])}
+        numbers = {"numbers": np.concatenate([[float(self.done)], self.numbers])}
+        return given | numbers | with_energies(self.energies)
 
     @classmethod
     def from_arrays(
@@ -76,12 +93,12 @@ class GradientState:
         numbers, *parts = (arrays[name].astype(np.float64) for name in ("numbers", *_RUN))
         columns = arrays["columns"].astype(np.int64)
         run = dict(zip(_RUN, parts, strict=True))
-        return cls(
-            int(numbers[0]), public["n_features"], **run, columns=columns, numbers=numbers[1:]
-        )
+        energies = arrays.get("energies", NO_ENERGIES).astype(np.float32)
+        given = {"columns": columns, "numbers": numbers[1:], "energies": energies}
+        return cls(int(numbers[0]), public["n_features"], **run, **given)
 
     @classmethod
     def empty(cls, public: Mapping[str, Any]) -> "GradientState":
         """Return the state of a fit before anything is counted."""
         columns = np.zeros(0, dtype=np.int64)
-        return cls(0, public["n_features"], *3 * (np.zeros(0),), columns, np.zeros(2))
+        return cls(0, public["n_features"], *3 * (np.zeros(0),), columns, np.zeros(3))

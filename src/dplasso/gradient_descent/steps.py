@@ -5,6 +5,9 @@ unit row (`dplasso.privacy.share`). No entry grows, so the contribution lies in 
 ``C S`` by the arithmetic of its own row, and the sum is one of integers: the same bits for any
 order, layout and number of threads.
 
+The entries of a column may be halved b times before rows are made unit rows. A share is then
+divided by ``2^b``, again towards zero, and the weights are those of the entries as given.
+
 With K outputs a record has K residuals, of L2 norm C together, and its contribution is that of
 ``q_ik z_ij S``: in the same ball. Weights then stand column by column, coordinate ``j K + k``.
 """
@@ -14,7 +17,7 @@ from numba import njit
 
 from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import weight_of
-from dplasso.matrix.unit_rows import row_margin, row_margins
+from dplasso.matrix.unit_rows import SCALES, row_margin, row_margins
 from dplasso.privacy.share import share
 
 
@@ -67,15 +70,26 @@ def row_gradient_vectors(data, loss, targets, model, units, first, last, scaled,
 
 
 @njit(cache=True, nogil=True)
-def column_gradients(columns, scaled, integers, limit, first, last, totals):
+def halved(count, b):
+    """Return an integer divided by 2^b, rounded towards zero."""
+    return (count + ((count >> 63) & ((np.int64(1) << b) - 1))) >> b
+
+
+@njit(cache=True, nogil=True)
+def column_gradients(columns, halvings, scaled, integers, limit, first, last, totals):
     """Set ``totals[c - first]`` to the sum of the contributions to column c, exactly; K = 1."""
     values, indices = columns.values, columns.indices
     for c in range(first, last):
         begin, end = np.uint64(columns.indptr[c]), np.uint64(columns.indptr[c + 1])
+        b = np.int64(halvings[c]) if halvings.size else np.int64(0)
         total = np.int64(0)
         if values.size:
             for p in range(begin, end):
-                total += share(scaled[np.uint64(indices[p])] * np.float64(values[p]), limit)
+                pull = scaled[np.uint64(indices[p])] * np.float64(values[p])
+                total += share(pull * SCALES[b], limit)
+        elif b:
+            for p in range(begin, end):
+                total += halved(integers[np.uint64(indices[p])], b)
         else:
             for p in range(begin, end):
                 total += integers[np.uint64(indices[p])]
@@ -83,29 +97,33 @@ def column_gradients(columns, scaled, integers, limit, first, last, totals):
 
 
 @njit(cache=True, nogil=True)
-def column_gradient_vectors(columns, scaled, integers, limit, first, last, totals):
+def column_gradient_vectors(columns, halvings, scaled, integers, limit, first, last, totals):
     """Set ``totals[c - first]`` to the K sums of the contributions to column c, exactly."""
     values, indices = columns.values, columns.indices
     for c in range(first, last):
         totals[c - first] = 0
+        b = np.int64(halvings[c]) if halvings.size else np.int64(0)
         for p in range(np.uint64(columns.indptr[c]), np.uint64(columns.indptr[c + 1])):
             i = np.uint64(indices[p])
             for k in range(totals.shape[1]):
                 if values.size:
-                    totals[c - first, k] += share(scaled[i, k] * np.float64(values[p]), limit)
+                    pull = scaled[i, k] * np.float64(values[p])
+                    totals[c - first, k] += share(pull * SCALES[b], limit)
                 else:
-                    totals[c - first, k] += integers[i, k]
+                    totals[c - first, k] += halved(integers[i, k], b)
 
 
 @njit(cache=True, nogil=True)
-def update(totals, unit, momentum, step_size, velocity, weights, averaged, averaging):
+def update(totals, unit, momentum, steps, velocity, weights, averaged, averaging):
     """Take a step ``m <- beta m + g``, ``w <- w - h m`` along some coordinates, in place.
 
     `totals`: their noisy gradients, in units.
+    `steps`: h of each of their columns, which have equally many coordinates.
     """
-    inverse = 1.0 / unit
-    for k in range(totals.size):
-        velocity[k] = momentum * velocity[k] + np.float64(totals[k]) * inverse
-        weights[k] -= step_size * velocity[k]
-        if averaging:
-            averaged[k] += weights[k]
+    inverse, width = 1.0 / unit, totals.size // steps.size
+    for c in range(steps.size):
+        for k in range(c * width, (c + 1) * width):
+            velocity[k] = momentum * velocity[k] + np.float64(totals[k]) * inverse
+            weights[k] -= steps[c] * velocity[k]
+            if averaging:
+                averaged[k] += weights[k]

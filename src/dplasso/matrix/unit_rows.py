@@ -20,6 +20,26 @@ _SLACK = 2.0**-30
 _ROUNDING = 2.0**-52
 # Rows whose largest entry is smaller count as empty: their factor would not be finite.
 _SMALLEST_ENTRY = 1e-290
+# Scales of columns are 2^-b with b up to this, which leaves every entry a finite number above 0.
+MOST_HALVINGS = 40
+SCALES = 0.5 ** np.arange(MOST_HALVINGS + 1)
+# Of columns that all keep their entries.
+NO_HALVINGS = np.zeros(0, dtype=np.int8)
+
+
+class Scaling(NamedTuple):
+    """How rows are made unit rows; public or released.
+
+    `kept`: the columns that are looked at, ascending; none for all.
+    `constant`: the constant entry of every row, as a part of its unit length.
+    `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
+    `halvings`: how often the entries of each of these columns are halved first; none for never.
+    """
+
+    kept: NDArray[np.int64]
+    constant: float
+    norm_bound: float | None
+    halvings: NDArray[np.int8] = NO_HALVINGS
 
 
 class UnitRows(NamedTuple):
@@ -29,6 +49,7 @@ class UnitRows(NamedTuple):
     `factor`, shape (N,): what each row's entries are multiplied by.
     `n_columns`: D.
     `constant`: the constant entry of every row, column D; 0 without an intercept.
+    `halvings`, shape (D,): how often each column's entries are halved first; empty for never.
     """
 
     rows: Compressed
@@ -36,6 +57,7 @@ class UnitRows(NamedTuple):
     factor: NDArray[np.float64]
     n_columns: int
     constant: float
+    halvings: NDArray[np.int8]
 
     @property
     def n_coordinates(self) -> int:
@@ -44,7 +66,11 @@ class UnitRows(NamedTuple):
 
 
 def row_factors(
-    rows: Compressed, constant: float, norm_bound: float | None, threads: Threads
+    rows: Compressed,
+    constant: float,
+    norm_bound: float | None,
+    threads: Threads,
+    halvings: NDArray[np.int8] = NO_HALVINGS,
 ) -> NDArray[np.float64]:
     """Compute what each row's entries are multiplied by, shape (N,): by the row alone; 0 if empty.
 
@@ -52,37 +78,46 @@ def row_factors(
     `constant`: the constant entry, in [0, 1); the others share the rest of the unit length.
     `norm_bound`: None scales every row to unit length. A number R scales longer rows down to R,
     leaves the others as they are, and then divides all by R.
+    `halvings`: as of `UnitRows`; the length is that of the entries once they are halved.
     """
     factor = np.empty(rows.indptr.size - 1)
     longest = np.sqrt(1.0 - constant * constant) * (1.0 - _SLACK)
     edges = even_parts(rows.indptr, threads.count)
 
     def part(t: int) -> None:
-        _row_factors(rows, edges[t], edges[t + 1], longest, norm_bound or 0.0, factor)
+        _row_factors(rows, halvings, edges[t], edges[t + 1], longest, norm_bound or 0.0, factor)
 
     threads.run(part)
     return factor
 
 
 @njit(cache=True, nogil=True)
-def _row_factors(rows, first, last, longest, norm_bound, factor):
+def _entry(rows, halvings, p):
+    """Return the entry of a row at place p, times the scale of its column; exact."""
+    value = np.float64(rows.values[p]) if rows.values.size else np.float64(rows.constant)
+    return value * SCALES[halvings[np.uint64(rows.indices[p])]] if halvings.size else value
+
+
+@njit(cache=True, nogil=True)
+def _row_factors(rows, halvings, first, last, longest, norm_bound, factor):
     values = rows.values
     for i in range(first, last):
         begin, end = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
         largest = abs(np.float64(rows.constant)) if end > begin else 0.0
-        if values.size:
+        if values.size or halvings.size:
+            largest = 0.0
             for p in range(begin, end):
-                largest = max(largest, abs(np.float64(values[p])))
+                largest = max(largest, abs(_entry(rows, halvings, p)))
         factor[i] = 0.0
         if largest < _SMALLEST_ENTRY:
             continue
         # Relative to the largest, squares neither overflow nor vanish.
         total = np.float64(end - begin)
         count = total
-        if values.size:
+        if values.size or halvings.size:
             total = count = 0.0
             for p in range(begin, end):
-                part = np.float64(values[p]) / largest
+                part = _entry(rows, halvings, p) / largest
                 total += part * part
                 count += part != 0.0
         root = np.sqrt(total * (1.0 + count * _ROUNDING))

@@ -108,7 +108,8 @@ def parse_released(
     kind = header["release"]
     if kind not in RELEASES:
         raise ValueError(f"its release is of the unknown kind {kind!r}")
-    types = RELEASES[kind].types
+    types, optional = RELEASES[kind].types, RELEASES[kind].optional
+    types = {name: one for name, one in types.items() if name in members or name not in optional}
     expected = {"header", _LABELS, *types}
     if set(members) not in (expected, expected | set(besides)):
         raise ValueError(f"it holds {', '.join(sorted(members))}")

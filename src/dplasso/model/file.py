@@ -38,8 +38,8 @@ class Model(Released):
     def __post_init__(self) -> None:
         super().__post_init__()
         steps = len(self.release)
-        if steps != self.statement.steps:
-            raise ValueError(f"{steps} vertices do not fit a statement of {self.statement.steps}")
+        if not self.release.complete(self.statement.steps):
+            raise ValueError(f"{steps} steps do not fit a statement of {self.statement.steps}")
         schema = None if self.origin is None else self.origin.schema
         if schema is not None and schema.n_features != self.n_features:
             raise ValueError(f"the schema does not make {self.n_features} columns")

@@ -4,14 +4,17 @@ All that leaves a fit is private by composition, and everything else is a functi
 says, besides `coefficients()`: the weights, shape (n_outputs, D), and the intercepts:
 
 `kind`: what a file calls it.
-`types`: types of its arrays in a file.
+`types`: types of its arrays in a file. `optional`: those that a file need not have.
 `method`: what made it, of classes and of numbers.
 `vertices`: the vertices drawn, if any are.
 `refitted`: the weights that noisy gradients led to, if there are any.
 `n_records`: noisy number of records, where they are counted for it.
-`standard_error`: standard deviation of each weight by the noise alone.
+`standard_errors`, shape (k,): standard deviation of each weight by the noise alone, of the columns
+that have one; None where the method has none.
+`scales`, shape (k,): what those columns are multiplied by before rows are scaled, or None.
 `n_outputs`: how many margins a record has.
-`len()`: the number of steps it was drawn in.
+`len()`: the number of steps it was drawn in. `complete(n_steps)`: whether these are all of a fit's,
+which takes so many at most.
 `agrees_with(other)`: whether two runs with the same settings can be one, as far as both have come.
 `arrays()`, `from_arrays(arrays, public)`: what a file has to hold of it, and how it is rebuilt from
 that and from the fit's parameters and sizes (see `public_values`).

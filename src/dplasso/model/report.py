@@ -129,10 +129,10 @@ def _weights(every: Weights) -> str:
     rows = every.top(_SHOWN).rows()
     if not rows:
         return "<p>No column has a weight.</p>"
-    error = every.standard_error or 0.0
-    widest = max(abs(row["weight"]) for row in rows) + 3 * error
+    errors = [row["standard_error"] or 0.0 for row in rows]
+    widest = max(abs(row["weight"]) + 3 * error for row, error in zip(rows, errors, strict=True))
     lines = []
-    for row in rows:
+    for row, error in zip(rows, errors, strict=True):
         told = f"{row['weight']:+.3f}"
         told += f" &plusmn; {error:.3f}" if error else ""
         if row["steps"] is not None:
@@ -165,7 +165,7 @@ def _legend(every: Weights, shown: int) -> str:
     text = f"The {shown} largest of {len(every):,} weights that are not zero."
     if every.clear is None:
         return text
-    if every.standard_error:
+    if every.standard_error is not None:
         text += " Lines: three standard errors of the noise; sampling error is not in them."
         chance = beyond_by_chance(len(every))
         return f"{text} Noise alone takes about {chance:,} beyond that." if chance else text

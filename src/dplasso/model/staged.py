@@ -36,7 +36,9 @@ class StagedRelease:
     types: ClassVar[dict[str, str]] = {
         **VertexRelease.types,
         **dict.fromkeys(("counts", "plan", "calibration", *_INNER), "<f8"),
+        "energies": "<f4",
     }
+    optional: ClassVar[frozenset[str]] = NoisyWeights.optional
     done: int
     n_steps: int
     counts: NDArray[np.float64]
@@ -63,6 +65,10 @@ class StagedRelease:
     def __len__(self) -> int:
         return self.done
 
+    def complete(self, n_steps: int) -> bool:
+        """Return whether every step of so many has been taken."""
+        return len(self) == n_steps
+
     @property
     def n_outputs(self) -> int:
         """Margins of a record."""
@@ -86,9 +92,14 @@ class StagedRelease:
         return float(self.counts.sum())
 
     @property
-    def standard_error(self) -> float | None:
+    def standard_errors(self) -> NDArray[np.float64] | None:
         """Standard deviation of each refitted weight by the noise alone."""
-        return None if self.refitted is None else self.refitted.standard_error
+        return None if self.refitted is None else self.refitted.standard_errors
+
+    @property
+    def scales(self) -> NDArray[np.float64] | None:
+        """What each column is multiplied by before rows are scaled for the refit."""
+        return None if self.refitted is None else self.refitted.scales
 
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
         """Return the linear model; of a refit, for rows of unit length in the columns drawn."""
@@ -134,6 +145,7 @@ class StagedRelease:
             "plan": np.array(numbers),
             "calibration": np.array([stretched.slope, *stretched.shift]) if stretched else nothing,
             **{name: inner.get(name, nothing) for name in _INNER},
+            **{name: inner[name] for name in self.optional if name in inner},
         }
 
     @classmethod

@@ -31,8 +31,8 @@ class Weights:
     `values`: the weights.
     `names`: names of the columns, where the training data had any.
     `schema`: what names them otherwise, where the columns were made by one.
-    `standard_error`: standard deviation of each weight by the noise alone, where the method has
-    one.
+    `standard_error`, shape (k,): standard deviation of each weight by the noise alone; None where
+    the method has none.
     `steps`: of the LASSO: steps towards the weight's sign less steps against it.
     `labels`: of more than two classes, the class whose margin each weight is of; ``weights["age"]``
     is then that of the first.
@@ -43,7 +43,7 @@ class Weights:
     columns: NDArray[np.int64]
     values: NDArray[np.float64]
     names: NDArray[np.object_] | None = None
-    standard_error: float | None = None
+    standard_error: NDArray[np.float64] | None = None
     steps: NDArray[np.int64] | None = None
     clear: NDArray[np.bool_] | None = None
     labels: NDArray[Any] | None = None
@@ -72,7 +72,7 @@ class Weights:
     def top(self, count: int) -> "Weights":
         """Return the `count` largest by magnitude, largest first."""
         order = np.argsort(-np.abs(self.values), kind="stable")[:count]
-        arrays = ("columns", "values", "names", "steps", "clear", "labels")
+        arrays = ("columns", "values", "names", "standard_error", "steps", "clear", "labels")
         parts: dict[str, Any] = {name: getattr(self, name) for name in arrays}
         return replace(self, **{k: part[order] for k, part in parts.items() if part is not None})
 
@@ -90,8 +90,8 @@ class Weights:
             "column": self.columns,
             "name": np.array([*map(str, self.index)], dtype=object) if named else None,
             "weight": values,
-            "standard_error": np.full(len(self), error),
-            "z": values / error if error else None,
+            "standard_error": error,
+            "z": None if error is None else values / error,
             "steps": self.steps,
             "clear": self.clear,
         }
@@ -144,8 +144,12 @@ def weights_of(model: Model) -> Weights:
         schema=None if model.origin is None else model.origin.schema,
     )
     if error is not None:
-        clear = np.abs(values) > SIGNIFICANT * error if error else None
-        return replace(found, standard_error=error or None, clear=clear)
+        if not error.any():
+            return found
+        dense = isinstance(coefficients, np.ndarray)
+        places = columns if dense else np.searchsorted(model.release.columns, columns)
+        error = error[places]
+        return replace(found, standard_error=error, clear=np.abs(values) > SIGNIFICANT * error)
     vertices = model.release.vertices
     assert vertices is not None, "a release has vertices or weights"
     vertex, place = np.unique(vertices.transcript.vertex, return_inverse=True)
@@ -159,13 +163,15 @@ def weights_of(model: Model) -> Weights:
     return replace(found, steps=steps, clear=steps >= steps_beyond_chance(len(vertices), among))
 
 
-def linear_part(model: Model) -> tuple[Any, NDArray[np.float64], float | None]:
-    """Return weights, intercepts and the weights' standard error, all in the target's unit.
+def linear_part(
+    model: Model,
+) -> tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]:
+    """Return weights, intercepts and the weights' standard errors, all in the target's unit.
 
     A regression learns its targets as numbers in [-1, 1].
     """
     coefficients, intercept = model.release.coefficients()
-    error = model.release.standard_error
+    error = model.release.standard_errors
     if model.statement.target_bounds is None:
         return coefficients, intercept, error
     low, high = model.statement.target_bounds

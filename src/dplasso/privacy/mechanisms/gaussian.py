@@ -35,14 +35,18 @@ COUNT_SHARE = 0.01
 # The same of setting margins right after the last gradient, and the gradients of it, each of a
 # slope and a constant for every output.
 CALIBRATION_SHARE, CALIBRATION_STEPS = 0.05, 60
+# Energies are released at most so often: before the first stage, and for the steps of each of four.
+# Each has a number for every column, and fewer than 64 for the rows.
+ENERGY_DRAWS = 8
 # What an error of 1 in a log-ratio adds to rho, at every Renyi order from 1.01.
 RATIO_RHO = 200.0
 
 
 def _words(statement: Any) -> str:
-    counted = ", and a noisy count of the records" if statement.records == COUNT_PRIVATE else ""
+    counted = ", a noisy count of the records" if statement.records == COUNT_PRIVATE else ""
     return (
-        f"{statement.steps:,} gradients over all records, each with Gaussian noise{counted}"
+        f"at most {statement.steps:,} gradients over all records, each with Gaussian noise{counted}"
+        ", noisy sums of the squared entries of every column"
         f"{calibrated_words(statement)} (together {rounded_up(statement.mu)}-GDP)"
     )
 
@@ -156,8 +160,9 @@ def build_gaussian(
     if math.isinf(epsilon):
         return steps
     aim = min(steps.epsilon, LARGEST_EPSILON)
-    # The count of the records besides, and slope and constants.
-    draws = float(n_iter) * float(n_coordinates) + 1.0 + CALIBRATION_STEPS * (n_outputs + 1.0)
+    # The energies and the count of the records besides, and slope and constants.
+    draws = (n_iter + ENERGY_DRAWS) * (n_coordinates + 64.0) + 1.0
+    draws += CALIBRATION_STEPS * (n_outputs + 1.0)
     # With nothing withheld yet, mu is at its largest.
     sampling, ratio = inexactness(draws, calibrate_mu(aim, steps.delta), aim)
     paid_for = sampling < steps.delta / 2.0 and ratio < aim / 100.0

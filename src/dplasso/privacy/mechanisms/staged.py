@@ -18,6 +18,7 @@ from dplasso.privacy.mechanisms.contract import Promise, Words
 from dplasso.privacy.mechanisms.gaussian import (
     CALIBRATION_STEPS,
     COUNT_SHARE,
+    ENERGY_DRAWS,
     LARGEST_EPSILON,
     RATIO_RHO,
     GaussianSteps,
@@ -47,10 +48,9 @@ def _words(statement: Any) -> str:
         counted = "at both ends of the interval of the targets"
     return (
         f"{f'noisy counts {counted}, then ' if statement.counted else ''}"
-        f"at most {statement.steps:,} steps: columns "
-        "drawn by the exponential mechanism, and gradients over all records on those columns, "
-        f"each with Gaussian noise{calibrated_words(statement)} (together "
-        f"{rounded_up(statement.rho)}-zCDP)"
+        f"at most {statement.steps:,} steps: columns drawn by the exponential mechanism, sums "
+        "of their squared entries, and gradients over all records on those columns, each with "
+        f"Gaussian noise{calibrated_words(statement)} (together {rounded_up(statement.rho)}-zCDP)"
     )
 
 
@@ -216,9 +216,10 @@ def _calibrated(epsilon: float, delta: float) -> float:
 def _gaussian_draws(n_columns: int, n_gradients: int, n_outputs: int) -> float:
     """Return how many Gaussian variates a fit draws.
 
-    Constant entries and the counts besides, and slope and constants of the calibration.
+    Constant entries, energies and the counts besides, and slope and constants of the calibration.
     """
     drawn = n_gradients * n_outputs * (n_columns + 1.0) + max(2.0, n_outputs)
+    drawn += ENERGY_DRAWS * (n_columns + 64.0)
     return drawn + (1.0 + n_outputs) * CALIBRATION_STEPS
 
 

@@ -1,0 +1,108 @@
+"""How much of the records each column holds: released once, it scales columns and bounds steps.
+
+The energy of a column is the sum of its squared entries in unit rows. A row's own are non-negative
+and add up to at most 1, so the energies move by at most 1 in L2 with one record. Columns of much
+energy are halved until they pull little more than others (DESIGN.md, section 8), which lets steps
+be as long as the noise asks for; rows are made unit rows after that, so no sensitivity changes.
+
+Beside the energies stand counts of rows by their number of entries: a record has ``_COLUMNS`` times
+its energies and ``_ROW`` in one of the counts, in L2 at most 1 together. The two bound the largest
+eigenvalue of ``Z'Z``, Z the unit rows: ``(z.v)^2 <= n sum_j z_j^2 v_j^2`` for a row of n entries.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.losses.targets import weight_of
+from dplasso.matrix.unit_rows import MOST_HALVINGS, SCALES
+from dplasso.privacy.share import share
+
+# Shares of mu^2: of the energies that make the scales, and of those that bound the steps after.
+SCALES_SHARE, CURVATURE_SHARE = 0.02, 0.01
+# A column is scaled if its energy is beyond so many standard deviations of the noise, and beyond
+# that of one row. Energies are released only if there are so many times as many records: hardly
+# any column holds a larger part of them.
+_DEVIATIONS, _RECORDS = 12.0, 64.0
+# A column's scale falls with its energy to this power.
+_EXPONENT = 0.35
+_COLUMNS, _ROW = 0.9, 0.435
+# Counts of rows: of none, 1, 2, 3 to 4, 5 to 8 entries and so on.
+N_SIZES = 34
+_EDGES = np.exp2((np.arange(1, MOST_HALVINGS + 1) - 0.5) / _EXPONENT)
+
+
+def threshold(deviation: float) -> float:
+    """Return the energy beyond which a column is scaled; `deviation`: of the noise."""
+    return max(1.0, _DEVIATIONS * deviation)
+
+
+def pays(n_records: float, deviation: float) -> bool:
+    """Return whether the energies of so many records are worth their budget."""
+    return n_records > _RECORDS * threshold(deviation)
+
+
+def relative_energies(released: NDArray[np.int64], unit: float, deviation: float) -> NDArray[Any]:
+    """Return energies over the threshold, shape (D,), as a model file holds them."""
+    energies = released[: released.size - N_SIZES] / (unit * _COLUMNS * threshold(deviation))
+    return energies.astype(np.float32)
+
+
+def halvings_of(energies: NDArray[np.float32]) -> NDArray[np.int8]:
+    """Return how often each column is halved, by `relative_energies`."""
+    # Compared in their own precision: the same on every machine.
+    edges = _EDGES.astype(np.float32)
+    return np.searchsorted(edges, energies, side="right").astype(np.int8)
+
+
+def shrinking(energies: NDArray[np.float32]) -> float:
+    """Return how much shorter the scaled rows are, in root mean square, by `relative_energies`."""
+    halvings = halvings_of(energies)
+    scaled = energies[halvings > 0].astype(np.float64)
+    left = float(scaled @ SCALES[halvings[halvings > 0]] ** 2)
+    total = max(float(scaled.sum()), float(energies.sum(dtype=np.float64)))
+    return float(np.sqrt((total - float(scaled.sum()) + left) / total)) if scaled.size else 1.0
+
+
+def largest_eigenvalue(
+    released: NDArray[np.int64], unit: float, n_records: float, constant: float
+) -> float:
+    """Return a bound on the largest eigenvalue of the Gram matrix of the unit rows.
+
+    Exact but for the noise. `constant`: the constant entry of every row.
+    """
+    energies, sizes = released[:-N_SIZES], released[-N_SIZES:] / (unit * _ROW)
+    # Rows with more entries than L, a power of two, add no more than 1 each.
+    entries, longer = np.exp2(np.arange(N_SIZES - 1)), np.cumsum(sizes[:1:-1])[::-1]
+    energy = max(1.0, float(energies.max()) / (unit * _COLUMNS))
+    bounds = entries[:-1] * energy + np.maximum(0.0, longer)
+    return min(n_records, float(bounds.min()) + constant * constant * n_records)
+
+
+@njit(cache=True, nogil=True)
+def column_energies(data, targets, unit, first, last, totals):
+    """Set ``totals[c - first]`` to the energy of column c, in units of ``unit * _COLUMNS``."""
+    values, indices, halvings = data.columns.values, data.columns.indices, data.halvings
+    for c in range(first, last):
+        scale = SCALES[halvings[c]] if halvings.size else 1.0
+        total = np.int64(0)
+        for p in range(data.columns.indptr[c], data.columns.indptr[c + 1]):
+            i = np.uint64(indices[p])
+            value = np.float64(values[p]) if values.size else np.float64(data.columns.constant)
+            entry = value * scale * data.factor[i]
+            part = weight_of(targets.weights, i) * entry * entry * _COLUMNS
+            total += share(part * unit, _COLUMNS * unit)
+        totals[c - first] = total
+
+
+@njit(cache=True, nogil=True)
+def row_sizes(data, targets, unit, first, last, totals):
+    """Add rows to ``totals[s]`` by their number of entries, of at most ``2^(s-1)`` each."""
+    for i in range(first, last):
+        count = data.rows.indptr[i + 1] - data.rows.indptr[i]
+        place = min(count, 1)
+        while 1 << place < 2 * count:
+            place += 1
+        totals[place] += share(weight_of(targets.weights, i) * _ROW * unit, _ROW * unit)
