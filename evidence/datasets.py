@@ -1,4 +1,4 @@
-"""Data sets: the paper's five by name, synthetic ones of their shapes, files of one's own, Adult.
+"""Data sets: the paper's five by name, synthetic ones, files of one's own, Adult.
 
 The package is imported late: planted bugs need a process that has not imported it.
 """
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
+from evidence.known_weights import DRAWS, TEST_ROWS, TRUTHS, Known, known
 from evidence.published import NAMES, TITLES
 
 # Bytes of svmlight text per entry, plain and compressed: good enough to foresee times.
@@ -47,6 +48,8 @@ class Source:
     # Read or generate it: X (csr_array) and labels 0 or 1 (int8).
     load: Callable[[], tuple[csr_array, NDArray[np.int8]]]
     own_test: int = 0  # Rows at the end that are the data's own part for testing
+    # The log-odds of rows, where the weights that labels come from are known.
+    true_margins: Callable[[csr_array], NDArray[np.float64]] | None = None
 
 
 def find_sources(
@@ -55,9 +58,10 @@ def find_sources(
     """Return what ``--data`` means, before anything is computed.
 
     Each of `asked` is a name of the paper's data sets, ``NAME@SCALE`` for a synthetic one of
-    another scale than `scale`, ``adult`` or ``adult-crosses``, which are packaged, or the path of a
-    file or store. Empty: all five, or those that are
-    here. With `twin`, names are generated rather than looked for, by `seed`.
+    another scale than `scale`, ``adult`` or ``adult-crosses``, which are packaged, ``zipf-dense@N``
+    for N rows of known weights (`evidence.known_weights`), or the path of a file or store. Empty:
+    all five, or those that are here. With `twin`, names are generated rather than looked for, by
+    `seed`.
 
     Raises
     ------
@@ -110,11 +114,13 @@ def _source(spec: str, twin: bool, scale: float, seed: int, n_jobs: int) -> Sour
         return _from_path(real, name, name)
     if spec in ADULT:
         return _adult(spec)
+    if name in TRUTHS:
+        return known_source(known(name, own_scale, seed))
     path = Path(spec)
     if not path.exists():
         raise _wrong(
             f"--data {spec}: there is no such file or store, and the data sets known by name are "
-            f"{', '.join((*NAMES, *ADULT))}"
+            f"{', '.join((*NAMES, *ADULT, *TRUTHS))}"
         )
     label = path.name.split(".")[0]
     # news20_rebuilt stands beside the paper's News20.
@@ -151,6 +157,23 @@ def _synthetic(name: str, scale: float, seed: int, n_jobs: int) -> Source:
         published=name,
         entries=float(shape.n_nonzeros),
         load=load,
+    )
+
+
+def known_source(data: Known) -> Source:
+    """Return records of known weights as a source."""
+    name = next(name for name, truth in TRUTHS.items() if truth == data.truth)
+    title = f"{data.n_rows:,} x {data.n_columns:,} Zipf columns, {data.truth.title}"
+    return Source(
+        label=f"{name}-{data.n_rows}",
+        kind="synthetic",
+        identity={"known": name, "rows": data.n_rows, "seed": data.seed},
+        title=title,
+        published=None,
+        entries=float(DRAWS * data.n_rows),
+        load=data.draw,
+        own_test=TEST_ROWS,
+        true_margins=data.margins,
     )
 
 

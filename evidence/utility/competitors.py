@@ -1,8 +1,9 @@
 """Other private classifiers, at fixed published settings; none of them is tuned to data.
 
 Rows come as unit rows with a constant entry of 0.1, as `DPLogisticRegression` sees them, but for
-DP-SGD, which clips for itself. All may use the same delta; neighbours differ by one record added or
-removed, and the number of records is taken as public, which favours them.
+DP-SGD, which clips for itself, and DP-EBM, which takes a table. All may use the same delta;
+neighbours differ by one record added or removed, and the number of records is taken as public,
+which favours them.
 """
 
 import math
@@ -158,9 +159,50 @@ def diffprivlib(
     return np.append(model.coef_.ravel(), model.intercept_ / CONSTANT)
 
 
+def dp_ebm(
+    X: csr_array, y: Array, epsilon: float, delta: float, rng: Any, advance: Advance
+) -> Array:
+    """Fit interpret's DP-EBM to Adult's table, defaults: boosted trees of one attribute each.
+
+    A sum of functions of one attribute each is linear in the columns of their values.
+
+    Raises
+    ------
+    UnavailableError
+        If it is not installed, or the columns are not those of Adult's 14 attributes.
+    """
+    from dplasso.datasets.adult import ATTRIBUTES
+
+    sizes = [len(values) for values in ATTRIBUTES.values()]
+    if X.shape[1] != sum(sizes):
+        raise UnavailableError("DP-EBM needs a table, and ran on Adult's alone")
+    if installed("interpret-core") is None:
+        raise UnavailableError("DP-EBM's package, interpret-core, is not installed")
+    from interpret.privacy import DPExplainableBoostingClassifier
+
+    def table(rows: csr_array) -> Array:
+        # One text an attribute: its column, or "" where a record has none of its values.
+        found = np.zeros((rows.shape[0], len(sizes)), dtype="U3")
+        entries = rows.tocoo()
+        found[entries.row, np.repeat(np.arange(len(sizes)), sizes)[entries.col]] = entries.col
+        return found
+
+    options = {"epsilon": epsilon, "delta": delta, "random_state": int(rng.integers(2**31))}
+    options |= {"feature_types": ["nominal"] * len(sizes), "n_jobs": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = DPExplainableBoostingClassifier(**options).fit(table(X), y)
+    alone = csr_array(np.eye(X.shape[1] + 1, X.shape[1]))
+    margins = model.decision_function(table(alone))
+    return np.append(margins[:-1] - margins[-1], margins[-1])
+
+
 COMPETITORS = {
     "dp-sgd": dp_sgd,
     "output": output_perturbation,
     "objective": objective_perturbation,
+    "dp-ebm": dp_ebm,
     "diffprivlib": diffprivlib,
 }
+# Those whose weights are for unit rows with a constant entry of `CONSTANT`.
+UNIT_ROWS = ("output", "objective", "diffprivlib")

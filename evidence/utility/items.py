@@ -10,7 +10,7 @@ from evidence.cells import CELLS, failed
 from evidence.items import ROOT, Item, Recipe, Settings, Table
 from evidence.report import fill, markdown_table, picture, plain, write_files
 from evidence.runner import published
-from evidence.utility import fits, public_start, standard_errors
+from evidence.utility import fits, public_start, rows, standard_errors
 from evidence.utility.fits import EPSILONS, METHODS, auc, n_weights, options
 
 if TYPE_CHECKING:
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 Found = tuple[Mapping[str, Any], dict[str, Any]]
 
 DATA = ("adult", "adult-crosses")
-UNSOURCED: set[str] = set()  # None can do without data
-ALL = tuple(METHODS)
+UNSOURCED = {"rows", "rows-large"}  # They make their own
+# What needs another version of this package, or records of known weights, is asked for by name.
+ALL = tuple(method for method in METHODS if method not in ("logistic-0.2.0", "oracle"))
 # In the order of the page; others follow.
 _TITLES = {
     "adult": "Adult",
@@ -39,9 +40,19 @@ _STYLES = {
     ("dp-sgd", ""): ("DP-SGD", "#009E73", "^-"),
     ("output", ""): ("output perturbation", "#CC79A7", "v-"),
     ("objective", ""): ("objective perturbation", "#8C6BB1", "v--"),
+    ("dp-ebm", ""): ("DP-EBM", "#B8860B", "<-"),
     ("diffprivlib", ""): ("diffprivlib", "#E69F00", "d-"),
     ("none", ""): ("without privacy", "#000000", "--"),
 }
+# In tables of all cells alone.
+_UNDRAWN = {
+    ("logistic-0.2.0", "dense"): "DPLogisticRegression of 0.2.0",
+    ("logistic-0.2.0", "100"): "DPLogisticRegression of 0.2.0, at most 100 weights",
+    ("oracle", ""): "true weights",
+}
+
+_SCORES = {"auc": "AUC", "log_loss": "log-loss", "calibration_error": "calibration error"}
+_OF = (", 0.2.0", "")
 
 
 def _present(method: str, settings: Settings, results: list[Any]) -> Item:
@@ -81,9 +92,10 @@ def _every(found: Sequence[Found]) -> Table:
     """Return the table of all cells."""
     epsilons = sorted({float(about["epsilon"]) for about, _ in found})
     epsilons = epsilons[:-1] if len(epsilons) > 1 and epsilons[-1] == float("inf") else epsilons
-    rows = []
+    lines = []
+    names = {kind: style[0] for kind, style in _STYLES.items()} | _UNDRAWN
     for label in _labels(found):
-        for kind, (name, _, _) in _STYLES.items():
+        for kind, name in names.items():
             results = _by_epsilon(found, label, kind)
             if not results:
                 continue
@@ -93,25 +105,48 @@ def _every(found: Sequence[Found]) -> Table:
             always = results.get(float("inf"))
             aucs = [always or results.get(epsilon) for epsilon in epsilons]
             aucs = [one and f"{auc(one):.3f}" for one in aucs]
-            rows.append([_title(label), _words(name), shown, *(one or "-" for one in aucs)])
-    return Table(["data", "method", "weights", *(f"{e:g}" for e in epsilons)], rows)
+            lines.append([_title(label), _words(name), shown, *(one or "-" for one in aucs)])
+    return Table(["data", "method", "weights", *(f"{e:g}" for e in epsilons)], lines)
 
 
 def _summary(found: Sequence[Found], epsilon: float) -> Table:
     """Return the table of all methods at one epsilon."""
-    labels, rows = _labels(found), []
+    labels, lines = _labels(found), []
     for kind, (name, _, _) in _STYLES.items():
         results = [_by_epsilon(found, label, kind) for label in labels]
         shown = [one.get(epsilon) or one.get(float("inf")) for one in results]
         if any(shown):
             aucs = [f"{auc(one):.3f}" if one else "-" for one in shown]
-            rows.append([_words(name), *aucs])
-    return Table([f"test AUC at epsilon {epsilon:g}", *map(_title, labels)], rows)
+            lines.append([_words(name), *aucs])
+    return Table([f"test AUC at epsilon {epsilon:g}", *map(_title, labels)], lines)
 
 
 def summary_item(found: Sequence[Found]) -> Item:
     """Return the table of all methods at epsilon 1."""
     return Item("utility", "", (_summary(found, 1.0),))
+
+
+def _releases(found: Sequence[Found]) -> Table:
+    """Return three scores of our default fits beside those of 0.2.0, over the same draws."""
+    lines = []
+    for label in _labels(found):
+        for size, words in (("dense", "all"), ("100", "at most 100")):
+            new = _by_epsilon(found, label, ("logistic", size))
+            old = _by_epsilon(found, label, ("logistic-0.2.0", size))
+            for epsilon, result in new.items():
+                pair = [one for one in (old.get(epsilon), result) if one]
+                draws = min(len(one["runs"]) for one in pair)
+                line = [_title(label), words, f"{epsilon:g}", f"{draws}"]
+                lines.append([*line, *_both(old.get(epsilon), result, draws)])
+        always = _by_epsilon(found, label, ("none", "")).values()
+        lines += [[_title(label), "without privacy", "-", "1", *_both(None, r, 1)] for r in always]
+    head = ["data", "weights", "epsilon", "draws"]
+    return Table([*head, *(f"{score}{of}" for score in _SCORES.values() for of in _OF)], lines)
+
+
+def _both(old: dict[str, Any] | None, new: dict[str, Any], draws: int) -> list[str]:
+    means = [one and fits.mean_of(one, score, draws) for score in _SCORES for one in (old, new)]
+    return ["-" if one is None else f"{one:.4f}" for one in means]
 
 
 def _panels(figure: "Figure", found: Sequence[Found]) -> list[tuple[str, Any]]:
@@ -194,27 +229,27 @@ def publish(
 ) -> Mapping[str, Mapping[str, Path]]:
     """Write the tables and pictures of all that is kept: into docs/, or beside it."""
     found = collect(folder, tuple(METHODS))
-    if not found:
+    known = [one for one in found if rows.is_known(one[0])]
+    found = [one for one in found if not rows.is_known(one[0])]
+    errors = collect(folder, ("standard-errors",))
+    starts = collect(folder, ("public-start",))
+    if not (found or known or errors or starts):
         return {}
-    shown = [one for one in _labels(found) if any(_at_one(found, one).values())]
-    at_one = [one for one in found if one[0]["label"] in shown]
-    size = (12.0, 3.6)
-    drawn = [
-        Item("utility-epsilon", "", (), draw=partial(_draw_epsilon, found), size=size),
-    ]
-    if at_one:
-        draw = partial(_draw_weights, at_one)
-        drawn.append(Item("utility-weights", "", (), draw=draw, size=size))
+    drawn = _pictures(found)
     tables = [
         summary_item(found),
+        Item("utility-releases", "", (_releases(found),)),
         Item("utility-all", "", (_every(found),)),
-        public_start.item(collect(folder, ("public-start",)), _TITLES),
-        standard_errors.item(collect(folder, ("standard-errors",))),
     ]
+    tables = tables if found else []
+    tables += [rows.item(known)] if known else []
+    drawn += tables[-1:] if known else []
+    tables += [public_start.item(starts, _TITLES)] if starts else []
+    tables += [standard_errors.item(errors)] if errors else []
     home = folder.resolve() == published("utility")
     place = ROOT / "docs" / "images" if home else folder
     files = {
-        one.name: write_files({"png": picture(one, "png")}, place, one.name)
+        one.name: write_files({"svg": picture(one, "svg")}, place, one.name)
         for one in drawn
         if one.draw
     }
@@ -228,6 +263,19 @@ def publish(
     return files
 
 
+def _pictures(found: Sequence[Found]) -> list[Item]:
+    """Return the pictures of what was measured on data that no formula made."""
+    size = (12.0, 3.6)
+    shown = [one for one in _labels(found) if any(_at_one(found, one).values())]
+    at_one = [one for one in found if one[0]["label"] in shown]
+    drawn = {"utility-epsilon": (_draw_epsilon, found), "utility-weights": (_draw_weights, at_one)}
+    return [
+        Item(name, "", (), draw=partial(draw, of), size=size)
+        for name, (draw, of) in drawn.items()
+        if of
+    ]
+
+
 ITEMS = {
     method: Recipe(partial(fits.cells, method), partial(_present, method), options)
     for method in METHODS
@@ -236,4 +284,8 @@ ITEMS = {
         standard_errors.cells, standard_errors.present, standard_errors.options
     ),
     "public-start": Recipe(public_start.cells, public_start.present, public_start.options),
+    "rows": Recipe(rows.cells, rows.present, rows.options),
+    "rows-large": Recipe(
+        partial(rows.cells, rows=rows.LARGE), partial(rows.present, rows=rows.LARGE), rows.options
+    ),
 }

@@ -85,3 +85,12 @@ def test_apart_is_another_process_and_a_lost_one_is_told(tmp_path):
     assert again[0] == results[0]
     assert run_cells([good], tmp_path, again=True)[0]["process"] != results[0]["process"]
     assert finished(others[1], tmp_path) is None
+
+
+def test_what_was_measured_elsewhere_stays_where_it_cannot_be_measured(tmp_path):
+    def cell(result):
+        return Cell("kind", "name", lambda *_: result)
+
+    run_cells([cell({"value": 1})], tmp_path)
+    run_cells([cell({"left_out": "not installed"})], tmp_path, again=True)
+    assert finished(cell({}), tmp_path) == {"value": 1}

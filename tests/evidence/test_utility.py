@@ -2,18 +2,23 @@
 
 import json
 import math
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from evidence.datasets import UnavailableError
 from evidence.report import fill, markdown_table
 from evidence.utility import competitors, items, public_start
-from evidence.utility.fits import DELTA, METHODS, split
+from evidence.utility.fits import DELTA, METHODS, scores, split
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from dplasso.datasets.adult import load_adult
 from dplasso.privacy.gaussian import calibrate_mu
 from evidence import __main__ as command
+from evidence import datasets, known_weights
 
 
 def records(n_rows=400, n_columns=12, seed=0):
@@ -98,11 +103,100 @@ def test_with_a_large_budget_competitors_learn(method, monkeypatch):
     assert found[0] > 3 * np.abs(found[1:12]).max()
 
 
+def test_dp_ebm_becomes_weights_of_columns(monkeypatch):
+    """A stand-in that scores one attribute at a time is told apart from its weights by nothing."""
+    tables = []
+
+    class Additive:
+        def __init__(self, **options):
+            assert options["feature_types"] == ["nominal"] * 14
+            assert (options["epsilon"], options["delta"]) == (0.5, DELTA)
+
+        def fit(self, table, y):
+            tables.append(table)
+            return self
+
+        def decision_function(self, table):
+            value = lambda text: 3.0 if text == "" else math.sin(float(text))  # noqa: E731
+            return 0.25 + np.array([[value(text) for text in row] for row in table]).sum(axis=1)
+
+    package = SimpleNamespace(DPExplainableBoostingClassifier=Additive)
+    monkeypatch.setitem(sys.modules, "interpret", SimpleNamespace(privacy=package))
+    monkeypatch.setitem(sys.modules, "interpret.privacy", package)
+    monkeypatch.setattr(competitors, "installed", lambda _: "0")
+    X = load_adult("test").X[:50]
+    rng = np.random.default_rng(0)
+    weights = competitors.dp_ebm(X, np.zeros(50), 0.5, DELTA, rng, lambda _: None)
+    expected = Additive(feature_types=["nominal"] * 14, epsilon=0.5, delta=DELTA)
+    np.testing.assert_allclose(
+        competitors.with_constant(X, unit=False) @ weights,
+        expected.decision_function(tables[0]),
+        rtol=1e-6,
+    )
+    assert (tables[0] == "").any()
+
+
+def test_dp_ebm_says_why_it_did_not_run(monkeypatch):
+    X, y = records()
+    with pytest.raises(UnavailableError, match="needs a table"):
+        competitors.dp_ebm(X, y, 1.0, DELTA, np.random.default_rng(0), lambda _: None)
+    monkeypatch.setattr(competitors, "installed", lambda _: None)
+    adult = load_adult("test").X[:9]
+    with pytest.raises(UnavailableError, match="not installed"):
+        competitors.dp_ebm(adult, y[:9], 1.0, DELTA, np.random.default_rng(0), lambda _: None)
+
+
 def test_the_split_is_the_stated_one():
     training, test = split(11, 0)
     order = np.random.default_rng(1).permutation(11)
     assert (training.tolist(), test.tolist()) == (order[:8].tolist(), order[8:].tolist())
-    assert split(5, 2)[1].tolist() == [3, 4]
+    assert np.arange(5)[split(5, 2)[1]].tolist() == [3, 4]
+
+
+def test_scores_against_their_definitions():
+    y, p = np.array([0, 1, 1, 0]), np.array([0.12, 0.18, 0.9, 1.0])
+    found = scores(y, p, np.minimum(p, 0.99))
+    assert found["auc"] == 0.5
+    # Tenths: 0.1 to 0.2 holds .30 for one positive, the last one 1.89 for one.
+    assert found["calibration_error"] == pytest.approx((0.70 + 0.89) / 4)
+    expected = -np.log([0.88, 0.18, 0.9, 0.01]).mean()
+    assert found["log_loss"] == pytest.approx(expected)
+
+
+def test_releases_are_compared_over_the_draws_both_have():
+    def cell(method, values):
+        runs = [{"auc": value, "log_loss": 0.5, "weights": 3} for value in values]
+        about = {"label": "adult", "method": method, "size": "dense", "epsilon": "1.0"}
+        return about, {"runs": runs}
+
+    found = [cell("logistic", [0.6, 0.8, 0.9]), cell("logistic-0.2.0", [0.5, 0.7])]
+    ((*_, draws, old, new, old_loss, new_loss, old_error, new_error),) = items._releases(found).rows
+    assert (draws, old, new) == ("2", "0.6000", "0.7000")
+    assert (old_loss, new_loss, old_error, new_error) == ("0.5000", "0.5000", "-", "-")
+
+
+def test_another_release_is_not_measured_by_this_one(rows, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("dplasso.__version__", "0.9.0")
+    given = ("--data", str(rows), "--out", str(tmp_path), "--jobs", "1", "--epsilons", "1")
+    assert command.main(["utility/logistic-0.2.0", *given]) == 0
+    assert "dplasso 0.2.0 is not what is installed" in capsys.readouterr().out
+
+
+def test_rows_of_known_weights_make_a_table_and_a_picture(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(known_weights, "TEST_ROWS", 3_000)
+    monkeypatch.setattr(datasets, "TEST_ROWS", 3_000)
+    given = ("--out", str(tmp_path), "--jobs", "1", "--draws", "1", "--epsilons", "3")
+    own = ("--rows", "1000", "2000", "--truths", "zipf-sparse")
+    assert command.main(["utility/rows", *given, *own]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(" | ")[1:3] for line in lines if line.startswith("| weights")] == [
+        ["1,000", "20,000"],
+        ["2,000", "20,000"],
+    ]
+    ours, without, oracle = map(float, lines[-1].strip("| ").split(" | ")[-3:])
+    assert 0.5 < ours < without < oracle
+    assert (tmp_path / "utility-rows.svg").stat().st_size > 5_000
+    assert command.main(["utility/rows", *given, "--truths", "none"]) == 2
 
 
 def test_cells_are_kept_and_make_the_page(rows, tmp_path, capsys, monkeypatch):
@@ -122,7 +216,7 @@ def test_cells_are_kept_and_make_the_page(rows, tmp_path, capsys, monkeypatch):
     page = fill("<!-- utility -->\n<!-- end -->\n", [items.summary_item(found)])
     value = sum(run["auc"] for run in kept["runs"]) / 2
     assert f"| DPLogisticRegression, at most 30 weights | {value:.3f} |" in page
-    assert (tmp_path / "utility-epsilon.png").stat().st_size > 5_000
+    assert (tmp_path / "utility-epsilon.svg").stat().st_size > 5_000
     # One method is measured anew by its name, the others stay.
     before = {name: path.stat().st_mtime_ns for name, path in cells.items()}
     assert command.main(["utility/lasso", *given, *own, "--again"]) == 0
@@ -155,3 +249,48 @@ def test_a_public_start_is_compared_with_its_parts(rows, tmp_path):
     text = markdown_table(public_start.item(found).parts[1])
     for words in ("5 % of the rows", "normal numbers as prior", "epsilon 0.5"):
         assert words in text
+
+
+class Printing:
+    """Stands for an estimator whose weights scatter by `ERRORS`, and which prints `PRINTED`."""
+
+    ERRORS = np.geomspace(0.01, 3.0, 40)
+    PRINTED = ERRORS
+
+    def __init__(self, epsilon, delta, **options):
+        pass
+
+    def set_params(self, random_state):
+        self.rng = np.random.default_rng(random_state)
+        return self
+
+    def fit(self, X, y):
+        slope = self.rng.uniform(0.5, 2.0)
+        weights = 5.0 + self.ERRORS * self.rng.standard_normal(40)
+        self.coef_ = slope * weights[None, :]
+        self.coef_standard_error_ = slope * self.PRINTED
+
+
+@pytest.mark.parametrize(
+    ("errors", "printed", "too_small"),
+    [
+        (Printing.ERRORS, Printing.ERRORS, 0),
+        (np.full(40, 0.1), 0.1, 0),
+        (Printing.ERRORS, Printing.ERRORS * np.where(np.arange(40) == 7, 0.5, 1.0), 1),
+    ],
+)
+def test_each_standard_error_is_compared_with_its_own_column(
+    errors, printed, too_small, rows, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(Printing, "ERRORS", errors)
+    monkeypatch.setattr(Printing, "PRINTED", printed)
+    monkeypatch.setattr("dplasso.DPLogisticRegression", Printing)
+    given = ("--data", str(rows), "--out", str(tmp_path), "--epsilons", "1", "--fits", "100")
+    assert command.main(["utility/standard-errors", *given]) == int(too_small > 0)
+    (path,) = (tmp_path / "cells").glob("*.json")
+    found = json.loads(path.read_text())["result"]
+    assert found["all"]["too_small"] == too_small
+    # 40 columns of 100 draws: five standard deviations of the root mean square are 6 %.
+    if not too_small:
+        assert found["all"]["root_mean_square"] == pytest.approx(1.0, abs=0.06)
+    assert sum(group["columns"] for group in found["groups"]) == 40
