@@ -3,7 +3,6 @@
 A coordinator, which knows no rows, copies headers and labels alone.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +20,7 @@ from dplasso.data.store.format import (
     read_header,
 )
 from dplasso.errors import DataError, StoreError
+from dplasso.files.private import open_private
 from dplasso.runtime.extras import need
 
 # Bytes between two answers to the coordinator.
@@ -137,8 +137,8 @@ def _within(root: str, name: str) -> str:
 
 def _copied(system: Any, name: str, folder: Path) -> Iterator[int]:
     """Copy a file, so that nobody else may read it; yield the bytes of every piece."""
-    own = os.open(folder / PurePosixPath(name).name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(own, "wb") as target, system.open(name, "rb") as source:
+    own = folder / PurePosixPath(name).name
+    with open_private(own, "xb") as target, system.open(name, "rb") as source:
         while piece := source.read(PIECE):
             target.write(piece)
             yield len(piece)
