@@ -80,6 +80,14 @@ def test_a_worker_lost_while_copying_or_later_copies_anew(addresses, monkeypatch
     assert ("copy", True) in engine.calls
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["s3://bucket/month=2026-01/a b.store", "webhdfs://name:9870/a", "file:///a/b", "gs://bucket"],
+)
+def test_a_scheme_a_host_and_a_path_are_an_address(address):
+    assert storage.checked_address(f"{address}/") == address
+
+
 def test_what_cannot_be_read_is_refused(addresses, monkeypatch):
     engine, model = InProcessEngine(), MODELS["dense"]
     source = Path(tempfile.gettempdir()).parent / "0.store"

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dplasso.data.source_files import is_address, natural_order
+from dplasso.data.source_files import hidden, is_address, natural_order
 from dplasso.data.store import Store, open_store
 from dplasso.data.store.format import (
     HEADER_FILE,
@@ -25,22 +25,22 @@ from dplasso.runtime.extras import need
 
 # Bytes between two answers to the coordinator.
 PIECE = 1 << 26
-# name:password@ in front of a place, or what a signed address ends in.
-_CREDENTIALS = re.compile(r"://[^:@]*:[^:].*@|\?")
+# A scheme, a host, perhaps its port, and a path. Whatever else an address can hold can be a secret:
+# a user, a password or token, parameters, a signature, a fragment, or one of these in disguise (%).
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^@:/?#;&%]*(:[0-9]{1,5})?(/[^@:?#;&%]*)?")
 
 
 def checked_address(address: str) -> str:
     """Return an address without slashes at its end.
 
-    Raises DataError for one with a password or a signature: messages, logs and the system's list of
-    commands show addresses.
+    Raises DataError for one that is more than scheme, host and path: messages, logs and the
+    system's list of commands show addresses.
     """
-    if _CREDENTIALS.search(address):
-        scheme = address.partition("://")[0]
+    if not (_PLAIN.fullmatch(address) and address.isprintable()):
         raise DataError(
-            f"an address {scheme}://... holds a password or a signature, which logs and messages "
-            "would show; leave it out and give it as fsspec finds it: in the environment or in its "
-            "configuration files"
+            f"an address {hidden(address)} holds more than a scheme, a host and a path, and logs "
+            "and messages would show it: leave out names, passwords, tokens and signatures, and "
+            "give them as fsspec finds them, in the environment or in its configuration files"
         )
     return address.rstrip("/")
 
