@@ -11,6 +11,7 @@ import pytest
 import dplasso
 from cli.conftest import done, found, refused
 from dplasso.checkpoint import read_checkpoint
+from dplasso.cli import output
 from dplasso.cli.clusters import open_stores
 from dplasso.cluster.partitions import Partitions
 from dplasso.ledger import create_ledger, read_budgets
@@ -123,6 +124,14 @@ def test_an_interrupted_fit_is_resumed_and_charged_once(bucket, ledger, tmp_path
             assert b"epsilon" in arrays["header"].tobytes()
 
 
+def test_copying_is_told_in_a_log_too(bucket, monkeypatch):
+    monkeypatch.setattr(output, "LINE_SECONDS", 0.0)
+    told = done("fit", bucket, *FIT, *CLUSTER).stderr
+    assert "copying stores: 100%" in told.splitlines()
+    monkeypatch.undo()
+    assert "copying" not in done("fit", bucket, *FIT, *CLUSTER).stderr
+
+
 def damage(name, change):
     """Return what changes a file of the second store."""
 
@@ -137,6 +146,7 @@ STORES = "memory://bucket/stores"
 STORE = f"{STORES}/part-10.store"
 SHORT_HEADER = damage("header.json", lambda data: data[:-9])
 SHORT_LABELS = damage("labels.npy", lambda data: data[:-8])
+FLIPPED_LABELS = damage("labels.npy", lambda data: data[:-8] + bytes([data[-8] ^ 1]) + data[-7:])
 WRONG_COLUMN = damage("rows.indices.npy", lambda data: data[:-8] + b"\xff" * 8)
 
 
@@ -152,8 +162,9 @@ def NO_LABELS(memory):  # noqa: N802
         ("nosuch://bucket/a", None, "nosuch://bucket/a cannot be read: Protocol not known"),
         (STORES, SHORT_HEADER, f"{STORE}/header.json is damaged: it is not JSON text"),
         (STORES, SHORT_LABELS, f"{STORE}/labels.npy is damaged: "),
+        (STORES, FLIPPED_LABELS, f"{STORE}/labels.npy is damaged: its checksum does not fit"),
         (STORES, NO_LABELS, f"{STORE} cannot be read: "),
-        (STORES, WRONG_COLUMN, f"{STORE}/rows.indices.npy is damaged: entry "),
+        (STORES, WRONG_COLUMN, f"{STORE}/rows.indices.npy is damaged: its checksum does not fit"),
     ],
 )
 def test_what_cannot_be_read_is_one_sentence_and_costs_nothing(
