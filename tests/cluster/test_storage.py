@@ -90,6 +90,31 @@ def test_a_scheme_a_host_and_a_path_are_an_address(address):
     assert storage.checked_address(f"{address}/") == address
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        *(
+            "s3://XUtn@bucket/a",
+            "s3://key::XUtn@bucket/a",
+            "s3://key%3AXUtn/a",
+            "s3://b/a;sig=XUtn",
+        ),
+        *(
+            "s3://b/a?sig=XUtn",
+            "s3://b/a#token=XUtn",
+            "s3://b/a:XUtn",
+            "s3://b:XUtn/a",
+            "XUtn@s3://b",
+        ),
+        *("s3://b/a&sig=XUtn", "s3://b/\nXUtn", "a::s3://XUtn", "memory://b:12/a@XUtn"),
+    ],
+)
+def test_what_may_be_a_secret_is_refused_and_not_told(address):
+    with pytest.raises(DataError, match="holds more than a scheme, a host and a path") as told:
+        storage.checked_address(address)
+    assert "XUtn" not in str(told.value)
+
+
 @pytest.mark.parametrize("call", ["ls", "open", "read"])
 def test_a_server_that_never_answers_is_given_up(addresses, monkeypatch, call):
     """It accepts the connection and is silent, at the first word or in the middle of a file."""

@@ -48,8 +48,14 @@ class ClusterOptions:
         """Do all pieces of some work under a progress bar; return what came of each."""
         assert self.cluster is not None
         with bars.task(label) as progress:
-            cores = {"threads": self.worker_threads, "open_cluster": self.open_cluster}
-            return run_tasks(self.cluster, work, pieces, progress, **cores)
+            return run_tasks(
+                self.cluster,
+                work,
+                pieces,
+                progress,
+                threads=self.worker_threads,
+                open_cluster=self.open_cluster,
+            )
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from dplasso.files.private import open_private
 
@@ -59,7 +59,7 @@ def atomic_write(
     beside = target.with_name(temporary or f".dplasso-{secrets.token_hex(8)}.tmp")
     try:
         there = temporary is not None and beside.exists()
-        opened = open_private if private else Path.open
+        opened: Callable[..., Any] = open_private if private else Path.open
         with report_disk_full(path), opened(beside, "r+b" if there else "xb") as file:
             yield file
             file.flush()

@@ -5,7 +5,7 @@ The system's umask may take rights away, but gives none. A public model and a pa
 
 import os
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 _FILE, _FOLDER = 0o600, 0o700
 
@@ -15,7 +15,7 @@ def descriptor(path: str | os.PathLike[str], flags: int) -> int:
     return os.open(path, flags, _FILE)
 
 
-def open_private(path: Path, mode: str) -> IO[Any]:
+def open_private(path: Path, mode: str) -> Any:
     """Open a file as `open` does; one that is made is closed to others."""
     return open(path, mode, opener=descriptor)
 

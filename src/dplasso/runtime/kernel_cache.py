@@ -118,7 +118,7 @@ def _keep_for_now(nor: str) -> None:
         from numba.core.dispatcher import Dispatcher
 
         # numba refuses to define a kernel that it finds no folder for.
-        Dispatcher.enable_caching = lambda _: None
+        setattr(Dispatcher, "enable_caching", lambda _: None)  # noqa: B010
     say(
         f"dplasso: neither its own folder {nor} can be written to, so every process compiles "
         f"anew; set {_VARIABLE} to a folder that can"
