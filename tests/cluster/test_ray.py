@@ -13,6 +13,7 @@ from dplasso.cli.clusters import ClusterOptions, WorkerOptions
 from dplasso.cluster import RayEngine
 from dplasso.cluster import ray_engine as module
 from dplasso.cluster.engines import WorkerLost
+from dplasso.cluster.room import Room
 from dplasso.cluster.tasks import run_tasks
 from dplasso.cluster.worker import Partition
 from dplasso.errors import ClusterError
@@ -201,6 +202,13 @@ def test_more_workers_than_cores_share_them_at_once_and_it_is_said(monkeypatch, 
     gathered(monkeypatch, roomy := Cluster(3, 2, 2), 3, threads=2).start(Partition("p"))
     assert [one["num_cpus"] for one in roomy.started] == [2]
     assert not capfd.readouterr().err
+
+
+def test_pieces_of_work_take_turns_on_the_cores_there_are():
+    """More cores than a machine has are never waited for."""
+    assert Room(Cluster(3, 5, 0), 9, 8).largest == 5
+    assert Room(Cluster(3, 5), 9, 2).largest == 2
+    assert Room(Cluster(0), 9, 2).largest == 1
 
 
 @pytest.mark.usefixtures("protected")

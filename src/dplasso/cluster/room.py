@@ -23,8 +23,16 @@ class Room:
     @property
     def places(self) -> int:
         """How many of them run at a time with cores of their own, other work apart."""
+        return sum(cores // self.threads for cores in self._machines())
+
+    @property
+    def largest(self) -> int:
+        """How many cores one of them can have, on a machine of its own."""
+        return max(1, min(self.threads, max(self._machines(), default=0)))
+
+    def _machines(self) -> list[int]:
         machines = (one["Resources"] for one in self.ray.nodes() if one["Alive"])
-        return sum(int(one.get("CPU", 0) // self.threads) for one in machines)
+        return [int(one.get("CPU", 0)) for one in machines]
 
     @property
     def options(self) -> dict[str, Any]:

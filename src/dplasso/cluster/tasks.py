@@ -31,7 +31,7 @@ def run_tasks(
     `address`: of a cluster, as of `RayEngine`; "threads" for this process.
     `work`: a function of an importable module.
     `progress`: called with the pieces done and their number.
-    `threads`: cores that a piece uses on a cluster.
+    `threads`: cores that a piece uses on a cluster, at most those of its largest machine.
     `open_cluster`: as of `RayEngine`.
 
     Raises ClusterError if there is no such cluster, it is open to others, or a piece could not be
@@ -45,8 +45,8 @@ def run_tasks(
             tell(len(found), len(pieces))
         return found
     ray = connect(address, open_cluster=open_cluster)
-    room = Room(ray, 1, threads)
-    task = ray.remote(work).options(**room.options, max_retries=3)
+    room = Room(ray, len(pieces), threads)
+    task = ray.remote(work).options(num_cpus=room.largest, max_retries=3)
     references = [task.remote(*piece) for piece in pieces]
     waiting = list(references)
     try:
