@@ -87,6 +87,7 @@ def test_one_that_other_machines_reach_is_ended(monkeypatch):
         init=lambda **_: None,
         shutdown=lambda: ended.append(True),
         util=SimpleNamespace(get_node_ip_address=lambda: "192.0.2.5"),
+        get_runtime_context=lambda: SimpleNamespace(gcs_address="198.51.100.1:6379"),
     )
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.setitem(sys.modules, "ray", ray)
