@@ -80,7 +80,7 @@ class RayEngine:
         How often a partition's worker may be lost in a fit before the fit is given up.
     patience : float, default=300
         Seconds that a worker waits for cores of its own; then it shares those there are. One that
-        has not started after as long again counts as lost.
+        has not started after as long again, for each worker that a core has, counts as lost.
     open_cluster : bool, default=False
         Join a cluster that asks for no token and encrypts nothing: say so where nobody else can
         reach it.
@@ -166,7 +166,9 @@ class RayHandle:
         if method not in _SUMMED:
             # Other calls have no time limit: Ray says when an actor is lost.
             pending = getattr(self.actor, method).remote(*args)
-            return partial(self._arrived, pending) if method == "ready" else _answer_of(pending)
+            # All workers wait at once, whoever's answer is asked for first.
+            arrived = partial(self._arrived, pending, time.monotonic())
+            return arrived if method == "ready" else _answer_of(pending)
         small, large = self.actor.part_of_sum.options(num_returns=2).remote(method, *args)
 
         def result() -> Any:
@@ -175,14 +177,14 @@ class RayHandle:
 
         return result
 
-    def _arrived(self, pending: Any) -> Any:
+    def _arrived(self, pending: Any, began: float) -> Any:
         """Wait until the actor answers `ready`; one that waits for cores is not lost."""
-        began, told = time.monotonic(), 0.0
+        told = 0.0
         while not self._room.ray.wait([pending], timeout=_LOOK)[0]:
             waited = time.monotonic() - began
             over = waited > self._patience
-            if over and self._shares:
-                raise WorkerLost(f"it did not start within {self._patience:g} seconds")
+            if self._shares and waited > self._patience * self._room.turns:
+                raise WorkerLost(f"it did not start within {waited:.0f} seconds")
             # A machine may have been lost, and cores with it.
             if not self._shares and (over or self._room.places < self._room.count):
                 say(f"the worker of {self._name} shares cores: {self._room.told()}")

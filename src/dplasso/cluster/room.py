@@ -26,6 +26,11 @@ class Room:
         return sum(cores // self.threads for cores in self._machines())
 
     @property
+    def turns(self) -> int:
+        """How many of them share a place."""
+        return -(-self.count // max(1, self.places))
+
+    @property
     def largest(self) -> int:
         """How many cores one of them can have, on a machine of its own."""
         return max(1, min(self.threads, max(self._machines(), default=0)))
