@@ -8,6 +8,7 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -52,6 +53,8 @@ def words(text):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_page_runs(page, tmp_path, monkeypatch):
+    if page.stem == "howto-months" and not hasattr(dplasso.DPLogisticRegression(), "prior"):
+        pytest.skip("a fit cannot start from a model yet")
     monkeypatch.chdir(tmp_path)
     names, outputs, blocks = {"__name__": "page"}, {}, blocks_of(page)
     assert blocks
@@ -86,6 +89,10 @@ def test_the_page_runs(page, tmp_path, monkeypatch):
         assert names["clear"] > 10
         assert all(min(found) > 0.87 for found in names["auc"].values())
         assert (tmp_path / "auc.png").stat().st_size > 10_000
+    if page.stem == "howto-months":
+        anew, begun, _ = np.array([*names["found"].values()]).T
+        assert begun[-3:].mean() > anew[-3:].mean() + 0.02
+        assert "and not checked: nobody is in two of january, february, march;" in outputs["ledger"]
     if page.stem == "howto-scikit-learn":
         assert names["model"][-1].top_features(1).index[0].startswith("age from")
 

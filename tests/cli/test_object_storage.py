@@ -11,6 +11,7 @@ import pytest
 import dplasso
 from cli.conftest import done, found, refused
 from dplasso.checkpoint import read_checkpoint
+from dplasso.cli import output
 from dplasso.cli.clusters import open_stores
 from dplasso.cluster.partitions import Partitions
 from dplasso.ledger import create_ledger, read_budgets
@@ -123,6 +124,14 @@ def test_an_interrupted_fit_is_resumed_and_charged_once(bucket, ledger, tmp_path
             assert b"epsilon" in arrays["header"].tobytes()
 
 
+def test_copying_is_told_in_a_log_too(bucket, monkeypatch):
+    monkeypatch.setattr(output, "LINE_SECONDS", 0.0)
+    told = done("fit", bucket, *FIT, *CLUSTER).stderr
+    assert "copying stores: 100%" in told.splitlines()
+    monkeypatch.undo()
+    assert "copying" not in done("fit", bucket, *FIT, *CLUSTER).stderr
+
+
 def damage(name, change):
     """Return what changes a file of the second store."""
 
@@ -137,6 +146,7 @@ STORES = "memory://bucket/stores"
 STORE = f"{STORES}/part-10.store"
 SHORT_HEADER = damage("header.json", lambda data: data[:-9])
 SHORT_LABELS = damage("labels.npy", lambda data: data[:-8])
+FLIPPED_LABELS = damage("labels.npy", lambda data: data[:-8] + bytes([data[-8] ^ 1]) + data[-7:])
 WRONG_COLUMN = damage("rows.indices.npy", lambda data: data[:-8] + b"\xff" * 8)
 
 
@@ -152,8 +162,9 @@ def NO_LABELS(memory):  # noqa: N802
         ("nosuch://bucket/a", None, "nosuch://bucket/a cannot be read: Protocol not known"),
         (STORES, SHORT_HEADER, f"{STORE}/header.json is damaged: it is not JSON text"),
         (STORES, SHORT_LABELS, f"{STORE}/labels.npy is damaged: "),
+        (STORES, FLIPPED_LABELS, f"{STORE}/labels.npy is damaged: its checksum does not fit"),
         (STORES, NO_LABELS, f"{STORE} cannot be read: "),
-        (STORES, WRONG_COLUMN, f"{STORE}/rows.indices.npy is damaged: entry "),
+        (STORES, WRONG_COLUMN, f"{STORE}/rows.indices.npy is damaged: its checksum does not fit"),
     ],
 )
 def test_what_cannot_be_read_is_one_sentence_and_costs_nothing(
@@ -187,9 +198,19 @@ def test_a_store_by_two_addresses_counts_once(run, stores, bucket):
 SECRET = "memory://AKIAEXAMPLE:wJalr/XUtn@bucket/stores"
 
 
-@pytest.mark.parametrize(
-    "address", [SECRET, "memory://bucket/stores?sig=wJalr&t=XUtn"], ids=["password", "signature"]
-)
+SECRETS = {
+    "password": SECRET,
+    "signature": "memory://bucket/stores?sig=wJalr&t=XUtn",
+    "session key": "memory://key::wJalrXUtn@bucket/stores",
+    "disguised": "memory://key%3AwJalrXUtn%40bucket/stores",
+    "token": "memory://wJalrXUtn@bucket/stores",
+    "parameter": "memory://bucket/stores;sig=wJalrXUtn",
+    "fragment": "memory://bucket/stores#token=wJalrXUtn",
+    "in front": "key:wJalrXUtn@memory://bucket/stores",
+}
+
+
+@pytest.mark.parametrize("address", SECRETS.values(), ids=SECRETS)
 @pytest.mark.parametrize("command", ["fit", "evaluate", "predict", "convert"])
 @pytest.mark.parametrize("cluster", [CLUSTER, ()], ids=["cluster", "alone"])
 def test_a_password_in_an_address_is_refused_and_not_shown(
@@ -202,9 +223,9 @@ def test_a_password_in_an_address_is_refused_and_not_shown(
         "convert": (address, "away.store", "--features", "30"),
     }[command]
     result = run(command, *given, *cluster)
-    refused(result, "memory://...")
+    refused(result, "...://..." if address.startswith("key") else "memory://...")
     assert not any(secret in result.stderr for secret in ("wJalr", "XUtn"))
-    with pytest.raises(ValueError, match=r"memory://\.\.\. holds a password") as told:
+    with pytest.raises(ValueError, match=r"://\.\.\. holds more than a scheme, a host") as told:
         dplasso.DPLogisticRegression(1.0).fit([address], engine=dplasso.cluster.ThreadEngine())
     assert "XUtn" not in str(told.value)
 

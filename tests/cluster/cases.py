@@ -76,6 +76,9 @@ class Watched:
     restarts: int = 3
     calls: list = field(default_factory=list)
 
+    def gather(self, count):
+        return self
+
     def start(self, partition):
         return Handle(self, LocalHandle(Worker(partition)))
 

@@ -215,6 +215,8 @@ def report(kills, seed):
     connect("local", cores=6)
     found = {"seconds to start a cluster": time.perf_counter() - began}
     found["gradients"] = same("dense", 2, records(n_columns=450))
+    # More workers than the cluster has cores.
+    found["crowded"] = same("vertices", 8, records(160, 60))
     found["listening"] = listening()
     session = Path(ray._private.worker._global_node.get_session_dir_path())
     found["folder"] = stat.S_IMODE(session.parent.parent.stat().st_mode)

@@ -1,13 +1,21 @@
 """On Ray: the bits of one process, also when workers are killed; and a cluster closed to others."""
 
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
+from typer.main import get_command
 
 from cluster.cases import MODELS
+from dplasso.cli.app import app
+from dplasso.cli.clusters import ClusterOptions, WorkerOptions
 from dplasso.cluster import RayEngine
 from dplasso.cluster import ray_engine as module
+from dplasso.cluster.engines import WorkerLost
+from dplasso.cluster.room import Room
+from dplasso.cluster.tasks import run_tasks
+from dplasso.cluster.worker import Partition
 from dplasso.errors import ClusterError
 
 
@@ -19,6 +27,11 @@ def test_fits_end_in_the_bits_of_one_process(on_ray):
     assert on_ray["tree"]["held"] > 6
     # The weights of each of its gradients.
     assert on_ray["tree"]["shared"] == MODELS["dense"].n_iter
+
+
+@pytest.mark.ray
+def test_more_workers_than_cores_end_in_the_same_bits(on_ray):
+    assert on_ray["crowded"]
 
 
 @pytest.mark.ray
@@ -74,6 +87,7 @@ def test_one_that_other_machines_reach_is_ended(monkeypatch):
         init=lambda **_: None,
         shutdown=lambda: ended.append(True),
         util=SimpleNamespace(get_node_ip_address=lambda: "192.0.2.5"),
+        get_runtime_context=lambda: SimpleNamespace(gcs_address="198.51.100.1:6379"),
     )
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.setitem(sys.modules, "ray", ray)
@@ -81,6 +95,167 @@ def test_one_that_other_machines_reach_is_ended(monkeypatch):
         module.connect("local")
     assert ended
     assert ray._private.ray_constants.ENABLE_RAY_CLUSTER
+
+
+class Cluster:
+    """Stands in for the module ray: machines with so many cores, of which so many are free."""
+
+    __version__ = "2.60.0"
+
+    class RayActorError(Exception):
+        pass
+
+    def __init__(self, *cores, free=None, initialized=False):
+        self.cores, self.free, self.initialized = list(cores), free, initialized
+        self.started, self.killed = [], []
+        names = ("RayActorError", "WorkerCrashedError", "ObjectLostError", "OutOfMemoryError")
+        self.exceptions = SimpleNamespace(
+            **dict.fromkeys(names, self.RayActorError), RayTaskError=KeyError
+        )
+
+    def init(self, **_):
+        self.initialized = True
+
+    def is_initialized(self):
+        return self.initialized
+
+    def get_runtime_context(self):
+        return SimpleNamespace(gcs_address="192.0.2.5:6379")
+
+    def nodes(self):
+        return [{"Alive": cores > 0, "Resources": {"CPU": float(cores)}} for cores in self.cores]
+
+    def cluster_resources(self):
+        return {"CPU": float(sum(self.cores))}
+
+    def available_resources(self):
+        return {"CPU": float(sum(self.cores) if self.free is None else self.free)}
+
+    def remote(self, _):
+        def options(**given):
+            self.started.append(given)
+            there = not given["num_cpus"] or self.available_resources()["CPU"] > 0
+            ready = SimpleNamespace(remote=lambda: there and self.arrive)
+            return SimpleNamespace(remote=lambda *_: SimpleNamespace(ready=ready))
+
+        return SimpleNamespace(options=options)
+
+    arrive = True
+
+    def wait(self, pending, timeout=None):
+        time.sleep(min(timeout, 0.01))
+        return ([one for one in pending if one], [one for one in pending if not one])
+
+    def get(self, reference):
+        return reference
+
+    def kill(self, actor):
+        self.killed.append(actor)
+
+
+@pytest.fixture
+def protected(monkeypatch):
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setattr(module, "_LOOK", 0.01)
+    monkeypatch.setattr(module, "_SAY", 0.05)
+
+
+def gathered(monkeypatch, cluster, count, **options):
+    monkeypatch.setitem(sys.modules, "ray", cluster)
+    return RayEngine("ray.example:6379", **options).gather(count)
+
+
+def test_a_cluster_that_asks_for_no_token_is_joined_by_name_alone(monkeypatch):
+    for name in ("RAY_AUTH_MODE", "RAY_USE_TLS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setitem(sys.modules, "ray", Cluster(4))
+    refusal = r"'auto' asks for no token and encrypts nothing.*open_cluster=True"
+    for join in (lambda: RayEngine().gather(1), lambda: run_tasks("auto", len, [("a",)])):
+        with pytest.raises(ClusterError, match=refusal):
+            join()
+    # Also where the program has joined it before.
+    monkeypatch.setitem(sys.modules, "ray", Cluster(4, initialized=True))
+    for address in ("auto", "local"):
+        with pytest.raises(ClusterError, match="asks for no token"):
+            RayEngine(address).gather(1)
+    RayEngine(open_cluster=True).gather(1)
+    monkeypatch.setenv("RAY_USE_TLS", "1")
+    RayEngine().gather(1)
+    monkeypatch.delenv("RAY_USE_TLS")
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    RayEngine().gather(1)
+    # Before 2.52 Ray asks nobody for a token.
+    monkeypatch.setattr(Cluster, "__version__", "2.51.1")
+    with pytest.raises(ClusterError, match="asks for no token"):
+        RayEngine().gather(1)
+
+
+@pytest.mark.usefixtures("protected")
+def test_more_workers_than_cores_share_them_at_once_and_it_is_said(monkeypatch, capfd):
+    cluster = Cluster(3, 1)
+    workers = gathered(monkeypatch, cluster, 6, threads=2)
+    said = "6 workers of 2 cores each share the cluster's cores, which are enough for 1 at a time"
+    assert capfd.readouterr().err.split("\n")[0] == said
+    for number in range(6):
+        workers.start(Partition(f"p{number}")).call("ready")()
+    assert {one["num_cpus"] for one in cluster.started} == {0}
+    assert {one["scheduling_strategy"] for one in cluster.started} == {"SPREAD"}
+    gathered(monkeypatch, roomy := Cluster(3, 2, 2), 3, threads=2).start(Partition("p"))
+    assert [one["num_cpus"] for one in roomy.started] == [2]
+    assert not capfd.readouterr().err
+
+
+def test_pieces_of_work_take_turns_on_the_cores_there_are():
+    """More cores than a machine has are never waited for."""
+    assert Room(Cluster(3, 5, 0), 9, 8).largest == 5
+    assert Room(Cluster(3, 5), 9, 2).largest == 2
+    assert Room(Cluster(0), 9, 2).largest == 1
+
+
+@pytest.mark.usefixtures("protected")
+def test_a_worker_that_waits_for_cores_is_not_lost(monkeypatch, capfd):
+    cluster = Cluster(4, free=0)
+    workers = gathered(monkeypatch, cluster, 2, patience=1.0)
+    pending = [workers.start(Partition(f"{name}.store")).call("ready") for name in "ab"]
+    pending[0]()
+    waiting, *_, shares = capfd.readouterr().err.splitlines()
+    assert waiting.startswith("waiting for the worker of a.store to start, ")
+    assert waiting.endswith(" s so far: 0 of the cluster's 4 cores are free")
+    assert shares == "the worker of a.store shares cores: 0 of the cluster's 4 cores are free"
+    # The other one has waited meanwhile.
+    began = time.monotonic()
+    pending[1]()
+    assert time.monotonic() - began < 0.9
+    assert [one["num_cpus"] for one in cluster.started] == [1, 1, 0, 0]
+    assert len(cluster.killed) == 2
+
+
+@pytest.mark.usefixtures("protected")
+def test_a_machine_lost_while_a_worker_waits_ends_the_waiting(monkeypatch, capfd):
+    cluster = Cluster(2, 2, free=0)
+    ready = gathered(monkeypatch, cluster, 4, patience=60.0).start(Partition("p")).call("ready")
+    cluster.cores[1] = 0
+    began = time.monotonic()
+    ready()
+    assert time.monotonic() - began < 30
+    assert "shares cores" in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("protected")
+def test_one_that_shares_and_does_not_start_is_lost(monkeypatch):
+    cluster = Cluster(1)
+    cluster.arrive = False
+    ready = gathered(monkeypatch, cluster, 2, patience=0.05).start(Partition("p")).call("ready")
+    with pytest.raises(WorkerLost, match=r"did not start within 0 seconds"):
+        ready()
+
+
+def test_the_command_line_gives_them_to_the_engine():
+    where = ClusterOptions("auto", 4, open_cluster=True)
+    assert WorkerOptions(5, 60.0).engine(where) == RayEngine("auto", 4, 5, 60.0, open_cluster=True)
+    assert WorkerOptions().engine(ClusterOptions("auto")) == RayEngine()
+    options = {param.name for param in get_command(app).commands["fit"].params}
+    assert {"restarts", "patience", "open_cluster"} <= options
 
 
 def test_without_ray_the_message_says_how_to_get_it(monkeypatch):

@@ -4,7 +4,9 @@ import os
 import stat
 import sys
 import tempfile
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import fsspec
 import pytest
@@ -16,7 +18,7 @@ from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import Partition
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
-from dplasso.errors import DataError, MissingExtraError
+from dplasso.errors import DataError, MissingExtraError, StoreError
 
 
 @pytest.fixture
@@ -78,6 +80,83 @@ def test_a_worker_lost_while_copying_or_later_copies_anew(addresses, monkeypatch
     methods = [method for method, *_ in engine.calls]
     assert methods[9] == methods[12] == "copy"
     assert ("copy", True) in engine.calls
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["s3://bucket/month=2026-01/a b.store", "webhdfs://name:9870/a", "file:///a/b", "gs://bucket"],
+)
+def test_a_scheme_a_host_and_a_path_are_an_address(address):
+    assert storage.checked_address(f"{address}/") == address
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *(
+            "s3://XUtn@bucket/a",
+            "s3://key::XUtn@bucket/a",
+            "s3://key%3AXUtn/a",
+            "s3://b/a;sig=XUtn",
+        ),
+        *(
+            "s3://b/a?sig=XUtn",
+            "s3://b/a#token=XUtn",
+            "s3://b/a:XUtn",
+            "s3://b:XUtn/a",
+            "XUtn@s3://b",
+        ),
+        *("s3://b/a&sig=XUtn", "s3://b/\nXUtn", "a::s3://XUtn", "memory://b:12/a@XUtn"),
+    ],
+)
+def test_what_may_be_a_secret_is_refused_and_not_told(address):
+    with pytest.raises(DataError, match="holds more than a scheme, a host and a path") as told:
+        storage.checked_address(address)
+    assert "XUtn" not in str(told.value)
+
+
+@pytest.mark.parametrize("call", ["ls", "open", "read"])
+def test_a_server_that_never_answers_is_given_up(addresses, monkeypatch, call):
+    """It accepts the connection and is silent, at the first word or in the middle of a file."""
+    memory, end = type(fsspec.filesystem("memory")), threading.Event()
+
+    def silent(*_, **__):
+        end.wait()
+
+    if call == "read":
+        opened = memory.open
+
+        def opening(self, *args, **kwargs):
+            file = opened(self, *args, **kwargs)
+            return SimpleNamespace(read=silent, close=file.close)
+
+        monkeypatch.setattr(memory, "open", opening)
+    else:
+        monkeypatch.setattr(memory, call, silent)
+    monkeypatch.setattr(storage, "SILENCE", 0.2)
+    try:
+        with pytest.raises(DataError, match=r"0.store cannot be read: there was no answer for 0.2"):
+            MODELS["dense"].fit(addresses, engine=InProcessEngine())
+    finally:
+        end.set()
+    assert not list(Path(tempfile.gettempdir()).iterdir())
+
+
+@pytest.mark.parametrize("name", ["labels", "rows.indices", "columns.indices"])
+def test_a_copy_that_differs_in_a_bit_is_refused(addresses, name):
+    """Labels of equal length that were flipped on the way were trained on."""
+    memory, place = fsspec.filesystem("memory"), f"/bucket/1.store/{name}.npy"
+    content = bytearray(memory.cat(place))
+    content[-8 if name == "labels" else -4] ^= 1
+    memory.pipe(place, bytes(content))
+    sentence = rf"memory://bucket/1.store/{name}.npy is damaged: its checksum does not fit"
+    with pytest.raises(StoreError, match=sentence):
+        MODELS["dense"].fit(addresses, engine=ThreadEngine())
+    uses = [lambda: storage.opened_store(addresses[1]).__enter__()]
+    uses += [lambda: storage.header_and_labels(addresses[1])] if name == "labels" else []
+    for use in uses:
+        with pytest.raises(StoreError, match=sentence):
+            use()
 
 
 def test_what_cannot_be_read_is_refused(addresses, monkeypatch):

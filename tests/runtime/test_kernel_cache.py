@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -104,10 +105,13 @@ def test_rooms_that_are_left_out_hold_no_kernels():
 
 
 FORKS = """
-import json, os, sys
+import json, os, sys, tempfile
 from pathlib import Path
 import numba
 from dplasso.runtime.kernel_cache import drop_stale_kernels
+
+def refusing(*_, **__):
+    raise FileNotFoundError("no usable temporary directory found")
 
 numba.njit(lambda: 0)()  # what the compiler imports, users without rights may not read
 
@@ -115,10 +119,13 @@ def run(folder, cure, rights, environment):
     os.environ.update(environment)
     numba.config.reload_config()
     sys.path.insert(0, folder)
+    sys.stderr = (Path(folder) / "home" / "said").open("w", buffering=1)
     if os.geteuid() == 0 and rights == "read-only":
         # Nothing is read-only to the superuser.
         os.setresuid(65534, 65534, 65534)
-    if cure == "cure":
+    if cure == "no temporary folder":
+        tempfile.mkdtemp = refusing
+    if cure != "no":
         drop_stale_kernels(Path(folder) / "toy")
     from toy.loop import loop
     print(json.dumps([loop(), os.environ.get("NUMBA_CACHE_DIR", "")]), flush=True)
@@ -224,6 +231,35 @@ class TestReadOnlyInstallation:
         assert (result, other != place) == (2, True)
         mine = toy / "home" / "mine"
         assert self.run(toy, NUMBA_CACHE_DIR=str(mine)) == (2, str(mine))
+
+    @pytest.mark.parametrize("cure", ["cure", "no temporary folder"])
+    @pytest.mark.parametrize("variable", [None, "given"])
+    def test_without_a_writable_home_it_runs_and_says_so_once(self, toy, cure, variable):
+        (toy / "locked").mkdir()
+        (toy / "locked").chmod(0o555)
+        self.close(toy)
+        nowhere = {"HOME": str(toy / "locked"), "XDG_CACHE_HOME": str(toy / "locked")}
+        if variable:
+            nowhere["NUMBA_CACHE_DIR"] = str(toy / "locked" / variable)
+        result, place = self.run(toy, cure, **nowhere)
+        assert result == 1
+        (told,) = (toy / "home" / "said").read_text().splitlines()
+        assert "can be written to, so every process compiles anew; set NUMBA_CACHE_DIR" in told
+        assert str(toy / "locked") in told
+        if cure == "cure":
+            assert Path(place).name.startswith("dplasso-kernels-")
+            assert Path(place).stat().st_mode & 0o777 == 0o700
+            assert list(Path(place).rglob("*.nbi"))
+            shutil.rmtree(place)
+
+
+def test_a_user_without_a_home_can_import_it(package, monkeypatch):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    assert drop_stale_kernels(package)
 
 
 SCRIPT = """

@@ -15,7 +15,9 @@ from dplasso.model.codec import Released, parse_released, write_released
 
 FORMAT_VERSION = 2
 _TOKEN = re.compile("[0-9a-f]{32}")
-_KIND = ArchiveKind("checkpoint", "dplasso-checkpoint", FORMAT_VERSION, CheckpointError)
+_KIND = ArchiveKind(
+    "checkpoint", "dplasso-checkpoint", FORMAT_VERSION, CheckpointError, private=True
+)
 _ABOUT = (
     "A checkpoint of a fit: its public parameters and the vertices drawn so far. Nothing else in "
     "it depends on the data, so by composition the privacy statement, which is that of the whole "

@@ -203,4 +203,4 @@ dplasso ledger plan team.ledger --fits 5
 dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits --model model.npz
 dplasso ledger show team.ledger
 """
-add_group(app, "ledger", LEDGER, ("init", "add", "name", "spend", "show", "plan"))
+add_group(app, "ledger", LEDGER, ("init", "add", "name", "disjoint", "spend", "show", "plan"))

@@ -35,24 +35,54 @@ class ClusterOptions:
         (auto; local for the cores of this machine), or in threads of this process.
     worker_threads : N >= 1
         Cores of each worker.
+    open_cluster
+        Join a Ray cluster that asks for no token and encrypts nothing: one that nobody else can
+        reach.
     """
 
     cluster: str | None = None
     worker_threads: int = 1
-
-    def engine(self) -> Engine | None:
-        """Return what runs the workers; None without ``--cluster``."""
-        if self.cluster is None:
-            return None
-        if self.cluster == THREADS:
-            return ThreadEngine(self.worker_threads)
-        return RayEngine(self.cluster, self.worker_threads)
+    open_cluster: bool = False
 
     def run(self, label: str, bars: output.Bars, work: Callable[..., Any], pieces: Any) -> Any:
         """Do all pieces of some work under a progress bar; return what came of each."""
         assert self.cluster is not None
         with bars.task(label) as progress:
-            return run_tasks(self.cluster, work, pieces, progress, threads=self.worker_threads)
+            return run_tasks(
+                self.cluster,
+                work,
+                pieces,
+                progress,
+                threads=self.worker_threads,
+                open_cluster=self.open_cluster,
+            )
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """How long the workers of a fit are waited for.
+
+    Data
+    ----
+    restarts : N >= 0
+        With --cluster: how often a store's worker may be lost before the fit is given up.
+    patience : SECONDS
+        With --cluster: how long a worker waits for cores of its own; then it shares those there
+        are.
+    """
+
+    restarts: int = RayEngine.restarts
+    patience: float = RayEngine.patience
+
+    def engine(self, where: ClusterOptions) -> Engine | None:
+        """Return what runs the workers; None without ``--cluster``."""
+        if where.cluster is None:
+            return None
+        if where.cluster == THREADS:
+            return ThreadEngine(where.worker_threads)
+        return RayEngine(
+            where.cluster, where.worker_threads, self.restarts, self.patience, where.open_cluster
+        )
 
 
 class Stores:

@@ -21,6 +21,7 @@ from dplasso.encoding.parts import Bins
 from dplasso.encoding.source import first_rows
 from dplasso.encoding.suggest import draft_part
 from dplasso.errors import DataError
+from dplasso.files.private import make_folder
 
 _ROWS_LOOKED_AT = 2_000
 
@@ -128,7 +129,7 @@ def _convert_each(
     if len(set(places)) < len(places):
         twice = next(place for place in places if places.count(place) > 1)
         raise DataError(f"two files would make {twice.name}: give them names of their own")
-    folder.mkdir(exist_ok=True)
+    make_folder(folder)
     for place in places:
         check_place(place, force=making.force)
     settings = {"memory": memory, "force": making.force, "n_threads": cluster.worker_threads}

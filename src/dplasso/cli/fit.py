@@ -11,7 +11,7 @@ import typer
 
 from dplasso.cli import output
 from dplasso.cli.checkpoints import CheckpointOptions, KeptFit, kept_checkpoint, refuse_unfinished
-from dplasso.cli.clusters import ClusterOptions, read_partitions
+from dplasso.cli.clusters import ClusterOptions, WorkerOptions, read_partitions
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.metrics import check_known, score, scores_text
 from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
@@ -55,6 +55,7 @@ class FitOptions:
     outputs: OutputOptions
     interruptions: CheckpointOptions
     cluster: ClusterOptions
+    workers: WorkerOptions
     person_column: str | None = None
 
     @property
@@ -167,7 +168,7 @@ def _trained(
 ) -> _Fitted:
     """Read the rows, train on them, and score the model on those of --test."""
     started, reading, wanted = time.perf_counter(), asked.reading, asked.wanted
-    engine, rows, labels, scores = asked.cluster.engine(), None, None, None
+    engine, rows, labels, scores = asked.workers.engine(asked.cluster), None, None, None
     if engine is None:
         person = asked.person_column
         train = reading.read(files, bars, wanted.features, schema, person_column=person)

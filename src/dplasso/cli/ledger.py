@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dplasso import ledger as ledgers
 from dplasso.cli import output
+from dplasso.cli.cohorts import print_cohorts, told_of
 from dplasso.cli.ledger_report import (
     Planned,
     called,
@@ -58,7 +59,8 @@ def add(ledger_file: Path, name: str, limits: Limits) -> None:
     --------
     dplasso ledger add team.ledger referrals --epsilon 1 --delta 1e-6
 
-    Each data set has a budget of its own: use this for records of other people only.
+    Each data set has a budget of its own: use this for records of other people only, and declare
+    it with dplasso ledger disjoint.
     """
     ledgers.add_dataset(ledger_file, name, **asdict(limits))
 
@@ -71,6 +73,31 @@ def name(ledger_file: Path, name: str) -> None:
     dplasso ledger name team.ledger visits
     """
     ledgers.name_dataset(ledger_file, name)
+
+
+def disjoint(ledger_file: Path, names: list[str], withdraw: bool = False) -> output.Result:
+    """Declare that nobody is in two of these data sets; nothing checks it.
+
+    Arguments
+    ---------
+    names : NAME...
+        Two or more data sets of the ledger. To add one to a group, name the whole group with it.
+
+    Options
+    -------
+    withdraw
+        Withdraw what was declared about exactly these data sets.
+
+    Examples
+    --------
+    dplasso ledger disjoint cohorts.ledger january february march
+
+    No limit changes: each data set keeps its budget. What is said of a person's total does.
+    """
+    ledgers.declare_disjoint(ledger_file, names, withdraw=withdraw)
+    budgets, groups = ledgers.read_cohorts(ledger_file)
+    told = told_of(budgets, groups)
+    return output.Result({"ledger": ledger_file, **told}, partial(print_cohorts, told))
 
 
 def spend(
@@ -120,13 +147,18 @@ def show(
 
     For the curator: it names people and machines.
     """
-    budgets = ledgers.read_budgets(ledger_file)
+    budgets, groups = ledgers.read_cohorts(ledger_file)
+    shown, told = budgets, told_of(budgets, groups)
     if dataset is not None:
-        budgets = (ledgers.pick(budgets, dataset, ledger_file),)
-    reports = [report_of(budget, epsilon, fit) for budget in budgets]
-    return output.Result(
-        {"ledger": ledger_file, "datasets": reports}, lambda: print_reports(reports)
-    )
+        shown = (ledgers.pick(budgets, dataset, ledger_file),)
+        told = told_of(budgets, groups, of=shown[0].name)
+    reports = [report_of(budget, epsilon, fit) for budget in shown]
+
+    def print_all() -> None:
+        print_reports(reports)
+        print_cohorts(told)
+
+    return output.Result({"ledger": ledger_file, "datasets": reports, **told}, print_all)
 
 
 def plan(

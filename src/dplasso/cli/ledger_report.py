@@ -1,9 +1,8 @@
 """What the ledger's commands say: what is spent, what is left, and which fits have paid."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,12 @@ from rich.markup import escape
 
 from dplasso import ledger as ledgers
 from dplasso.cli import output
+from dplasso.cli.cohorts import cohort_of, same_rows, sentence, up
 from dplasso.fit.cost import mechanism_for
 from dplasso.ledger.refusal import protected
 from dplasso.ledger.refusal import rounded_down as down
 from dplasso.privacy.parameters import check_rows_per_person
 from dplasso.privacy.statement import PrivacyStatement
-from dplasso.privacy.wording import rounded_up
 
 # What is told of an entry as it is, and of its charge; and of a budget.
 _ENTRY = (
@@ -33,9 +32,6 @@ _LEFT = (
     *("dataset", "epsilon", "delta", "rows_per_person"),
     *("epsilon_spent", "epsilon_left", "share_spent"),
 )
-
-# What is promised or spent is never written as less than it is.
-up = partial(rounded_up, digits=6)
 
 
 @dataclass(frozen=True)
@@ -103,7 +99,8 @@ def left_of(ledger: Path, dataset: str | None, fit: Planned, release: str = "") 
     # A fit of few steps may release what an earlier one did.
     same = [one for one in budget.entries if one.release == release]
     more = ledgers.fits_left(budget, (same or budget.entries)[-1].charge)
-    return {key: report[key] for key in _LEFT} | {"fits_left": more}
+    told = {key: report[key] for key in _LEFT} | {"fits_left": more}
+    return told | {"cohort": cohort_of(ledger, budget.name)}
 
 
 def left_sentence(report: dict[str, Any]) -> str:
@@ -120,6 +117,7 @@ def left_sentence(report: dict[str, Any]) -> str:
         f"charged{called(report['dataset'], ' to')}: {spent} of the budget (epsilon "
         f"{up(report['epsilon'])} at delta {up(report['delta'])}, for "
         f"{protected(report['rows_per_person'])}) is spent, {rest}"
+        + (f"; {sentence(report['cohort'])}" if report["cohort"] else "")
     )
 
 
@@ -131,7 +129,7 @@ def _shares(spent: float) -> tuple[str, str]:
 
 def report_of(budget: ledgers.Budget, epsilon: float | None, fit: Planned) -> dict[str, Any]:
     """Put together all that is said about one data set, as JSON says it."""
-    same, whole = _rows_as_in(budget.entries), _whole(budget)
+    same, whole = same_rows(budget.entries), _whole(budget)
     settings, rows = fit.settings, budget.rows_per_person
     entries = [
         {
@@ -181,18 +179,6 @@ def _state_of(budget: ledgers.Budget, settings: dict[str, Any]) -> dict[str, flo
         "epsilon_spent": ledgers.epsilon_total(budget.rho, budget.draw_delta, budget.delta),
         "share_spent": budget.rho / whole if whole else 1.0,
         "epsilon_left": ledgers.largest_epsilon(budget, **settings),
-    }
-
-
-def _rows_as_in(entries: Sequence[ledgers.Entry]) -> dict[int, int | None]:
-    """Say of each entry which is the first on the same rows; None where that is not known."""
-    data = {entry.number: entry.charge.fingerprint or "" for entry in entries}
-    # Fingerprints under one key compare; those of dplasso 0.2.0 had none.
-    key = next((one.partition(":")[0] for one in reversed(data.values()) if ":" in one), None)
-    first: dict[str, int] = {}
-    return {
-        number: first.setdefault(one, number) if one.startswith(f"{key}:") else None
-        for number, one in data.items()
     }
 
 

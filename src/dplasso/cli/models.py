@@ -15,6 +15,7 @@ import typer
 import dplasso
 from dplasso.cli import output
 from dplasso.cli.clusters import ClusterOptions, over_stores
+from dplasso.cli.cohorts import cohort_of, sentence
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.metrics import print_scores, score
 from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
@@ -287,7 +288,7 @@ def _paid(model: Model, ledger: Path) -> dict[str, str] | str:
     for budget in read_budgets(ledger):
         for entry in budget.entries:
             if entry.release == digest:
-                charge = entry.charge
+                charge, cohort = entry.charge, cohort_of(ledger, budget.name)
                 return {
                     "entry": f"{entry.number} of {ledger.name}",
                     "data set": budget.name or "(without a name)",
@@ -295,6 +296,7 @@ def _paid(model: Model, ledger: Path) -> dict[str, str] | str:
                     "charged": f"{_cost(charge)}, {entry.reserved_at}",
                     "budget": f"{_cost(budget)} for all fits on this data set, for "
                     f"{protected(budget.rows_per_person)}",
+                    **({} if cohort is None else {"people": sentence(cohort)}),
                 }
     return (
         f"No entry of {ledger.name} has paid for this model: it was charged elsewhere, before "

@@ -10,6 +10,7 @@ import re
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -35,6 +36,9 @@ err = Console(stderr=True)
 
 # What stands below it depends on the data without noise.
 NOT_FOR_RELEASE = "For you alone, not for release:"
+
+# Seconds between two lines of progress where there is no terminal.
+LINE_SECONDS = 30.0
 
 _NUMERIC = re.compile(r"[-+±~.,%\d ]*")
 
@@ -202,7 +206,7 @@ def json_safe(value: Any) -> Any:
 
 @dataclass
 class Bars:
-    """Progress on standard error, drawn only when that is a terminal.
+    """Progress on standard error: drawn when that is a terminal, now and then a line elsewhere.
 
     `compiled` is the time that the compiler has taken since the bars were opened.
     """
@@ -213,10 +217,14 @@ class Bars:
     @contextmanager
     def task(self, label: str) -> Iterator[Callable[..., None]]:
         """Show one piece of work; yields ``update(done, total, label)`` to move its bar."""
-        task = self.progress.add_task(label, total=None)
+        task, told = self.progress.add_task(label, total=None), time.monotonic()
 
         def update(done: float, total: float, label: str | None = None) -> None:
+            nonlocal told
             self.progress.update(task, completed=done, total=total, description=label)
+            if self.progress.disable and time.monotonic() > told + LINE_SECONDS:
+                told = time.monotonic()
+                note(f"{self.progress.tasks[task].description}: {done / max(total, 1):.0%}")
 
         try:
             yield update
@@ -242,7 +250,7 @@ class Bars:
 
 @contextmanager
 def progress_bars() -> Iterator[Bars]:
-    """Open a set of progress bars; silent where standard error is not a terminal.
+    """Open a set of progress bars; a line every half a minute where there is no terminal.
 
     A wait for the compiler is announced wherever standard error goes.
     """

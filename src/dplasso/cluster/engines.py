@@ -46,6 +46,9 @@ class Engine(Protocol):
     def restarts(self) -> int:
         """How often a partition's worker may be lost in a fit."""
 
+    def gather(self, count: int) -> "Engine":
+        """Return what starts so many workers of a fit."""
+
     def start(self, partition: Partition) -> Handle:
         """Start a worker; raises WorkerLost if it cannot be had."""
 
@@ -65,6 +68,10 @@ class InProcessEngine:
 
     threads: int = 1
     restarts: int = 0
+
+    def gather(self, count: int) -> Engine:  # noqa: ARG002
+        """Return the engine: there is room for any number."""
+        return self
 
     def start(self, partition: Partition) -> Handle:
         """Make a worker."""

@@ -43,13 +43,13 @@ class Partitions:
     ) -> None:
         if not partitions:
             raise DataError("there is no partition to fit on; give at least one store")
-        self._engine, self._partitions = engine, partitions
+        self._engine, self._partitions = engine.gather(len(partitions)), partitions
         self._lost = [0] * len(partitions)
         self._told: list[Told] = []
         self._workers: list[Handle] = []
         try:
             for partition in partitions:
-                self._workers.append(engine.start(partition))
+                self._workers.append(self._engine.start(partition))
             self.call("ready")
             if any(one.path is not None and is_address(one.path) for one in partitions):
                 self._copy(progress or (lambda *_: None))

@@ -6,9 +6,11 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,11 @@ from numpy.typing import NDArray
 
 from dplasso.cluster.engines import Held, Pending, WorkerLost
 from dplasso.cluster.frank_wolfe import sum_of
+from dplasso.cluster.room import Room, made_here, refuse_open, sharing
 from dplasso.cluster.worker import Partition, Worker
 from dplasso.errors import ClusterError
 from dplasso.frank_wolfe.round_part import Changes
+from dplasso.runtime.progress import say
 
 # Nothing that is private may be read by other users of a machine.
 _PRIVATE = 0o077
@@ -28,6 +32,8 @@ _PRIVATE = 0o077
 # added up; smaller ones Ray sends with its own messages.
 _SUMMED = ("begin_vertices", "move", "sums")
 _SMALL = 100_000
+# Seconds between two looks at a worker that is to start, and between two words about it.
+_LOOK, _SAY = 2.0, 30.0
 
 
 class RayWorker(Worker):
@@ -73,24 +79,36 @@ class RayEngine:
     restarts : int, default=3
         How often a partition's worker may be lost in a fit before the fit is given up.
     patience : float, default=300
-        Seconds that a worker may take to start before it counts as lost.
+        Seconds that a worker waits for cores of its own; then it shares those there are. One that
+        has not started after as long again, for each worker that a core has, counts as lost.
+    open_cluster : bool, default=False
+        Join a cluster that asks for no token and encrypts nothing: say so where nobody else can
+        reach it.
     """
 
     address: str = "auto"
     threads: int = 1
     restarts: int = 3
     patience: float = 300.0
+    open_cluster: bool = False
+
+    def gather(self, count: int) -> "RayWorkers":
+        """Join the cluster, and find out whether it has cores for so many workers.
+
+        Raises ClusterError if Ray is not installed, there is no cluster, or it is open to others.
+        """
+        ray = connect(self.address, open_cluster=self.open_cluster)
+        room = Room(ray, count, self.threads)
+        if room.places < count:
+            say(
+                f"{count} workers of {self.threads} {_cores(self.threads)} each share the "
+                f"cluster's cores, which are enough for {room.places} at a time"
+            )
+        return RayWorkers(self, room)
 
     def start(self, partition: Partition) -> "RayHandle":
-        """Start an actor; that it is there is known by its answer to `ready`.
-
-        Raises ClusterError if Ray is not installed or there is no cluster.
-        """
-        ray = connect(self.address)
-        # Neither actors nor calls are repeated by the engine.
-        options = {"num_cpus": self.threads, "max_restarts": 0, "max_task_retries": 0}
-        actor = ray.remote(RayWorker).options(**options).remote(partition, self.threads)
-        return RayHandle(actor, self.patience)
+        """Start an actor, as `RayWorkers.start`."""
+        return self.gather(1).start(partition)
 
     def shared(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Put large arrays into the object store, once for all workers."""
@@ -103,18 +121,54 @@ class RayEngine:
 
 
 @dataclass(frozen=True)
-class RayHandle:
-    """An actor, and how many seconds it may take to start."""
+class RayWorkers:
+    """The workers of a fit on a cluster."""
 
-    actor: Any
-    patience: float
+    engine: RayEngine
+    room: Room
+
+    @property
+    def restarts(self) -> int:
+        """As of the engine."""
+        return self.engine.restarts
+
+    def gather(self, count: int) -> "RayWorkers":
+        """As of the engine."""
+        return self.engine.gather(count)
+
+    def start(self, partition: Partition) -> "RayHandle":
+        """Start an actor; that it is there is known by its answer to `ready`."""
+        kind = self.room.ray.remote(RayWorker)
+
+        def make(**where: Any) -> Any:
+            # Neither actors nor calls are repeated by the engine.
+            options = {"max_restarts": 0, "max_task_retries": 0, **where}
+            return kind.options(**options).remote(partition, self.engine.threads)
+
+        return RayHandle(make, self.room, self.engine.patience, partition.name)
+
+    def shared(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """As of the engine."""
+        return self.engine.shared(args)
+
+
+class RayHandle:
+    """An actor, which waits for cores of its own for some seconds."""
+
+    def __init__(self, make: Callable[..., Any], room: Room, patience: float, name: str) -> None:
+        self._make, self._room, self._patience, self._name = make, room, patience, name
+        where = room.options
+        self._shares = not where["num_cpus"]
+        self.actor = make(**where)
 
     def call(self, method: str, *args: Any) -> Pending:
         """Send the call."""
         if method not in _SUMMED:
             # Other calls have no time limit: Ray says when an actor is lost.
-            patience = self.patience if method == "ready" else None
-            return _answer_of(getattr(self.actor, method).remote(*args), patience)
+            pending = getattr(self.actor, method).remote(*args)
+            # All workers wait at once, whoever's answer is asked for first.
+            arrived = partial(self._arrived, pending, time.monotonic())
+            return arrived if method == "ready" else _answer_of(pending)
         small, large = self.actor.part_of_sum.options(num_returns=2).remote(method, *args)
 
         def result() -> Any:
@@ -122,6 +176,28 @@ class RayHandle:
             return self._held(large) if found is None else found
 
         return result
+
+    def _arrived(self, pending: Any, began: float) -> Any:
+        """Wait until the actor answers `ready`; one that waits for cores is not lost."""
+        told = 0.0
+        while not self._room.ray.wait([pending], timeout=_LOOK)[0]:
+            waited = time.monotonic() - began
+            over = waited > self._patience
+            if self._shares and waited > self._patience * self._room.turns:
+                raise WorkerLost(f"it did not start within {waited:.0f} seconds")
+            # A machine may have been lost, and cores with it.
+            if not self._shares and (over or self._room.places < self._room.count):
+                say(f"the worker of {self._name} shares cores: {self._room.told()}")
+                self.end()
+                self.actor, self._shares = self._make(**sharing()), True
+                pending, began = self.actor.ready.remote(), time.monotonic()
+            elif waited > told + _SAY:
+                told = waited
+                say(
+                    f"waiting for the worker of {self._name} to start, {waited:.0f} s so far: "
+                    f"{self._room.told()}"
+                )
+        return _answer_of(pending)()
 
     def _held(self, reference: Any) -> Held:
         def add(others: Sequence[Held]) -> Held:
@@ -136,8 +212,12 @@ class RayHandle:
         ray.kill(self.actor)
 
 
-def _answer_of(reference: Any, patience: float | None = None) -> Pending:
-    """Return what waits for an answer, at most so many seconds."""
+def _cores(count: int) -> str:
+    return "core" if count == 1 else "cores"
+
+
+def _answer_of(reference: Any) -> Pending:
+    """Return what waits for an answer."""
     import ray
 
     lost = (
@@ -145,12 +225,11 @@ def _answer_of(reference: Any, patience: float | None = None) -> Pending:
         ray.exceptions.WorkerCrashedError,
         ray.exceptions.ObjectLostError,
         ray.exceptions.OutOfMemoryError,
-        ray.exceptions.GetTimeoutError,
     )
 
     def result() -> Any:
         try:
-            return ray.get(reference, timeout=patience)
+            return ray.get(reference)
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except lost as error:
@@ -159,7 +238,7 @@ def _answer_of(reference: Any, patience: float | None = None) -> Pending:
     return result
 
 
-def connect(address: str, cores: int | None = None) -> Any:
+def connect(address: str, cores: int | None = None, *, open_cluster: bool = False) -> Any:
     """Return the module ray, connected to a cluster.
 
     `address`: as of `RayEngine`. A cluster of this machine alone is made for the process: it
@@ -167,8 +246,9 @@ def connect(address: str, cores: int | None = None) -> Any:
     dashboard, tells nobody of its use, spills nothing to the disk, and its folder is closed to
     other users.
     `cores`: of such a cluster; by default those of the machine.
+    `open_cluster`: whether a cluster of others may be one that asks for no token.
 
-    Raises ClusterError if Ray is not installed, or there is no such cluster.
+    Raises ClusterError if Ray is not installed, there is no such cluster, or it is open.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
@@ -177,6 +257,8 @@ def connect(address: str, cores: int | None = None) -> Any:
         raise ClusterError(
             "a cluster needs Ray, which is not installed: pip install 'dplasso[ray]'"
         ) from None
+    if not (open_cluster or (address == "local" and not ray.is_initialized())):
+        refuse_open(ray, address)
     if ray.is_initialized():
         return ray
     with ExitStack() as meanwhile:
@@ -189,11 +271,12 @@ def connect(address: str, cores: int | None = None) -> Any:
                 f"there is no Ray cluster at {address!r}: {str(error).splitlines()[0]}"
             ) from None
     if closed:
-        _refuse_open(ray)
+        _refuse_reachable(ray)
+        made_here(ray)
     return ray
 
 
-def _refuse_open(ray: Any) -> None:
+def _refuse_reachable(ray: Any) -> None:
     """End a cluster that other machines reach; raises ClusterError."""
     here = ray.util.get_node_ip_address()
     if not ip_address(here).is_loopback:

@@ -3,15 +3,16 @@
 A coordinator, which knows no rows, copies headers and labels alone.
 """
 
-import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import Any
 
-from dplasso.data.source_files import is_address, natural_order
+from dplasso.data.source_files import hidden, is_address, natural_order
 from dplasso.data.store import Store, open_store
 from dplasso.data.store.format import (
     HEADER_FILE,
@@ -20,27 +21,31 @@ from dplasso.data.store.format import (
     open_array,
     read_header,
 )
+from dplasso.data.store.reader import checked_pieces
 from dplasso.errors import DataError, StoreError
+from dplasso.files.private import open_private
 from dplasso.runtime.extras import need
 
-# Bytes between two answers to the coordinator.
-PIECE = 1 << 26
-# name:password@ in front of a place, or what a signed address ends in.
-_CREDENTIALS = re.compile(r"://[^:@]*:[^:].*@|\?")
+# Bytes between two answers to the coordinator, and bytes asked for at a time.
+PIECE, _REQUEST = 1 << 26, 1 << 22
+# Seconds that a server may take for an answer, or for so many bytes.
+SILENCE = 120.0
+# A scheme, a host, perhaps its port, and a path. Whatever else an address can hold can be a secret:
+# a user, a password or token, parameters, a signature, a fragment, or one of these in disguise (%).
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^@:/?#;&%]*(:[0-9]{1,5})?(/[^@:?#;&%]*)?")
 
 
 def checked_address(address: str) -> str:
     """Return an address without slashes at its end.
 
-    Raises DataError for one with a password or a signature: messages, logs and the system's list of
-    commands show addresses.
+    Raises DataError for one that is more than scheme, host and path: messages, logs and the
+    system's list of commands show addresses.
     """
-    if _CREDENTIALS.search(address):
-        scheme = address.partition("://")[0]
+    if not (_PLAIN.fullmatch(address) and address.isprintable()):
         raise DataError(
-            f"an address {scheme}://... holds a password or a signature, which logs and messages "
-            "would show; leave it out and give it as fsspec finds it: in the environment or in its "
-            "configuration files"
+            f"an address {hidden(address)} holds more than a scheme, a host and a path, and logs "
+            "and messages would show it: leave out names, passwords, tokens and signatures, and "
+            "give them as fsspec finds them, in the environment or in its configuration files"
         )
     return address.rstrip("/")
 
@@ -53,10 +58,11 @@ def stores_at(address: str) -> list[str]:
     address = checked_address(address)
     inside: list[str] = []
     with _reading(address) as (system, root), suppress(FileNotFoundError):
-        if system.isfile(_within(root, HEADER_FILE)):
+        if _answer(system.isfile, _within(root, HEADER_FILE)):
             return [address]
-        folders = [one["name"] for one in system.ls(root, detail=True) if one["type"] != "file"]
-        stores = [one for one in folders if system.isfile(_within(one, HEADER_FILE))]
+        listed = _answer(system.ls, root, detail=True)
+        folders = [one["name"] for one in listed if one["type"] != "file"]
+        stores = [one for one in folders if _answer(system.isfile, _within(one, HEADER_FILE))]
         inside = [_within(address, PurePosixPath(one).name) for one in stores]
     if not inside:
         raise DataError(f"{address}: there is no such store, and no folder of stores")
@@ -77,9 +83,10 @@ def header_and_labels(address: str) -> Store:
             header = read_header(folder)
             for _ in _copied(system, _within(root, array_file(folder, LABELS).name), folder):
                 pass
-            store = Store(
-                folder, header, {LABELS: open_array(folder, LABELS, header.arrays[LABELS]).copy()}
-            )
+            labels = open_array(folder, LABELS, header.arrays[LABELS]).copy()
+            for _ in checked_pieces(folder, LABELS, labels, header.arrays[LABELS]):
+                pass
+            store = Store(folder, header, {LABELS: labels})
             # Labels that are words are looked up here, where an error can still name the address.
             assert store.y is not None
             return store
@@ -93,7 +100,7 @@ def copy_store(address: str, folder: Path) -> Iterator[tuple[int, int]]:
     Raises MissingExtraError without fsspec; DataError if there is nothing, or it cannot be read.
     """
     with _reading(address) as (system, root):
-        files = [one for one in system.ls(root, detail=True) if one["type"] == "file"]
+        files = [one for one in _answer(system.ls, root, detail=True) if one["type"] == "file"]
         if not files:
             raise FileNotFoundError("there is no store")
         done, total = 0, sum(one["size"] for one in files)
@@ -117,7 +124,7 @@ def opened_store(path: str) -> Iterator[Store]:
         for _ in copy_store(path, folder):
             pass
         with showing(path, folder):
-            yield open_store(folder)
+            yield open_store(folder, verify=True)
 
 
 @contextmanager
@@ -137,11 +144,38 @@ def _within(root: str, name: str) -> str:
 
 def _copied(system: Any, name: str, folder: Path) -> Iterator[int]:
     """Copy a file, so that nobody else may read it; yield the bytes of every piece."""
-    own = os.open(folder / PurePosixPath(name).name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(own, "wb") as target, system.open(name, "rb") as source:
-        while piece := source.read(PIECE):
+    own = folder / PurePosixPath(name).name
+    with open_private(own, "xb") as target:
+        source, size = _answer(system.open, name, "rb"), 0
+        while piece := _answer(source.read, min(_REQUEST, PIECE)):
             target.write(piece)
-            yield len(piece)
+            size += len(piece)
+            if size >= PIECE:
+                yield size
+                size = 0
+        yield size
+        # One that is still being read could not be closed.
+        _answer(source.close)
+
+
+def _answer(ask: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return what a file system answers, within `SILENCE` seconds; TimeoutError otherwise."""
+    told: Future[Any] = Future()
+
+    def wait() -> None:
+        try:
+            told.set_result(ask(*args, **kwargs))
+        except BaseException as error:
+            told.set_exception(error)
+
+    # Nothing waits for this thread: a server that accepts and is silent would keep it for ever.
+    Thread(target=wait, daemon=True).start()
+    try:
+        return told.result(SILENCE)
+    except TimeoutError:
+        if told.done():
+            raise
+        raise TimeoutError(f"there was no answer for {SILENCE:g} seconds") from None
 
 
 @contextmanager
@@ -151,7 +185,7 @@ def _reading(address: str) -> Iterator[tuple[Any, str]]:
     import fsspec
 
     try:
-        yield fsspec.core.url_to_fs(address)
+        yield _answer(fsspec.core.url_to_fs, address)
     except DataError:
         raise
     except Exception as error:

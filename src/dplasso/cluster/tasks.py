@@ -7,10 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dplasso.cluster.ray_engine import connect
+from dplasso.cluster.room import Room
 from dplasso.errors import ClusterError
+from dplasso.runtime.progress import say
 
 # Pieces one after the other, in this process.
 THREADS = "threads"
+# Seconds without a piece done after which it is said what is waited for.
+_SAY = 60.0
 
 
 def run_tasks(
@@ -20,16 +24,18 @@ def run_tasks(
     progress: Callable[[int, int], None] | None = None,
     *,
     threads: int = 1,
+    open_cluster: bool = False,
 ) -> list[Any]:
     """Return what comes of each piece: of `work` called with its arguments.
 
     `address`: of a cluster, as of `RayEngine`; "threads" for this process.
     `work`: a function of an importable module.
     `progress`: called with the pieces done and their number.
-    `threads`: cores that a piece uses on a cluster.
+    `threads`: cores that a piece uses on a cluster, at most those of its largest machine.
+    `open_cluster`: as of `RayEngine`.
 
-    Raises ClusterError if there is no such cluster, or a piece could not be done because its
-    machine was lost again and again. What a piece raises is raised.
+    Raises ClusterError if there is no such cluster, it is open to others, or a piece could not be
+    done because its machine was lost again and again. What a piece raises is raised.
     """
     tell = progress or (lambda *_: None)
     found = []
@@ -38,14 +44,17 @@ def run_tasks(
             found.append(work(*piece))
             tell(len(found), len(pieces))
         return found
-    ray = connect(address)
-    task = ray.remote(work).options(num_cpus=threads, max_retries=3)
+    ray = connect(address, open_cluster=open_cluster)
+    room = Room(ray, len(pieces), threads)
+    task = ray.remote(work).options(num_cpus=room.largest, max_retries=3)
     references = [task.remote(*piece) for piece in pieces]
     waiting = list(references)
     try:
         while waiting:
-            _, waiting = ray.wait(waiting)
+            done, waiting = ray.wait(waiting, timeout=_SAY)
             tell(len(pieces) - len(waiting), len(pieces))
+            if not done:
+                say(f"waiting for {len(waiting)} of {len(pieces)} pieces: {room.told()}")
         return list(ray.get(references))
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None

@@ -221,9 +221,12 @@ class Worker:
         content, origin = None, None
         if partition.path is not None:
             with showing(partition.path, self._folder):
-                self._X = open_store(self._folder or partition.path)
+                # A copy may have been damaged on the way, in labels too.
+                copied = self._folder is not None
+                self._X = open_store(self._folder or partition.path, verify=copied)
                 self._y = self._X.y
-                check_entries(self._X, n_threads=self._threads.count)
+                if not copied:
+                    check_entries(self._X, n_threads=self._threads.count)
             content, origin = _content_of(self._X), self._X.header.origin
             # Mapped files stay readable, and a killed worker leaves none behind.
             self._away.close()

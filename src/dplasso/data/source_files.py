@@ -11,6 +11,8 @@ from typing import Any
 from dplasso.data.streams import check_readable
 from dplasso.errors import DataError
 
+_SCHEME = re.compile("[A-Za-z][A-Za-z0-9+.-]{0,15}")
+
 
 @dataclass(frozen=True)
 class SourceFiles:
@@ -71,6 +73,12 @@ def is_address(path: str) -> bool:
     return "://" in path
 
 
+def hidden(address: str) -> str:
+    """Return what a message may show of an address that may hold a secret."""
+    scheme = address.partition("://")[0]
+    return f"{scheme if _SCHEME.fullmatch(scheme) else '...'}://..."
+
+
 def expand(paths: str | Path | Iterable[str | Path]) -> list[Path]:
     """Return the files that names and patterns mean: one at least, none of them twice.
 
@@ -86,7 +94,7 @@ def expand(paths: str | Path | Iterable[str | Path]) -> list[Path]:
         if is_address(name) and not there:
             # The rest of it may hold a password.
             raise DataError(
-                f"{name.partition('://')[0]}://...: of what is on object storage only stores are "
+                f"{hidden(name)}: of what is on object storage only stores are "
                 "read, and with a cluster: --cluster threads is one in this process"
             )
         if not there and glob.has_magic(name):

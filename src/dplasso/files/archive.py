@@ -27,12 +27,16 @@ _Parsed = TypeVar("_Parsed")
 
 @dataclass(frozen=True)
 class ArchiveKind:
-    """One kind of file: its name in messages and in its header, and the error of a damaged one."""
+    """One kind of file: its name in messages and in its header, and the error of a damaged one.
+
+    `private`: whether it is for its owner alone.
+    """
 
     noun: str
     magic: str
     version: int
     error: type[ValueError]
+    private: bool = False
 
 
 def write_archive(
@@ -57,7 +61,7 @@ def write_archive(
     members |= {name: npy(array) for name, array in arrays.items()}
     members[_DIGEST] = npy(np.frombuffer(digest(members), dtype=np.uint8))
     with (
-        atomic_write(path, temporary=temporary) as file,
+        atomic_write(path, temporary=temporary, private=kind.private) as file,
         zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
     ):
         for name, content in members.items():

@@ -4,10 +4,12 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+from dplasso.files.private import open_private
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _DISK = {*_FULL, errno.EFBIG, errno.EIO}
@@ -32,7 +34,11 @@ def report_disk_full(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def atomic_write(
-    path: str | os.PathLike[str], *, temporary: str | None = None, replace: bool = True
+    path: str | os.PathLike[str],
+    *,
+    temporary: str | None = None,
+    replace: bool = True,
+    private: bool = False,
 ) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its place only when the block ends well.
 
@@ -42,6 +48,9 @@ def atomic_write(
     that is sure to be alone: what a killed process left there, or what holds room
     (`dplasso.files.room`), is overwritten in place. By default no two writers share one.
 
+    A new file has the rights that the umask leaves, if `private` its owner's at most
+    (`dplasso.files.private`); one that replaces another has that one's.
+
     Without `replace` a file that appears at `path` meanwhile is left: FileExistsError. Raises
     OSError if the place cannot be written to, see `check_writable`, or the disk is full.
     """
@@ -50,7 +59,8 @@ def atomic_write(
     beside = target.with_name(temporary or f".dplasso-{secrets.token_hex(8)}.tmp")
     try:
         there = temporary is not None and beside.exists()
-        with report_disk_full(path), beside.open("r+b") if there else beside.open("xb") as file:
+        opened: Callable[..., Any] = open_private if private else Path.open
+        with report_disk_full(path), opened(beside, "r+b" if there else "xb") as file:
             yield file
             file.flush()
             file.truncate()

@@ -2,9 +2,9 @@
 
 A fit reserves its cost before anything private is computed; the entry stays, whatever becomes of
 the fit. ``entries.py`` says what a charge counts for whom, ``composition.py`` what a budget has
-room for; ``store.py`` keeps them, in a file that ``creation.py`` makes, ``image.py`` locks and
-replaces, and ``opening.py``, ``schema.py`` and ``rows.py`` know; ``charging.py`` is what a fit does
-with all this. See docs/ledger.md.
+room for, ``cohorts.py`` what is declared about people; ``store.py`` keeps them, in a file that
+``creation.py`` makes, ``image.py`` locks and replaces, and ``opening.py``, ``schema.py`` and
+``rows.py`` know; ``charging.py`` is what a fit does with all this. See docs/ledger.md.
 """
 
 # isort: off
@@ -13,6 +13,12 @@ from dplasso.ledger.charging import (
     charged as charged,
     check_affordable as check_affordable,
     check_ledger_settings as check_ledger_settings,
+)
+from dplasso.ledger.cohorts import (
+    People as People,
+    declare_disjoint as declare_disjoint,
+    people_of as people_of,
+    read_cohorts as read_cohorts,
 )
 from dplasso.ledger.composition import (
     affords as affords,
@@ -31,6 +37,7 @@ from dplasso.ledger.entries import (
     UNITS as UNITS,
     Budget as Budget,
     Charge as Charge,
+    Declaration as Declaration,
     Entry as Entry,
     charge_of as charge_of,
     counted as counted,

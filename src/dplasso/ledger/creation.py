@@ -53,7 +53,7 @@ def create_ledger(
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         image = db.serialize()
     try:
-        with atomic_write(target, replace=False) as file:
+        with atomic_write(target, replace=False, private=True) as file:
             file.write(image)
     except FileExistsError:
         raise LedgerError(f"{target} exists already; a ledger is never overwritten") from None

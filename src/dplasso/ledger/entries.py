@@ -122,6 +122,24 @@ class Budget:
         return spent(self.entries, self.rows_per_person)[1]
 
 
+@dataclass(frozen=True)
+class Declaration:
+    """What the curator declared about the people of several data sets; nothing checks it.
+
+    `datasets`: their names, in the order in which they were added.
+    `disjoint`: nobody is in two of them; False withdraws what was declared about them before.
+    `user`, `host`, `program`: who declared it, where, and with which version of the program.
+    `declared_at`: UTC, ISO 8601.
+    """
+
+    datasets: tuple[str, ...]
+    disjoint: bool
+    user: str
+    host: str
+    program: str
+    declared_at: str
+
+
 def counted(charge: Charge, rows_per_person: int) -> tuple[int, int]:
     """Return rho and the delta of draws that a charge costs a person with up to so many rows."""
     steps = -(-rows_per_person // (charge.rows_per_person or 1))

@@ -12,6 +12,8 @@ from importlib.metadata import version
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.files.private import descriptor
+
 _KEY_BYTES = 32
 
 
@@ -55,7 +57,7 @@ def keyed(path: str | os.PathLike[str], fingerprint: str) -> str | None:
     """
     place = f"{os.path.realpath(path)}.key"
     try:
-        with os.fdopen(os.open(place, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+        with os.fdopen(descriptor(place, os.O_RDWR | os.O_CREAT), "r+b") as file:
             key = file.read()
             if not key:
                 key = secrets.token_bytes(_KEY_BYTES)

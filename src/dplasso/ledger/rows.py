@@ -10,10 +10,16 @@ from dataclasses import asdict
 from typing import Any
 
 from dplasso.errors import LedgerError
-from dplasso.ledger.entries import Budget, Charge, Entry
+from dplasso.ledger.entries import Budget, Charge, Declaration, Entry
 from dplasso.ledger.opening import LedgerPath
 from dplasso.ledger.provenance import now, program, user_host
-from dplasso.ledger.schema import DATASET_FIXED, ENTRY_FIXED, ENTRY_NOTES, RESERVED
+from dplasso.ledger.schema import (
+    DATASET_FIXED,
+    DECLARATION_FIXED,
+    ENTRY_FIXED,
+    ENTRY_NOTES,
+    RESERVED,
+)
 
 
 def new_token() -> str:
@@ -75,6 +81,27 @@ def insert_entry(
     return number + 1, token
 
 
+def insert_declaration(db: sqlite3.Connection, datasets: Sequence[int], *, disjoint: bool) -> None:
+    """Append that the people of these data sets, by key, are disjoint, or that they may not be."""
+    user, host = user_host()
+    values: dict[str, Any] = {
+        "datasets": json.dumps(sorted(datasets)),
+        "disjoint": int(disjoint),
+        "user": user,
+        "host": host,
+        "program": program(),
+        "declared_at": now(),
+    }
+    order = "SELECT digest FROM declaration ORDER BY number DESC LIMIT 1"
+    last = db.execute(order).fetchone()
+    values["digest"] = _declaration_digest("" if last is None else last[0], values)
+    _insert(db, "declaration", values)
+
+
+def _declaration_digest(before: str, row: Any) -> str:
+    return _digest(f"declaration {before}", [row[name] for name in DECLARATION_FIXED])
+
+
 def _entry_digest(before: str, row: Any) -> str:
     notes = [row[name] for name in ENTRY_NOTES]
     noted = any(note is not None for note in notes)
@@ -91,11 +118,19 @@ def _digest(before: str, values: Sequence[Any]) -> str:
 
 
 def read_rows(db: sqlite3.Connection, path: LedgerPath) -> dict[int, Budget]:
-    """Read and verify everything, by the data sets' keys."""
+    """Read and verify everything; return the budgets by the data sets' keys."""
+    return read_all(db, path)[0]
+
+
+def read_all(
+    db: sqlite3.Connection, path: LedgerPath
+) -> tuple[dict[int, Budget], tuple[Declaration, ...]]:
+    """Read and verify everything; return the budgets by key, and what was declared, in order."""
     db.row_factory = sqlite3.Row
     try:
-        return _verified(db)
-    except (IndexError, TypeError, ValueError) as error:
+        budgets = _verified(db)
+        return budgets, _declared(db, budgets)
+    except (LookupError, TypeError, ValueError) as error:
         raise LedgerError(
             f"{path} is damaged: what it holds does not fit its checksums; restore it from a "
             "backup and charge what was spent since (dplasso ledger spend)"
@@ -105,7 +140,7 @@ def read_rows(db: sqlite3.Connection, path: LedgerPath) -> dict[int, Budget]:
 
 
 def _verified(db: sqlite3.Connection) -> dict[int, Budget]:
-    """Read everything; ValueError if a row was altered or lost."""
+    """Read the budgets and their entries; ValueError if a row was altered or lost."""
     entries: dict[int, list[Entry]] = {}
     datasets: dict[int, sqlite3.Row] = {}
     for row in db.execute("SELECT * FROM dataset ORDER BY id"):
@@ -121,9 +156,7 @@ def _verified(db: sqlite3.Connection) -> dict[int, Budget]:
             raise ValueError(f"entry {number}")
         before = row["digest"]
         entries[row["dataset"]].append(_entry(row))
-    # SQLite counts the entries ever made: the last ones cannot be lost unnoticed either.
-    last = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
-    if not datasets or (last["seq"] if last else 0) != number:
+    if not datasets or _ever(db, "entry") != number:
         raise ValueError("the number of entries")
     return {
         key: Budget(
@@ -135,6 +168,28 @@ def _verified(db: sqlite3.Connection) -> dict[int, Budget]:
         )
         for key, row in datasets.items()
     }
+
+
+def _ever(db: sqlite3.Connection, table: str) -> int:
+    """Return how many rows were ever made, as SQLite counts: the last cannot be lost unnoticed."""
+    last = db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+    return int(last["seq"]) if last else 0
+
+
+def _declared(db: sqlite3.Connection, budgets: dict[int, Budget]) -> tuple[Declaration, ...]:
+    """Read what was declared; an error if a row was altered or lost."""
+    told: list[Declaration] = []
+    before = ""
+    for row in db.execute("SELECT * FROM declaration ORDER BY number"):
+        if row["number"] != len(told) + 1 or row["digest"] != _declaration_digest(before, row):
+            raise ValueError(f"declaration {row['number']}")
+        before = row["digest"]
+        names = tuple(str(budgets[key].name) for key in json.loads(row["datasets"]))
+        facts = {name: row[name] for name in DECLARATION_FIXED[2:]}
+        told.append(Declaration(names, bool(row["disjoint"]), **facts))
+    if _ever(db, "declaration") != len(told):
+        raise ValueError("the number of declarations")
+    return tuple(told)
 
 
 def _entry(row: sqlite3.Row) -> Entry:

@@ -1,7 +1,8 @@
 """The layout of a ledger file, an SQLite database; version 5.
 
-Version 3, of dplasso 0.2.0, had no `rows_per_person`: its budgets are for each row, and what its
-charges cover besides is not known. Version 4 had no `prior`. Older ones are refused.
+Version 4 had neither declarations nor `prior`. Version 3, of dplasso 0.2.0, had no
+`rows_per_person` either: its budgets are for each row, and what its charges cover besides is not
+known. Older ones are refused.
 """
 
 # In the header of the file, where SQLite keeps it for programs to recognise their own.
@@ -22,6 +23,24 @@ CREATE TRIGGER dataset_fixed BEFORE UPDATE ON dataset
         OR new.digest IS NOT old.digest OR new.draw_delta_limit IS NOT old.draw_delta_limit
         OR new.rows_per_person IS NOT old.rows_per_person
     BEGIN SELECT RAISE (ABORT, 'a budget cannot be changed'); END;
+"""
+
+# What the curator says about people: `datasets` are keys, as JSON. Later ones replace earlier ones.
+_DECLARATIONS = """
+CREATE TABLE declaration (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    datasets TEXT NOT NULL,
+    disjoint INTEGER NOT NULL CHECK (disjoint IN (0, 1)),
+    user TEXT NOT NULL,
+    host TEXT NOT NULL,
+    program TEXT NOT NULL,
+    declared_at TEXT NOT NULL,
+    digest TEXT NOT NULL
+);
+CREATE TRIGGER declaration_stays BEFORE DELETE ON declaration
+    BEGIN SELECT RAISE (ABORT, 'a declaration cannot leave a ledger'); END;
+CREATE TRIGGER declaration_fixed BEFORE UPDATE ON declaration
+    BEGIN SELECT RAISE (ABORT, 'a declaration cannot be changed'); END;
 """
 
 # `release` is a digest of what the fit released that an entry paid for, once it has ended.
@@ -78,6 +97,7 @@ CREATE TRIGGER entry_fixed BEFORE UPDATE ON entry
         OR new.token IS NOT old.token OR new.rho IS NOT old.rho
         OR new.draw_delta IS NOT old.draw_delta
     BEGIN SELECT RAISE (ABORT, 'an entry cannot be changed'); END;
+{_DECLARATIONS}
 """
 
 # From each older version to the next.
@@ -91,6 +111,7 @@ PRAGMA user_version = 4;
 """,
     4: f"""
 ALTER TABLE entry ADD COLUMN {_PRIOR};
+{_DECLARATIONS}
 PRAGMA user_version = 5;
 """,
 }
@@ -102,5 +123,7 @@ ENTRY_FIXED = (
 )
 # Covered where an entry has one of them.
 ENTRY_NOTES = ("purpose", "fingerprint")
+# The same for a declaration.
+DECLARATION_FIXED = ("datasets", "disjoint", "user", "host", "program", "declared_at")
 # The same for a budget, with its limit, and the rows of a person where they are several.
 DATASET_FIXED = ("epsilon", "delta", "neighbors")

@@ -8,16 +8,22 @@ stamp no longer fits.
 Where the package cannot be written to, numba keeps kernels in a folder of the user's, which nobody
 would clear. There numba is pointed to a folder named after the stamp: other sources find another
 one. A cache moved elsewhere by ``NUMBA_CACHE_DIR`` is the user's to clear.
+
+Where that folder takes no file either, as in a hardened container, kernels are kept in a private
+temporary folder for as long as the process runs, or not at all.
 """
 
+import atexit
 import contextlib
 import os
 import shutil
 import sys
+import tempfile
 from hashlib import sha256
 from pathlib import Path
 
 from dplasso.runtime.extras import user_cache
+from dplasso.runtime.progress import say
 
 # Rooms without kernels that no kernel may import: the direction of imports is checked.
 ROOMS_WITHOUT_KERNELS = (
@@ -25,6 +31,8 @@ ROOMS_WITHOUT_KERNELS = (
     "encoding",
 )
 _VARIABLE = "NUMBA_CACHE_DIR"
+# Where a temporary folder can be: the system's place, or memory where that is read-only too.
+_TEMPORARY = (None, "/dev/shm")
 
 
 def source_stamp(package: Path) -> str:
@@ -43,7 +51,10 @@ def drop_stale_kernels(package: Path) -> bool:
     None of the package's kernels may have been imported yet. Return whether there was anything to
     forget.
     """
-    root = user_cache() / "kernels"
+    try:
+        root: Path | None = user_cache() / "kernels"
+    except RuntimeError:  # a user without a home
+        root = None
     if root in Path(os.environ.get(_VARIABLE, "")).parents:
         # A parent process of this package chose it for its own sources.
         _set_cache("")
@@ -56,9 +67,15 @@ def drop_stale_kernels(package: Path) -> bool:
         with contextlib.suppress(OSError):
             kernel.unlink()
     if is_writable:
-        record.write_text(stamp)
+        with contextlib.suppress(OSError):
+            record.write_text(stamp)
         return True
-    if os.environ.get(_VARIABLE):
+    if given := os.environ.get(_VARIABLE):
+        if not _takes_files(Path(given)):
+            _keep_for_now(f"nor {given}")
+        return False
+    if root is None or not _takes_files(root):
+        _keep_for_now("nor the user's cache" if root is None else f"nor {root}")
         return False
     # Kernels of these sources alone are kept in the user's folder.
     home = root / sha256(str(package.resolve()).encode()).hexdigest()[:16]
@@ -77,6 +94,41 @@ def _is_writable(folder: Path) -> bool:
     except OSError:
         return False
     return os.access(cache, os.W_OK | os.X_OK)
+
+
+def _takes_files(folder: Path) -> bool:
+    """Return whether a folder, made if it is not there, takes a file."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _keep_for_now(nor: str) -> None:
+    """Keep kernels in a private temporary folder, which this process removes, or nowhere."""
+    for place in _TEMPORARY:
+        with contextlib.suppress(OSError):
+            folder = tempfile.mkdtemp(prefix="dplasso-kernels-", dir=place)
+            atexit.register(_remove, folder, os.getpid())
+            _set_cache(folder)
+            break
+    else:
+        from numba.core.dispatcher import Dispatcher
+
+        # numba refuses to define a kernel that it finds no folder for.
+        setattr(Dispatcher, "enable_caching", lambda _: None)  # noqa: B010
+    say(
+        f"dplasso: neither its own folder {nor} can be written to, so every process compiles "
+        f"anew; set {_VARIABLE} to a folder that can"
+    )
+
+
+def _remove(folder: str, process: int) -> None:
+    # Processes forked from this one leave it to this one.
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _set_cache(place: str) -> None:

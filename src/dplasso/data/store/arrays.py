@@ -16,6 +16,7 @@ from dplasso.data.store.format import (
     array_file,
     npy_header,
 )
+from dplasso.files.private import descriptor
 
 # A checksum covers about this much of what is appended.
 PIECE_BYTES = 1 << 26
@@ -36,7 +37,7 @@ class ArrayWriter:
         self.pieces: list[tuple[int, int]] = []
         self.checksums = checksums
         self._open_piece = (0, 0)
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        self._descriptor = descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
     def append(self, part: NDArray[Any]) -> None:
         """Write some elements after those there are."""

@@ -17,6 +17,7 @@ from dplasso.data.store.format import (
 from dplasso.errors import StoreError
 from dplasso.files.atomic import sync_directory
 from dplasso.files.lock import hold
+from dplasso.files.private import make_folder
 
 _ARRAY_FILES = [array_file(Path(), name) for name in ARRAYS]
 _STORE_FILES = {HEADER_FILE, *(file.name for file in _ARRAY_FILES)}
@@ -62,7 +63,7 @@ def unfinished(path: Path) -> Iterator[Path]:
     """
     partial = partial_directory(path)
     with hold(path, StoreError(f"{path} is being written by another process; wait for it")):
-        partial.mkdir(exist_ok=True)
+        make_folder(partial)
         strange = sorted({entry.name for entry in partial.iterdir()} - _UNFINISHED_FILES)
         if strange:
             raise StoreError(

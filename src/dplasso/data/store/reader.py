@@ -1,7 +1,7 @@
 """Opening a store: checking it, and mapping its arrays into memory."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +20,7 @@ from dplasso.data.store.format import (
     LABELS,
     PARTIAL_SUFFIX,
     PEOPLE,
+    ArrayEntry,
     StoreHeader,
     array_file,
     open_array,
@@ -257,19 +258,30 @@ def _verify(store: Store, progress: Callable[[int, int], None] | None) -> None:
     """Compare all checksums, then all entries."""
     total = sum(entry.n_bytes for entry in store.header.arrays.values())
     done = 0
-    with ThreadPoolExecutor(2) as pool:
-        for name, entry in store.header.arrays.items():
-            ends = np.cumsum([length for length, _ in entry.pieces], dtype=np.int64)
-            parts = np.split(store.arrays[name].view(np.uint8), ends[:-1])
-            found = pool.map(checksum, parts)
-            for end, piece, sums in zip(ends, entry.pieces, found, strict=False):
-                if sums != piece:
-                    where = f"its checksum does not fit between bytes {end - piece[0]} and {end}"
-                    _damaged(store.path, name, f"{where} of the data")
-                done += piece[0]
-                if progress is not None:
-                    progress(done, total)
+    for name, entry in store.header.arrays.items():
+        for n_bytes in checked_pieces(store.path, name, store.arrays[name], entry):
+            done += n_bytes
+            if progress is not None:
+                progress(done, total)
     check_entries(store)
+
+
+def checked_pieces(
+    directory: Path, name: str, array: NDArray[Any], entry: ArrayEntry
+) -> Iterator[int]:
+    """Compare an array with its checksums; yield the bytes of each piece, raise for one that errs.
+
+    `directory`: where the array's store is, for the StoreError.
+    """
+    ends = np.cumsum([length for length, _ in entry.pieces], dtype=np.int64)
+    parts = np.split(array.view(np.uint8), ends[:-1])
+    with ThreadPoolExecutor(2) as pool:
+        found = pool.map(checksum, parts)
+        for end, piece, sums in zip(ends, entry.pieces, found, strict=False):
+            if sums != piece:
+                where = f"its checksum does not fit between bytes {end - piece[0]} and {end}"
+                _damaged(directory, name, f"{where} of the data")
+            yield piece[0]
 
 
 def _check_finished(path: Path) -> None:

@@ -34,6 +34,7 @@ from dplasso.data.store.rows import RowWriter
 from dplasso.data.store.transpose import Transposition
 from dplasso.data.streams import in_order
 from dplasso.files.atomic import report_disk_full
+from dplasso.files.private import open_private
 from dplasso.matrix.numbering import invert, number_by_count
 
 StageProgress = Callable[[str, int, int], None]
@@ -94,7 +95,7 @@ def write_store(
             arrays=arrays,
         )
         with report_disk_full(place):
-            with (directory / HEADER_FILE).open("x") as file:
+            with open_private(directory / HEADER_FILE, "x") as file:
                 file.write(header_text(header))
                 file.flush()
                 os.fsync(file.fileno())
