@@ -22,7 +22,7 @@ _ROUNDING = 2.0**-52
 _SMALLEST_ENTRY = 1e-290
 # Scales of columns are 2^-b with b up to this, which leaves every entry a finite number above 0.
 MOST_HALVINGS = 40
-SCALES = 0.5 ** np.arange(MOST_HALVINGS + 1)
+SCALES: NDArray[np.float64] = np.ldexp(1.0, -np.arange(MOST_HALVINGS + 1))
 # Of columns that all keep their entries.
 NO_HALVINGS = np.zeros(0, dtype=np.int8)
 
