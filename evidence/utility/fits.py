@@ -140,10 +140,11 @@ def scores(y: NDArray[Any], margins: NDArray[Any], probabilities: NDArray[Any]) 
     }
 
 
-def split(n_rows: int, own_test: int) -> tuple[Any, Any]:
+def split(n_rows: int, own_test: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return rows for training and for testing: the data's own test part, or a fifth by seed 1."""
     if own_test:
-        return slice(n_rows - own_test), slice(n_rows - own_test, n_rows)
+        rows = np.arange(n_rows)
+        return rows[:-own_test], rows[-own_test:]
     order = np.random.default_rng(1).permutation(n_rows)
     n_training = int(0.8 * n_rows)
     return order[:n_training], order[n_training:]
