@@ -8,7 +8,13 @@ from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import Targets, targets_of
 from dplasso.matrix.numbering import AS_GIVEN
-from dplasso.matrix.unit_rows import UnitRows, both_orientations, constant_entry, row_factors
+from dplasso.matrix.unit_rows import (
+    NO_HALVINGS,
+    UnitRows,
+    both_orientations,
+    constant_entry,
+    row_factors,
+)
 from dplasso.privacy.randomness import stream_from_key
 from dplasso.runtime.threads import ONE_THREAD
 
@@ -26,21 +32,27 @@ def records(n_rows=40, n_columns=12, *, density=0.4, seed=0, dtype=np.float64):
     return X.astype(dtype), rng.integers(0, 2, n_rows).astype(np.float64)
 
 
-def unit_rows(X, constant=0.0, norm_bound=None, threads=ONE_THREAD):
+def some_halvings(n_columns=12):
+    """Return halvings of columns, none of some."""
+    return (np.arange(n_columns) * 5 % 7 % 4).astype(np.int8)
+
+
+def unit_rows(X, constant=0.0, norm_bound=None, threads=ONE_THREAD, halvings=NO_HALVINGS):
     if not sp.issparse(X):
         X = sp.csr_array(X)
     rows, columns = both_orientations(X, threads.count)
-    factor = row_factors(rows, constant, norm_bound, threads)
-    return UnitRows(rows, columns, factor, X.shape[1], constant_entry(constant))
+    factor = row_factors(rows, constant, norm_bound, threads, halvings)
+    return UnitRows(rows, columns, factor, X.shape[1], constant_entry(constant), halvings)
 
 
 def targets_from(y):
     return y if isinstance(y, Targets) else targets_of(np.asarray(y, dtype=np.float64))
 
 
-def gradients(X, y, weights, loss, unit, constant=0.0, norm_bound=None):
+def gradients(X, y, weights, loss, unit, constant=0.0, norm_bound=None, halvings=NO_HALVINGS):
     """Return the exact gradient of one step as a list of integers, the constants last."""
-    part = GradientPart(unit_rows(X, constant, norm_bound), loss, targets_from(y), unit)
+    data = unit_rows(X, constant, norm_bound, halvings=halvings)
+    part = GradientPart(data, loss, targets_from(y), unit)
     return part.whole(np.asarray(weights).ravel(), 5).tolist()
 
 
@@ -48,7 +60,9 @@ def descent(data, loss, y, schedule, words, *, threads=ONE_THREAD, numbering=AS_
     unit = gradient_unit(loss.residual_bound, schedule.noise_scale)
     part = GradientPart(data, loss, targets_from(y), unit, threads=threads, numbering=numbering)
     given = part, data.n_columns, loss.n_outputs, unit, schedule, words
-    return NoisyGradientDescent(*given, threads=threads, intercept=data.constant != 0.0, **options)
+    # By the original numbers, as the weights are.
+    options = {"intercept": data.constant != 0.0, "halvings": data.halvings} | options
+    return NoisyGradientDescent(*given, threads=threads, **options)
 
 
 def average(run):
@@ -56,9 +70,20 @@ def average(run):
     return np.concatenate(run.average()).ravel()
 
 
-def solver(X, y, schedule, *, loss=None, constant=0.0, seed=0, norm_bound=None, **options):
+def solver(
+    X,
+    y,
+    schedule,
+    *,
+    loss=None,
+    constant=0.0,
+    seed=0,
+    norm_bound=None,
+    halvings=NO_HALVINGS,
+    **options,
+):
     """Return a solver that has taken all its steps."""
-    data = unit_rows(X, constant, norm_bound, options.get("threads", ONE_THREAD))
+    data = unit_rows(X, constant, norm_bound, options.get("threads", ONE_THREAD), halvings)
     made = descent(data, loss or Logistic(0.5), y, schedule, stream(seed), **options)
     made.advance(1, schedule.n_steps)
     return made

@@ -100,8 +100,11 @@ def column_energies(data, targets, unit, first, last, totals):
 @njit(cache=True, nogil=True)
 def row_sizes(data, targets, unit, first, last, totals):
     """Add rows to ``totals[s]`` by their number of entries, of at most ``2^(s-1)`` each."""
+    values = data.rows.values
     for i in range(first, last):
-        count = data.rows.indptr[i + 1] - data.rows.indptr[i]
+        begin, end = data.rows.indptr[i], data.rows.indptr[i + 1]
+        # Stored zeros are none: how a row is stored must not show.
+        count = np.count_nonzero(values[begin:end]) if values.size else end - begin
         place = min(count, 1)
         while 1 << place < 2 * count:
             place += 1

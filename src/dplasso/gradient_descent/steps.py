@@ -5,8 +5,8 @@ unit row (`dplasso.privacy.share`). No entry grows, so the contribution lies in 
 ``C S`` by the arithmetic of its own row, and the sum is one of integers: the same bits for any
 order, layout and number of threads.
 
-The entries of a column may be halved b times before rows are made unit rows. A share is then
-divided by ``2^b``, again towards zero, and the weights are those of the entries as given.
+The entries of a column may be halved b times before rows are made unit rows: z is that row, and the
+weights are those of the entries as given.
 
 With K outputs a record has K residuals, of L2 norm C together, and its contribution is that of
 ``q_ik z_ij S``: in the same ball. Weights then stand column by column, coordinate ``j K + k``.
@@ -26,8 +26,9 @@ def row_gradients(data, loss, targets, model, units, first, last, scaled, intege
     """Compute residuals at the weights of a model, scaled as the columns want them.
 
     `units`: fixed-point units per unit of gradient, S, and C S, which bounds a share.
-    `scaled`, shape (N,): filled with ``q_i factor_i S``, unless all entries of X are one value.
-    `integers`: the same bytes; filled with the integer contribution itself, if they are.
+    `scaled`, shape (N,): filled with ``q_i factor_i S``, unless all entries of X are one value and
+    none is halved.
+    `integers`: the same bytes; filled with the integer contribution itself, if so.
     `totals`, shape (1,): the rows' contribution to the constant column is added.
     """
     (labels, weights, _), (unit, limit), rows = targets, units, data.rows
@@ -37,7 +38,7 @@ def row_gradients(data, loss, targets, model, units, first, last, scaled, intege
         margin = row_margin(rows, i, model) * data.factor[i] + offset
         q = weight_of(weights, i) * gradient(loss, margin, labels[i])
         pull = q * data.factor[i] * unit
-        if rows.values.size:
+        if rows.values.size or data.halvings.size:
             scaled[i] = pull
         else:
             integers[i] = share(pull * np.float64(rows.constant), limit)
@@ -61,7 +62,7 @@ def row_gradient_vectors(data, loss, targets, model, units, first, last, scaled,
         for k in range(margins.size):
             q = weight_of(weights, i) * residuals[k]
             pull = q * data.factor[i] * unit
-            if rows.values.size:
+            if rows.values.size or data.halvings.size:
                 scaled[i, k] = pull
             else:
                 integers[i, k] = share(pull * np.float64(rows.constant), limit)
@@ -70,26 +71,22 @@ def row_gradient_vectors(data, loss, targets, model, units, first, last, scaled,
 
 
 @njit(cache=True, nogil=True)
-def halved(count, b):
-    """Return an integer divided by 2^b, rounded towards zero."""
-    return (count + ((count >> 63) & ((np.int64(1) << b) - 1))) >> b
-
-
-@njit(cache=True, nogil=True)
 def column_gradients(columns, halvings, scaled, integers, limit, first, last, totals):
     """Set ``totals[c - first]`` to the sum of the contributions to column c, exactly; K = 1."""
     values, indices = columns.values, columns.indices
     for c in range(first, last):
         begin, end = np.uint64(columns.indptr[c]), np.uint64(columns.indptr[c + 1])
-        b = np.int64(halvings[c]) if halvings.size else np.int64(0)
+        scale = SCALES[halvings[c]] if halvings.size else 1.0
         total = np.int64(0)
         if values.size:
             for p in range(begin, end):
                 pull = scaled[np.uint64(indices[p])] * np.float64(values[p])
-                total += share(pull * SCALES[b], limit)
-        elif b:
+                total += share(pull * scale, limit)
+        elif halvings.size:
+            # Each share by itself, as above: before halving it might be beyond the limit.
             for p in range(begin, end):
-                total += halved(integers[np.uint64(indices[p])], b)
+                pull = scaled[np.uint64(indices[p])] * np.float64(columns.constant)
+                total += share(pull * scale, limit)
         else:
             for p in range(begin, end):
                 total += integers[np.uint64(indices[p])]
@@ -102,15 +99,15 @@ def column_gradient_vectors(columns, halvings, scaled, integers, limit, first, l
     values, indices = columns.values, columns.indices
     for c in range(first, last):
         totals[c - first] = 0
-        b = np.int64(halvings[c]) if halvings.size else np.int64(0)
+        scale = SCALES[halvings[c]] if halvings.size else 1.0
         for p in range(np.uint64(columns.indptr[c]), np.uint64(columns.indptr[c + 1])):
             i = np.uint64(indices[p])
+            value = np.float64(values[p]) if values.size else np.float64(columns.constant)
             for k in range(totals.shape[1]):
-                if values.size:
-                    pull = scaled[i, k] * np.float64(values[p])
-                    totals[c - first, k] += share(pull * SCALES[b], limit)
+                if values.size or halvings.size:
+                    totals[c - first, k] += share(scaled[i, k] * value * scale, limit)
                 else:
-                    totals[c - first, k] += halved(integers[i, k], b)
+                    totals[c - first, k] += integers[i, k]
 
 
 @njit(cache=True, nogil=True)
