@@ -51,7 +51,7 @@ def released(X, weights=None, *, scaling=None, threads=ONE_THREAD, unit=UNIT):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("values", ["mixed", "ones", "threes"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["", "scaled"])
+@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["plain", "scaled"])
 @pytest.mark.parametrize(("constant", "norm_bound"), [(0.1, None), (0.0, 1.5), (0.1, 1e-9)])
 def test_energies_are_the_sums_of_the_reference_s(
     dtype, values, weighted, halvings, constant, norm_bound
@@ -88,8 +88,9 @@ def test_every_layout_and_number_of_threads_gives_the_same_energies(form, values
     expected = released(sp.csr_array(X), scaling=scaling)
     dtype, make = INPUT_KINDS[form]
     for n_threads in (1, 2, 3):
+        made = make(X.astype(dtype))
         with thread_pool(n_threads) as threads:
-            found = released(make(X.astype(dtype)), scaling=scaling, threads=threads)
+            found = released(getattr(made, "store", made), scaling=scaling, threads=threads)
         np.testing.assert_array_equal(found, expected)
 
 
@@ -101,7 +102,7 @@ def test_partitions_and_stores_add_up_to_the_same_energies(tmp_path, kept):
     expected = released(X, scaling=scaling)
     store = write_store(matrix_source(X, y), tmp_path / "records.store", memory=2**27)
     assert (np.diff(store.original_column) < 0).any()
-    np.testing.assert_array_equal(released(store.X, scaling=scaling), expected)
+    np.testing.assert_array_equal(released(store, scaling=scaling), expected)
     edges = (0, 11, 70, 90)
     parts = [
         Partition(f"rows {a} to {b}", X=sp.csr_array(X[a:b]), y=y[a:b]) for a, b in pairwise(edges)
@@ -146,7 +147,7 @@ def test_a_record_moves_energies_by_at_most_one(row, weight, constant, norm_boun
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("kind", ["mixed", "binary"])
 @pytest.mark.parametrize("norm_bound", [None, 1.0])
-@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["", "scaled"])
+@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["plain", "scaled"])
 def test_neighbours_differ_by_at_most_the_sensitivity(relation, kind, norm_bound, halvings):
     """What stays of them is what it was: a row's energies are those of the row alone."""
     sensitivity = Fraction(moved_by(1.0, relation, 1.0))
@@ -232,7 +233,7 @@ def designs():
     return {
         "all columns equal": np.ones((300, 9)),
         "one dense column": np.hstack([np.ones((300, 1)), sparse]),
-        "blocks of copies": np.repeat(few, 8, axis=1),
+        "blocks of copies": np.repeat(few[:, :20], 4, axis=1),
         "two values": np.where(rng.random((300, 7)) < 0.5, 1e-3, 1e3),
         "one entry a row": few,
         "long and short rows": np.vstack([np.ones((100, 60)), few[:200]]),

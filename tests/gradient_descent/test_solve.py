@@ -225,5 +225,6 @@ def test_without_noise_it_comes_to_the_optimum():
     assert all(later < earlier / 10 for earlier, later in pairwise(gaps))
     assert gaps[-1] < 1e-12 * best
     # The steps of a fit have more momentum: the more of them there are, the longer they swing.
-    chosen = [gap(schedule_for(300, math.inf, 1.0, n_steps)) for n_steps in (10, 100, None)]
-    print(chosen, best)
+    gaps = [gap(schedule_for(300, math.inf, 1.0, n_steps)) for n_steps in (10, 100, None)]
+    assert all(later < earlier / 5 for earlier, later in pairwise(gaps))
+    assert gaps[-1] < 1e-6 * best

@@ -37,7 +37,7 @@ def some_weights(loss, size=13, seed=6):
         (Multinomial(3, 0.6), 0.0),
     ],
 )
-@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["", "scaled"])
+@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["plain", "scaled"])
 def test_gradients_are_the_sums_of_the_reference_s_contributions(
     dtype, values, loss, constant, halvings
 ):
@@ -105,7 +105,7 @@ def inside(difference, sensitivity, unit=UNIT):
 @pytest.mark.parametrize("kind", ["mixed", "binary"])
 @pytest.mark.parametrize("size", [0.0, 1.0, 40.0])
 @pytest.mark.parametrize("norm_bound", [None, 1.0])
-@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["", "scaled"])
+@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["plain", "scaled"])
 @OUTPUTS
 def test_neighbours_differ_by_at_most_the_sensitivity(
     loss, halvings, relation, kind, size, norm_bound

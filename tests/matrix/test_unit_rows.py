@@ -112,7 +112,7 @@ def test_the_integers_of_a_record_lie_in_the_ball(
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("norm_bound", [None, 1.5])
-@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["", "scaled"])
+@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["plain", "scaled"])
 @pytest.mark.parametrize("values", ["mixed", "threes"])
 def test_factors_are_the_reference_s_for_any_number_of_threads(dtype, norm_bound, halvings, values):
     X, _ = records(dtype=dtype)
