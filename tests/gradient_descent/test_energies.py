@@ -185,15 +185,18 @@ def test_scales_fall_with_the_energy_and_weak_columns_keep_theirs():
 
 
 def test_energies_are_released_where_there_are_many_times_as_many_records():
-    assert (threshold(0.0), threshold(0.5)) == (1.0, 6.0)
+    assert [threshold(1e9, deviation) for deviation in (1e-9, 0.5)] == [1.0, 6.0]
     assert pays(385.0, 0.5)
     assert not pays(384.0, 0.5)
-    assert not pays(64.0, 0.0)
+    assert not pays(64.0, 1e-9)
+    # Without privacy they cost nothing, and weights have no unit.
+    assert threshold(2.0**20, 0.0) == 2.0 * threshold(2.0**19, 0.0) == 1.0
+    assert pays(0.5, 0.0)
 
 
 def test_energies_in_a_file_are_over_the_threshold():
     X, _ = records(400)
-    found = relative_energies(released(X), UNIT, 0.25)
+    found = relative_energies(released(X), UNIT, 3.0)
     z = X * np.array([factor(row, 0.1) for row in X.tolist()])[:, np.newaxis]
     np.testing.assert_allclose(found, (z * z).sum(axis=0) / 3.0, rtol=1e-5)
     assert found.dtype == np.float32
@@ -202,7 +205,7 @@ def test_energies_in_a_file_are_over_the_threshold():
 def test_rows_shrink_by_the_root_of_the_mean_square():
     X, _ = records(400)
     X[:, 0] = 9.0
-    energies_ = relative_energies(released(X, scaling=Scaling(NONE, 0.0, 3.0)), UNIT, 0.0)
+    energies_ = relative_energies(released(X, scaling=Scaling(NONE, 0.0, 3.0)), UNIT, 1.0)
     halvings = halvings_of(energies_)
     assert halvings[0] > halvings[1] > 0
     z = X * np.array([factor(row, 0.0, 3.0) for row in X.tolist()])[:, np.newaxis]
