@@ -103,6 +103,7 @@ class Case:
     `n_classes`: 0 for numbers within `BOUNDS`.
     `uses`: "weights", "people" or both.
     `draws`: whether vertices are drawn; their loop takes long to compile.
+    `n_rows`: records that neighbours have in common.
     """
 
     work: Callable[[str, Any, Any, dict[str, Any]], Any]
@@ -110,6 +111,7 @@ class Case:
     uses: tuple[str, ...] = ()
     draws: bool = False
     forms: tuple[str, ...] = tuple(FORMS)
+    n_rows: int = N_ROWS
 
 
 def _public(sizes: str, n_classes: int) -> Any:
@@ -163,6 +165,18 @@ GRADIENTS = {
     ", prior": {"prior": "hostile", "n_iter": 12},
     ", prior of a short list": {"prior": "plain", "max_weights": 3, "n_iter": 12} | WEIGHTED,
 }
+# Fits of so many records and so much budget that energies of the columns pay, and scale them.
+SCALED_ROWS, SCALED = 1800, {"epsilon": 100.0, "n_iter": 8}
+SCALED_GRADIENTS = {
+    ", scaled": SCALED,
+    ", scaled short list": {"max_weights": 3} | SCALED,
+    ", scaled rows as they are": {"row_norm": 2.0} | SCALED,
+    ", scaled, significant": {"max_weights": "significant"} | SCALED,
+    ", scaled weights": WEIGHTED | SCALED,
+    ", scaled people": GROUPED | SCALED,
+    # Of as many records as are said to be, curvature would be bounded by their number.
+    ", scaled, steps by curvature": SCALED | {"n_iter": "auto", "n_records": 10 * SCALED_ROWS},
+}
 VERTICES = {
     "": {},
     ", weights": WEIGHTED,
@@ -178,6 +192,7 @@ VERTICES = {
     ", prior, not refitted": {"prior": "plain", "refit": 0.0} | WEIGHTED | DRAWN,
     ", prior, radius": {"prior": "hostile"} | RADIUS,
 }
+SCALED_VERTICES = {", scaled refit": {"epsilon": 60.0, "n_iter": 4, "refit": 0.9}}
 ESTIMATORS = {
     "logistic": (DPLogisticRegression, 2, GRADIENTS),
     "three classes": (DPLogisticRegression, 3, GRADIENTS),
@@ -191,14 +206,19 @@ ESTIMATORS = {
 def _cases():
     in_memory = "csr", "csc", "dense"
     for family, (kind, classes, table) in ESTIMATORS.items():
-        for name, options in table.items():
+        scaled = SCALED_VERTICES if table is VERTICES else SCALED_GRADIENTS
+        for name, options in (table | scaled).items():
             uses = ("weights",) * ("weight_bound" in options)
             uses += ("people",) * ("rows_per_person" in options)
             forms = ("csr", "dense", "partitions") if uses else tuple(FORMS)
             # Vertices of three classes are not drawn in partitions.
             forms = forms[:-1] if family == "lasso, three classes" else forms
-            work = partial(_fit, kind, classes, options)
-            yield f"{family}{name}", Case(work, classes, uses, "epsilon" in options, forms)
+            work, n_rows = partial(_fit, kind, classes, options), N_ROWS
+            if name in scaled:
+                # Two rows of a person move energies twice as far.
+                n_rows = SCALED_ROWS * (2 if "people" in uses else 1)
+            drawn = "epsilon" in options and name not in scaled
+            yield f"{family}{name}", Case(work, classes, uses, drawn, forms, n_rows)
     own = {"class_weight": [1.0, 0.3], "n_iter": 5, "epsilon": 5.0}
     yield "lasso, class weights", Case(partial(_fit, DPLassoClassifier, 2, own), draws=True)
     own = {"solver": "standard", "n_iter": 6, "l1_radius": 9.0}
@@ -242,16 +262,20 @@ def _targets(rng: np.random.Generator, n_classes: int, size: int) -> NDArray[Any
 def draw_pair(rng, case, relation, *, single=False):
     """Draw two neighbouring data sets: one record, or all of one person, more or exchanged."""
     dtype = np.float32 if single else np.float64
-    X, _ = common_records(seed=int(rng.integers(5)), dtype=np.float64)
+    n_rows = case.n_rows
+    # Of entries that are all 1, too: those of the one record may then be the only others.
+    kind = "binary" if n_rows > N_ROWS and rng.integers(2) else "mixed"
+    X, _ = common_records(kind, seed=int(rng.integers(5)), dtype=np.float64)
     base = [(np.flatnonzero(row).astype(np.int32), row[row != 0.0]) for row in X]
-    y = _targets(rng, case.n_classes, N_ROWS)
+    y = _targets(rng, case.n_classes, n_rows)
     if case.n_classes:
         y[: case.n_classes] = np.arange(case.n_classes)
+    people = [PEOPLE[k] for k in rng.integers(0, 8, N_ROWS)]
     shared = Records(
-        tuple(base),
+        tuple(base[k % N_ROWS] for k in range(n_rows)),
         y,
-        [PEOPLE[k] for k in rng.integers(0, 8, N_ROWS)],
-        np.where(rng.random(N_ROWS) < 0.2, 0.0, rng.uniform(0.0, 4.0, N_ROWS)),
+        people + [1000 + k // 2 for k in range(n_rows - N_ROWS)],
+        np.where(rng.random(n_rows) < 0.2, 0.0, rng.uniform(0.0, 4.0, n_rows)),
     )
 
     def own() -> Records:

@@ -21,7 +21,7 @@ def model(**options):
 
 def same_model(one, other):
     assert one.model_.release.agrees_with(other.model_.release)
-    assert one.coef_standard_error_ == other.coef_standard_error_
+    np.testing.assert_array_equal(one.coef_standard_error_, other.coef_standard_error_)
     assert one.privacy_ == other.privacy_
 
 
@@ -61,6 +61,43 @@ def test_an_unrepeatable_fit_keeps_what_was_released(
         resume_fit(model(**options), *data, path)
 
 
+@pytest.mark.parametrize("seed", [None, 3])
+@pytest.mark.parametrize("count", [2, 9, 102])
+def test_a_fit_that_chooses_its_number_of_gradients(data, path, killed, seed, count):
+    """Of 80 records it takes 100 of the 400 that it may: it is complete all the same."""
+    options = {"n_iter": "auto", "random_state": seed}
+    whole = model(**options).fit(*data)
+    assert whole.n_iter_ == 100
+    killed(model(**options), data, path, count)
+    fitted = resume_fit(model(**options), *data, path)
+    assert fitted.n_iter_ == 100
+    if seed is not None:
+        same_model(fitted, whole)
+    kept = read_checkpoint(path)
+    assert kept.is_complete
+    assert kept.release.agrees_with(fitted.model_.release)
+    same_model(resume_fit(model(**options), *data, path), fitted)
+    mark_finished(path)
+
+
+def test_energies_are_in_the_checkpoint_and_not_drawn_again(path, killed, monkeypatch):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(1000, 12)) * (rng.random((1000, 12)) < 0.5)
+    many = X, np.where(X[:, 0] > 0, "no", "yes")
+    options = {"epsilon": 100.0, "n_iter": 12}
+    for count in (2, 3, 7):
+        path.unlink(missing_ok=True)
+        killed(model(**options), many, path, count)
+        before = read_checkpoint(path).release
+        assert len(before) == count - 2
+        assert before.energies.size == 12
+        with monkeypatch.context() as patch:
+            patch.setattr(run, "noisy_counts", None)
+            patch.setattr(run.GradientRun, "_released_energies", None)
+            fitted = resume_fit(model(**options), *many, path)
+        np.testing.assert_array_equal(fitted.model_.release.energies, before.energies)
+
+
 def test_a_fit_goes_on_with_a_store_of_the_same_records(data, path, tmp_path, killed):
     """Checkpoints know original column numbers alone."""
     X, y = data
@@ -80,7 +117,7 @@ def test_a_checkpoint_holds_nothing_else_of_the_data(data, path, killed):
         "velocity": 41,
         "averaged": 41,
         "columns": 0,
-        # Gradients taken, the noisy count, and a standard error.
-        "numbers": 3,
+        # Gradients taken, the noisy count, a standard error, and a bound on the curvature.
+        "numbers": 4,
     }
     assert release.numbers[0] != 80

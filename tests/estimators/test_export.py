@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 from dplasso import DPLassoClassifier, DPLogisticRegression
+from dplasso.gradient_descent.release import scales_of
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(400, 6)) * (RNG.random((400, 6)) < 0.7)
@@ -23,6 +24,8 @@ ESTIMATORS = {
     "logistic": DPLogisticRegression(epsilon=30.0),
     "sigmoid": DPLogisticRegression(epsilon=30.0, residual_bound=1.0, fit_intercept=False),
     "short": DPLogisticRegression(epsilon=30.0, max_weights=2),
+    "scaled": DPLogisticRegression(epsilon=np.inf, n_iter=60),
+    "scaled short": DPLogisticRegression(epsilon=np.inf, n_iter=60, max_weights=2),
 }
 
 
@@ -51,9 +54,13 @@ def test_without_scaling_it_is_the_linear_part_and_takes_sparse_rows(fitted):
     if isinstance(fitted, DPLassoClassifier) and not hasattr(fitted, "coef_standard_error_"):
         rows = np.clip(X, -fitted.feature_bound, fitted.feature_bound)
     else:
-        kept = X
-        if isinstance(fitted, DPLassoClassifier) and len(fitted.transcript_):
-            kept = np.where(np.isin(np.arange(6), fitted.transcript_.vertex), X, 0.0)
+        kept, release = X, fitted.model_.release.refitted
+        halves, columns = scales_of(release.energies), fitted.model_.release.columns
+        if columns.size:
+            kept = np.zeros_like(X)
+            kept[:, columns] = X[:, columns]
+            halves = np.ones(1) if halves.size == 1 else np.bincount(columns, halves, 6)
+        kept = kept * halves
         length = np.sqrt((kept**2).sum(axis=1, keepdims=True))
         rows = np.divide(kept, length, where=length > 0, out=np.zeros_like(X))
     np.testing.assert_allclose(
@@ -72,7 +79,7 @@ def test_names_of_columns_go_along():
 
 def test_a_scaling_that_scikit_learn_does_not_have_is_refused():
     model = DPLogisticRegression(epsilon=30.0, row_norm=2.0).fit(X, Y)
-    with pytest.raises(ValueError, match=r"row_norm=2.0 .* scaling=False, divide the rows"):
+    with pytest.raises(ValueError, match=r"row_norm=2.0 .* scaling=False, divide the rows by max"):
         model.to_sklearn()
     rows = X / np.maximum(2.0, np.sqrt((X**2).sum(axis=1, keepdims=True)))
     margins = model.to_sklearn(scaling=False).decision_function(rows)

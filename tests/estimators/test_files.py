@@ -33,7 +33,7 @@ def test_what_was_set_since_the_fit_is_not_in_the_file(kind, tmp_path):
         ({"row_norm": "long"}, "row_norm must be"),
         ({"l1_radius": 1.0}, "no estimator with its parameters"),
         ({"epsilon": -1.0}, "epsilon must be"),
-        (None, "no estimator with its parameters"),
+        (None, "5 steps do not fit a statement of 5"),
     ],
 )
 def test_a_file_that_makes_no_fitted_estimator_is_refused(tmp_path, parameter, reason):
@@ -42,9 +42,10 @@ def test_a_file_that_makes_no_fitted_estimator_is_refused(tmp_path, parameter, r
     model = read_model(path)
     if parameter is None:
         # The release of a fit that was not complete.
-        changed = replace(model, release=replace(GradientState.empty({"n_features": 12}), done=5))
-    else:
-        changed = replace(model, params=model.params | parameter)
-    write_model(changed, path)
+        state = replace(GradientState.empty({"n_features": 12}), done=5)
+        with pytest.raises(ValueError, match=reason):
+            replace(model, release=state)
+        return
+    write_model(replace(model, params=model.params | parameter), path)
     with pytest.raises(ModelFileError, match=reason):
         load(path)

@@ -53,7 +53,8 @@ def test_the_table_of_weights_names_the_classes(models, kind):
     for row in rows:
         assert row["weight"] == dense[NAMES.tolist().index(row["class"]), row["column"]]
     if kind == "logistic":
-        assert rows[0]["z"] == rows[0]["weight"] / model.coef_standard_error_
+        error = model.coef_standard_error_[rows[0]["column"]]
+        assert rows[0]["z"] == rows[0]["weight"] / error
     assert rows[0]["class"] in repr(model.top_features(1))
     assert f"{rows[0]['class']}: column {rows[0]['column']}<" in report_section(model.model_)
     assert "ant, bee, cat, dog" in model._repr_html_inner()
@@ -76,7 +77,9 @@ def test_short_lists_are_of_columns_or_of_clear_weights():
     )
     assert np.unique(listed.coef_.indices).size == 3
     assert 0 < clear.coef_.nnz < 4 * COLUMNS
-    assert np.all(np.abs(clear.coef_.data) > 3.0 * clear.coef_standard_error_)
+    columns = np.unique(clear.coef_.indices)
+    errors = clear.coef_standard_error_[np.searchsorted(columns, clear.coef_.indices)]
+    assert np.all(np.abs(clear.coef_.data) > 3.0 * errors)
 
 
 def test_every_count_is_noisy():
@@ -128,7 +131,7 @@ def test_declared_classes_have_their_place_even_if_nobody_has_them(kind):
 def test_probabilities_are_calibrated(kind, epsilon, columns, p):
     """Without columns that tell anything they are the shares of the classes, by the bounded link.
 
-    The plain softmax of the same margins is farther off, so the check has power.
+    The plain softmax of the same margins is too far off to pass, so the check has power.
     """
     rng = np.random.default_rng(5)
     y = rng.choice(3, 20_000, p=p)
@@ -138,7 +141,7 @@ def test_probabilities_are_calibrated(kind, epsilon, columns, p):
     np.testing.assert_allclose(model.predict_proba(X).mean(axis=0), shares, atol=0.02)
     plain = np.exp(model.decision_function(X))
     plain /= plain.sum(axis=1, keepdims=True)
-    assert np.abs(plain.mean(axis=0) - shares).max() > 0.03
+    assert np.abs(plain.mean(axis=0) - shares).max() > 0.02
 
 
 def test_weights_of_classes():

@@ -32,6 +32,11 @@ def records(n_rows=40, n_columns=12, *, density=0.4, seed=0, dtype=np.float64):
     return X.astype(dtype), rng.integers(0, 2, n_rows).astype(np.float64)
 
 
+def some_halvings(n_columns=12):
+    """Return halvings of columns, none of some."""
+    return (np.arange(n_columns) * 5 % 7 % 4).astype(np.int8)
+
+
 def unit_rows(X, constant=0.0, norm_bound=None, threads=ONE_THREAD, halvings=NO_HALVINGS):
     if not sp.issparse(X):
         X = sp.csr_array(X)
@@ -44,7 +49,7 @@ def targets_from(y):
     return y if isinstance(y, Targets) else targets_of(np.asarray(y, dtype=np.float64))
 
 
-def gradients(X, y, weights, loss, unit, constant=0.0, norm_bound=None, *, halvings=NO_HALVINGS):
+def gradients(X, y, weights, loss, unit, constant=0.0, norm_bound=None, halvings=NO_HALVINGS):
     """Return the exact gradient of one step as a list of integers, the constants last."""
     data = unit_rows(X, constant, norm_bound, halvings=halvings)
     part = GradientPart(data, loss, targets_from(y), unit)
@@ -55,7 +60,9 @@ def descent(data, loss, y, schedule, words, *, threads=ONE_THREAD, numbering=AS_
     unit = gradient_unit(loss.residual_bound, schedule.noise_scale)
     part = GradientPart(data, loss, targets_from(y), unit, threads=threads, numbering=numbering)
     given = part, data.n_columns, loss.n_outputs, unit, schedule, words
-    return NoisyGradientDescent(*given, threads=threads, intercept=data.constant != 0.0, **options)
+    # By the original numbers, as the weights are.
+    options = {"intercept": data.constant != 0.0, "halvings": data.halvings} | options
+    return NoisyGradientDescent(*given, threads=threads, **options)
 
 
 def average(run):
@@ -63,9 +70,20 @@ def average(run):
     return np.concatenate(run.average()).ravel()
 
 
-def solver(X, y, schedule, *, loss=None, constant=0.0, seed=0, norm_bound=None, **options):
+def solver(
+    X,
+    y,
+    schedule,
+    *,
+    loss=None,
+    constant=0.0,
+    seed=0,
+    norm_bound=None,
+    halvings=NO_HALVINGS,
+    **options,
+):
     """Return a solver that has taken all its steps."""
-    data = unit_rows(X, constant, norm_bound, options.get("threads", ONE_THREAD))
+    data = unit_rows(X, constant, norm_bound, options.get("threads", ONE_THREAD), halvings)
     made = descent(data, loss or Logistic(0.5), y, schedule, stream(seed), **options)
     made.advance(1, schedule.n_steps)
     return made

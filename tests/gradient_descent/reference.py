@@ -12,8 +12,14 @@ from dplasso.privacy.randomness import word_buffers
 SLACK = 2.0**-30
 
 
-def factor(row, constant, norm_bound=None):
-    """Return what the entries of a row are multiplied by."""
+def scaled(row, halvings):
+    """Return the entries of a row with those of each column halved so often; exact."""
+    return [float(v) * 0.5 ** int(b) for v, b in zip(row, halvings, strict=True)]
+
+
+def factor(row, constant, norm_bound=None, halvings=None):
+    """Return what the entries of a row, halved, are multiplied by."""
+    row = row if halvings is None else scaled(row, halvings)
     entries = [abs(float(v)) for v in row if v != 0.0]
     largest = max(entries, default=0.0)
     if largest < 1e-290:
@@ -40,14 +46,14 @@ def residuals(loss, margins, label):
 def contributions(
     dense, labels, weights, loss, unit, *, constant=0.0, norm_bound=None, halvings=None
 ):
-    """Return what each record adds to each coordinate, in integer units."""
+    """Return what each record adds to each coordinate, in integer units.
+
+    Weights are those of the entries as given: that they are halved is in the factor and the shares.
+    """
     n_outputs, rows = loss.n_outputs, []
-    scales = [
-        0.5 ** int(b) for b in (np.zeros(np.shape(dense)[1]) if halvings is None else halvings)
-    ]
+    halvings = [0] * np.shape(dense)[1] if halvings is None else halvings.tolist()
     for row, label in zip(np.asarray(dense, dtype=np.float64).tolist(), labels, strict=True):
-        halved = [v * s for v, s in zip(row, scales, strict=True)]
-        scale, entry = factor(halved, constant, norm_bound), constant * (1.0 - SLACK)
+        scale, entry = factor(row, constant, norm_bound, halvings), constant * (1.0 - SLACK)
         margins = []
         for own in np.reshape(weights, (-1, n_outputs)).T.tolist():
             margin = 0.0
@@ -56,11 +62,31 @@ def contributions(
                     margin += v * w
             margins.append(margin * scale + (entry * own[len(row)] if constant else 0.0))
         found = residuals(loss, margins, float(label))
+        halves = [0.5**b for b in halvings]
         shares = [
-            int(q * scale * unit * v * s) for v, s in zip(row, scales, strict=True) for q in found
+            int(q * scale * unit * v * half)
+            for v, half in zip(row, halves, strict=True)
+            for q in found
         ]
         rows.append(shares + ([int(q * entry * unit) for q in found] if constant else []))
     return np.array(rows, dtype=np.int64).reshape(len(rows), -1)
+
+
+def energies(
+    dense, unit, *, weights=None, constant=0.0, norm_bound=None, halvings=None, n_sizes=34
+):
+    """Return what each record adds to the energies and to the counts of rows, in integer units."""
+    dense, found = np.asarray(dense, dtype=np.float64), []
+    halvings = np.zeros(dense.shape[1], dtype=int) if halvings is None else halvings
+    weights = np.ones(len(dense)) if weights is None else weights
+    for row, weight in zip(dense.tolist(), weights.tolist(), strict=True):
+        scale = factor(row, constant, norm_bound, halvings)
+        entries = [v * scale for v in scaled(row, halvings)]
+        count, sizes = sum(v != 0.0 for v in row), [0] * n_sizes
+        # Rows of none, 1, 2, 3 to 4, 5 to 8 entries and so on.
+        sizes[(count - 1).bit_length() + 1 if count else 0] = int(weight * 0.435 * unit)
+        found.append([int(weight * z * z * 0.9 * unit) for z in entries] + sizes)
+    return np.array(found, dtype=object)
 
 
 def noise(stream, size, scale, n_steps):
@@ -74,17 +100,24 @@ def noise(stream, size, scale, n_steps):
     return values
 
 
-def descend(dense, labels, schedule, added, loss, unit, *, constant=0.0, start=None):
-    """Return all iterates, shape (T, size), and the average that is released."""
+def descend(dense, labels, schedule, added, loss, unit, *, constant=0.0, start=None, halvings=None):
+    """Return all iterates, shape (T, size), and the average that is released.
+
+    A halved column's weight moves as much less.
+    """
     size = (np.shape(dense)[1] + bool(constant)) * loss.n_outputs
+    halves = [1.0] * (size // loss.n_outputs)
+    if halvings is not None:
+        halves[: halvings.size] = (0.5**halvings).tolist()
     weights = [0.0] * size if start is None else list(start)
     velocity, iterates = [0.0] * size, []
     for step in range(schedule.n_steps):
-        parts = contributions(dense, labels, weights, loss, unit, constant=constant)
+        options = {"constant": constant, "halvings": halvings}
+        parts = contributions(dense, labels, weights, loss, unit, **options)
         totals = parts.sum(axis=0) + added[step]
         for k in range(size):
             velocity[k] = schedule.momentum * velocity[k] + float(totals[k]) * (1.0 / unit)
-            weights[k] -= schedule.step_size * velocity[k]
+            weights[k] -= schedule.step_size * halves[k // loss.n_outputs] * velocity[k]
         iterates.append(list(weights))
     averaged = [0.0] * size
     last = iterates[schedule.first_averaged - 1 :]

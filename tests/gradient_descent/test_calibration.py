@@ -15,6 +15,7 @@ from dplasso.losses.contract import residual_vector
 from dplasso.losses.logistic import Logistic, sigma
 from dplasso.losses.multinomial import Multinomial
 from dplasso.losses.targets import targets_of
+from dplasso.matrix.unit_rows import Scaling
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import records, stream
 
@@ -105,7 +106,8 @@ def test_an_offset_of_the_loss_is_not_added_twice():
     """The margins hold it already, and the loss that goes with them has none."""
     X, y = records()
     given_ = ONE_THREAD, np.arange(12)
-    model = LinearModel(np.ones((12, 1)), np.zeros(1), np.zeros(0, dtype=np.int64), 0.1, None)
+    scaling = Scaling(np.zeros(0, dtype=np.int64), 0.1, None)
+    model = LinearModel(np.ones((12, 1)), np.zeros(1), scaling)
     plain, moved = (
         records_of(X, loss, targets_of(y), *given_).margins(model)
         for loss in (Logistic(C), Logistic(C, 0.4))

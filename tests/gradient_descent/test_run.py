@@ -251,8 +251,10 @@ def test_a_state_of_another_plan_is_refused():
         {"columns": np.array([3, 30])},
         {"velocity": np.zeros(2)},
         {"weights": np.array([1.0, np.nan, 0.0])},
-        {"numbers": np.zeros(3)},
-        {"numbers": np.array([np.inf, 0.0])},
+        {"numbers": np.zeros(2)},
+        {"numbers": np.array([np.inf, 0.0, 0.0])},
+        {"energies": np.ones(1, dtype=np.float32)},
+        {"energies": np.array([1.0, np.nan], dtype=np.float32)},
         {"done": -1},
     ],
 )
@@ -311,6 +313,8 @@ def test_a_release_comes_back_from_its_arrays(max_weights):
         {"weights": np.array([[1.0, np.inf]])},
         {"intercept": np.array([math.nan])},
         {"standard_error": math.inf},
+        {"energies": np.ones(3, dtype=np.float32)},
+        {"energies": np.array([1.0, np.inf], dtype=np.float32)},
     ],
 )
 def test_a_damaged_release_is_refused(changes):

@@ -1,12 +1,19 @@
-"""The schedule is public, and so is the standard error that follows from it."""
+"""The schedule is a function of what is public or released, and so is the standard error."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dplasso.gradient_descent.schedule import KAPPA, STEPS, Schedule, schedule_for
+from dplasso.gradient_descent.schedule import (
+    FEWEST_STEPS,
+    KAPPA,
+    MOST_STEPS,
+    Schedule,
+    schedule_for,
+)
 
 ALARM = 1e-6
 
@@ -27,8 +34,8 @@ def simulated(schedule, n, seed=0):
     "schedule",
     [
         schedule_for(1e4, 0.24, 0.5),
-        schedule_for(1e4, 3.0, 2.0, n_steps=7, momentum=0.5),
-        schedule_for(1e9, 0.24, 0.5, n_steps=40, momentum=0.0),
+        schedule_for(1e4, 3.0, 2.0, n_steps=70),
+        schedule_for(1e9, 0.24, 0.5, n_steps=40),
         schedule_for(10, 1.0, 0.5, n_steps=1),
         Schedule(30, 0.01, 0.95, 30, 2.0, 0.5),
         Schedule(30, 0.01, 0.95, 1, 2.0, 0.5),
@@ -44,31 +51,76 @@ def test_the_standard_error_is_that_of_noise_alone(schedule):
     assert not low < squares / 1.05**2 < high
 
 
-def test_training_stops_when_noise_has_moved_a_margin_by_kappa():
-    schedule = schedule_for(100, 0.3, 0.5)
-    assert schedule.n_steps == STEPS
-    assert schedule.noise_scale == pytest.approx(0.5 * math.sqrt(STEPS) / 0.3)
-    moved = schedule.noise_scale * math.sqrt(STEPS) * schedule.step_size / (1 - schedule.momentum)
-    assert moved == pytest.approx(KAPPA)
+def moved(schedule):
+    """Return how far noise moves the margin of a unit row by the last step, if not stopped."""
+    steps = schedule.step_size / (1 - schedule.momentum)
+    return schedule.noise_scale * math.sqrt(schedule.n_steps) * steps
+
+
+EIGENVALUES = (1.0, 100.0, 3e3, 3e4, 1e5, 1e6, 1e12)
+
+
+@pytest.mark.parametrize("n_steps", [None, 1, 7, 300])
+@pytest.mark.parametrize("mu", [1e-9, 0.3, 2.0])
+@pytest.mark.parametrize("curvature", [0.25, 1.0])
+def test_training_stops_when_noise_has_moved_a_margin_by_kappa(n_steps, mu, curvature):
+    """Or before, where steps of that length would not be stable with any momentum allowed."""
+    for eigenvalue in EIGENVALUES:
+        for kappa in (0.1 * KAPPA, KAPPA):
+            made = schedule_for(eigenvalue, mu, 0.5, n_steps, kappa, curvature)
+            most = 1.0 - 1.0 / max(1.0, made.n_steps / 8)
+            assert 0.0 <= made.momentum <= most
+            # 70 % of the step at which descent with momentum stays stable.
+            longest = 1.4 * (1 + made.momentum) / (curvature * eigenvalue)
+            assert made.step_size <= longest * (1 + 1e-12)
+            assert made.step_size <= (1 - made.momentum) * kappa * mu / 0.5 / made.n_steps * 1.001
+            if made.momentum < most:
+                assert moved(made) == pytest.approx(kappa, rel=1e-9)
+            else:
+                assert moved(made) <= kappa * (1 + 1e-9)
+            if made.momentum:
+                # No more of it than stable steps need.
+                assert made.step_size == pytest.approx(longest, rel=1e-9)
+
+
+def test_it_takes_as_many_gradients_as_momentum_needs_and_no_more():
+    for mu in (0.05, 0.3, 2.0):
+        made = [schedule_for(eigenvalue, mu, 0.5) for eigenvalue in EIGENVALUES]
+        counts = [one.n_steps for one in made]
+        assert all(one <= other for one, other in pairwise(counts))
+        assert (counts[0], counts[-1]) == (FEWEST_STEPS, MOST_STEPS) == (100, 400)
+        for one, eigenvalue in zip(made, EIGENVALUES, strict=True):
+            remembered = 1.0 / (1.0 - one.momentum)
+            if one.n_steps < MOST_STEPS:
+                # The velocity remembers a twentieth of the run: as far back as costs nothing.
+                assert remembered <= 0.05 * one.n_steps * (1 + 1e-9)
+                assert moved(one) == pytest.approx(KAPPA)
+            if FEWEST_STEPS < one.n_steps < MOST_STEPS:
+                fewer = schedule_for(eigenvalue, mu, 0.5, one.n_steps - 1)
+                assert 1.0 / (1.0 - fewer.momentum) > 0.05 * fewer.n_steps
+    assert len({schedule_for(10.0**k, 0.3, 0.5).n_steps for k in range(3, 7)}) > 2
 
 
 def test_the_steps_of_a_run_cost_mu_together():
-    for n_steps in (1, 7, 300):
-        schedule = schedule_for(1e4, 0.7, 3.0, n_steps)
-        assert n_steps * (3.0 / schedule.noise_scale) ** 2 == pytest.approx(0.7**2, rel=1e-12)
+    for n_steps in (1, 7, 300, None):
+        made = schedule_for(1e4, 0.7, 3.0, n_steps)
+        assert made.n_steps * (3.0 / made.noise_scale) ** 2 == pytest.approx(0.7**2, rel=1e-12)
 
 
-def test_many_records_only_shorten_the_steps():
-    few, many = schedule_for(1e3, 1.0, 0.5), schedule_for(1e12, 1.0, 0.5)
-    assert many.step_size == 8e-12 < few.step_size
+def test_curvature_only_limits_the_steps():
+    few, many = (schedule_for(count, 1.0, 0.5, 300) for count in (1e3, 1e12))
+    assert many.step_size == pytest.approx(1.4 * (1 + many.momentum) / 0.25e12)
+    assert many.step_size < few.step_size
     assert many.noise_scale == few.noise_scale
-    assert schedule_for(-5.0, 1e9, 0.5).step_size == 8.0
+    # However noisy the bound is, it counts as one row's at least.
+    assert schedule_for(-5.0, 1e9, 0.5, 1) == schedule_for(1.0, 1e9, 0.5, 1)
 
 
 def test_without_privacy_there_is_no_noise():
-    schedule = schedule_for(1e3, math.inf, 1.0)
-    assert schedule.noise_scale == schedule.standard_error == 0.0
-    assert schedule.step_size == 8e-3
+    made = schedule_for(1e3, math.inf, 1.0)
+    assert made.noise_scale == made.standard_error == 0.0
+    assert (made.n_steps, made.momentum) == (MOST_STEPS, 0.98)
+    assert made.step_size == pytest.approx(1.4 * 1.98 / 250.0)
 
 
 @pytest.mark.parametrize(("n_steps", "averaged"), [(1, 1), (2, 1), (3, 1), (4, 1), (300, 75)])

@@ -20,7 +20,15 @@ from dplasso.matrix.numbering import Numbering
 from dplasso.matrix.unit_rows import NO_HALVINGS, UnitRows, constant_entry, row_factors
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE
 from dplasso.runtime.threads import thread_pool
-from gradient_descent.cases import average, descent, records, solver, stream, unit_rows
+from gradient_descent.cases import (
+    average,
+    descent,
+    records,
+    solver,
+    some_halvings,
+    stream,
+    unit_rows,
+)
 from gradient_descent.reference import descend, noise
 from neighbours import INPUT_KINDS
 
@@ -36,14 +44,18 @@ def state(run):
 @pytest.mark.parametrize("constant", [0.0, 0.1])
 @pytest.mark.parametrize("schedule", [NOISY, EXACT], ids=["noisy", "exact"])
 @pytest.mark.parametrize("loss", [Logistic(0.5), Multinomial(3, 0.5)], ids=["one", "several"])
-def test_a_run_is_the_reference_s_to_the_bit(loss, schedule, constant):
+@pytest.mark.parametrize("values", ["mixed", "scaled", "threes scaled"])
+def test_a_run_is_the_reference_s_to_the_bit(values, loss, schedule, constant):
     X, y = records(dtype=np.float32)
+    if "threes" in values:
+        X = np.where(X != 0.0, 3.0, 0.0).astype(np.float32)
     size, unit = (12 + bool(constant)) * loss.n_outputs, 2.0**33
     added = np.zeros((12, size), dtype=np.int64)
     if schedule.noise_scale:
         added = noise(stream(), size, schedule.noise_scale * unit, 12)
     start = np.random.default_rng(8).normal(size=size)
     options = {"constant": constant, "start": start}
+    options |= {"halvings": some_halvings()} if "scaled" in values else {}
     iterates, expected = descend(X, y, schedule, added, loss, unit, **options)
     run = solver(X, y, schedule, loss=loss, **options)
     np.testing.assert_array_equal(run.weights, iterates[-1])
@@ -64,11 +76,12 @@ def test_every_layout_and_number_of_threads_gives_the_same_bits(form, values):
     X, y = records(dtype=np.float32)
     if values == "threes":
         X = np.where(X != 0.0, 3.0, 0.0).astype(np.float32)
-    expected = state(solver(sp.csr_array(X), y, NOISY, constant=0.1))
+    options = {"constant": 0.1, "halvings": some_halvings()}
+    expected = state(solver(sp.csr_array(X), y, NOISY, **options))
     dtype, make = INPUT_KINDS[form]
     for n_threads in (1, 2, 3):
         with thread_pool(n_threads) as threads:
-            run = solver(make(X.astype(dtype)), y, NOISY, constant=0.1, threads=threads)
+            run = solver(make(X.astype(dtype)), y, NOISY, threads=threads, **options)
         np.testing.assert_array_equal(state(run), expected)
 
 
@@ -83,17 +96,18 @@ def test_a_store_gives_the_same_bits(tmp_path, monkeypatch, dtype, block):
     within = store.original_column[store.rows.indices]
     starts = store.rows.indptr
     assert all((np.diff(within[a:b]) > 0).all() for a, b in pairwise(starts))
+    halvings = some_halvings()
     for constant in (0.0, 0.1):
-        expected = solver(X, y, NOISY, constant=constant)
+        expected = solver(X, y, NOISY, constant=constant, halvings=halvings)
         for n_threads in (1, 2):
             with thread_pool(n_threads) as threads:
-                factor = row_factors(store.rows, constant, None, threads)
-                entry = constant_entry(constant)
-                data = UnitRows(store.rows, store.columns, factor, 12, entry, NO_HALVINGS)
+                own = halvings[store.original_column]
+                factor = row_factors(store.rows, constant, None, threads, own)
+                sides, entry = (store.rows, store.columns), constant_entry(constant)
+                data = UnitRows(*sides, factor, 12, entry, own)
                 numbering = Numbering(store.internal_column, store.original_column)
-                run = descent(
-                    data, Logistic(0.5), y, NOISY, stream(), threads=threads, numbering=numbering
-                )
+                options = {"threads": threads, "numbering": numbering, "halvings": halvings}
+                run = descent(data, Logistic(0.5), y, NOISY, stream(), **options)
                 run.advance(1, 12)
             np.testing.assert_array_equal(state(run), state(expected))
 
@@ -199,9 +213,18 @@ def test_without_noise_it_comes_to_the_optimum():
         return float(np.logaddexp(0, margins).sum() - margins @ y), z.T @ q
 
     best = minimize(loss, np.zeros(9), jac=True, method="BFGS", options={"gtol": 1e-9}).fun
-    gaps = []
-    for n_steps in (10, 30, 100, 1000):
-        run = solver(X, y, schedule_for(300, math.inf, 1.0, n_steps), loss=Logistic(), constant=0.1)
-        gaps.append(loss(average(run))[0] - best)
+
+    def gap(schedule):
+        run = solver(X, y, schedule, loss=Logistic(), constant=0.1)
+        return loss(average(run))[0] - best
+
+    gaps = [
+        gap(Schedule(n_steps, 8.0 / 300, 0.8, n_steps - n_steps // 4 + 1, 0.0, 1.0))
+        for n_steps in (10, 30, 100, 1000)
+    ]
     assert all(later < earlier / 10 for earlier, later in pairwise(gaps))
     assert gaps[-1] < 1e-12 * best
+    # The steps of a fit have more momentum: the more of them there are, the longer they swing.
+    gaps = [gap(schedule_for(300, math.inf, 1.0, n_steps)) for n_steps in (10, 100, None)]
+    assert all(later < earlier / 5 for earlier, later in pairwise(gaps))
+    assert gaps[-1] < 1e-6 * best

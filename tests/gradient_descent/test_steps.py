@@ -13,7 +13,7 @@ from dplasso.losses.targets import targets_of
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.unit_rows import NO_HALVINGS
 from dplasso.privacy.mechanisms import sensitivity as moved_by
-from gradient_descent.cases import gradients, records
+from gradient_descent.cases import gradients, records, some_halvings
 from gradient_descent.reference import contributions
 from neighbours import INPUT_KINDS, added, hostile_records, in_form, pairs
 
@@ -38,16 +38,20 @@ def some_weights(loss, size=13, seed=6):
         (Multinomial(3, 0.6), 0.0),
     ],
 )
-def test_gradients_are_the_sums_of_the_reference_s_contributions(dtype, values, loss, constant):
+@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["plain", "scaled"])
+def test_gradients_are_the_sums_of_the_reference_s_contributions(
+    dtype, values, loss, constant, halvings
+):
     X, y = records(dtype=dtype)
     y = (y + np.arange(40)) % max(2, loss.n_outputs)
     if values != "mixed":
         X = np.where(X != 0.0, {"ones": 1, "threes": 3}[values], 0).astype(dtype)
+    options = {"constant": constant, "halvings": halvings if halvings.size else None}
     for scale in (0.0, 1.0, 30.0, 1e200):
         weights = scale * some_weights(loss, 12 + bool(constant), 3)
         unit = UNIT / loss.residual_bound
-        expected = contributions(X, y, weights, loss, unit, constant=constant)
-        found = gradients(X, y, weights, loss, unit, constant)
+        expected = contributions(X, y, weights, loss, unit, **options)
+        found = gradients(X, y, weights, loss, unit, constant, halvings=halvings)
         assert found == expected.sum(axis=0).tolist()
         assert any(found)
 
@@ -132,11 +136,13 @@ def test_an_update_is_momentum_and_step():
     totals = rng.integers(-(2**40), 2**40, 6)
     velocity, weights, averaged = rng.normal(size=(3, 6))
     v = 0.8 * velocity + totals * (1.0 / UNIT)
-    w = weights - 0.01 * v
-    for averaging in (False, True):
-        state = velocity.copy(), weights.copy(), averaged.copy()
-        update(totals, UNIT, 0.8, np.full(6, 0.01), *state, averaging)
-        np.testing.assert_array_equal(state, [v, w, averaged + w if averaging else averaged])
+    # Of six columns, or of two with three coordinates each.
+    for steps in (np.linspace(0.01, 0.06, 6), np.array([0.01, 0.02])):
+        w = weights - np.repeat(steps, 6 // steps.size) * v
+        for averaging in (False, True):
+            state = velocity.copy(), weights.copy(), averaged.copy()
+            update(totals, UNIT, 0.8, steps, *state, averaging)
+            np.testing.assert_array_equal(state, [v, w, averaged + w if averaging else averaged])
 
 
 def moved(one, other):
@@ -151,13 +157,16 @@ def inside(difference, sensitivity, unit=UNIT):
 @pytest.mark.parametrize("kind", ["mixed", "binary"])
 @pytest.mark.parametrize("size", [0.0, 1.0, 40.0])
 @pytest.mark.parametrize("norm_bound", [None, 1.0])
+@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["plain", "scaled"])
 @OUTPUTS
-def test_neighbours_differ_by_at_most_the_sensitivity(loss, relation, kind, size, norm_bound):
+def test_neighbours_differ_by_at_most_the_sensitivity(
+    loss, halvings, relation, kind, size, norm_bound
+):
     sensitivity, farthest = moved_by(1.0, relation, loss.residual_bound), 0.0
     for pair in pairs(relation, kind=kind):
         # A replaced record has the other of two labels: a third class keeps its records.
         one, other = (
-            gradients(X, y, size * some_weights(loss), loss, UNIT, 0.1, norm_bound)
+            gradients(X, y, size * some_weights(loss), loss, UNIT, 0.1, norm_bound, halvings)
             for X, y in zip(pair.rows, pair.labels, strict=True)
         )
         difference = moved(one, other)

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from dplasso.losses.logistic import Logistic
 from dplasso.matrix.unit_rows import (
+    MOST_HALVINGS,
+    NO_HALVINGS,
     both_orientations,
     constant_entry,
     row_factors,
@@ -17,7 +19,7 @@ from dplasso.matrix.unit_rows import (
     unit_row_margins,
 )
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
-from gradient_descent.cases import gradients, records
+from gradient_descent.cases import gradients, records, some_halvings
 from gradient_descent.reference import factor
 
 DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
@@ -33,26 +35,49 @@ def any_row(draw):
     return np.array([row], dtype=np.float32 if single else np.float64)
 
 
-def squared_length(row, scale, constant):
+def squared_length(row, scale, constant, halvings):
     """Return the exact square of the length that the gradients see."""
-    entries = [Fraction(float(v)) * Fraction(scale) for v in row]
+    entries = [
+        Fraction(float(v)) * Fraction(scale) / 2 ** int(b)
+        for v, b in zip(row, halvings, strict=True)
+    ]
     return sum(e * e for e in entries) + Fraction(constant_entry(constant)) ** 2
 
 
-@given(any_row(), st.sampled_from([0.0, 0.1, 0.99]), st.sampled_from([None, 1e-3, 1.0, 1e10]))
-@example(np.full((1, 30), 1.7e308), 0.1, None)
-@example(np.array([[5e-324]]), 0.0, None)
-@example(np.array([[1e-290, 1e-290]]), 0.0, None)
-@example(np.full((1, 20), 1.7e308), 0.0, 1e308)
-@example(np.zeros((1, 3)), 0.1, None)
-def test_no_row_is_longer_than_one(X, constant, norm_bound):
+# How often columns are halved: for each in turn, and again for more of them.
+HALVINGS = st.just([0]) | st.lists(st.integers(0, MOST_HALVINGS), min_size=1, max_size=30)
+
+
+def in_turn(halvings, n_columns):
+    return np.resize(np.array(halvings, dtype=np.int8), n_columns)
+
+
+@given(
+    any_row(),
+    st.sampled_from([0.0, 0.1, 0.99]),
+    st.sampled_from([None, 1e-3, 1.0, 1e10]),
+    HALVINGS,
+)
+@example(np.full((1, 30), 1.7e308), 0.1, None, [0])
+@example(np.full((1, 30), 1.7e308), 0.1, None, [40, 0])
+@example(np.full((1, 30), 1.0), 0.1, None, [40])
+@example(np.array([[5e-324]]), 0.0, None, [1])
+@example(np.array([[1e-290, 1e-290]]), 0.0, None, [0])
+@example(np.array([[1e-280, 1.7e308]]), 0.0, None, [0, 40])
+@example(np.full((1, 20), 1.7e308), 0.0, 1e308, [0])
+@example(np.zeros((1, 3)), 0.1, None, [3])
+def test_no_row_is_longer_than_one(X, constant, norm_bound, halvings):
     rows, _ = both_orientations(sp.csr_array(X), 1)
-    scale = row_factors(rows, constant, norm_bound, ONE_THREAD)
+    own = in_turn(halvings, X.shape[1])
+    scale = row_factors(rows, constant, norm_bound, ONE_THREAD, own)
     assert np.isfinite(scale).all()
-    squared = squared_length(X[0], scale[0], constant)
+    squared = squared_length(X[0], scale[0], constant, own)
     assert squared <= 1
-    if norm_bound is None and float(np.abs(X).max()) >= 1e-290:
+    largest = float(np.abs(X[0] * 0.5**own).max())
+    if norm_bound is None and largest >= 1e-290:
         assert squared >= (1 - Fraction(2**-28)) ** 2
+    if not own.any():
+        assert scale == row_factors(rows, constant, norm_bound, ONE_THREAD)
 
 
 @given(
@@ -63,38 +88,49 @@ def test_no_row_is_longer_than_one(X, constant, norm_bound):
     st.sampled_from([-1e308, -3.0, 0.0, 1e-9, 4.0, 1e308]),
     st.integers(0, 1),
     st.sampled_from([0, 3, 21, 40]),
+    HALVINGS,
 )
-@example(np.full((1, 30), 1.7e308), 0.1, None, 0.5, 0.0, 1, 0)
+@example(np.full((1, 30), 1.7e308), 0.1, None, 0.5, 0.0, 1, 0, [0])
+@example(np.full((1, 30), 1.7e308), 0.1, None, 0.5, 0.0, 1, 0, [1, 40, 2])
+@example(np.full((1, 30), 1.0), 0.1, None, 0.5, 0.0, 1, 0, [1, 40, 2])
 def test_the_integers_of_a_record_lie_in_the_ball(
-    X, constant, norm_bound, bound, weight, label, coarser
+    X, constant, norm_bound, bound, weight, label, coarser, halvings
 ):
     """In integers: the sum of the squares of its contributions is at most (C S)^2."""
     unit = 2.0 ** (32 - coarser) / bound
     weights = np.full(X.shape[1] + bool(constant), weight)
-    found = gradients(X, [label], weights, Logistic(bound), unit, constant, norm_bound)
+    own = in_turn(halvings, X.shape[1])
+    given_ = constant, norm_bound, own
+    found = gradients(X, [label], weights, Logistic(bound), unit, *given_)
     square = sum(t**2 for t in found)
     assert square <= (Fraction(bound) * Fraction(unit)) ** 2
     # And at zero weights, with a residual of one half, it comes near to half a unit's sphere.
-    if weight == 0.0 and norm_bound is None and float(np.abs(X).max()) >= 1e-290 and not coarser:
+    whole = norm_bound is None and float(np.abs(X[0] * 0.5**own).max()) >= 1e-290
+    if weight == 0.0 and whole and not coarser:
         assert square >= (0.5 * unit * (1 - 2.0**-26)) ** 2
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("norm_bound", [None, 1.5])
-def test_factors_are_the_reference_s_for_any_number_of_threads(dtype, norm_bound):
+@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["plain", "scaled"])
+@pytest.mark.parametrize("values", ["mixed", "threes"])
+def test_factors_are_the_reference_s_for_any_number_of_threads(dtype, norm_bound, halvings, values):
     X, _ = records(dtype=dtype)
-    expected = [factor(row, 0.1, norm_bound) for row in X.astype(np.float64).tolist()]
+    if values == "threes":
+        X = np.where(X != 0.0, 3.0, 0.0).astype(dtype)
+    own = halvings if halvings.size else None
+    expected = [factor(row, 0.1, norm_bound, own) for row in X.astype(np.float64).tolist()]
     explicit = sp.csr_array(X)
     explicit.data[::3] = 0.0
     cleared = explicit.toarray()
     for n_threads in (1, 2, 3):
         with thread_pool(n_threads) as threads:
             rows, _ = both_orientations(sp.csr_array(X), n_threads)
-            assert row_factors(rows, 0.1, norm_bound, threads).tolist() == expected
+            assert row_factors(rows, 0.1, norm_bound, threads, halvings).tolist() == expected
             with_zeros, without = (both_orientations(x, 1)[0] for x in (explicit, cleared))
             np.testing.assert_array_equal(
-                row_factors(with_zeros, 0.1, norm_bound, threads),
-                row_factors(without, 0.1, norm_bound, threads),
+                row_factors(with_zeros, 0.1, norm_bound, threads, halvings),
+                row_factors(without, 0.1, norm_bound, threads, halvings),
             )
 
 

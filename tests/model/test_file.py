@@ -131,7 +131,7 @@ def test_a_private_model_cannot_carry_a_history():
         ({"classes": np.array([1])}, "two or more"),
         ({"classes": np.array([1, 2, 3])}, "1 outputs do not fit"),
         ({"feature_names": np.array(["a"], dtype=object)}, "names do not fit"),
-        ({"release": vertices([0, 0], [1, 1])}, "2 vertices"),
+        ({"release": vertices([0, 0], [1, 1])}, "2 steps do not fit a statement of 6"),
     ],
 )
 def test_parts_that_do_not_fit_are_refused(change, words):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import recorded_fits
 from dplasso.gradient_descent import calibration, counts, solve
+from dplasso.gradient_descent.energies import halvings_of
 from dplasso.privacy.release import release
 from recorded_fits import CASES, RELATIONS, compare_pair, draw_pair
 
@@ -23,6 +24,18 @@ def test_neighbours_differ_by_no_more_than_the_sensitivity(name):
     found = recorded_fits.run(4, {name: GRADIENTS[name]}, seed=1)
     assert found.violations == 0
     assert found.statistics > 0
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "scaled" in name])
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_scaled_fits_are_scaled(name, relation):
+    """Or what is seen above is not what it seems to be."""
+    case = CASES[name]
+    pair = draw_pair(np.random.default_rng(0), case, relation)
+    comparison = compare_pair(case, relation, "csr", pair)
+    for fitted in comparison.results:
+        energies = fitted.model_.release.refitted.energies
+        assert halvings_of(energies).any()
 
 
 def test_vertices_are_drawn_from_gradients_that_move_no_further():

@@ -219,7 +219,7 @@ class _KeptFit:
             marks = [*range(1, self._steps)]
         return Session(None if self._repeatable else self._reached, self._keep, payment, marks)
 
-    def _keep(self, done: int, release: Callable[[], Release]) -> None:
+    def _keep(self, done: int, is_last: bool, release: Callable[[], Release]) -> None:
         """Write what is released after some steps, if it is time."""
         reached = self._reached
         if self._repeatable and not release().agrees_with(reached):
@@ -230,7 +230,7 @@ class _KeptFit:
         now, self._taken = time.monotonic(), release
         # What step 0 counted is on the disk before anything is computed from it.
         counted = done == 0 == len(reached) and digest_of(release()) != digest_of(reached)
-        due = self._begun.records.every_step or done == self._steps
+        due = self._begun.records.every_step or is_last
         due = due or now - self._written >= self._pause
         if counted or (done > self._last and due):
             _write(replace(self._start, release=release()), self._path)

@@ -4,10 +4,7 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
-
-from dplasso.matrix.unit_rows import SCALES
 
 
 def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
@@ -22,10 +19,10 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
     ----------
     scaling : bool, default=True
         Whether to put in front what this model does to rows: a MinMaxScaler that clips to
-        `feature_bound` (dense rows only), or a Normalizer, of the columns drawn where there was a
-        refit, after a StandardScaler where columns are scaled. Without it rows must be such
-        already: entries within `feature_bound` (0 and 1 are within a bound of 1), or rows of length
-        1 in these columns once they are multiplied by `column_scale_`.
+        `feature_bound` (dense rows only), or a Normalizer, of the columns that have weights where
+        some were chosen, after a StandardScaler where strong columns are halved. Without it rows
+        must be such already: entries within `feature_bound` (0 and 1 are within a bound of 1), or
+        rows of length 1 in these columns.
 
     Returns
     -------
@@ -44,7 +41,7 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
     from sklearn.compose import ColumnTransformer
     from sklearn.linear_model import LogisticRegression, SGDClassifier
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import Normalizer
+    from sklearn.preprocessing import Normalizer, StandardScaler
 
     check_is_fitted(self, "coef_")
     if self.classes_.size > 2:
@@ -55,12 +52,13 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
     kept, bound, norm_bound, constant, halvings = self.family.reading(self)
     if scaling and norm_bound is not None:
         raise ValueError(
-            f"nothing in scikit-learn scales rows as row_norm={norm_bound!r} does: with "
-            "scaling=False, divide the rows by max(row_norm, their length) yourself"
+            f"nothing in scikit-learn scales rows as row_norm={self.row_norm!r} does: with "
+            f"scaling=False, divide the rows by max({norm_bound:.9g}, their length) yourself"
         )
     coefficients = self.weights(dense=True) * math.sqrt(1.0 - constant**2)
-    if halvings.size:
-        coefficients[slice(None) if kept is None else kept] /= SCALES[halvings]
+    doubled = np.exp2(halvings)
+    if halvings.any():
+        coefficients[slice(None) if kept is None else kept] *= doubled
     # Entries are clipped alike whether their column has a weight or not.
     selects = scaling and kept is not None and bound is None
     sigmoid = self.privacy_.residual_bound == 1.0
@@ -73,14 +71,17 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
     _set_columns(linear, linear.coef_.size, None if scaling else names)
     if not scaling:
         return linear
-    step: Any = Normalizer() if bound is None else _clip(self.n_features_in_, bound)
+    steps: list[Any] = [Normalizer() if bound is None else _clip(self.n_features_in_, bound)]
     if halvings.any():
-        step = make_pipeline(_multiply(SCALES[halvings]), step)
+        scaler = StandardScaler(with_mean=False)
+        scaler.scale_, scaler.var_, scaler.n_features_in_ = doubled, doubled**2, doubled.size
+        steps = [scaler, *steps]
     if selects:
-        step = ColumnTransformer([("kept", step, kept.tolist())])
-        step.fit(np.zeros((1, self.n_features_in_)))
-    _set_columns(step, self.n_features_in_, names)
-    return make_pipeline(step, linear)
+        front = steps[0] if len(steps) == 1 else make_pipeline(*steps)
+        steps = [ColumnTransformer([("kept", front, kept.tolist())])]
+        steps[0].fit(np.zeros((1, self.n_features_in_)))
+    _set_columns(steps[0], self.n_features_in_, names)
+    return make_pipeline(*steps, linear)
 
 
 def _clip(n_features: int, bound: float) -> Any:
@@ -91,15 +92,6 @@ def _clip(n_features: int, bound: float) -> Any:
     scaler = MinMaxScaler(feature_range=(-bound, bound), clip=True).fit(corners)
     # Rounding must not move entries: the map is the identity.
     scaler.scale_, scaler.min_ = np.ones(n_features), np.zeros(n_features)
-    return scaler
-
-
-def _multiply(scales: NDArray[np.float64]) -> Any:
-    """Return a scaler that multiplies each column."""
-    from sklearn.preprocessing import StandardScaler
-
-    scaler = StandardScaler(with_mean=False)
-    scaler.scale_, scaler.n_features_in_ = 1.0 / scales, scales.size
     return scaler
 
 

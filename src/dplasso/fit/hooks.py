@@ -33,14 +33,14 @@ class Session:
     """How a fit goes on from a checkpoint, keeps one, and is charged to a ledger.
 
     `prefix`: what was drawn already, to be taken again.
-    `keep`: called after each chunk with the steps done and a function that returns what they have
-    released (a copy, so call it only to write it).
+    `keep`: called after each chunk with the steps done, whether they are all, and a function that
+    returns what they have released (a copy, so call it only to write it).
     `payment`: how the fit is charged, if there is a ledger.
     `marks`: steps at which what is released must be looked at.
     """
 
     prefix: Any = None
-    keep: Callable[[int, Callable[[], Any]], None] = lambda done, release: None  # noqa: ARG005
+    keep: Callable[[int, bool, Callable[[], Any]], None] = lambda done, last, release: None  # noqa: ARG005
     payment: Payment | None = None
     marks: Collection[int] = ()
 

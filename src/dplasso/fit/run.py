@@ -71,7 +71,9 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
             run_in_chunks(
                 solver,
                 marks=session.marks,
-                checkpoint=lambda done: session.keep(done, lambda: solver.release(done)),
+                checkpoint=lambda done: session.keep(
+                    done, done == solver.n_steps, lambda: solver.release(done)
+                ),
                 progress=hooks.progress,
             )
             release = solver.release()

@@ -26,6 +26,8 @@ SCALES_SHARE, CURVATURE_SHARE = 0.02, 0.01
 # that of one row. Energies are released only if there are so many times as many records: hardly
 # any column holds a larger part of them.
 _DEVIATIONS, _RECORDS = 12.0, 64.0
+# Without privacy a column is scaled if it holds more than this part of the records.
+_SMALLEST_PART = 2.0**-20
 # A column's scale falls with its energy to this power.
 _EXPONENT = 0.35
 _COLUMNS, _ROW = 0.9, 0.435
@@ -34,19 +36,22 @@ N_SIZES = 34
 _EDGES = np.exp2((np.arange(1, MOST_HALVINGS + 1) - 0.5) / _EXPONENT)
 
 
-def threshold(deviation: float) -> float:
-    """Return the energy beyond which a column is scaled; `deviation`: of the noise."""
-    return max(1.0, _DEVIATIONS * deviation)
+def threshold(n_records: float, deviation: float) -> float:
+    """Return the energy beyond which a column is scaled; `deviation`: of the noise.
+
+    Without noise it is a part of all records, whatever the unit of their weights.
+    """
+    return max(1.0, _DEVIATIONS * deviation) if deviation else n_records * _SMALLEST_PART
 
 
 def pays(n_records: float, deviation: float) -> bool:
     """Return whether the energies of so many records are worth their budget."""
-    return n_records > _RECORDS * threshold(deviation)
+    return n_records > _RECORDS * threshold(n_records, deviation)
 
 
-def relative_energies(released: NDArray[np.int64], unit: float, deviation: float) -> NDArray[Any]:
-    """Return energies over the threshold, shape (D,), as a model file holds them."""
-    energies = released[: released.size - N_SIZES] / (unit * _COLUMNS * threshold(deviation))
+def relative_energies(released: NDArray[np.int64], unit: float, least: float) -> NDArray[Any]:
+    """Return energies over the threshold `least`, shape (D,), as a model file holds them."""
+    energies = released[: released.size - N_SIZES] / (unit * _COLUMNS * least)
     return energies.astype(np.float32)
 
 
@@ -101,8 +106,11 @@ def column_energies(data, targets, unit, first, last, totals):
 @njit(cache=True, nogil=True)
 def row_sizes(data, targets, unit, first, last, totals):
     """Add rows to ``totals[s]`` by their number of entries, of at most ``2^(s-1)`` each."""
+    values = data.rows.values
     for i in range(first, last):
-        count = data.rows.indptr[i + 1] - data.rows.indptr[i]
+        begin, end = data.rows.indptr[i], data.rows.indptr[i + 1]
+        # Stored zeros are none: how a row is stored must not show.
+        count = np.count_nonzero(values[begin:end]) if values.size else end - begin
         place = min(count, 1)
         while 1 << place < 2 * count:
             place += 1

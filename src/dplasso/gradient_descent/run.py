@@ -21,6 +21,7 @@ from dplasso.gradient_descent.energies import (
     pays,
     relative_energies,
     shrinking,
+    threshold,
 )
 from dplasso.gradient_descent.plan import CONSTANT, ENOUGH, SIGNIFICANT, RunPlan
 from dplasso.gradient_descent.release import (
@@ -96,7 +97,8 @@ class GradientRun:
             deviation = self._deviation(SCALES_SHARE)
             if pays(self._numbers[0], deviation):
                 released, unit = self._released_energies(SCALES_SHARE)
-                self._energies = relative_energies(released, unit, deviation)
+                least = threshold(self._numbers[0], deviation)
+                self._energies = relative_energies(released, unit, least)
             self._numbers[2] = self._eigenvalue()
             self._start = self._found_start()
         self._solver = self._run(None)

@@ -1,0 +1,145 @@
+"""Fits whose columns are scaled by released energies: what they predict, save and say of it."""
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dplasso import load
+from dplasso.cluster import InProcessEngine
+from dplasso.gradient_descent.energies import halvings_of, shrinking
+from estimators.kinds import make, numbers, outputs, stored
+from gradient_descent.reference import factor
+
+D = 30
+RICH = {"epsilon": 60.0, "n_iter": 12, "random_state": 5}
+REFIT = {"epsilon": 60.0, "n_iter": 20, "refit": 0.9, "random_state": 5}
+SORTS = {
+    "dense": ("logistic", RICH),
+    "short list": ("logistic", {"max_weights": 4} | RICH),
+    "significant": ("logistic", {"max_weights": "significant"} | RICH),
+    "rows as they are": ("logistic", {"row_norm": 2.0} | RICH),
+    "short list of rows as they are": ("logistic", {"row_norm": 2.0, "max_weights": 4} | RICH),
+    "no intercept": ("logistic", {"fit_intercept": False} | RICH),
+    "not private": ("logistic", RICH | {"epsilon": math.inf}),
+    "three classes": ("logistic", RICH),
+    "short list, three classes": ("logistic", {"max_weights": 4} | RICH),
+    "linear": ("linear", RICH),
+    "linear, short list": ("linear", {"max_weights": 4} | RICH),
+    "refit": ("lasso", REFIT),
+    "refit of numbers": ("lasso of numbers", REFIT),
+    "refit, three classes": ("lasso", REFIT),
+}
+each_sort = pytest.mark.parametrize("sort", SORTS)
+
+
+@cache
+def strong(sort):
+    """Return rows with four columns that nearly everybody has, and what is to be predicted."""
+    rng = np.random.default_rng(2)
+    density = np.where(np.arange(D) % 8 == 3, 0.95, 0.08)
+    X = rng.normal(0.0, 1.0, (2500, D)) * (rng.random((2500, D)) < density)
+    X[3] = 0.0
+    score = X[:, 3] - X[:, 11] + X[:, 9] + 0.2 * rng.normal(size=2500)
+    if "numbers" in sort or "linear" in sort:
+        return X, 30.0 + 5.0 * score
+    if "three" in sort:
+        return X, np.digitize(score, [-0.5, 0.5])
+    return X, np.where(score > 0, "yes", "no")
+
+
+@cache
+def fitted(sort):
+    kind, options = SORTS[sort]
+    return make(kind, **options).fit(*strong(sort))
+
+
+def energies_of(model):
+    return model.model_.release.refitted.energies
+
+
+@each_sort
+def test_margins_are_those_of_the_rows_that_were_trained_on(sort):
+    """By their own columns in a short list or a refit; their entries halved, then made unit rows."""
+    model, (X, _) = fitted(sort), strong(sort)
+    halvings = halvings_of(energies_of(model))
+    assert halvings.any()
+    listed = "short" in sort or "refit" in sort
+    kept = model.model_.release.columns if listed else np.arange(D)
+    assert halvings.size == kept.size
+    assert kept.size == 4 or "short" not in sort
+    bound, constant = None, 0.0 if "no intercept" in sort else 0.1
+    if "as they are" in sort:
+        bound = 2.0 * shrinking(energies_of(model))
+    rows = X[:200, kept].tolist()
+    own = np.array([factor(row, constant, bound, halvings) for row in rows])
+    weights = model.coef_ if isinstance(model.coef_, np.ndarray) else model.coef_.toarray()
+    weights = np.atleast_2d(weights)[:, kept]
+    expected = X[:200, kept] @ weights.T * own[:, np.newaxis] + model.intercept_
+    found = outputs(model, X[:200])
+    if "numbers" in sort or "linear" in sort:
+        expected = np.clip(expected, 10.0, 50.0)
+    np.testing.assert_allclose(found.reshape(200, -1), expected, rtol=1e-9, atol=1e-9)
+    # An empty row has the constants alone.
+    np.testing.assert_allclose(found[3], np.ravel(model.intercept_)[: found[3].size], rtol=1e-12)
+
+
+@each_sort
+def test_a_file_predicts_what_the_model_does(sort, tmp_path):
+    model, (X, _) = fitted(sort), strong(sort)
+    model.save(tmp_path / "a.model")
+    again = load(tmp_path / "a.model")
+    np.testing.assert_array_equal(outputs(again, X), outputs(model, X))
+    np.testing.assert_array_equal(energies_of(again), energies_of(model))
+    np.testing.assert_array_equal(again.coef_standard_error_, model.coef_standard_error_)
+    assert again.weights().rows() == model.weights().rows()
+    assert again.n_iter_ == model.n_iter_
+
+
+@each_sort
+def test_a_store_and_partitions_give_the_same_model(sort, tmp_path):
+    (kind, options), (X, y) = SORTS[sort], strong(sort)
+    model = fitted(sort)
+    X = sp.csr_array(X)
+    store = stored(X, y, tmp_path / "rows.store")
+    np.testing.assert_array_equal(numbers(make(kind, **options).fit(store.X, y)), numbers(model))
+    np.testing.assert_array_equal(outputs(model, store.X), outputs(model, X))
+    parts = [X[:700], X[700:]], [y[:700], y[700:]]
+    if sort != "refit, three classes":
+        again = make(kind, **options).fit(*parts, engine=InProcessEngine())
+        np.testing.assert_array_equal(numbers(again), numbers(model))
+        np.testing.assert_array_equal(energies_of(again), energies_of(model))
+
+
+@each_sort
+def test_each_weight_has_the_error_of_its_column(sort):
+    model = fitted(sort)
+    errors, halvings = model.coef_standard_error_, halvings_of(energies_of(model))
+    columns = model.model_.release.columns
+    if sort == "significant":
+        halvings = halvings[columns]
+    assert errors.shape == halvings.shape
+    if sort == "not private":
+        assert not errors.any()
+        return
+    np.testing.assert_allclose(errors, errors.max() * 0.5**halvings, rtol=1e-12)
+    for row in model.weights().top(5).rows():
+        place = row["column"]
+        if columns.size:
+            place = np.searchsorted(columns, place)
+        assert row["standard_error"] == errors[place]
+        assert row["z"] == row["weight"] / row["standard_error"]
+        assert row["clear"] == (abs(row["z"]) > 3.0)
+
+
+def test_the_number_of_gradients_is_that_which_was_taken():
+    X, y = strong("dense")
+    model = make("logistic", **RICH | {"n_iter": "auto"}).fit(X, y)
+    assert model.n_iter_ == len(model.model_.release)
+    assert 100 <= model.n_iter_ <= model.privacy_.steps == 400
+    few = make("logistic", epsilon=1.0, classes=["no", "yes"]).fit(X[:150], y[:150])
+    assert few.n_iter_ == 100
+    assert few.privacy_.steps == 400
+    assert "at most 400 gradients" in few.privacy_.text()

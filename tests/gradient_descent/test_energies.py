@@ -1,0 +1,289 @@
+"""Energies of columns: the reference's integers, one record's share of them, what follows."""
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dplasso.cluster.engines import InProcessEngine
+from dplasso.cluster.gradients import PartitionedRecords
+from dplasso.cluster.partitions import Partitions
+from dplasso.cluster.worker import Partition
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import write_store
+from dplasso.gradient_descent.energies import (
+    N_SIZES,
+    halvings_of,
+    largest_eigenvalue,
+    pays,
+    relative_energies,
+    shrinking,
+    threshold,
+)
+from dplasso.gradient_descent.records import records_of
+from dplasso.losses.logistic import Logistic
+from dplasso.losses.targets import targets_of
+from dplasso.matrix.unit_rows import MOST_HALVINGS, NO_HALVINGS, Scaling, constant_entry
+from dplasso.privacy.mechanisms import sensitivity as moved_by
+from dplasso.runtime.threads import ONE_THREAD, thread_pool
+from gradient_descent.cases import records, some_halvings
+from gradient_descent.reference import energies, factor, scaled
+from neighbours import INPUT_KINDS, pairs
+
+UNIT = 2.0**32
+NONE = np.zeros(0, dtype=np.int64)
+LOSS = Logistic(0.5)
+
+
+def released(X, weights=None, *, scaling=None, threads=ONE_THREAD, unit=UNIT):
+    """Return the exact energies and counts of rows."""
+    targets = targets_of(np.zeros(X.shape[0]), weights)
+    records = records_of(X, LOSS, targets, threads)
+    return records.energies(scaling or Scaling(NONE, 0.1, None), unit)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("values", ["mixed", "ones", "threes"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["plain", "scaled"])
+@pytest.mark.parametrize(("constant", "norm_bound"), [(0.1, None), (0.0, 1.5), (0.1, 1e-9)])
+def test_energies_are_the_sums_of_the_reference_s(
+    dtype, values, weighted, halvings, constant, norm_bound
+):
+    X, _ = records(dtype=dtype)
+    if values != "mixed":
+        X = np.where(X != 0.0, {"ones": 1, "threes": 3}[values], 0).astype(dtype)
+    weights = np.random.default_rng(1).random(40) if weighted else None
+    options = {"weights": weights, "constant": constant, "norm_bound": norm_bound}
+    expected = energies(X, UNIT, halvings=halvings if halvings.size else None, **options)
+    found = released(X, weights, scaling=Scaling(NONE, constant, norm_bound, halvings))
+    assert found.tolist() == expected.sum(axis=0).tolist()
+    assert found[:12].any()
+    # A record counts once among the rows.
+    counted = sum(found[12:].tolist()) / UNIT / 0.435
+    assert counted == pytest.approx(40.0 if weights is None else weights.sum(), rel=1e-6)
+
+
+def test_only_the_columns_that_are_kept_are_looked_at():
+    X, _ = records()
+    kept = np.array([0, 2, 7, 11])
+    halvings = np.array([1, 0, 2, 0], dtype=np.int8)
+    expected = energies(X[:, kept], UNIT, constant=0.1, halvings=halvings).sum(axis=0)
+    assert released(X, scaling=Scaling(kept, 0.1, None, halvings)).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("values", ["mixed", "threes"])
+@pytest.mark.parametrize("form", [form for form in INPUT_KINDS if form not in ("coo", "list")])
+def test_every_layout_and_number_of_threads_gives_the_same_energies(form, values):
+    X, _ = records(dtype=np.float32)
+    if values == "threes":
+        X = np.where(X != 0.0, 3.0, 0.0).astype(np.float32)
+    scaling = Scaling(NONE, 0.1, None, some_halvings())
+    expected = released(sp.csr_array(X), scaling=scaling)
+    dtype, make = INPUT_KINDS[form]
+    for n_threads in (1, 2, 3):
+        made = make(X.astype(dtype))
+        with thread_pool(n_threads) as threads:
+            found = released(getattr(made, "store", made), scaling=scaling, threads=threads)
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("kept", [NONE, np.array([1, 4, 9])], ids=["all", "some"])
+def test_partitions_and_stores_add_up_to_the_same_energies(tmp_path, kept):
+    X, y = records(90)
+    halvings = some_halvings(kept.size or 12)
+    scaling = Scaling(kept, 0.1, 2.0, halvings)
+    expected = released(X, scaling=scaling)
+    store = write_store(matrix_source(X, y), tmp_path / "records.store", memory=2**27)
+    assert (np.diff(store.original_column) < 0).any()
+    np.testing.assert_array_equal(released(store, scaling=scaling), expected)
+    edges = (0, 11, 70, 90)
+    parts = [
+        Partition(f"rows {a} to {b}", X=sp.csr_array(X[a:b]), y=y[a:b]) for a, b in pairwise(edges)
+    ]
+    with Partitions(InProcessEngine(), parts) as workers:
+        workers.tell("encode", SimpleNamespace(encode=lambda labels: labels))
+        found = PartitionedRecords(workers, LOSS).energies(scaling, UNIT)
+    np.testing.assert_array_equal(found, expected)
+
+
+DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
+HOSTILE = DOUBLES | st.sampled_from([1.7e308, -1e300, 1e-300, 5e-324, 2.3e-290, 1.0, 0.0, -0.0])
+
+
+@given(
+    st.lists(HOSTILE, min_size=1, max_size=40),
+    st.floats(),
+    st.sampled_from([0.0, 0.1, 0.99]),
+    st.sampled_from([None, 1e-3, 1.0, 1e10]),
+    st.just([0]) | st.lists(st.integers(0, MOST_HALVINGS), min_size=1, max_size=30),
+    st.sampled_from([0, 3, 21, 40]),
+)
+@example([1.7e308] * 40, 1.0, 0.0, None, [0], 0)
+@example([1.7e308, 1.0], 1.0, 0.0, None, [40, 0], 0)
+@example([1.0], 1.0, 0.0, None, [0], 0)
+@example([5e-324], np.nan, 0.0, None, [0], 0)
+def test_a_record_moves_energies_by_at_most_one(
+    row, weight, constant, norm_bound, halvings, coarse
+):
+    """In integers, and in L2, whatever the record is."""
+    unit = UNIT / 2.0**coarse
+    own = np.resize(np.array(halvings, dtype=np.int8), len(row))
+    scaling = Scaling(NONE, constant, norm_bound, own)
+    found = released(np.array([row]), np.array([weight]), scaling=scaling, unit=unit).tolist()
+    assert min(found) >= 0
+    square = sum(t * t for t in found)
+    assert square <= Fraction(unit) ** 2
+    # One column that holds all of a row uses it up.
+    if len(row) == 1 and weight >= 1.0 and abs(row[0]) >= 1e-270 and norm_bound is None:
+        if not constant and not coarse:
+            assert square >= 0.999 * unit**2
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("kind", ["mixed", "binary"])
+@pytest.mark.parametrize("norm_bound", [None, 1.0])
+@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["plain", "scaled"])
+def test_neighbours_differ_by_at_most_the_sensitivity(relation, kind, norm_bound, halvings):
+    """What stays of them is what it was: a row's energies are those of the row alone."""
+    sensitivity = Fraction(moved_by(1.0, relation, 1.0))
+    scaling = Scaling(NONE, 0.1, norm_bound, halvings)
+    for pair in pairs(relation, kind=kind):
+        one, other = (released(X, scaling=scaling).tolist() for X in pair.rows)
+        difference = [a - b for a, b in zip(one, other, strict=True)]
+        assert sum(d * d for d in difference) <= (sensitivity * Fraction(UNIT)) ** 2, pair.name
+        for rows, shared, found in zip(pair.rows, pair.shared, (one, other), strict=True):
+            alone = np.delete(np.arange(len(rows)), shared)
+            others = released(rows[shared], scaling=scaling).tolist()
+            own = released(rows[alone], scaling=scaling).tolist() if alone.size else [0] * 46
+            assert [a + b for a, b in zip(others, own, strict=True)] == found, pair.name
+
+
+def test_several_rows_of_one_person():
+    X, _ = records(30)
+    more = np.vstack([X, np.tile([1.0] + [0.0] * 11, (7, 1))])
+    scaling = Scaling(NONE, 0.0, None)
+    one, other = (released(rows, scaling=scaling).tolist() for rows in (X, more))
+    square = sum((a - b) ** 2 for a, b in zip(one, other, strict=True))
+    assert 0.99 < math.sqrt(square) / UNIT / moved_by(1.0, "add-remove", 1.0, 7) <= 1.0
+
+
+def test_scales_fall_with_the_energy_and_weak_columns_keep_theirs():
+    given_ = np.array([-1e9, 0.0, 1.0, 2.6, 2.8, 19.0, 20.0, 1e6, 1e30, 3e38], dtype=np.float32)
+    # Scale e^-.35, to the nearest power of two: from 2^(.5/.35) = 2.69 times the threshold on.
+    found = halvings_of(given_)
+    assert found.tolist() == [0, 0, 0, 0, 1, 1, 2, 7, 35, MOST_HALVINGS]
+    assert found.dtype == np.int8
+    relative = np.exp2(np.linspace(2.0, 110.0, 500)).astype(np.float32)
+    exact = 0.35 * np.log2(relative.astype(np.float64))
+    assert np.abs(halvings_of(relative) - exact).max() <= 0.5 + 1e-6
+    assert not halvings_of(np.zeros(0, dtype=np.float32)).size
+
+
+def test_energies_are_released_where_there_are_many_times_as_many_records():
+    assert [threshold(1e9, deviation) for deviation in (1e-9, 0.5)] == [1.0, 6.0]
+    assert pays(385.0, 0.5)
+    assert not pays(384.0, 0.5)
+    assert not pays(64.0, 1e-9)
+    # Without privacy they cost nothing, and weights have no unit.
+    assert threshold(2.0**20, 0.0) == 2.0 * threshold(2.0**19, 0.0) == 1.0
+    assert pays(0.5, 0.0)
+
+
+def test_energies_in_a_file_are_over_the_threshold():
+    X, _ = records(400)
+    found = relative_energies(released(X), UNIT, 3.0)
+    z = X * np.array([factor(row, 0.1) for row in X.tolist()])[:, np.newaxis]
+    np.testing.assert_allclose(found, (z * z).sum(axis=0) / 3.0, rtol=1e-5)
+    assert found.dtype == np.float32
+
+
+def test_rows_shrink_by_the_root_of_the_mean_square():
+    X, _ = records(400)
+    X[:, 0] = 9.0
+    energies_ = relative_energies(released(X, scaling=Scaling(NONE, 0.0, 3.0)), UNIT, 1.0)
+    halvings = halvings_of(energies_)
+    assert halvings[0] > halvings[1] > 0
+    z = X * np.array([factor(row, 0.0, 3.0) for row in X.tolist()])[:, np.newaxis]
+    part = ((z * 0.5**halvings) ** 2).sum() / (z**2).sum()
+    assert shrinking(energies_) == pytest.approx(math.sqrt(part), rel=1e-5)
+    # Where noise says that all columns together hold less than the strong ones, those count.
+    noisy = np.array([40.0, -39.5, -500.0], dtype=np.float32)
+    assert 0.0 < shrinking(noisy) == 0.5 ** halvings_of(noisy)[0]
+    assert shrinking(np.array([1.0, -3.0], dtype=np.float32)) == 1.0
+
+
+def eigenvalue(X, constant, halvings=None):
+    """Return the largest eigenvalue of the Gram matrix of unit rows, and its bound."""
+    halvings = NO_HALVINGS if halvings is None else halvings
+    X = np.asarray(X, dtype=np.float64)
+    own = halvings if halvings.size else np.zeros(X.shape[1], dtype=int)
+    z = np.array([np.array(scaled(row, own)) * factor(row, constant, None, own) for row in X])
+    z = np.hstack([z, np.full((len(X), 1), constant_entry(constant))])
+    found = released(X, scaling=Scaling(NONE, constant, None, halvings))
+    bound = largest_eigenvalue(found, UNIT, float(len(X)), constant_entry(constant))
+    return np.linalg.svd(z, compute_uv=False)[0] ** 2, bound
+
+
+def designs():
+    rng = np.random.default_rng(0)
+    sparse = (rng.random((300, 60)) < 0.05) * rng.normal(size=(300, 60))
+    few = np.eye(60)[rng.integers(0, 60, 300)]
+    return {
+        "all columns equal": np.ones((300, 9)),
+        "one dense column": np.hstack([np.ones((300, 1)), sparse]),
+        "blocks of copies": np.repeat(few[:, :20], 4, axis=1),
+        "two values": np.where(rng.random((300, 7)) < 0.5, 1e-3, 1e3),
+        "one entry a row": few,
+        "long and short rows": np.vstack([np.ones((100, 60)), few[:200]]),
+        "empty": np.zeros((300, 4)),
+        "one row": np.ones((1, 30)),
+        "sparse": sparse,
+    }
+
+
+@pytest.mark.parametrize("name", designs())
+@pytest.mark.parametrize("constant", [0.0, 0.1])
+def test_the_bound_is_above_the_largest_eigenvalue(name, constant):
+    X = designs()[name]
+    rng = np.random.default_rng(1)
+    for halvings in (None, rng.integers(0, 5, X.shape[1]).astype(np.int8)):
+        exact, bound = eigenvalue(X, constant, halvings)
+        assert exact <= bound * (1 + 1e-6)
+        assert bound <= len(X) * (1 + 1e-9)
+    if name == "one entry a row" and not constant:
+        # A column's energy is the eigenvalue then, and the bound is no larger.
+        assert bound == pytest.approx(exact, rel=1e-6)
+    if name == "sparse":
+        assert bound < 0.7 * len(X)
+
+
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 40),
+    st.integers(1, 30),
+    st.floats(0.0, 1.0),
+    st.booleans(),
+)
+def test_no_design_has_a_larger_one(seed, n_rows, n_columns, density, are_scaled):
+    rng = np.random.default_rng(seed)
+    X = rng.choice([1.0, -1.0, 30.0, 1e-5], (n_rows, n_columns))
+    X *= rng.random(X.shape) < density * rng.random(n_columns)
+    halvings = rng.integers(0, 6, n_columns).astype(np.int8) if are_scaled else None
+    exact, bound = eigenvalue(X, 0.1, halvings)
+    assert exact <= bound * (1 + 1e-6)
+
+
+def test_rows_are_counted_by_their_entries():
+    X = np.zeros((9, 40))
+    for i, count in enumerate((0, 1, 2, 3, 4, 5, 8, 9, 40)):
+        X[i, :count] = 1.0
+    found = np.rint(released(X)[40:] / UNIT / 0.435).astype(int)
+    assert found.size == N_SIZES
+    assert found[:8].tolist() == [1, 1, 1, 2, 2, 1, 0, 1]
