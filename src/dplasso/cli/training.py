@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import dplasso
 from dplasso.cli import output
 from dplasso.cli.options import ESTIMATORS, estimator_options
-from dplasso.errors import DataError, PrivacyLeakWarning
+from dplasso.errors import DataError, NoiseWarning, PrivacyLeakWarning
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.linear_models import Estimator
 from dplasso.fit.hooks import Hooks
@@ -198,7 +198,8 @@ def train_with_bar(
     seconds: dict[str, float] = {}
     before, checkpoints = bars.compiled.seconds, more.pop("checkpoints", None)
     with bars.task(label) as progress, bars.stages() as stage, warnings.catch_warnings():
-        warnings.filterwarnings("always", category=PrivacyLeakWarning)
+        for kind in (PrivacyLeakWarning, NoiseWarning):
+            warnings.filterwarnings("always", category=kind)
         copied = partial(stage, "copying stores")
         hooks = Hooks(progress, seconds, checkpoints=checkpoints, copied=copied)
         fit_estimator(estimator, X, y, hooks, **more)
