@@ -124,9 +124,9 @@ def findable_columns(
     return min(float(plan.n_vertices), strong * strong / plan.n_vertices)
 
 
-def finds_nothing(findable: float, plan: LassoPlan) -> bool:
-    """Return whether noise decides what is found, by `findable_columns`."""
-    return findable < min(_FEWEST_REFITTED, plan.n_vertices)
+def finds_nothing(findable: float, n_iter: int | None) -> bool:
+    """Return whether a fit may be no better than chance, by `findable_columns` and as asked."""
+    return findable < min(_FEWEST_REFITTED, n_iter or _FEWEST_REFITTED)
 
 
 def worth_gradients(mechanism: StagedSteps, rho: float, n_records: float) -> bool:
@@ -157,7 +157,7 @@ def plan_lasso(
     n_coordinates = mechanism.n_outputs * n_features
     found = columns_to_be_found(rho * (1.0 - share), n_records, n_coordinates)
     if mechanism.most_kept and worth_gradients(mechanism, rho * (1.0 - share), n_records):
-        n_kept = min(mechanism.most_kept, found)
+        n_kept = max(1, min(mechanism.most_kept, found))
         return LassoPlan(0, 1.0, 0.0, LATE_START, 0.0, calibration, n_kept, share)
     if refit is None and found < _FEWEST_REFITTED:
         share = 0.0

@@ -91,12 +91,12 @@ class StagedLasso:
     def _warn(self, plan: LassoPlan, n_records: float) -> None:
         """Warn where the fit can be expected to find nothing but noise."""
         findable = findable_columns(self._mechanism, plan, n_records, self._n_features)
-        if finds_nothing(findable, plan):
+        if finds_nothing(findable, self._method.n_iter):
             warnings.warn(
                 f"with {n_records:,.0f} records, {self._n_features:,} columns and "
-                f"epsilon={self._mechanism.epsilon:g} noise decides which columns are drawn: of "
-                f"{plan.n_vertices:,}, about {findable:.1f} can be told from it, and those only if "
-                "they tell the label well; more records, fewer columns or a larger epsilon help",
+                f"epsilon={self._mechanism.epsilon:g}, about {findable:.2g} columns can be told "
+                "from noise, and only if they tell the label well: the model may be no better than "
+                "chance; more records, fewer columns or a larger epsilon help",
                 NoiseWarning,
                 stacklevel=7,
             )
