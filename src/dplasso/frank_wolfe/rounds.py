@@ -1,9 +1,9 @@
 """A run in rounds: every column is drawn at most once, and several by the same gradients.
 
 A column drawn once is left out of later draws, so the next best ones are still to be had from the
-gradients at hand; refreshing them after an eighth of all draws costs a part of refreshing them after
-each, and no accuracy where few are drawn; of many, measured, no more than 16 may share them. Which
-steps refresh is public: the mechanism and its sensitivity are those of steps one by one.
+gradients at hand; refreshing them after every few draws costs a part of refreshing them after each
+and, measured, no accuracy; rounds of more than four did cost some on long rows. Which steps refresh
+is public: the mechanism and its sensitivity are those of steps one by one.
 
 The gradient of a drawn column is zero, where no column is less likely, and a draw that hits one is
 made again. That is the exponential mechanism over the others, which depends on the data only
@@ -29,8 +29,8 @@ from dplasso.frank_wolfe.vertex_run import VertexRun
 from dplasso.privacy.randomness import RandomStream
 from dplasso.selection.contract import granularity, rebuild, select, update_many
 
-# Rounds of a run, about, and the most columns drawn together: of many there are more rounds.
-ROUNDS, LARGEST_ROUND = 8, 16
+# Columns drawn together, and the fewest rounds of a run of as many columns.
+LARGEST_ROUND, ROUNDS = 4, 8
 # So many draws in a row hit drawn columns with probability 2^-128, or where without privacy all
 # other gradients are zero; then such a column is taken once more.
 _MOST_DRAWS = 128
