@@ -148,8 +148,9 @@ def item(measured: list[tuple[dict[str, Any], dict[str, Any]]], titles: Any = No
             if found:
                 public = [run["public"] for runs in found.values() for run in runs]
                 both = [_both(found.get(epsilon)) for epsilon in epsilons]
-                rows.append([titles.get(label, label), words, f"{mean(public):.3f}", *both])
-    head = ["data", "public", "alone", *(f"epsilon {epsilon:g}" for epsilon in epsilons)]
+                draws = str(min(map(len, found.values())))
+                rows.append([titles.get(label, label), words, draws, f"{mean(public):.3f}", *both])
+    head = ["data", "public", "draws", "alone", *(f"epsilon {epsilon:g}" for epsilon in epsilons)]
     about = "Of each budget: private rows alone, then with the public start."
     return Item("public-start", TITLE, (about, Table(head, rows)))
 
