@@ -122,7 +122,7 @@ class Lasso(Method):
         """Return the method once the classes are known; the paper's step refuses more than two."""
         if task.n_outputs > 1 and self.step == "paper":
             raise ValueError(f"mechanism='paper' is for two classes; there are {task.n_outputs}")
-        if self.start is not None and self.step == "paper":
+        if self.from_prior and self.step == "paper":
             raise ValueError("mechanism='paper' starts from nothing; leave prior out")
         return super().knowing(task)
 
@@ -185,7 +185,7 @@ class Lasso(Method):
             n_features=n_features,
             most_kept=kept,
             norm_bound=task.norm_bound(common["residual_bound"]),
-            from_prior=self.prior is not None,
+            from_prior=self.from_prior,
         )
 
     def tolerance(

@@ -124,9 +124,15 @@ class StagedRelease:
     @property
     def prior_slope(self) -> float:
         """What the weights of a public start are multiplied by."""
-        if self.refitted is not None:
-            return self.refitted.prior_slope
-        return UNCHANGED.prior_slope if self.calibration is None else self.calibration.prior_slope
+        return self._stretched.prior_slope if self.refitted is None else self.refitted.prior_slope
+
+    @property
+    def _stretched(self) -> Calibration:
+        """What becomes of the margins of the vertices, and of where they started."""
+        if self.calibration is None and self.start.size:
+            slope, *shift = self.start.tolist()
+            return Calibration(1.0, tuple(shift), slope)
+        return self.calibration or UNCHANGED
 
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
         """Return the linear model; of a refit, for rows of unit length in the columns drawn."""
@@ -138,9 +144,7 @@ class StagedRelease:
             coefficients, intercept = named.coefficients()
             return coefficients, intercept if self.n_outputs > 1 else intercept + self.offset
         coefficients, intercept = self.vertices.coefficients()
-        if self.calibration is None:
-            return coefficients, intercept + self.offset
-        slope, shift, _ = self.calibration
+        slope, shift, _ = self._stretched
         return coefficients * slope, (intercept + self.offset) * slope + np.array(shift)
 
     def agrees_with(self, other: Any) -> bool:
