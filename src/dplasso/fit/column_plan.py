@@ -165,15 +165,15 @@ def plan_lasso(
     n_coordinates = mechanism.n_outputs * n_features
     found = columns_to_be_found(rho * (1.0 - share - start), n_records, n_coordinates)
     if mechanism.most_kept and worth_gradients(mechanism, rho * (1.0 - share), n_records):
-        kept = {"n_kept": max(1, min(mechanism.most_kept, found)), "kept_share": share}
-        ends = {"refit_calibration": calibration, "refit_start": start}
-        return LassoPlan(0, 1.0, 0.0, LATE_START, **ends, **kept)
+        n_kept = max(1, min(mechanism.most_kept, found))
+        ends = 0.0, calibration, 0.0, start
+        return LassoPlan(0, 1.0, 0.0, LATE_START, *ends, n_kept, share)
     if refit is None and found < _FEWEST_REFITTED:
         share = 0.0
         found = columns_to_be_found(rho * (1.0 - calibration - start), n_records, n_coordinates)
     n_vertices = most if few or n_iter is not None else max(1, min(most, found))
-    ends = (0.0, min(0.5, calibration / share)) if share else (calibration, 0.0)
-    shares = *ends, start, min(0.25, start / share) if share else 0.0
+    one, other = (0.0, min(0.5, calibration / share)) if share else (calibration, 0.0)
+    shares = one, other, start, min(0.25, start / share) if share else 0.0
     if l1_radius is not None:
         return LassoPlan(n_vertices, share, l1_radius, 0, *shares)
     # A vertex weighs radius * 2 / (t0 + ...) each.
