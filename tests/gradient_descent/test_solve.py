@@ -17,7 +17,7 @@ from dplasso.gradient_descent.solve import gradient_unit
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial
 from dplasso.matrix.numbering import Numbering
-from dplasso.matrix.unit_rows import NO_HALVINGS, UnitRows, constant_entry, row_factors
+from dplasso.matrix.unit_rows import UnitRows, constant_entry, row_factors
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE
 from dplasso.runtime.threads import thread_pool
 from gradient_descent.cases import (
