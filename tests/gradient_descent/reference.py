@@ -100,9 +100,7 @@ def noise(stream, size, scale, n_steps):
     return values
 
 
-def descend(
-    dense, labels, schedule, added, loss, unit, *, constant=0.0, start=None, halvings=None
-):
+def descend(dense, labels, schedule, added, loss, unit, *, constant=0.0, start=None, halvings=None):
     """Return all iterates, shape (T, size), and the average that is released.
 
     A halved column's weight moves as much less.

@@ -129,7 +129,9 @@ HOSTILE = DOUBLES | st.sampled_from([1.7e308, -1e300, 1e-300, 5e-324, 2.3e-290, 
 @example([1.7e308, 1.0], 1.0, 0.0, None, [40, 0], 0)
 @example([1.0], 1.0, 0.0, None, [0], 0)
 @example([5e-324], np.nan, 0.0, None, [0], 0)
-def test_a_record_moves_energies_by_at_most_one(row, weight, constant, norm_bound, halvings, coarse):
+def test_a_record_moves_energies_by_at_most_one(
+    row, weight, constant, norm_bound, halvings, coarse
+):
     """In integers, and in L2, whatever the record is."""
     unit = UNIT / 2.0**coarse
     own = np.resize(np.array(halvings, dtype=np.int8), len(row))

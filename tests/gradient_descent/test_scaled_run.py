@@ -86,7 +86,7 @@ def test_of_few_records_nothing_is_spent_on_energies():
     assert not fit.release().energies.size
     gradients = [one for one in recorder.releases if one.statistic.size > 1]
     spent = sum((one.sensitivity / one.scale) ** 2 for one in gradients)
-    assert spent == pytest.approx(0.99 * rich().mu**2)
+    assert spent == pytest.approx(0.99 * rich().mu ** 2)
 
 
 def interrupted(at, max_weights, n_steps=12):
