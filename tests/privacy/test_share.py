@@ -45,8 +45,8 @@ INTEGERS = {
     *("step", "t", "taken", "transcript", "units", "vertex"),
 }
 # What is computed from floats and is no part of a statistic: numbers that are public or were
-# released, the bits of a double, what a file holds, and the step at which a row is looked at again, which depends on its own
-# margin (a NaN is none, as the line before compares it).
+# released, the bits of a double, what a file holds, and the step at which a row is looked at again,
+# which depends on its own margin (a NaN is none, as the line before compares it).
 OTHERS = {
     "AVERAGED * n_steps",
     "_POWER[i] + (k >> 8 << 52)",
