@@ -260,7 +260,7 @@ def test_a_ledger_pays_for_both_methods(fitted, run, tmp_path):
     assert 0 < report["ledger"]["epsilon_left"] < 3
     plan = ("ledger", "plan", ledger, "--method", "logistic")
     left = found(*plan)
-    assert (left["method"], left["n_iter"]) == ("logistic", 300)
+    assert (left["method"], left["n_iter"]) == ("logistic", 400)
     spend = ("ledger", "spend", ledger, "--method", "logistic", "--epsilon")
     refused(run(*spend, left["epsilon"] * 1.001), "cannot pay for this fit")
     done(*spend, left["epsilon"])
