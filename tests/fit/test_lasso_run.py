@@ -32,7 +32,7 @@ def test_few_columns_are_all_refitted():
     model = fitted(records(60))
     assert model.n_iter_ == 0
     assert model.coef_.nnz == 60
-    assert model.coef_standard_error_ > 0
+    assert (model.coef_standard_error_ > 0).all()
 
 
 def test_every_column_is_drawn_once(data):
@@ -43,7 +43,7 @@ def test_every_column_is_drawn_once(data):
 def test_it_finds_what_tells_the_label_and_refits_it(data):
     model = fitted(data, n_iter=15)
     assert set(range(10)) <= set(model.coef_.indices.tolist())
-    assert model.coef_.toarray()[0, :10].mean() > 1.3 * model.coef_standard_error_
+    assert model.coef_.toarray()[0, :10].mean() > 1.3 * model.coef_standard_error_.max()
     assert model.score(*records(seed=4)) > 0.8
     assert abs(model.n_records_ - 700) < 100
 
