@@ -40,7 +40,7 @@ _STYLES = {
     ("dp-sgd", ""): ("DP-SGD", "#009E73", "^-"),
     ("output", ""): ("output perturbation", "#CC79A7", "v-"),
     ("objective", ""): ("objective perturbation", "#8C6BB1", "v--"),
-    ("dp-ebm", ""): ("DP-EBM", "#B8860B", "<-"),
+    ("dp-ebm", ""): ("DP-EBM", "#7F7F7F", "<-"),
     ("diffprivlib", ""): ("diffprivlib", "#E69F00", "d-"),
     ("none", ""): ("without privacy", "#000000", "--"),
 }
@@ -194,7 +194,7 @@ def _draw_weights(found: Sequence[Found], figure: "Figure") -> None:
             if one and kind[0] != "logistic":
                 axis.plot(n_weights(one), auc(one), style[0], color=colour, label=name)
         _level(axis, _by_epsilon(found, label, ("none", "")), "without privacy")
-        axis.set_xlim(left=20)
+        axis.set_xlim(left=10)
         axis.set_xticks([], minor=True)
         axis.set_xlabel("weights")
     _legend(figure)
