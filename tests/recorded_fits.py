@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,6 +35,7 @@ from dplasso import (
 from dplasso.cluster import InProcessEngine
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
+from dplasso.fit import column_plan
 from dplasso.matrix.compressed import add_duplicates
 from dplasso.model.prior import prior_of
 from dplasso.model.release import digest_of
@@ -149,6 +151,13 @@ def _search(kind, grid, options, relation, X, y, _):
         return search.fit(X, y)
 
 
+def _kept(kind, n_classes, options, *given):
+    """Fit where gradients keep columns: by as few columns, rows and as little budget as here."""
+    small = {"MOST_COLUMNS": 2, "_LONGEST_ROWS": 1e-3, "_STRENGTH": 2.0}
+    with patch.multiple(column_plan, **small):
+        return _fit(kind, n_classes, {"epsilon": 5.0} | options, *given)
+
+
 WEIGHTED, GROUPED = {"weight_bound": 2.0}, {"rows_per_person": 2}
 DRAWN = {"n_iter": 5, "feature_bound": 1.5, "epsilon": 5.0}
 RADIUS = DRAWN | {"n_iter": 8, "l1_radius": 20.0}
@@ -219,6 +228,16 @@ def _cases():
                 n_rows = SCALED_ROWS * (2 if "people" in uses else 1)
             drawn = "epsilon" in options and name not in scaled
             yield f"{family}{name}", Case(work, classes, uses, drawn, forms, n_rows)
+    for kind, classes in ((DPLassoClassifier, 2), (DPLassoClassifier, 3), (DPLasso, 0)):
+        for name, options in (("", {}), (", weights", WEIGHTED), (", people", GROUPED)):
+            uses = ("weights",) * ("weight_bound" in options)
+            uses += ("people",) * ("rows_per_person" in options)
+            forms = ("csr", "dense") if uses or classes == 3 else tuple(FORMS)
+            work = partial(_kept, kind, classes, options)
+            yield (
+                f"lasso of {classes} classes that keeps columns{name}",
+                Case(work, classes, uses, forms=forms),
+            )
     own = {"class_weight": [1.0, 0.3], "n_iter": 5, "epsilon": 5.0}
     yield "lasso, class weights", Case(partial(_fit, DPLassoClassifier, 2, own), draws=True)
     own = {"solver": "standard", "n_iter": 6, "l1_radius": 9.0}

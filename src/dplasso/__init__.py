@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dplasso.errors import BudgetError as BudgetError, DataError as DataError
     from dplasso.errors import LedgerError as LedgerError, LedgerWarning as LedgerWarning
     from dplasso.errors import ModelFileError as ModelFileError, StoreError as StoreError
+    from dplasso.errors import NoiseWarning as NoiseWarning
     from dplasso.errors import PrivacyLeakWarning as PrivacyLeakWarning
     from dplasso.estimators.linear_models import DPLasso as DPLasso
     from dplasso.estimators.linear_models import DPLassoClassifier as DPLassoClassifier
@@ -47,7 +48,8 @@ _HOMES = {
     "weakest_association": "fit.cost",
 }
 _HOMES |= dict.fromkeys(("BudgetError", "DataError", "LedgerError", "LedgerWarning"), "errors")
-_HOMES |= dict.fromkeys(("ModelFileError", "PrivacyLeakWarning", "StoreError"), "errors")
+_HOMES |= dict.fromkeys(("ModelFileError", "NoiseWarning", "StoreError"), "errors")
+_HOMES |= dict.fromkeys(("PrivacyLeakWarning",), "errors")
 __all__ = sorted(["__version__", *_HOMES])
 
 drop_stale_kernels(Path(__file__).parent)

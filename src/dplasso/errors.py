@@ -37,5 +37,9 @@ class PrivacyLeakWarning(RuntimeWarning):
     """The fit that follows is not differentially private, whatever epsilon says."""
 
 
+class NoiseWarning(RuntimeWarning):
+    """A fit that so few records and so small an epsilon leave nothing but noise to find."""
+
+
 class ClusterError(RuntimeError):
     """Workers that cannot be reached, or were lost; what was drawn is in the fit's checkpoint."""

@@ -50,7 +50,7 @@ def test_gradient_descent_is_told_by_its_standard_error():
     asked = budget("--method", "logistic", epsilon=0.5)
     report = found(*asked)
     assert report["privacy"] == dplasso.privacy_cost(0.5, 1e-6, method="logistic").to_dict()
-    assert report["privacy"]["steps"] == 300
+    assert report["privacy"]["steps"] == 400
     table = report["table"]
     assert [row["epsilon"] for row in table] == [0.1, 0.3, 0.5, 1, 3, 10]
     # Training stops where its noise has moved a margin by 1/2; the average of the last iterates
@@ -60,8 +60,8 @@ def test_gradient_descent_is_told_by_its_standard_error():
         assert row["standard_error"] == pytest.approx(expected, rel=0.02)
     findable = [row["findable_gradient"] for row in table]
     assert findable == sorted(findable, reverse=True)
-    # With so many records h is limited by 8 / N.
-    assert found(*asked, "--n-records", 10**7)["table"][0]["standard_error"] < 0.2
+    # With so many records, and nothing known of their columns, curvature limits the steps.
+    assert found(*asked, "--n-records", 10**8)["table"][0]["standard_error"] < 0.2
     person = found(*asked, "--rows-per-person", 3)
     assert person["noise_scale"] == pytest.approx(3 * report["noise_scale"])
     assert "each that speaks for the column gives at most 0.5/sqrt(R)" in said(*asked)

@@ -109,6 +109,9 @@ def killing(kills, rng):
         phase.append(args[1])
         return found
 
+    # Whoever is killed is to be missed: those of earlier fits end first.
+    while workers():
+        time.sleep(0.1)
     Partitions.call, Partitions._begin_anew = calling, beginning
     threading.Thread(target=kill, daemon=True).start()
     fits, equal = 0, True

@@ -62,7 +62,7 @@ def energies_of(model):
 
 @each_sort
 def test_margins_are_those_of_the_rows_that_were_trained_on(sort):
-    """By their own columns in a short list or a refit; their entries halved, then made unit rows."""
+    """Of a short list or a refit, by their own columns alone: halved, then made unit rows."""
     model, (X, _) = fitted(sort), strong(sort)
     halvings = halvings_of(energies_of(model))
     assert halvings.any()

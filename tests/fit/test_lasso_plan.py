@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dplasso import DPLassoClassifier, weakest_association
-from dplasso.fit.column_plan import most_vertices, plan_lasso
+from dplasso.fit.column_plan import most_kept, most_vertices, plan_lasso
 from dplasso.fit.task import Binary
 from dplasso.privacy.mechanisms import build_staged
 
@@ -54,6 +54,47 @@ def test_what_is_given_is_taken():
     assert found.n_vertices == 30
     weight = found.l1_radius * 2 / (30 + found.late_start)
     assert weight == pytest.approx(0.8 / math.sqrt(30))
+
+
+def kept_plan(n_records, epsilon=1.0, n_features=10**5, **asked):
+    names = ("n_iter", "l1_radius", "refit")
+    kept = most_kept(*(asked.get(name) for name in names), 1, n_features)
+    mechanism = build_staged(
+        epsilon=epsilon,
+        delta=1e-6,
+        n_vertices=200,
+        n_gradients=100,
+        n_columns=max(200, kept),
+        n_screening=16 if kept else 0,
+        n_features=n_features,
+        most_kept=kept,
+    )
+    return mechanism, plan_lasso(Binary(np.arange(2)), mechanism, n_records, n_features, **asked)
+
+
+def test_gradients_keep_columns_where_records_and_budget_suffice():
+    by_epsilon = [kept_plan(50_000, one)[1].n_kept for one in (0.03, 0.1, 1.0, 3.0)]
+    assert by_epsilon[:2] == [0, 0]
+    assert 200 < by_epsilon[2] < by_epsilon[3] < 1000
+    by_records = [kept_plan(n)[1].n_kept for n in (1_000, 50_000, 10**6, 10**9)]
+    assert by_records == sorted(by_records)
+    assert (by_records[0], by_records[-1]) == (0, 50_000)
+    assert kept_plan(10**9, n_features=10**6)[1].n_kept == 2**16
+    _, plan = kept_plan(10**6)
+    assert (plan.n_vertices, plan.refit_share, plan.kept_share) == (0, 1.0, 0.3)
+    assert kept_plan(10**6, refit=0.5)[1].kept_share == 0.5
+    for asked in ({"n_iter": 30}, {"l1_radius": 5.0}, {"refit": 0.0}, {"n_features": 2**25}):
+        assert kept_plan(10**6, **asked)[1].n_kept == 0
+    assert kept_plan(10**6, math.inf)[1].n_kept == 0
+
+
+def test_stages_share_the_budget_of_the_gradients():
+    for n_records in (1_000, 10**6):
+        mechanism, plan = kept_plan(n_records, refit=0.3)
+        stages = plan.stages(mechanism, 1.0, 10**5)
+        assert sum(stage.share for stage in stages) == pytest.approx(1.0, abs=1e-12)
+        assert sum(stage.n_steps for stage in stages) <= 116
+        assert len(stages) == 1 + (n_records == 10**6)
 
 
 class TestWeakestAssociation:

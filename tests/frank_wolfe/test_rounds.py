@@ -12,7 +12,7 @@ from dplasso.errors import DataError
 from dplasso.frank_wolfe import round_part
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
-from dplasso.frank_wolfe.rounds import ROUND, SINGLE_DRAWS, RoundsFrankWolfe, round_end
+from dplasso.frank_wolfe.rounds import LARGEST_ROUND, ROUNDS, RoundsFrankWolfe, round_end
 from dplasso.frank_wolfe.transcript import NO_VERTICES, Transcript
 from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.contract import residual_vector
@@ -27,8 +27,8 @@ from frank_wolfe.cases import LAYOUTS, add_changes, build, dense_rows, forced
 from frank_wolfe.reference import clipped, column_gradients
 from selection.invariants import check
 
-STEPS, COLUMNS, ROWS = SINGLE_DRAWS + 2 * ROUND + 2, 40, 60
-ENDS = [*range(1, SINGLE_DRAWS + 1), SINGLE_DRAWS + ROUND, SINGLE_DRAWS + 2 * ROUND, STEPS]
+STEPS, COLUMNS, ROWS = 2 * ROUNDS + 3, 40, 60
+ENDS = [*range(2, STEPS, 2), STEPS]
 LOSSES = {
     "two classes": (Logistic(0.5, 0.3, 0.5, 1.0), 2),
     "three classes": (ClippedMultinomial(0.5, np.array([0.1, -0.4, 0.3])), 3),
@@ -90,7 +90,8 @@ def gradients(X, labels, steps, taken):
 @given(st.integers(1, 300), st.integers(1, 300))
 def test_the_ends_of_rounds_are_public(n_steps, step):
     step = min(step, n_steps)
-    ends = [t for t in range(1, n_steps) if t <= SINGLE_DRAWS or (t - SINGLE_DRAWS) % ROUND == 0]
+    size = min(LARGEST_ROUND, max(1, n_steps // ROUNDS))
+    ends = [t for t in range(1, n_steps) if t % size == 0]
     assert round_end(n_steps, step) == next(t for t in [*ends, n_steps] if t >= step)
 
 

@@ -17,10 +17,12 @@ import pytest
 from dplasso import load, open_store, privacy_cost
 from dplasso.checkpoint import read_checkpoint, resume_fit
 from dplasso.cli import main as command_line
+from dplasso.errors import CheckpointError
 from dplasso.ledger import epsilon_total, largest_epsilon, read_budgets
 from golden.cases import (
     CASES,
     CHARGED,
+    ENDED,
     FILES,
     INTERRUPTED,
     MODELS,
@@ -115,7 +117,9 @@ def test_a_model_file_predicts_the_same(name):
     model, case = load(FILES / f"{name}.model"), MODELS[name]
     assert isinstance(model, case.estimator)
     kept = reports("models.npz")[name]
-    assert differing(report_of(model, make_data(case.data)), kept, exact=False) == []
+    # Of a short list 0.2.0 made unit rows by all columns, not by those that it was trained on.
+    expected = ["margins", "probabilities"] if name == "logistic-classes" else []
+    assert differing(report_of(model, make_data(case.data)), kept, exact=False) == expected
     assert same_statement(model.privacy_, statements("models.json")[name])
     given = {key: value for key, value in case.options.items() if key != "random_state"}
     loaded = {key: getattr(model, key) for key in given}
@@ -207,6 +211,14 @@ def test_a_checkpoint_ends_in_the_same_model(name, tmp_path):
     case = REPEATED[name]
     report = report_of(resumed(name, case, tmp_path), make_data(case.data))
     assert differing(report, reports("checkpoints.npz")[name], exact=True) == []
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_a_checkpoint_of_other_gradients_is_refused(name, tmp_path):
+    """It is read, and what it says is not gone on with."""
+    assert len(read_checkpoint(FILES / f"{name}.checkpoint").release) > 0
+    with pytest.raises(CheckpointError, match="under another privacy statement, by another ver"):
+        resumed(name, ENDED[name], tmp_path)
 
 
 @pytest.mark.parametrize("name", INTERRUPTED)

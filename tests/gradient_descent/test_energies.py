@@ -141,9 +141,9 @@ def test_a_record_moves_energies_by_at_most_one(
     square = sum(t * t for t in found)
     assert square <= Fraction(unit) ** 2
     # One column that holds all of a row uses it up.
-    if len(row) == 1 and weight >= 1.0 and abs(row[0]) >= 1e-270 and norm_bound is None:
-        if not constant and not coarse:
-            assert square >= 0.999 * unit**2
+    alone = len(row) == 1 and weight >= 1.0 and abs(row[0]) >= 1e-270
+    if alone and norm_bound is None and not constant and not coarse:
+        assert square >= 0.999 * unit**2
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])

@@ -44,18 +44,21 @@ INTEGERS = {
     *("rows", "searchsorted", "selector", "self", "shape", "sign", "size", "sort", "state"),
     *("step", "t", "taken", "transcript", "units", "vertex"),
 }
-# What is computed from floats and is no part of a statistic: public numbers, the bits of a double,
-# what a file holds, and the step at which a row is looked at again, which depends on its own
-# margin (a NaN is none, as the line before compares it).
+# What is computed from floats and is no part of a statistic: numbers that are public or were
+# released, the bits of a double, what a file holds, and the step at which a row is looked at again,
+# which depends on its own margin (a NaN is none, as the line before compares it).
 OTHERS = {
     "AVERAGED * n_steps",
     "_POWER[i] + (k >> 8 << 52)",
     "bits - (exponent << 52)",
     "math.log2(noise_scale * unit / LARGEST_SCALE)",
     "min(guess, np.float64(n_steps))",
+    "min(MOST_STEPS, max(FEWEST_STEPS, (1.0 + root) / (4.0 * _MEMORY)))",
     "min(LARGE_STEP_ENTRIES / mean, 2.0 ** 62)",
     "numbers[0]",
     "n_steps",
+    # How often a column is halved: a place in a table, by its released energy.
+    "np.searchsorted(edges, energies, side='right')",
     "step * 2 ** 42",
     # The number of a class, whose weight is looked up; whether a label is not the first.
     "target",

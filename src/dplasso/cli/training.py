@@ -18,7 +18,7 @@ from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
-from dplasso.errors import DataError, PrivacyLeakWarning
+from dplasso.errors import DataError, NoiseWarning, PrivacyLeakWarning
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.linear_models import Estimator
 from dplasso.fit.hooks import Hooks
@@ -236,7 +236,8 @@ def train_with_bar(
     seconds: dict[str, float] = {}
     before, checkpoints = bars.compiled.seconds, more.pop("checkpoints", None)
     with bars.task(label) as progress, bars.stages() as stage, warnings.catch_warnings():
-        warnings.filterwarnings("always", category=PrivacyLeakWarning)
+        for kind in (PrivacyLeakWarning, NoiseWarning):
+            warnings.filterwarnings("always", category=kind)
         copied = partial(stage, "copying stores")
         hooks = Hooks(progress, seconds, checkpoints=checkpoints, copied=copied)
         fit_estimator(estimator, X, y, hooks, **more)

@@ -91,8 +91,9 @@ LASSO_TEXTS = _entries(
         balance of the classes or the mean of the targets.
     n_iter : int or "auto", default="auto"
         Number of steps T, and the most weights that the model can have. Public. More steps leave
-        less privacy budget for each. "auto" takes as many as the budget can tell from noise, at
-        most 200; with no more columns than that, all of them are taken and none is drawn.
+        less privacy budget for each. "auto" takes as many as the budget can tell from noise: at
+        most 200 drawn, or more that noisy gradients keep where records and budget suffice; with no
+        more than 200 columns all of them are taken and none is drawn.
     refit : float, "auto" or None, default="auto"
         Share of the budget for noisy gradient descent on the columns drawn, which gives their
         weights a standard error. "auto" is 0.3, or none where noise allows fewer than 8 columns, or
@@ -144,7 +145,7 @@ LASSO_TEXTS = _entries(
         What each of these columns is multiplied by before rows are scaled to unit length for the
         refit, by released numbers. Only where a column is scaled.
     n_iter_ : int
-        Vertices drawn.
+        Vertices drawn; 0 where gradients keep columns, or all are taken.
     n_records_ : float
         The number of records as given or counted privately; only where it was used.
     transcript_ : Transcript

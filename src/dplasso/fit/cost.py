@@ -4,7 +4,14 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dplasso.fit.column_plan import MOST_COLUMNS, REFIT_STEPS, most_vertices, plan_lasso
+from dplasso.fit.column_plan import (
+    MOST_COLUMNS,
+    REFIT_STEPS,
+    SCREENING_STEPS,
+    most_kept,
+    most_vertices,
+    plan_lasso,
+)
 from dplasso.fit.task import Bounded, Labels, Task, checked_target_bounds
 from dplasso.gradient_descent.plan import SIGNIFICANT
 from dplasso.gradient_descent.schedule import MOST_STEPS, Schedule, schedule_for
@@ -13,6 +20,8 @@ from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, build_gaussian
 from dplasso.privacy.parameters import check_positive
 from dplasso.privacy.statement import Accounted, PrivacyStatement, make_statement, use_of_count
 
+# Assumed where the number of columns is not known.
+_MANY_COORDINATES = 2**24
 METHODS = ("lasso", "logistic", "linear")
 
 
@@ -161,9 +170,15 @@ def mechanism_for(
         return build_gaussian(n_iter=MOST_STEPS if n_iter is None else n_iter, **settings)
     if n_iter is not None:
         return build_mechanism(n_iter=n_iter, **settings)
+    n_features = _MANY_COORDINATES // task.n_outputs
+    kept = most_kept(None, None, None, task.n_outputs, n_features)
     return build_staged(
         n_vertices=MOST_COLUMNS,
         n_gradients=REFIT_STEPS,
+        n_columns=kept,
+        n_screening=SCREENING_STEPS,
+        n_features=n_features,
+        most_kept=kept,
         n_outputs=task.n_outputs,
         norm_bound=task.norm_bound(settings["residual_bound"]),
         **settings,
@@ -243,11 +258,14 @@ def _weakest_drawn(
 ) -> tuple[int, float]:
     """Return how many columns a LASSO draws, and the gradient that stands out of 2D noises."""
     most = most_vertices(n_iter, None, n_features)
-    drawn = replace(mechanism, n_vertices=most)
+    kept = most_kept(n_iter, None, None, mechanism.n_outputs, n_features)
+    drawn = replace(mechanism, n_vertices=most, most_kept=kept)
     plan = plan_lasso(task, drawn, n_records, n_features, n_iter=n_iter)
-    # With so few columns none is drawn: about as much is learnt about each of them.
-    n_weights = plan.n_vertices or n_features
-    share = 1.0 - plan.refit_share - plan.calibration_share if most else 1.0
+    # With so few columns none is drawn: about as much is learnt about each of them. Gradients that
+    # keep columns find what as many draws would find, and more.
+    n_weights = plan.n_vertices or plan.n_kept or n_features
+    share = 1.0 - plan.refit_share - plan.calibration_share if plan.n_vertices else 1.0
+    share = 1.0 - plan.kept_share if plan.n_kept else share
     scale = 2.0 * mechanism.sensitivity / mechanism.vertices(n_weights, share).eps0
     # The largest of 2D Gumbel noises of scale s is about s ln(2D).
     return n_weights, scale * math.log(2.0 * mechanism.n_outputs * n_features)

@@ -74,8 +74,8 @@ class GradientDescent(Method):
             fit_intercept=self.fit_intercept,
             norm_bound=self.norm_bound,
             n_records=self.n_records,
-            calibration=task.calibration if self.prior is None else CALIBRATION_SHARE,
-            start=0.0 if self.prior is None else CALIBRATION_SHARE,
+            calibration=CALIBRATION_SHARE if self.from_prior else task.calibration,
+            start=CALIBRATION_SHARE if self.from_prior else 0.0,
         )
 
     def mechanism(self, task: Task, n_rows: int, n_features: int) -> GaussianSteps:  # noqa: ARG002
@@ -90,7 +90,7 @@ class GradientDescent(Method):
             neighbors=self.neighbors,
             residual_bound=loss.residual_bound,
             rows_per_person=self.rows_per_person,
-            from_prior=self.prior is not None,
+            from_prior=self.from_prior,
         )
 
     def solver(

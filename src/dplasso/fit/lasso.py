@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from dplasso.cluster.worker import VertexSteps
 from dplasso.errors import PrivacyLeakWarning
-from dplasso.fit.column_plan import REFIT_STEPS, most_vertices
+from dplasso.fit.column_plan import REFIT_STEPS, SCREENING_STEPS, most_kept, most_vertices
 from dplasso.fit.drawing import Drawing
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.public_data import scaled_rows
@@ -122,7 +122,7 @@ class Lasso(Method):
         """Return the method once the classes are known; the paper's step refuses more than two."""
         if task.n_outputs > 1 and self.step == "paper":
             raise ValueError(f"mechanism='paper' is for two classes; there are {task.n_outputs}")
-        if self.start is not None and self.step == "paper":
+        if self.from_prior and self.step == "paper":
             raise ValueError("mechanism='paper' starts from nothing; leave prior out")
         return super().knowing(task)
 
@@ -171,16 +171,21 @@ class Lasso(Method):
                 plain_sum=self.ledger is None,
             )
         n_vertices = most_vertices(self.n_iter, self.l1_radius, n_features)
+        n_outputs = task.n_outputs
+        kept = most_kept(self.n_iter, self.l1_radius, self.refit, n_outputs, n_features)
         balance = self.fit_intercept and self.l1_radius is None
         return build_staged(
             **common,
             n_vertices=n_vertices,
             n_gradients=0 if n_vertices and self.refit == 0.0 else REFIT_STEPS,
             counted=balance or self.n_records is None,
-            n_columns=n_vertices or n_features,
-            n_outputs=task.n_outputs,
+            n_columns=max(n_vertices, kept) or n_features,
+            n_outputs=n_outputs,
+            n_screening=SCREENING_STEPS if kept else 0,
+            n_features=n_features,
+            most_kept=kept,
             norm_bound=task.norm_bound(common["residual_bound"]),
-            from_prior=self.prior is not None,
+            from_prior=self.from_prior,
         )
 
     def tolerance(
@@ -231,7 +236,8 @@ class Lasso(Method):
     def released_numbers(self, mechanism: Any, n_features: int, n_outputs: int) -> tuple[int, int]:  # noqa: ARG002
         """Return how many vertices and how many numbers a fit releases at most."""
         if self.is_staged:
-            return mechanism.n_vertices, n_outputs * mechanism.n_columns
+            # Beside the weights of a column there may be its number and its energy.
+            return mechanism.n_vertices, (n_outputs + 2) * mechanism.n_columns
         return mechanism.n_iter, 0
 
 

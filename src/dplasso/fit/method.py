@@ -74,6 +74,11 @@ class Method:
         return not math.isinf(self.epsilon)
 
     @property
+    def from_prior(self) -> bool:
+        """Whether the fit starts from a prior, known or not yet."""
+        return self.start is not None or self.prior is not None
+
+    @property
     def starting_model(self) -> StartingModel | None:
         """The prior as the rows of a fit take it."""
         prior = self.prior

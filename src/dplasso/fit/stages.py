@@ -1,13 +1,15 @@
 """A LASSO fit that chooses its own settings: counts, columns, and a refit of their weights."""
 
 import math
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.fit.column_plan import plan_lasso
+from dplasso.errors import NoiseWarning
+from dplasso.fit.column_plan import LassoPlan, findable_columns, finds_nothing, plan_lasso
 from dplasso.fit.drawing import Drawing, vertex_selector
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.release import VertexRelease
@@ -17,7 +19,7 @@ from dplasso.frank_wolfe.transcript import NO_VERTICES
 from dplasso.gradient_descent.blend import blended, find_slopes, find_start
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import noisy_counts
-from dplasso.gradient_descent.plan import RunPlan, Stage
+from dplasso.gradient_descent.plan import RunPlan
 from dplasso.gradient_descent.release import Calibration, NoisyWeights
 from dplasso.gradient_descent.run import GradientRun
 from dplasso.gradient_descent.slopes import LinearModel
@@ -57,6 +59,9 @@ class StagedLasso:
         # Once the refit has begun, the vertices are not drawn again, only released.
         refitting = prefix is not None and prefix.weights is not None
         self._drawn = prefix.vertices.transcript if prefix is not None and refitting else None
+        # Where N is public the warning comes before anything is paid for.
+        if prefix is None and method.n_records is not None:
+            self._warn(self._planned(float(method.n_records)), float(method.n_records))
         # A damaged matrix is refused before anything is paid for or drawn.
         n_vertices = mechanism.n_vertices if self._drawn is None else 0
         self._laid_out = records.laid_out(method, n_vertices)
@@ -72,34 +77,52 @@ class StagedLasso:
         """Take step 0: count the classes, unless an interrupted fit has counted them, and plan."""
         self._counts = self._count() if self._prefix is None else self._prefix.counts
         self._total = float(self._counts.sum())
+        self._plan = self._planned(self._total)
+        if self._prefix is None and self._method.n_records is None:
+            self._warn(self._plan, self._total)
+        self._offset = self._starting_offset()
+        self._loss = self._method.loss(self._task, self._offset)
+        if self._prior is not None and not self._start.size and self._plan.n_vertices:
+            self._start = self._found_start(self._prior)
+
+    def _planned(self, n_records: float) -> LassoPlan:
         method = self._method
-        self._plan = plan_lasso(
+        return plan_lasso(
             self._task,
             self._mechanism,
-            self._total,
+            n_records,
             self._n_features,
             n_iter=method.n_iter,
             l1_radius=method.l1_radius,
             refit=method.refit,
         )
-        self._offset = self._starting_offset()
-        self._loss = method.loss(self._task, self._offset)
-        if self._prior is not None and not self._start.size and self._plan.n_vertices:
-            self._start = self._found_start(self._prior)
+
+    def _warn(self, plan: LassoPlan, n_records: float) -> None:
+        """Warn where the fit can be expected to find nothing but noise."""
+        findable = findable_columns(self._mechanism, plan, n_records, self._n_features)
+        if self._method.prior is None and finds_nothing(findable, self._method.n_iter):
+            warnings.warn(
+                f"with {n_records:,.0f} records, {self._n_features:,} columns and "
+                f"epsilon={self._mechanism.epsilon:g}, about {findable:.2g} columns can be told "
+                "from noise, and only if they tell the label well: the model may be no better than "
+                "chance; more records, fewer columns or a larger epsilon help",
+                NoiseWarning,
+                stacklevel=7,
+            )
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
-        plan, most = self._plan, self._mechanism.n_vertices
+        plan, before = self._plan, self._before_gradients
         if first == 1 and self._drawn is None and plan.n_vertices:
             self._columns = self._vertex_run()
         drawn = min(last, plan.n_vertices)
         if self._columns is not None and first <= drawn:
             self._columns.advance(first, drawn)
-        if last > most and plan.refit_share and self._finished is None:
+        if last > before and plan.refit_share and self._finished is None:
             if self._refit is None:
                 self._refit = self._gradient_run()
             if self._refit is not None:
-                self._refit.advance(max(1, first - most), last - most)
+                self._refit.advance(max(1, first - before), last - before)
         if last == self.n_steps and self._calibration is None and plan.calibration_share:
             self._calibration = self._calibrated()
 
@@ -107,7 +130,7 @@ class StagedLasso:
         """Return what the first `done` steps have released, by default all of them."""
         done = self.n_steps if done is None else done
         weights: NoisyWeights | GradientState | None = self._finished
-        gradients = done - self._mechanism.n_vertices
+        gradients = done - self._before_gradients
         if self._refit is not None and gradients > 0:
             weights = self._refit.release(gradients)
         return StagedRelease(
@@ -120,6 +143,12 @@ class StagedLasso:
             calibration=self._calibration if done == self.n_steps else None,
             start=self._start,
         )
+
+    @property
+    def _before_gradients(self) -> int:
+        """Steps before the first gradient."""
+        most, plan = self._mechanism.n_vertices, self._plan
+        return most if plan.n_kept else most + self._mechanism.n_screening
 
     def _vertices(self, done: int) -> VertexRelease:
         if self._columns is not None:
@@ -196,9 +225,9 @@ class StagedLasso:
             return None
         if self._columns is not None:
             self._drawn, self._columns = self._columns.transcript(), None
-        steps, kappa = self._mechanism.n_gradients, self._task.refit_kappa
+        known = self._mechanism, self._task.refit_kappa, int(kept.size)
         plan = RunPlan(
-            stages=(Stage(steps, 1.0, kappa, int(kept.size)),),
+            stages=self._plan.stages(*known),
             significant=False,
             fit_intercept=self._method.fit_intercept,
             norm_bound=None,
@@ -267,4 +296,6 @@ class StagedLasso:
     def _rows(self, kept: NDArray[np.int64], loss: Any, prior: StartingModel | None = None) -> Any:
         """Return the records in the kept columns; the layout for vertices is freed."""
         records, self._laid_out = self._laid_out or self._records, None
-        return records.gradients(loss, self._drawing.threads, kept, prior)
+        # All columns of a store are in its own order already.
+        chosen = None if kept.size == self._n_features else kept
+        return records.gradients(loss, self._drawing.threads, chosen, prior)

@@ -2,8 +2,8 @@
 
 A column drawn once is left out of later draws, so the next best ones are still to be had from the
 gradients at hand; refreshing them after every few draws costs a part of refreshing them after each
-and, measured, no accuracy. The first columns, which move the margins most, are drawn one by one.
-Which steps refresh is public: the mechanism and its sensitivity are those of steps one by one.
+and, measured, no accuracy; rounds of more than four did cost some on long rows. Which steps refresh
+is public: the mechanism and its sensitivity are those of steps one by one.
 
 The gradient of a drawn column is zero, where no column is less likely, and a draw that hits one is
 made again. That is the exponential mechanism over the others, which depends on the data only
@@ -29,8 +29,8 @@ from dplasso.frank_wolfe.vertex_run import VertexRun
 from dplasso.privacy.randomness import RandomStream
 from dplasso.selection.contract import granularity, rebuild, select, update_many
 
-# Columns drawn one by one, and how many are drawn together afterwards.
-SINGLE_DRAWS, ROUND = 8, 4
+# Columns drawn together, and the fewest rounds of a run of as many columns.
+LARGEST_ROUND, ROUNDS = 4, 8
 # So many draws in a row hit drawn columns with probability 2^-128, or where without privacy all
 # other gradients are zero; then such a column is taken once more.
 _MOST_DRAWS = 128
@@ -41,10 +41,8 @@ _REPORTED = 16
 
 def round_end(n_steps: int, step: int) -> int:
     """Return the first step, from `step` on, after which gradients are refreshed."""
-    if step <= SINGLE_DRAWS:
-        return step
-    rounds = -(-(step - SINGLE_DRAWS) // ROUND)
-    return min(SINGLE_DRAWS + ROUND * rounds, n_steps)
+    size = min(LARGEST_ROUND, max(1, n_steps // ROUNDS))
+    return min(-(-step // size) * size, n_steps)
 
 
 class Rows(Protocol):

@@ -98,6 +98,9 @@ class GradientState:
         """Rebuild a release from what a file holds, and the fit's parameters and sizes."""
         numbers, *parts = (arrays[name].astype(np.float64) for name in ("numbers", *_RUN))
         columns = arrays["columns"].astype(np.int64)
+        if numbers.size == 3:
+            # Of version 0.2.0, which bounded the curvature by the count.
+            numbers = np.append(numbers, numbers[1])
         run = dict(zip(_RUN, parts, strict=True))
         return cls(
             int(numbers[0]),

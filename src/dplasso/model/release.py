@@ -13,6 +13,8 @@ says, besides `coefficients()`: the weights, shape (n_outputs, D), and the inter
 that have one; None where the method has none.
 `scales`, shape (k,): what those columns are multiplied by before rows are scaled, or None.
 `n_outputs`: how many margins a record has.
+`prior_slope`: what the weights and intercepts of a public start are multiplied by before these are
+added.
 `len()`: the number of steps it was drawn in. `complete(n_steps)`: whether these are all of a fit's,
 which takes so many at most.
 `agrees_with(other)`: whether two runs with the same settings can be one, as far as both have come.

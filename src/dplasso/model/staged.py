@@ -32,9 +32,9 @@ class StagedRelease:
     `counts`, shape (2,) or (K,): noisy numbers of the records of each class.
     `offset`, shape (1,) or (K,): where the margins start, from the counts; with several outputs
     those of the vertices alone.
-    `vertices`: the columns drawn; none where all were taken.
-    `weights`: the refit on the columns of the vertices, ascending, or on all; a state while it is
-    under way, None before it and where there is none.
+    `vertices`: the columns drawn; none where gradients keep some, or all are taken.
+    `weights`: the refit on the columns of the vertices, ascending, or on all or those it keeps; a
+    state while it is under way, None before it and where there is none.
     `calibration`: what stretches the margins of the vertices where there is no refit.
     `start`, shape (1 + K,): slope and constants of the public start that the vertices were drawn
     from; empty without one.
@@ -47,8 +47,13 @@ class StagedRelease:
         **dict.fromkeys(("counts", "plan", "calibration", *_INNER), "<f8"),
         **dict.fromkeys(("vertex_start", "start", "prior_slope"), "<f8"),
         "energies": "<f4",
+        "columns": "<i8",
     }
-    optional: ClassVar[frozenset[str]] = NoisyWeights.optional | {"start", "vertex_start"}
+    optional: ClassVar[frozenset[str]] = NoisyWeights.optional | {
+        "start",
+        "vertex_start",
+        "columns",
+    }
     done: int
     n_steps: int
     counts: NDArray[np.float64]
@@ -69,7 +74,8 @@ class StagedRelease:
         fitting = self.offset.shape == (self.n_outputs,) and self.vertices.late_start >= 0
         if not (fitting and 0 <= self.done <= self.n_steps):
             raise ValueError("the numbers of its release do not fit together")
-        if self.weights is not None and self.weights.n_features != self.columns.size:
+        size = self.vertices.columns.size if len(self.vertices) else self.vertices.n_features
+        if self.weights is not None and self.weights.n_features != size:
             raise ValueError("its weights are not those of its vertices")
         if self.done == self.n_steps and self.weights is not self.refitted:
             raise ValueError("its refit is not complete")
@@ -89,9 +95,11 @@ class StagedRelease:
     @property
     def columns(self) -> NDArray[np.int64]:
         """Columns that may have a weight, ascending, shape (k,)."""
-        if not len(self.vertices):
-            return np.arange(self.vertices.n_features)
-        return self.vertices.columns
+        if len(self.vertices):
+            return self.vertices.columns
+        if self.weights is not None and self.weights.columns.size:
+            return self.weights.columns
+        return np.arange(self.vertices.n_features)
 
     @property
     def refitted(self) -> NoisyWeights | None:
@@ -116,9 +124,15 @@ class StagedRelease:
     @property
     def prior_slope(self) -> float:
         """What the weights of a public start are multiplied by."""
-        if self.refitted is not None:
-            return self.refitted.prior_slope
-        return UNCHANGED.prior_slope if self.calibration is None else self.calibration.prior_slope
+        return self._stretched.prior_slope if self.refitted is None else self.refitted.prior_slope
+
+    @property
+    def _stretched(self) -> Calibration:
+        """What becomes of the margins of the vertices, and of where they started."""
+        if self.calibration is None and self.start.size:
+            slope, *shift = self.start.tolist()
+            return Calibration(1.0, tuple(shift), slope)
+        return self.calibration or UNCHANGED
 
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
         """Return the linear model; of a refit, for rows of unit length in the columns drawn."""
@@ -130,9 +144,7 @@ class StagedRelease:
             coefficients, intercept = named.coefficients()
             return coefficients, intercept if self.n_outputs > 1 else intercept + self.offset
         coefficients, intercept = self.vertices.coefficients()
-        if self.calibration is None:
-            return coefficients, intercept + self.offset
-        slope, shift, _ = self.calibration
+        slope, shift, _ = self._stretched
         return coefficients * slope, (intercept + self.offset) * slope + np.array(shift)
 
     def agrees_with(self, other: Any) -> bool:
@@ -167,7 +179,7 @@ class StagedRelease:
             "plan": np.array(numbers),
             "calibration": np.array([stretched.slope, *stretched.shift]) if stretched else nothing,
             **{name: inner.get(name, nothing) for name in _INNER},
-            **{name: inner[name] for name in self.optional if name in inner},
+            **{name: inner[name] for name in self.optional if inner.get(name, nothing).size},
             **(slope_array(stretched.prior_slope) if stretched else {}),
             **({"vertex_start": self.start} if self.start.size else {}),
         }
@@ -196,7 +208,7 @@ class StagedRelease:
         plain = cls(*counted, vertices, calibration=calibration, start=start)
         if stage == 0.0:
             return plain
-        inner = {**arrays, "columns": np.zeros(0, dtype=np.int64)}
+        inner = {"columns": np.zeros(0, dtype=np.int64), **arrays}
         refit: Any = {1.0: GradientState, 2.0: NoisyWeights}[stage]
         return replace(plain, weights=refit.from_arrays(inner, {"n_features": plain.columns.size}))
 

@@ -95,6 +95,17 @@ def test_the_gradients_of_all_columns_are_paid_for():
     assert build(n_vertices=0, n_columns=200).ratio_error == pytest.approx(build().ratio_error)
 
 
+def test_the_gradients_that_keep_columns_are_paid_for():
+    """Beside those on the columns that are kept: as many variates, as much inexactness."""
+    kept = {"n_screening": 16, "n_features": 10**6, "most_kept": 1000, "n_columns": 1000}
+    both, after = build(**kept), build(n_columns=1000)
+    before = build(n_gradients=16, n_columns=10**6)
+    parts = after.ratio_error + before.ratio_error
+    assert both.ratio_error == pytest.approx(parts, rel=1e-3)
+    assert both.n_iter == 316
+    assert both.gradients(1.0).n_iter == 116
+
+
 def test_counts_have_their_share_and_are_left_out_where_they_are_public():
     counted, public = build(), build(counted=False)
     assert counted.count_mu**2 / 2 == pytest.approx(COUNT_SHARE * counted.rho, rel=1e-9)

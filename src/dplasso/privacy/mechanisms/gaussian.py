@@ -52,7 +52,10 @@ def _words(statement: Any) -> str:
 
 
 def calibrated_words(statement: Any) -> str:
-    """Say that probabilities are corrected, where a fit has any."""
+    """Say that probabilities are corrected, where a fit has any, or a prior is weighed."""
+    if statement.prior:
+        again = f"{CALIBRATION_STEPS} such gradients"
+        return f", and {again} whenever the public model and what was learnt are weighed"
     if statement.target_bounds is not None:
         return ""
     return f", and {CALIBRATION_STEPS} such gradients that correct the probabilities"

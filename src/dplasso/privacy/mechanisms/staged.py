@@ -48,8 +48,8 @@ def _words(statement: Any) -> str:
         counted = "at both ends of the interval of the targets"
     return (
         f"{f'noisy counts {counted}, then ' if statement.counted else ''}"
-        f"at most {statement.steps:,} steps: columns drawn by the exponential mechanism, sums "
-        "of their squared entries, and gradients over all records on those columns, each with "
+        f"at most {statement.steps:,} steps: columns drawn by the exponential mechanism or kept "
+        "by noisy gradients, sums of squared entries, and gradients over all records, each with "
         f"Gaussian noise{calibrated_words(statement)} (together {rounded_up(statement.rho)}-zCDP)"
     )
 
@@ -63,6 +63,7 @@ class StagedSteps(Promise):
 
     `n_vertices`, `n_gradients`: the most that are drawn of each.
     `n_columns`: columns that the gradients are of, at most.
+    `n_screening`: gradients before, of all `n_features` columns, which keep at most `most_kept`.
     `n_outputs`: margins of a record, K.
     `residual_bound`: bound C on every residual; a vertex is a coordinate of one margin, so its
     sensitivity is the same for every K.
@@ -79,6 +80,9 @@ class StagedSteps(Promise):
     norm_bound: float
     counted: bool
     from_prior: bool = False
+    n_screening: int = 0
+    n_features: int = 0
+    most_kept: int = 0
     rho: float = math.inf
     epsilon_spent: float = math.inf
     sampling_delta: float = 0.0
@@ -102,7 +106,7 @@ class StagedSteps(Promise):
 
     @property
     def n_iter(self) -> int:
-        return self.n_vertices + self.n_gradients
+        return self.n_vertices + self.n_screening + self.n_gradients
 
     @property
     def count_sensitivity(self) -> float:
@@ -128,10 +132,25 @@ class StagedSteps(Promise):
 
     def epsilon_of_rows(self, count: int) -> float:
         rho = count * count * self.rho
-        sizes = self.n_columns, self.n_gradients, self.n_outputs
-        draws = _gaussian_draws(*sizes, self.from_prior)
-        rest = self.delta - _sampling_delta(rho, self.n_vertices, draws)
+        rest = self.delta - _sampling_delta(rho, self.n_vertices, self._gaussian_draws)
         return epsilon_of_rho(rho, rest) if rest > self.delta / 2.0 else math.inf
+
+    @property
+    def _gaussian_draws(self) -> float:
+        """How many Gaussian variates a fit draws.
+
+        Constant entries, energies and the counts besides, and slopes and constants of the
+        calibrations; from a prior of the vertices as of the refit.
+        """
+        n_outputs, drawn = self.n_outputs, max(2.0, self.n_outputs)
+        for n_gradients, n_columns in (
+            (self.n_gradients, self.n_columns),
+            (self.n_screening, self.n_features),
+        ):
+            drawn += n_gradients * n_outputs * (n_columns + 1.0)
+            drawn += ENERGY_DRAWS * (n_columns + 64.0) if n_gradients else 0.0
+        each = calibration_draws(n_outputs, self.from_prior)
+        return drawn + (1 + self.from_prior) * each
 
     def vertices(self, n_iter: int, share: float) -> SignedExponential | ExactStep:
         """Return the mechanism of `n_iter` vertices for a share of what the counts leave."""
@@ -145,7 +164,7 @@ class StagedSteps(Promise):
         """Return the mechanism of the gradients for a share of what the counts leave."""
         return GaussianSteps(
             **self._asked | {"residual_bound": self.norm_bound, "feature_bound": 1.0},
-            n_iter=self.n_gradients,
+            n_iter=self.n_screening + self.n_gradients,
             mu=math.sqrt(2.0 * share * self.rho_left),
             ratio_error=self.ratio_error,
             **self._spent,
@@ -175,6 +194,9 @@ def build_staged(
     n_outputs: int = 1,
     norm_bound: float | None = None,
     from_prior: bool = False,
+    n_screening: int = 0,
+    n_features: int = 0,
+    most_kept: int = 0,
 ) -> StagedSteps:
     """Return the mechanism that spends at most `epsilon`, and no more than `LARGEST_EPSILON`.
 
@@ -196,6 +218,9 @@ def build_staged(
         rows_per_person=rows_per_person,
         counted=counted,
         from_prior=from_prior,
+        n_screening=n_screening,
+        n_features=n_features,
+        most_kept=most_kept,
     )
     if math.isinf(epsilon):
         return steps
@@ -203,7 +228,7 @@ def build_staged(
     # Gaussian noise of this much is exactly (aim, delta), so no rho that the accountant allows is
     # larger, and what the draws need there is enough.
     largest = calibrate_mu(aim, delta) ** 2 / 2.0
-    draws = _gaussian_draws(steps.n_columns, n_gradients, n_outputs, from_prior)
+    draws = steps._gaussian_draws
     sampling = _sampling_delta(largest, n_vertices, draws)
     ratio = inexactness(draws, math.sqrt(2.0 * largest), aim)[1]
     paid_for = sampling < delta / 2.0 and RATIO_RHO * ratio < largest / 100.0
@@ -217,17 +242,6 @@ def build_staged(
 def _calibrated(epsilon: float, delta: float) -> float:
     root = root_rho(epsilon, delta)
     return calibrate(zcdp_event, epsilon, delta, start=root * root)
-
-
-def _gaussian_draws(n_columns: int, n_gradients: int, n_outputs: int, from_prior: bool) -> float:
-    """Return how many Gaussian variates a fit draws.
-
-    Constant entries, energies and the counts besides, and slopes and constants of the
-    calibrations; from a prior of the vertices as of the refit.
-    """
-    drawn = n_gradients * n_outputs * (n_columns + 1.0) + max(2.0, n_outputs)
-    drawn += ENERGY_DRAWS * (n_columns + 64.0)
-    return drawn + (1 + from_prior) * calibration_draws(n_outputs, from_prior)
 
 
 def _sampling_delta(rho: float, n_vertices: int, draws: float) -> float:
