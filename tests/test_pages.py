@@ -53,8 +53,6 @@ def words(text):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_page_runs(page, tmp_path, monkeypatch):
-    if page.stem == "howto-months" and not hasattr(dplasso.DPLogisticRegression(), "prior"):
-        pytest.skip("a fit cannot start from a model yet")
     monkeypatch.chdir(tmp_path)
     names, outputs, blocks = {"__name__": "page"}, {}, blocks_of(page)
     assert blocks

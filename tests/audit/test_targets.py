@@ -34,7 +34,8 @@ def weight_target(estimator):
     def fit(data):
         fitted = estimator.fit(data.X, data.y)
         # The most that the canary moves any output.
-        z = fitted.coef_[-1 if fitted.coef_.shape[0] == 1 else 1, 0] / fitted.coef_standard_error_
+        weight = fitted.coef_[-1 if fitted.coef_.shape[0] == 1 else 1, 0]
+        z = weight / fitted.coef_standard_error_[0]
         return Steps(np.zeros(1, dtype=int), np.array([round(1000 * z)]))
 
     return Target(CLAIM, fit)

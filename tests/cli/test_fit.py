@@ -205,6 +205,12 @@ def test_papers_mechanism_warns_in_one_line(train):
     assert "not differentially private" in warning
 
 
+def test_a_fit_that_can_find_nothing_warns_in_one_line(train):
+    result = done("fit", train, "--epsilon", "0.1", *FAST)
+    (warning,) = [line for line in result.stderr.splitlines() if line.startswith("warning:")]
+    assert "columns can be told from noise" in warning
+
+
 def test_every_way_to_write_the_rows_gives_the_same_model(fitted, train, tmp_path):
     """As text, compressed, in an archive, made of ones, and in a store."""
     X, y = load_svmlight_file(str(train))

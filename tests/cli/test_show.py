@@ -76,8 +76,8 @@ def test_show_fits_80_columns_and_says_what_the_file_says(models, kind, monkeypa
     assert max(len(line) for line in lines if str(models) not in line) <= 80
     top = model.top_features(5)
     for name, value in top:
-        (line,) = (line for line in lines if f"{value:+.3f}" in line)
-        assert name[:10] in line
+        # Several may have the same first digits.
+        assert any(f"{value:+.3f}" in line and name[:10] in line for line in lines)
     assert ("NOT differentially private" in told) == (kind in ("seeded", "plain"))
     assert (BY_NOISE in told) == (top.clear is not None and not top.clear.all())
     document = found("show", path, "--top", "3")

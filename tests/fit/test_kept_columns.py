@@ -125,8 +125,9 @@ class TestNoise:
     def test_a_fit_that_can_find_some_does_not(self, data, recwarn):
         fitted(data)
         fitted(data, n_iter=3, epsilon=2.0)
-        # All columns are taken.
+        # All columns are taken, or half of them.
         fitted(records(60), epsilon=0.5)
+        fitted(records(300), epsilon=0.5)
         assert not [one for one in recwarn if one.category is NoiseWarning]
 
     def test_several_classes_need_more_records(self, recwarn):

@@ -119,9 +119,10 @@ def findable_columns(
 
     At the noise of T draws the t-th best column still does where its gradient exceeds the largest
     of 2D noises. Of K classes a column tells one from the others, and its gradient is 2/K of what
-    it is of two. Gradients that keep columns find all of them; where all are taken none is lost.
+    it is of two. Gradients that keep columns find all of them; where all or half are taken none
+    that matters is lost.
     """
-    if not plan.n_vertices or math.isinf(mechanism.rho):
+    if plan.n_vertices in (0, n_features // 2) or math.isinf(mechanism.rho):
         return float(plan.n_kept or n_features)
     rho = mechanism.rho_left * (1.0 - plan.refit_share - plan.calibration_share)
     found = columns_to_be_found(rho, n_records, mechanism.n_outputs * n_features)
