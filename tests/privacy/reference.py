@@ -54,9 +54,11 @@ def rectangles(table):
     return widths, heights
 
 
-def variate(table, word, further):
-    """Draw a variate from whole words, as the docstring of `gaussian_noise` says, exactly."""
-    _, heights = rectangles(table)
+def variate(table, heights, word, further):
+    """Draw a variate from whole words, as the docstring of `gaussian_noise` says, exactly.
+
+    `heights`: of the rectangles.
+    """
     high_bits = 55 - table.low_bits
     while True:
         layer, sign, low = word & 255, word >> 8 & 1, (word >> 9) % 2**table.low_bits

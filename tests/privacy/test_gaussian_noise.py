@@ -177,8 +177,8 @@ def test_words_give_the_variates_of_the_reference(scale):
     start = rng.integers(-(2**40), 2**40, words.size)
     drawn, buffer = start.copy(), fed(further)
     assert add_noise(table, buffer, words, drawn, 0.0, NONE_LEFT) == 0
-    rest = iter(further.tolist())
-    expected = [variate(table, word, rest) for word in words.tolist()]
+    rest, heights = iter(further.tolist()), edges(table)
+    expected = [variate(table, heights, word, rest) for word in words.tolist()]
     assert (drawn - start).tolist() == expected
     assert len(list(rest)) == further.size - int(buffer.position[0])
 
@@ -195,8 +195,9 @@ def test_what_is_taken_at_once_is_right_and_nearly_all(scale):
         raise AssertionError("this word is not enough")
         yield
 
+    heights = edges(table)
     for word, value, more in zip(words.tolist(), values.tolist(), left.tolist(), strict=True):
-        assert value == (0 if more else variate(table, word, unexpected()))
+        assert value == (0 if more else variate(table, heights, word, unexpected()))
     assert left[-(2**14) :].mean() < (0.05 if scale == LARGEST_SCALE else 0.025)
 
 
