@@ -28,6 +28,7 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
+    NoiseWarning,
     PrivateScore,
     PrivateSearch,
     private_score,
@@ -391,7 +392,8 @@ def main(arguments: list[str]) -> int:
     wanted = {kind == "draws" for kind in kinds} or {True, False}
     chosen = {name: case for name, case in CASES.items() if case.draws in wanted}
     # Interpreted, the generator's 32-bit words wrap around as they shall, and numpy says so.
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoiseWarning)
         found = run(number, chosen)
     print(json.dumps({"cases": len(chosen), "fits": 3 * found.pairs, **vars(found)}))
     return int(found.violations > 0)
