@@ -88,7 +88,9 @@ def test_start_gradients_and_slopes_spend_the_budget_and_no_more(model, n_classe
     assert 0.9 * allowed < rho <= allowed * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("given", [{}, {"refit": 0.0}, {"refit": 0.97}, {"l1_radius": 3.0, "refit": 0.3}])
+@pytest.mark.parametrize(
+    "given", [{}, {"refit": 0.0}, {"refit": 0.97}, {"l1_radius": 3.0, "refit": 0.3}]
+)
 def test_parts_of_a_staged_fit_share_the_budget(monkeypatch, given):
     shares = []
 
