@@ -176,7 +176,7 @@ GRADIENTS = {
     ", prior of a short list": {"prior": "plain", "max_weights": 3, "n_iter": 12} | WEIGHTED,
 }
 # Fits of so many records and so much budget that energies of the columns pay, and scale them.
-SCALED_ROWS, SCALED = 1800, {"epsilon": 100.0, "n_iter": 8}
+SCALED_ROWS, SCALED = 2800, {"epsilon": 100.0, "n_iter": 8}
 SCALED_GRADIENTS = {
     ", scaled": SCALED,
     ", scaled short list": {"max_weights": 3} | SCALED,

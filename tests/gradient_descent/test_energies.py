@@ -188,9 +188,9 @@ def test_scales_fall_with_the_energy_and_weak_columns_keep_theirs():
 
 def test_energies_are_released_where_there_are_many_times_as_many_records():
     assert [threshold(1e9, deviation) for deviation in (1e-9, 0.5)] == [1.0, 6.0]
-    assert pays(385.0, 0.5)
-    assert not pays(384.0, 0.5)
-    assert not pays(64.0, 1e-9)
+    assert pays(577.0, 0.5)
+    assert not pays(576.0, 0.5)
+    assert not pays(96.0, 1e-9)
     # Without privacy they cost nothing, and weights have no unit.
     assert threshold(2.0**20, 0.0) == 2.0 * threshold(2.0**19, 0.0) == 1.0
     assert pays(0.5, 0.0)

@@ -27,7 +27,7 @@ ALARM = 1e-6
 D = 30
 
 
-def strong(n_rows=1200, seed=0):
+def strong(n_rows=1900, seed=0):
     """Return rows with some columns that nearly everybody has, and labels that follow from them."""
     rng = np.random.default_rng(seed)
     density = np.where(np.arange(D) < 4, 0.95, 0.08)
@@ -50,12 +50,12 @@ def energy_releases(recorder, a_plan):
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize("max_weights", [None, 3, "significant"])
-@pytest.mark.parametrize("n_records", [None, 3400])
+@pytest.mark.parametrize("n_records", [None, 5200])
 @pytest.mark.parametrize("share", [0.0, 0.05])
 def test_what_is_drawn_costs_no_more_than_the_budget(relation, rows, max_weights, n_records, share):
     """Added up from the standard deviations that were really drawn with."""
     mechanism = rich(neighbors=relation, rows_per_person=rows)
-    X, y = strong(3400)
+    X, y = strong(5200)
     kept = max_weights if isinstance(max_weights, int) else None
     a_plan = plan(8, kept, D, significant=max_weights == "significant", n_records=n_records)
     a_plan = replace(a_plan, calibration=share)
@@ -255,7 +255,7 @@ def test_standard_errors_fall_with_the_scale():
 
 def adversarial():
     rng = np.random.default_rng(3)
-    n_rows = 1500
+    n_rows = 2300
     sparse = (rng.random((n_rows, 40)) < 0.05).astype(np.float64)
     few = np.eye(12)[rng.integers(0, 12, n_rows)]
     return {

@@ -25,7 +25,7 @@ SCALES_SHARE, CURVATURE_SHARE = 0.02, 0.01
 # A column is scaled if its energy is beyond so many standard deviations of the noise, and beyond
 # that of one row. Energies are released only if there are so many times as many records: hardly
 # any column holds a larger part of them.
-_DEVIATIONS, _RECORDS = 12.0, 64.0
+_DEVIATIONS, _RECORDS = 12.0, 96.0
 # Without privacy a column is scaled if it holds more than this part of the records.
 _SMALLEST_PART = 2.0**-20
 # A column's scale falls with its energy to this power.
