@@ -392,7 +392,7 @@ def main(arguments: list[str]) -> int:
     wanted = {kind == "draws" for kind in kinds} or {True, False}
     chosen = {name: case for name, case in CASES.items() if case.draws in wanted}
     # Interpreted, the generator's 32-bit words wrap around as they shall, and numpy says so.
-    with np.errstate(over="ignore"), warnings.catch_warnings():
+    with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", NoiseWarning)
         found = run(number, chosen)
     print(json.dumps({"cases": len(chosen), "fits": 3 * found.pairs, **vars(found)}))

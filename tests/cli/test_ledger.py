@@ -11,6 +11,7 @@ from cli.conftest import done, found, refused, run_command, said
 from dplasso import DPLassoClassifier, load
 from dplasso.checkpoint.format import ChargeNote, Checkpoint, write_checkpoint
 from dplasso.checkpoint.session import _stored
+from dplasso.fit.start import PARAMETERS
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.ledger import create_ledger, read_budgets
@@ -76,7 +77,7 @@ def test_show_json_has_the_documented_keys(train, ledger):
     assert set(entry) == {
         *("number", "state", "epsilon", "delta", "n_iter", "eps0", "rho", "draw_delta", "share"),
         *("user", "host", "process", "program", "reserved_at", "ended_at"),
-        *("purpose", "release", "rows_as_in", "neighbors", "rows_per_person"),
+        *("purpose", "prior", "release", "rows_as_in", "neighbors", "rows_per_person"),
     }
     assert report["rho_spent"] == entry["rho"]
     assert entry["share"] == pytest.approx(entry["rho"] / (entry["rho"] + report["rho_left"]))
@@ -226,6 +227,7 @@ def test_a_resumed_fit_names_its_own_ledger(train, ledger, tmp_path, no_training
     kept, other = tmp_path / "kept", tmp_path / "other.ledger"
     create_ledger(other, 3.0, 1e-5)
     params = DPLassoClassifier(1.0, l1_radius=10.0, n_iter=5).get_params(deep=False)
+    params = {name: value for name, value in params.items() if name not in PARAMETERS}
     drawn = Transcript(np.zeros(1, np.int64), np.ones(1, np.int8))
     mechanism = build_mechanism(epsilon=1.0, delta=1e-6, n_iter=5)
     stored = Checkpoint(

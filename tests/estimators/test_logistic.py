@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dplasso import DPLogisticRegression, PrivacyStatement
+from dplasso.gradient_descent.energies import shrinking
 from dplasso.losses.logistic import Logistic
 from estimators.kinds import few, numbers
 
@@ -43,7 +44,8 @@ def test_rows_longer_than_the_norm_are_scaled_down(data):
     one = model(epsilon=INF, row_norm=1e-3).fit(X, y)
     np.testing.assert_allclose(numbers(one), numbers(model(epsilon=INF).fit(short, y)), rtol=1e-6)
     # Prediction scales likewise: by R where rows are shorter.
-    expected = X @ bounded.coef_.ravel() * math.sqrt(0.99) / 100.0 + bounded.intercept_
+    shorter = 100.0 * shrinking(bounded.model_.release.energies)
+    expected = X @ bounded.coef_.ravel() * math.sqrt(0.99) / shorter + bounded.intercept_
     np.testing.assert_allclose(bounded.decision_function(X), expected, rtol=1e-6)
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dplasso.gradient_descent.blend import Blend, Slopes, blended, find_slopes
+from dplasso.gradient_descent.blend import Slopes, blended, find_slopes
+from dplasso.gradient_descent.blend_sums import Blend
 from dplasso.losses.logistic import Logistic, sigma
 from dplasso.losses.multinomial import Multinomial
 from dplasso.losses.squared import Squared

@@ -28,7 +28,7 @@ from dplasso.privacy.mechanisms import build_mechanism, build_staged
 from dplasso.privacy.mechanisms.build import LEDGER_FITS
 from dplasso.privacy.mechanisms.gaussian import build_gaussian
 from dplasso.privacy.mechanisms.signed_exponential import sampling_delta_of
-from dplasso.privacy.mechanisms.staged import _gaussian_draws, _sampling_delta
+from dplasso.privacy.mechanisms.staged import _sampling_delta
 from dplasso.tuning.cost import search_cost
 from dplasso.tuning.tries import tries_of
 from ledger.workers import budget_with, raw_charge
@@ -62,8 +62,7 @@ def test_the_delta_of_draws_grows_as_their_loss_does(rows):
     exact = sampling_delta_of(rows * vertices.eps0_accounted, 50)
     assert exact <= counted(charge_of(vertices), rows)[1] / UNITS <= 1.000001 * exact
     staged = MECHANISMS["staged"](epsilon=0.5)
-    draws = _gaussian_draws(staged.n_columns, staged.n_gradients, staged.n_outputs)
-    own = _sampling_delta(rows**2 * staged.rho, staged.n_vertices, draws)
+    own = _sampling_delta(rows**2 * staged.rho, staged.n_vertices, staged._gaussian_draws)
     assert own <= counted(charge_of(staged), rows)[1] / UNITS
     noise = MECHANISMS["gaussian"](epsilon=0.5)
     loss = rows**2 * noise.rho + 2 * rows * math.sqrt(40 * noise.rho)

@@ -34,15 +34,16 @@ def test_a_share_stays_within_its_limit_and_does_not_grow(value, limit):
 ROOMS = ("gradient_descent", "frank_wolfe", "losses", "cluster")
 MODULES = ("tuning/metrics.py", "tuning/scores.py", "privacy/release.py")
 INTEGERS = {
-    *("NOTHING_REPORTED", "_X", "_constant", "_plan", "_sign", "_vertex", "within"),
+    *("NOTHING_REPORTED", "X", "_ENTRIES", "_X", "_constant", "_plan", "_sign", "_vertex"),
     *("amounts", "arange", "arrays", "begin", "blocks", "c", "calendar", "changed", "column"),
-    *("columns", "coordinates", "copy", "count", "count_due", "count_nonzero"),
-    *("design", "diff", "done", "dtype", "due", "edges", "end", "ends", "first", "fit_intercept"),
-    *("given", "granularity", "i", "indices", "indptr", "initial", "inside", "int32", "int64"),
-    *("intercept", "kind", "last", "loss", "m", "max", "n_columns", "n_coordinates"),
-    *("n_features", "n_outputs", "noted", "np", "numbers", "order", "p", "row", "row_gradients"),
-    *("rows", "searchsorted", "selector", "self", "shape", "sign", "size", "sort", "state"),
-    *("step", "t", "taken", "transcript", "units", "vertex"),
+    *("columns", "coordinates", "copy", "count", "count_due", "count_nonzero", "data"),
+    *("design", "diff", "done", "dtype", "due", "edges", "end", "ends", "first"),
+    *("fit_intercept", "given", "granularity", "halvings", "i", "indices", "indptr", "initial"),
+    *("inside", "int32", "int64", "intercept", "kind", "last", "loss", "m", "max", "n_columns"),
+    *("n_coordinates", "n_features", "n_outputs", "noted", "np", "numbers", "order", "p"),
+    *("row", "row_gradients", "rows", "searchsorted", "selector", "self", "shape", "sign"),
+    *("size", "sort", "state", "step", "t", "taken", "transcript", "units", "until", "vertex"),
+    *("within"),
 }
 # What is computed from floats and is no part of a statistic: numbers that are public or were
 # released, the bits of a double, what a file holds, and the step at which a row is looked at again,
@@ -51,6 +52,8 @@ OTHERS = {
     "AVERAGED * n_steps",
     "_POWER[i] + (k >> 8 << 52)",
     "bits - (exponent << 52)",
+    # The bound on a share, in whole units; how many cores a machine has, and shares of them.
+    *("limit", "one.get('CPU', 0)", "part"),
     "math.log2(noise_scale * unit / LARGEST_SCALE)",
     "min(guess, np.float64(n_steps))",
     "min(MOST_STEPS, max(FEWEST_STEPS, (1.0 + root) / (4.0 * _MEMORY)))",

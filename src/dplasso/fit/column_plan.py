@@ -130,9 +130,9 @@ def findable_columns(
     return min(float(plan.n_vertices), strong * strong / plan.n_vertices)
 
 
-def finds_nothing(findable: float, n_iter: int | None) -> bool:
+def finds_nothing(findable: float, n_iter: int | None, n_features: int) -> bool:
     """Return whether a fit may be no better than chance, by `findable_columns` and as asked."""
-    return findable < min(_FEWEST_REFITTED, n_iter or _FEWEST_REFITTED)
+    return findable < min(_FEWEST_REFITTED, n_iter or _FEWEST_REFITTED, max(1, n_features // 2))
 
 
 def worth_gradients(mechanism: StagedSteps, rho: float, n_records: float) -> bool:

@@ -100,7 +100,9 @@ class StagedLasso:
     def _warn(self, plan: LassoPlan, n_records: float) -> None:
         """Warn where the fit can be expected to find nothing but noise."""
         findable = findable_columns(self._mechanism, plan, n_records, self._n_features)
-        if self._method.prior is None and finds_nothing(findable, self._method.n_iter):
+        if self._method.prior is None and finds_nothing(
+            findable, self._method.n_iter, self._n_features
+        ):
             warnings.warn(
                 f"with {n_records:,.0f} records, {self._n_features:,} columns and "
                 f"epsilon={self._mechanism.epsilon:g}, about {findable:.2g} columns can be told "

@@ -9,9 +9,6 @@ from dplasso.gradient_descent.schedule import KAPPA, MOST_STEPS
 CONSTANT = 0.1
 # Weights beyond so many standard errors are significant.
 SIGNIFICANT = 3.0
-# From a prior, margins move as far as without one where N mu is at least so many times the root of
-# the number of columns, and in proportion less far below: weights that are mostly noise hide it.
-ENOUGH = 10.0
 # A short list of k weights is reached by cuts: each stage runs on the columns that the one before
 # kept. A stage that only ranks the columns stops early (small kappa): on a long path the strong
 # columns are fitted and stop growing while the noise of all the others grows on. As (columns kept

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
-from dplasso.gradient_descent.blend import Blend
+from dplasso.gradient_descent.blend_sums import Blend
 from dplasso.gradient_descent.energies import N_SIZES, column_energies, row_sizes
 from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LinearModel, Margins

@@ -23,7 +23,7 @@ from dplasso.gradient_descent.energies import (
     shrinking,
     threshold,
 )
-from dplasso.gradient_descent.plan import CONSTANT, ENOUGH, SIGNIFICANT, RunPlan
+from dplasso.gradient_descent.plan import CONSTANT, SIGNIFICANT, RunPlan
 from dplasso.gradient_descent.release import (
     NO_ENERGIES,
     UNCHANGED,
@@ -259,19 +259,9 @@ class GradientRun:
             self._share(stage.share * left),
             self._mechanism.sensitivity,
             None if stage.is_adaptive else stage.n_steps,
-            stage.kappa * self._boldness,
+            stage.kappa,
             self._records.loss.curvature,
         )
-
-    @property
-    def _boldness(self) -> float:
-        """Part of kappa that a fit goes; see `ENOUGH`."""
-        mechanism, bound = self._mechanism, self._records.loss.residual_bound
-        if self._records.prior is None or math.isinf(mechanism.mu):
-            return 1.0
-        signal = self._numbers[0] * mechanism.mu * bound / mechanism.sensitivity
-        n_columns = self._plan.stages[self._stage].n_columns
-        return float(min(1.0, signal / (ENOUGH * math.sqrt(n_columns))))
 
     @property
     def _unit(self) -> float:
