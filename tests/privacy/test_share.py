@@ -38,12 +38,12 @@ INTEGERS = {
     *("amounts", "arange", "arrays", "begin", "blocks", "c", "calendar", "changed", "column"),
     *("columns", "coordinates", "copy", "count", "count_due", "count_nonzero", "data"),
     *("design", "diff", "done", "dtype", "due", "edges", "end", "ends", "first"),
-    *("fit_intercept", "given", "granularity", "halvings", "i", "indices", "indptr", "initial"),
-    *("inside", "int32", "int64", "intercept", "kind", "last", "loss", "m", "max", "n_columns"),
-    *("n_coordinates", "n_features", "n_outputs", "noted", "np", "numbers", "order", "p"),
-    *("row", "row_gradients", "rows", "searchsorted", "selector", "self", "shape", "sign"),
-    *("size", "sort", "state", "step", "t", "taken", "transcript", "units", "until", "vertex"),
-    *("within"),
+    *("fit_intercept", "given", "granularity", "halvings", "i", "indices", "indptr"),
+    *("initial", "inside", "int32", "int64", "intercept", "kind", "last", "loss", "m", "max"),
+    *("n_columns", "n_coordinates", "n_features", "n_outputs", "noted", "np", "numbers"),
+    *("order", "p", "row", "row_gradients", "rows", "searchsorted", "selector", "self"),
+    *("shape", "sign", "size", "sort", "state", "step", "t", "taken", "transcript", "units"),
+    *("until", "vertex", "within"),
 }
 # What is computed from floats and is no part of a statistic: numbers that are public or were
 # released, the bits of a double, what a file holds, and the step at which a row is looked at again,
