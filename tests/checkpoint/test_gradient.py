@@ -82,7 +82,7 @@ def test_a_fit_that_chooses_its_number_of_gradients(data, path, killed, seed, co
 
 def test_energies_are_in_the_checkpoint_and_not_drawn_again(path, killed, monkeypatch):
     rng = np.random.default_rng(3)
-    X = rng.normal(size=(1000, 12)) * (rng.random((1000, 12)) < 0.5)
+    X = rng.normal(size=(1600, 12)) * (rng.random((1600, 12)) < 0.5)
     many = X, np.where(X[:, 0] > 0, "no", "yes")
     options = {"epsilon": 100.0, "n_iter": 12}
     for count in (2, 3, 7):
