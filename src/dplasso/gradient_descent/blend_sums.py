@@ -10,12 +10,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.slopes import CONSTANT, LARGEST_MARGIN, SLACK
+from dplasso.gradient_descent.slopes import CONSTANT, LARGEST_MARGIN, SLACK, sums_over_rows
 from dplasso.losses.contract import residual_vector
 from dplasso.losses.targets import Targets, weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.privacy.share import share
-from dplasso.runtime.threads import Threads, cut
+from dplasso.runtime.threads import Threads
 
 # Longer margins count less, and by as much the weighted loss bends at most, in curvatures.
 LONGEST = 4.0
@@ -35,17 +35,8 @@ class Blend:
 
     def sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
         """Return the gradient in a and b / c, shape (S + K,), in units; exact."""
-        edges = cut(0, len(self.parts), self.threads.count)
-        units = unit, self.loss.residual_bound * unit
-
-        def part(t: int) -> NDArray[np.int64]:
-            totals = np.zeros(parameters.size, dtype=np.int64)
-            given = self.loss, self.targets, self.parts, parameters, *units
-            blend_gradient(*given, edges[t], edges[t + 1], totals)
-            return totals
-
-        totals: NDArray[np.int64] = np.sum(self.threads.run(part), axis=0)
-        return totals
+        given = self.loss, self.targets, self.parts, parameters, unit
+        return sums_over_rows(blend_gradient, *given, self.threads)
 
 
 @njit(cache=True, nogil=True)

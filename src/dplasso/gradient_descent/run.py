@@ -86,7 +86,7 @@ class GradientRun:
             return
         # Records that cannot be used, or not held, are found before anything is paid for.
         check_records(records.n_records, share_bits(plan.n_records or records.n_records))
-        self._prepared = self._part()
+        self._prepared = self._part(self._scaling)
 
     def begin(self) -> None:
         """Take step 0: the count and the energies, unless an interrupted fit has them."""
@@ -160,19 +160,22 @@ class GradientRun:
 
     def _deviation(self, share: float) -> float:
         """Return the standard deviation of the energies' noise; 0 without privacy."""
-        mechanism = self._mechanism
-        return mechanism.sensitivity / mechanism.residual_bound / self._share(share)
+        return self._moved / self._share(share)
+
+    @property
+    def _moved(self) -> float:
+        """How far the energies, of rows of length 1, can move between neighbours, in L2."""
+        return self._mechanism.sensitivity / self._mechanism.residual_bound
 
     def _released_energies(self, share: float) -> tuple[NDArray[np.int64], float]:
         """Release the energies of the columns that are kept; return them and their unit."""
-        deviation, mechanism = self._deviation(share), self._mechanism
+        deviation = self._deviation(share)
         unit = gradient_unit(1.0, deviation, share_bits(self._numbers[0]))
         totals = self._records.energies(self._scaling, unit)
         noise = None
         if deviation:
             noise = Gaussian(deviation * unit, word_buffers(self._stream, 1)[0])
-        moved = mechanism.sensitivity / mechanism.residual_bound
-        return release(totals, moved * unit, noise), unit
+        return release(totals, self._moved * unit, noise), unit
 
     def _eigenvalue(self) -> float:
         """Return what bounds the curvature of the stage that begins: N, or less by energies."""
@@ -201,9 +204,10 @@ class GradientRun:
         """Make the solver of the stage that begins, on the columns that are kept."""
         check_records(self._records.n_records, share_bits(self._numbers[0]))
         prepared, self._prepared = self._prepared, None
+        scaling = self._scaling
         again = bool(self._energies.size or self._start.size)
         if prepared is None or prepared[1] != self._unit or again:
-            prepared = self._part()
+            prepared = self._part(scaling)
         part, unit = prepared
         return NoisyGradientDescent(
             part,
@@ -215,12 +219,13 @@ class GradientRun:
             threads=self._threads,
             start=start,
             intercept=self._constant != 0.0,
-            halvings=self._scaling.halvings,
+            halvings=scaling.halvings,
         )
 
-    def _part(self) -> tuple[Any, float]:
+    def _part(self, scaling: Scaling) -> tuple[Any, float]:
         """Lay the records out for the stage that begins; return them, and their units."""
-        return self._records.part(self._scaling, self._unit, self._started()), self._unit
+        unit = self._unit
+        return self._records.part(scaling, unit, self._started()), unit
 
     def _started(self) -> StartingModel | None:
         """Return the public model that margins start from, once its slope is found."""

@@ -55,18 +55,31 @@ class Margins:
 
     def sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
         """Return the gradient in a and b / c, shape (1 + K,), in units; exact."""
-        edges = cut(0, len(self.margins), self.threads.count)
         add_up = slope_gradient if self.loss.n_outputs == 1 else slope_gradient_vectors
-        units = unit, self.loss.residual_bound * unit
+        given = self.loss, self.targets, self.margins, parameters, unit
+        return sums_over_rows(add_up, *given, self.threads)
 
-        def part(t: int) -> NDArray[np.int64]:
-            totals = np.zeros(parameters.size, dtype=np.int64)
-            rows = edges[t], edges[t + 1]
-            add_up(self.loss, self.targets, self.margins, parameters, *units, *rows, totals)
-            return totals
 
-        totals: NDArray[np.int64] = np.sum(self.threads.run(part), axis=0)
+def sums_over_rows(
+    add_up: Any,
+    loss: Any,
+    targets: Targets,
+    margins: NDArray[np.float64],
+    parameters: NDArray[np.float64],
+    unit: float,
+    threads: Threads,
+) -> NDArray[np.int64]:
+    """Return what a kernel adds up over all rows, one total for each parameter, exactly."""
+    edges = cut(0, len(margins), threads.count)
+    units = unit, loss.residual_bound * unit
+
+    def part(t: int) -> NDArray[np.int64]:
+        totals = np.zeros(parameters.size, dtype=np.int64)
+        add_up(loss, targets, margins, parameters, *units, edges[t], edges[t + 1], totals)
         return totals
+
+    totals: NDArray[np.int64] = np.sum(threads.run(part), axis=0)
+    return totals
 
 
 @njit(cache=True, nogil=True)

@@ -100,27 +100,30 @@ def random_stream(random_state: Any = None) -> RandomStream:
     return stream_from_key(np.asarray(key, dtype=np.uint32))
 
 
+@njit(forceinline=True)
+def _quarter_round(a, b, c, d):
+    """Return four words after a quarter round."""
+    a = np.uint32(a + b)
+    d = np.uint32(d ^ a)
+    d = np.uint32((d << np.uint32(16)) | (d >> np.uint32(16)))
+    c = np.uint32(c + d)
+    b = np.uint32(b ^ c)
+    b = np.uint32((b << np.uint32(12)) | (b >> np.uint32(20)))
+    a = np.uint32(a + b)
+    d = np.uint32(d ^ a)
+    d = np.uint32((d << np.uint32(8)) | (d >> np.uint32(24)))
+    c = np.uint32(c + d)
+    b = np.uint32(b ^ c)
+    b = np.uint32((b << np.uint32(7)) | (b >> np.uint32(25)))
+    return a, b, c, d
+
+
 @njit(cache=True, nogil=True)
 def _quarter_rounds(work, a, b, c, d):
     """Do one quarter round in every lane."""
     for lane in range(LANES):
-        x, y, z, t = work[a, lane], work[b, lane], work[c, lane], work[d, lane]
-        x = np.uint32(x + y)
-        t = np.uint32(t ^ x)
-        t = np.uint32((t << np.uint32(16)) | (t >> np.uint32(16)))
-        z = np.uint32(z + t)
-        y = np.uint32(y ^ z)
-        y = np.uint32((y << np.uint32(12)) | (y >> np.uint32(20)))
-        x = np.uint32(x + y)
-        t = np.uint32(t ^ x)
-        t = np.uint32((t << np.uint32(8)) | (t >> np.uint32(24)))
-        z = np.uint32(z + t)
-        y = np.uint32(y ^ z)
-        y = np.uint32((y << np.uint32(7)) | (y >> np.uint32(25)))
-        work[a, lane] = x
-        work[b, lane] = y
-        work[c, lane] = z
-        work[d, lane] = t
+        words = work[a, lane], work[b, lane], work[c, lane], work[d, lane]
+        work[a, lane], work[b, lane], work[c, lane], work[d, lane] = _quarter_round(*words)
 
 
 @njit(cache=True, nogil=True)
@@ -154,24 +157,6 @@ def refill(stream):
     state[12] = np.uint32(counter & np.uint64(0xFFFFFFFF))
     state[13] = np.uint32(counter >> np.uint64(32))
     stream.position[0] = 0
-
-
-@njit(forceinline=True)
-def _quarter_round(a, b, c, d):
-    """Return four words after a quarter round."""
-    a = np.uint32(a + b)
-    d = np.uint32(d ^ a)
-    d = np.uint32((d << np.uint32(16)) | (d >> np.uint32(16)))
-    c = np.uint32(c + d)
-    b = np.uint32(b ^ c)
-    b = np.uint32((b << np.uint32(12)) | (b >> np.uint32(20)))
-    a = np.uint32(a + b)
-    d = np.uint32(d ^ a)
-    d = np.uint32((d << np.uint32(8)) | (d >> np.uint32(24)))
-    c = np.uint32(c + d)
-    b = np.uint32(b ^ c)
-    b = np.uint32((b << np.uint32(7)) | (b >> np.uint32(25)))
-    return a, b, c, d
 
 
 @njit(forceinline=True)
