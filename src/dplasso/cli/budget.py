@@ -8,6 +8,7 @@ from typing import Any
 
 from dplasso import privacy_cost, weakest_association
 from dplasso.cli import output
+from dplasso.cli.options import default_method
 from dplasso.cli.training import parse_target_bounds
 from dplasso.fit.cost import dense_schedule
 from dplasso.gradient_descent.plan import SIGNIFICANT
@@ -32,7 +33,7 @@ def budget(
     n_classes: int = 2,
     target_bounds: str | None = None,
     row_entries: float = 1.0,
-    method: str = "lasso",
+    method: str | None = None,
     n_iter: int | None = None,
     explain: bool = False,
 ) -> output.Result:
@@ -53,11 +54,12 @@ def budget(
     --------
     dplasso budget --epsilon 1
     dplasso budget --epsilon 1 --rows 30000 --columns 100000
-    dplasso budget --epsilon 0.5 --n-iter 300 --columns 1000000
-    dplasso budget --epsilon 1 --method logistic --n-classes 10
-    dplasso budget --epsilon 1 --method linear
+    dplasso budget --epsilon 0.5 --method lasso --n-iter 300 --columns 1000000
+    dplasso budget --epsilon 1 --n-classes 10
+    dplasso budget --epsilon 1 --target-bounds 0,100
     dplasso budget --epsilon 1 --neighbors replace-one --json
     """
+    method = method or default_method(target_bounds is not None)
     settings: dict[str, Any] = {
         "method": method,
         "neighbors": neighbors,
@@ -202,7 +204,7 @@ def plan(
     rows: int,
     delta: float = 1e-6,
     neighbors: str = "add-remove",
-    method: str = "lasso",
+    method: str = "logistic",
     n_iter: int | None = None,
     columns: int = 100_000,
     score: float = 0.1,
@@ -235,7 +237,7 @@ def plan(
     Examples
     --------
     dplasso plan --epsilon 2 --rows 30000
-    dplasso plan --epsilon 2 --rows 30000 --method logistic --tries 3
+    dplasso plan --epsilon 2 --rows 30000 --tries 3
 
     Shares are of zCDP, which adds up; the epsilons of the parts sum to more than the whole.
     """

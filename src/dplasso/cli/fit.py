@@ -98,10 +98,11 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     dplasso fit train.store --epsilon 1 --model model.npz    (after: dplasso convert train.svm.gz
         train.store)
     dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits --model model.npz
-    dplasso fit counts.npz --labels labels.npy --epsilon 0.5 --n-iter 300 --l1-radius 20 --json
+    dplasso fit counts.npz --labels labels.npy --epsilon 0.5 --json
     dplasso fit train.svm --epsilon 1 --model m.npz --checkpoint c.npz    (killed? the same again
         with --resume)
-    dplasso fit train.svm.gz --epsilon 1 --method logistic --max-weights 30 --model model.npz
+    dplasso fit train.svm.gz --epsilon 1 --max-weights 30 --model model.npz
+    dplasso fit train.svm.gz --epsilon 1 --method lasso --model model.npz
     dplasso fit stores/ --cluster auto --epsilon 1 --classes 0,1 --checkpoint c.npz --model m.npz
         (after: dplasso convert 'part-*' stores/ --features 1000000 --cluster auto)
     dplasso fit train.svm.gz --epsilon 0.3 --prior last-year.npz --model model.npz
@@ -249,9 +250,8 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
             "(--rows-per-person); the promise covers a person."
         )
     note = None if wanted.features is not None else _columns_note(train)
-    for sentence in (note, wanted.better_method(estimator)):
-        if sentence is not None:
-            output.text(sentence)
+    if note is not None:
+        output.text(note)
     output.text()
     output.text(output.NOT_FOR_RELEASE)
     facts = {"data": output.data_text(report)}

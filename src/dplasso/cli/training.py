@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import dplasso
 from dplasso.cli import output
-from dplasso.cli.options import ESTIMATORS, estimator_options
+from dplasso.cli.options import ESTIMATORS, default_method, estimator_options
 from dplasso.cli.reading import ReadingOptions
 from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
@@ -23,10 +23,6 @@ from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.linear_models import Estimator
 from dplasso.fit.hooks import Hooks
 from dplasso.model import write_model
-
-# Weights of every column beyond this are too many to hold.
-_MOST_COLUMNS = 10**8
-
 
 @dataclass(frozen=True)
 class EstimatorOptions:
@@ -55,7 +51,7 @@ class EstimatorOptions:
     """
 
     epsilon: float
-    method: str = "lasso"
+    method: str | None = None
     task: str | None = None
     classes: str | None = None
     target_bounds: str | None = None
@@ -74,6 +70,11 @@ class EstimatorOptions:
         said = self.task == "regression" or (self.task is None and self.method == "linear")
         return said or self.target_bounds is not None
 
+    @property
+    def chosen(self) -> str:
+        """The method: as asked, or what is the more accurate on nearly all data."""
+        return self.method or default_method(self.is_regression)
+
     def estimator(self, meaning: Mapping[str, float] | None) -> Estimator:
         """Make the estimator; options that were not given keep its own defaults.
 
@@ -82,7 +83,7 @@ class EstimatorOptions:
         """
         task = "regression" if self.is_regression else "classification"
         self._refuse_clashes(task)
-        estimator: Estimator = getattr(dplasso, ESTIMATORS[self.method, task])()
+        estimator: Estimator = getattr(dplasso, ESTIMATORS[self.chosen, task])()
         known = estimator.get_params()
         chosen = {
             # None is an option that was not given.
@@ -100,9 +101,11 @@ class EstimatorOptions:
         elif meaning is not None and "classes" in known:
             chosen["classes"] = mapped_classes(meaning)
         if foreign := [name for name in chosen if name not in known]:
-            other = next(one for one, of in ESTIMATORS if of == task and one != self.method)
+            other = next(one for one, of in ESTIMATORS if of == task and one != self.chosen)
+            default = "" if self.method else ", the default"
             raise ValueError(
-                f"{foreign[0]} does not go with method={self.method}, only with {other}"
+                f"{foreign[0]} does not go with method={self.chosen}{default}, only with "
+                f"method={other}"
             )
         estimator.set_params(**chosen)
         return estimator
@@ -117,11 +120,11 @@ class EstimatorOptions:
             raise ValueError(
                 "--prior and --public-data are two starts of one fit; give one of them"
             )
-        if self.method not in methods:
-            raise ValueError(f"method must be lasso, logistic or linear, got {self.method!r}")
-        if (self.method, task) not in ESTIMATORS:
+        if self.chosen not in methods:
+            raise ValueError(f"method must be lasso, logistic or linear, got {self.chosen!r}")
+        if (self.chosen, task) not in ESTIMATORS:
             right = " or ".join(method for method, of in ESTIMATORS if of == task)
-            raise ValueError(f"a {task} takes the method {right}, not {self.method}")
+            raise ValueError(f"a {task} takes the method {right}, not {self.chosen}")
         if task == "regression" and self.classes is not None:
             raise ValueError("a regression has no classes; leave --classes out")
 
@@ -156,23 +159,6 @@ class EstimatorOptions:
         found = same.read(self.public_files, bars, train.X.shape[1], schema)
         check_same_origin(origin_of(train.X), origin_of(found.X), found.source)
         estimator.set_params(public_data=(found.X, found.y))
-
-    def better_method(self, estimator: Estimator) -> str | None:
-        """Name the other method where public facts say that it would be more accurate.
-
-        Unless a number of weights was asked for: then the LASSO may be what is wanted. Nor where it
-        drew no column because there are so few that it refitted all: then both are about alike.
-        """
-        asked = estimator.n_iter_ == 0 or {"n_iter", "l1_radius"} & self.given.keys()
-        if self.method != "lasso" or asked or not estimator.privacy_.is_private:
-            return None
-        if estimator.n_features_in_ > _MOST_COLUMNS:
-            return None
-        other = "linear" if self.is_regression else "logistic"
-        return (
-            f"More accurate on nearly all data, with nothing to tune: --method {other}, which "
-            "gives every column a weight (or --max-weights K)."
-        )
 
 
 @dataclass(frozen=True)

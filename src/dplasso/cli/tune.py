@@ -59,10 +59,9 @@ def tune(
 
     Examples
     --------
-    dplasso tune train.svm.gz --epsilon 3 --grid l1-radius=3,10,30 --grid n-iter=50,200 --model
-        model.npz
-    dplasso tune train.svm.gz --epsilon 3 --method logistic --grid max-weights=none,30,100 --tries 3
-        --metric accuracy
+    dplasso tune train.svm.gz --epsilon 3 --grid max-weights=none,30,100 --tries 3 --metric accuracy
+    dplasso tune train.svm.gz --epsilon 3 --method lasso --grid l1-radius=3,10,30
+        --grid n-iter=50,200 --model model.npz
 
     One fit with the defaults and the whole epsilon is mostly better than a search: docs/tuning.md
     says when a search pays. The number of tries is random, and not released.
@@ -115,7 +114,7 @@ def _search(
     if unknown := [name for name in settings_of_tries if name not in known]:
         raise typer.BadParameter(
             f"--grid {unknown[0].replace('_', '-')}: there is no such setting; those of this "
-            f"method are options of dplasso fit, such as {_LIKELY[wanted.method]}"
+            f"method are options of dplasso fit, such as {_LIKELY[wanted.chosen]}"
         )
     moved = ("ledger", "dataset", "purpose", "random_state")
     search = PrivateSearch(

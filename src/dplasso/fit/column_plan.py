@@ -36,7 +36,7 @@ _LONGEST_ROWS = 800.0
 # Share of the budget for the refit; the second where half of all columns are drawn.
 _REFIT_SHARE, _REFIT_SHARE_OF_FEW = 0.3, 0.6
 # Where fewer columns can be found, all of the budget is spent on finding them.
-_FEWEST_REFITTED = 8
+FEWEST_REFITTED = 8
 
 
 @dataclass(frozen=True)
@@ -112,29 +112,6 @@ def columns_to_be_found(rho: float, n_records: float, n_coordinates: int) -> int
     return int(min(found, 2.0**31))
 
 
-def findable_columns(
-    mechanism: StagedSteps, plan: LassoPlan, n_records: float, n_features: int
-) -> float:
-    """Return how many of the columns drawn can be expected to stand out, from public numbers.
-
-    At the noise of T draws the t-th best column still does where its gradient exceeds the largest
-    of 2D noises. Of K classes a column tells one from the others, and its gradient is 2/K of what
-    it is of two. Gradients that keep columns find all of them; where all or half are taken none
-    that matters is lost.
-    """
-    if plan.n_vertices in (0, n_features // 2) or math.isinf(mechanism.rho):
-        return float(plan.n_kept or n_features)
-    rho = mechanism.rho_left * (1.0 - plan.refit_share - plan.calibration_share)
-    found = columns_to_be_found(rho, n_records, mechanism.n_outputs * n_features)
-    strong = 2.0 * found / max(2, mechanism.n_outputs)
-    return min(float(plan.n_vertices), strong * strong / plan.n_vertices)
-
-
-def finds_nothing(findable: float, n_iter: int | None, n_features: int) -> bool:
-    """Return whether a fit may be no better than chance, by `findable_columns` and as asked."""
-    return findable < min(_FEWEST_REFITTED, n_iter or _FEWEST_REFITTED, max(1, n_features // 2))
-
-
 def worth_gradients(mechanism: StagedSteps, rho: float, n_records: float) -> bool:
     """Return whether noisy gradients tell more of typical rows than draws of the same zCDP do."""
     if math.isinf(rho):
@@ -169,7 +146,7 @@ def plan_lasso(
         n_kept = max(1, min(mechanism.most_kept, found))
         ends = 0.0, calibration, 0.0, start
         return LassoPlan(0, 1.0, 0.0, LATE_START, *ends, n_kept, share)
-    if refit is None and found < _FEWEST_REFITTED:
+    if refit is None and found < FEWEST_REFITTED:
         share = 0.0
         found = columns_to_be_found(rho * (1.0 - calibration - start), n_records, n_coordinates)
     n_vertices = most if few or n_iter is not None else max(1, min(most, found))

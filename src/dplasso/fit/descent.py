@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from scipy.sparse import csr_array
 
+from dplasso.fit import noise
 from dplasso.fit.drawing import Drawing
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.public_data import scaled_rows
@@ -92,6 +93,10 @@ class GradientDescent(Method):
             rows_per_person=self.rows_per_person,
             from_prior=self.from_prior,
         )
+
+    def told_of_noise(self, task: Task, mechanism: Any, n_records: float, n_features: int) -> str:  # noqa: ARG002
+        """Say where the noise outweighs what so many records can tell."""
+        return noise.told_of_gradients(mechanism, self.epsilon, n_records, task.n_outputs)
 
     def solver(
         self, task: Task, mechanism: Any, records: Any, drawing: Drawing

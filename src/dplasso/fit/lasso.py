@@ -11,7 +11,15 @@ from scipy.sparse import csr_array
 
 from dplasso.cluster.worker import VertexSteps
 from dplasso.errors import PrivacyLeakWarning
-from dplasso.fit.column_plan import REFIT_STEPS, SCREENING_STEPS, most_kept, most_vertices
+from dplasso.fit import noise
+from dplasso.fit.column_plan import (
+    REFIT_STEPS,
+    SCREENING_STEPS,
+    LassoPlan,
+    most_kept,
+    most_vertices,
+    plan_lasso,
+)
 from dplasso.fit.drawing import Drawing
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.public_data import scaled_rows
@@ -135,6 +143,32 @@ class Lasso(Method):
                 PrivacyLeakWarning,
                 stacklevel=5,
             )
+
+    def plan(
+        self, task: Task, mechanism: StagedSteps, n_records: float, n_features: int
+    ) -> LassoPlan:
+        """Choose what the parameters leave open; N is public or was counted privately."""
+        asked = {"n_iter": self.n_iter, "l1_radius": self.l1_radius, "refit": self.refit}
+        return plan_lasso(task, mechanism, n_records, n_features, **asked)
+
+    def told_of_noise(self, task: Task, mechanism: Any, n_records: float, n_features: int) -> str:
+        """Say where hardly a column can be told from noise."""
+        if math.isinf(mechanism.rho) or self.step == "paper":
+            return ""
+        known = n_records, n_features
+        if not self.is_staged:
+            drawn = mechanism.n_iter, n_records, task.n_outputs, n_features
+            findable = noise.findable_columns(mechanism.rho, *drawn)
+        else:
+            plan = self.plan(task, mechanism, *known)
+            if plan.n_kept:
+                return ""
+            if not plan.n_vertices:
+                return noise.told_of_gradients(
+                    mechanism.gradients(plan.refit_share), self.epsilon, n_records, task.n_outputs
+                )
+            findable = noise.findable_by_plan(mechanism, plan, *known)
+        return noise.told_of_columns(findable, self.n_iter, *known, self.epsilon)
 
     def as_read(self, rows: csr_array) -> csr_array:
         """Return rows of unit length, which a refit takes, or with their entries clipped."""

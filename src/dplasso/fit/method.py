@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.encoding.origin import Origin
+from dplasso.errors import NoiseWarning
 from dplasso.fit.drawing import Drawing
 from dplasso.fit.start import PARAMETERS, Start, start_of
 from dplasso.fit.task import Bounded, Labels, Task, targets_of
@@ -108,6 +110,19 @@ class Method:
 
     def warn(self) -> None:
         """Warn if the method is not private at any epsilon."""
+
+    def told_of_noise(self, task: Task, mechanism: Any, n_records: float, n_features: int) -> str:
+        """Say that a fit can find nothing, where that follows from public numbers; else nothing.
+
+        `n_records`: public, or counted privately.
+        """
+        raise NotImplementedError
+
+    def warn_of_noise(self, *known: Any, stacklevel: int) -> None:
+        """Warn (NoiseWarning) of what `told_of_noise` says, unless the fit starts from a prior."""
+        told = "" if self.from_prior else self.told_of_noise(*known)
+        if told:
+            warnings.warn(told, NoiseWarning, stacklevel=stacklevel)
 
     def mechanism(self, task: Task, n_rows: int, n_features: int) -> Accounted:
         """Return the private step; only the paper's depends on the number of rows."""

@@ -56,6 +56,21 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
         }
     begun = Begun(method, task, mechanism, statement, records, notes)
     session = Session() if hooks.checkpoints is None else hooks.checkpoints(begun)
+    # A fit that goes on was warned when it began.
+    warned = session.prefix is not None
+    if method.n_records is not None and not warned:
+        known = task, mechanism, float(method.n_records), records.shape[1]
+        method.warn_of_noise(*known, stacklevel=5)
+        warned = True
+
+    def keep(done: int) -> None:
+        session.keep(done, done == solver.n_steps, lambda: solver.release(done))
+        # A run with a given radius counts nobody.
+        counted = getattr(solver, "counted", None)
+        if done == 0 and counted is not None and not warned:
+            known = task, mechanism, counted, records.shape[1]
+            method.warn_of_noise(*known, stacklevel=7)
+
     with thread_pool(method.n_threads) as threads:
         drawing = Drawing(stream, threads, session.prefix)
         solver = method.solver(task, mechanism, records, drawing)
@@ -71,9 +86,7 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
             run_in_chunks(
                 solver,
                 marks=session.marks,
-                checkpoint=lambda done: session.keep(
-                    done, done == solver.n_steps, lambda: solver.release(done)
-                ),
+                checkpoint=keep,
                 progress=hooks.progress,
             )
             release = solver.release()

@@ -1,15 +1,13 @@
 """A LASSO fit that chooses its own settings: counts, columns, and a refit of their weights."""
 
 import math
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.errors import NoiseWarning
-from dplasso.fit.column_plan import LassoPlan, findable_columns, finds_nothing, plan_lasso
+from dplasso.fit.column_plan import LassoPlan
 from dplasso.fit.drawing import Drawing, vertex_selector
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.release import VertexRelease
@@ -59,9 +57,6 @@ class StagedLasso:
         # Once the refit has begun, the vertices are not drawn again, only released.
         refitting = prefix is not None and prefix.weights is not None
         self._drawn = prefix.vertices.transcript if prefix is not None and refitting else None
-        # Where N is public the warning comes before anything is paid for.
-        if prefix is None and method.n_records is not None:
-            self._warn(self._planned(float(method.n_records)), float(method.n_records))
         # A damaged matrix is refused before anything is paid for or drawn.
         n_vertices = mechanism.n_vertices if self._drawn is None else 0
         self._laid_out = records.laid_out(method, n_vertices)
@@ -77,40 +72,18 @@ class StagedLasso:
         """Take step 0: count the classes, unless an interrupted fit has counted them, and plan."""
         self._counts = self._count() if self._prefix is None else self._prefix.counts
         self._total = float(self._counts.sum())
-        self._plan = self._planned(self._total)
-        if self._prefix is None and self._method.n_records is None:
-            self._warn(self._plan, self._total)
+        self._plan = self._method.plan(
+            self._task, self._mechanism, self._total, self._n_features
+        )
         self._offset = self._starting_offset()
         self._loss = self._method.loss(self._task, self._offset)
         if self._prior is not None and not self._start.size and self._plan.n_vertices:
             self._start = self._found_start(self._prior)
 
-    def _planned(self, n_records: float) -> LassoPlan:
-        method = self._method
-        return plan_lasso(
-            self._task,
-            self._mechanism,
-            n_records,
-            self._n_features,
-            n_iter=method.n_iter,
-            l1_radius=method.l1_radius,
-            refit=method.refit,
-        )
-
-    def _warn(self, plan: LassoPlan, n_records: float) -> None:
-        """Warn where the fit can be expected to find nothing but noise."""
-        findable = findable_columns(self._mechanism, plan, n_records, self._n_features)
-        if self._method.prior is None and finds_nothing(
-            findable, self._method.n_iter, self._n_features
-        ):
-            warnings.warn(
-                f"with {n_records:,.0f} records, {self._n_features:,} columns and "
-                f"epsilon={self._mechanism.epsilon:g}, about {findable:.2g} columns can be told "
-                "from noise, and only if they tell the label well: the model may be no better than "
-                "chance; more records, fewer columns or a larger epsilon help",
-                NoiseWarning,
-                stacklevel=7,
-            )
+    @property
+    def counted(self) -> float:
+        """The number of records, as given or as counted by step 0."""
+        return self._total
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""

@@ -133,6 +133,11 @@ class GradientRun:
             return GradientState(done, n_columns, *state, self._kept, numbers, *known)
         return self._final()
 
+    @property
+    def counted(self) -> float:
+        """The number of records, as given or as counted by step 0."""
+        return float(self._numbers[0])
+
     def _settle(self) -> None:
         """Take as many gradients as the stage does, where it is the only one and adaptive."""
         if self._plan.stages[self._stage].is_adaptive:
