@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from dplasso.estimators.linear_models import DPLassoClassifier as DPLassoClassifier
     from dplasso.estimators.linear_models import DPLinearRegression as DPLinearRegression
     from dplasso.estimators.linear_models import DPLogisticRegression as DPLogisticRegression
-    from dplasso.estimators.load import load as load
+    from dplasso.estimators.load import load as load, save as save, top_features as top_features
+    from dplasso.estimators.record_wise import record_wise as record_wise
     from dplasso.fit.cost import privacy_cost as privacy_cost
     from dplasso.fit.cost import weakest_association as weakest_association
     from dplasso.privacy.statement import PrivacyStatement as PrivacyStatement
@@ -42,6 +43,9 @@ _HOMES = {
     "PrivateSearch": "tuning.search",
     "PublicEncoder": "encoding.encoder",
     "load": "estimators.load",
+    "record_wise": "estimators.record_wise",
+    "save": "estimators.load",
+    "top_features": "estimators.load",
     "open_store": "data.store.reader",
     "privacy_cost": "fit.cost",
     "private_score": "tuning.scores",

@@ -12,8 +12,11 @@ def budget(*more, epsilon=1):
     return ("budget", "--epsilon", epsilon, *more)
 
 
+LASSO = ("--method", "lasso")
+
+
 def test_json_table_agrees_with_the_library():
-    report = found(*budget("--n-iter", "50"))
+    report = found(*budget(*LASSO, "--n-iter", "50"))
     assert set(report) == {"privacy", "noise_scale", "table"}
     assert report["privacy"] == dplasso.privacy_cost(1.0, 1e-6, 50).to_dict()
     assert [row["n_iter"] for row in report["table"]] == [10, 30, 50, 100, 300, 1000, 4000]
@@ -24,7 +27,7 @@ def test_json_table_agrees_with_the_library():
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_noise_scale_is_one_over_the_exponent_scale(neighbors):
-    arguments = ("--feature-bound", "3", "--neighbors", neighbors, "--n-iter", "20")
+    arguments = (*LASSO, "--feature-bound", "3", "--neighbors", neighbors, "--n-iter", "20")
     report = found(*budget(*arguments, epsilon=0.5))
     settings = {"epsilon": 0.5, "delta": 1e-6, "n_iter": 20, "neighbors": neighbors}
     mechanism = build_mechanism(**settings, feature_bound=3.0, residual_bound=0.5)
@@ -32,10 +35,10 @@ def test_noise_scale_is_one_over_the_exponent_scale(neighbors):
 
 
 def test_features_add_the_gradient_that_stands_out():
-    for row in found(*budget("--features", "1000"))["table"]:
+    for row in found(*budget(*LASSO, "--features", "1000"))["table"]:
         expected = row["noise_scale"] * math.log(2000)
         assert row["findable_gradient"] == pytest.approx(expected, rel=1e-12)
-    text = said(*budget("--features", "1000"))
+    text = said(*budget(*LASSO, "--features", "1000"))
     for words in ("Differentially private with epsilon = 1", "4,000", "among 1,000 columns"):
         assert words in text
 
@@ -47,7 +50,8 @@ def test_no_privacy_means_no_noise():
 
 
 def test_gradient_descent_is_told_by_its_standard_error():
-    asked = budget("--method", "logistic", epsilon=0.5)
+    # Unless told, a fit is by noisy gradient descent.
+    asked = budget(epsilon=0.5)
     report = found(*asked)
     assert report["privacy"] == dplasso.privacy_cost(0.5, 1e-6, method="logistic").to_dict()
     assert report["privacy"]["steps"] == 400
@@ -69,12 +73,17 @@ def test_gradient_descent_is_told_by_its_standard_error():
 
 def test_numbers_and_classes_are_known():
     linear = budget("--method", "linear")
-    assert found(*linear)["privacy"] == dplasso.privacy_cost(1.0, 1e-6, method="linear").to_dict()
+    told = found(*budget("--target-bounds", "0,1"))
+    assert (
+        found(*linear)["privacy"]
+        == told["privacy"]
+        == dplasso.privacy_cost(1.0, 1e-6, method="linear").to_dict()
+    )
     text = said(*linear)
     assert "gives at most 0.25/sqrt(R)" in text
     assert "halves of the targets' interval" in text
     size = ("--columns", 1000, "--rows", 10**4)
-    for row in found(*budget("--n-classes", 10, *size))["table"]:
+    for row in found(*budget(*LASSO, "--n-classes", 10, *size))["table"]:
         assert row["findable_gradient"] == pytest.approx(row["noise_scale"] * math.log(20_000))
     told = said(*budget("--target-bounds", "0,9", *size))
     assert "so many more rows far above what the others predict than far below" in told

@@ -13,7 +13,8 @@ from dplasso.checkpoint.session import read_checkpoint
 
 STEPS = 6_000
 # Slow steps, so that there is something to interrupt.
-SETTINGS = ["--epsilon", "1", "--delta", "0.01", "--n-iter", str(STEPS), "--solver", "standard"]
+SETTINGS = ["--epsilon", "1", "--delta", "0.01", "--n-iter", str(STEPS)]
+SETTINGS += ["--method", "lasso", "--solver", "standard"]
 SETTINGS += ["--l1-radius", "10"]
 
 
@@ -83,7 +84,7 @@ def test_killed_and_resumed_without_a_seed_it_keeps_its_steps(train, tmp_path, k
 
 
 def quick(*options):
-    return ["--epsilon", "1", "--n-iter", "5", "--l1-radius", "10", *options]
+    return ["--epsilon", "1", "--method", "lasso", "--n-iter", "5", "--l1-radius", "10", *options]
 
 
 def test_without_a_model_file_the_fit_can_still_be_resumed(train, tmp_path, kept, run):

@@ -9,9 +9,9 @@ from scipy.sparse import csr_array, save_npz
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 import dplasso
-from cli.conftest import done, found, refused, said
+from cli.conftest import done, found, refused, run_command, said
 
-FAST = ("--n-iter", "8")
+FAST = ("--method", "lasso", "--n-iter", "8")
 LOGISTIC = ("--method", "logistic", "--n-iter", "20")
 PRIVACY_KEYS = {
     *("is_private", "epsilon", "epsilon_requested", "delta", "neighbors", "mechanism"),
@@ -130,13 +130,19 @@ def test_weights_are_named_with_their_errors(told, fitted):
     assert report["privacy"]["is_private"] is False
 
 
-def test_the_lasso_names_the_other_method_unless_a_number_of_weights_was_asked_for(told, tmp_path):
-    wide = tmp_path / "wide.svm"
-    wide.write_text("".join(f"{i % 2} {1 + i}:1 {201 + i}:1\n" for i in range(200)))
-    for arguments, named in [((), True), (("--n-iter", 8), False), (("--l1-radius", 3), False)]:
-        assert ("--method logistic" in told(*arguments, data=wide)) is named, arguments
-    # Where so few columns are all taken, neither is better.
-    assert "--method" not in told()
+def test_unless_told_the_method_is_the_more_accurate_one(fitted, train, tmp_path):
+    out, numbers = tmp_path / "m.npz", ("--target-bounds", "-1,1")
+    for options, kind in (
+        ((), dplasso.DPLogisticRegression),
+        (("--method", "lasso"), dplasso.DPLassoClassifier),
+        (numbers, dplasso.DPLinearRegression),
+        ((*numbers, "--method", "lasso"), dplasso.DPLasso),
+    ):
+        fitted(*options, "--n-iter", 4, "--model", out, "--force")
+        assert type(dplasso.load(out)) is kind
+    # What only the LASSO takes says so.
+    lasso = run_command("fit", train, "--epsilon", 1, "--l1-radius", 3)
+    refused(lasso, "--method logistic, the default, only with --method lasso")
 
 
 def test_model_and_statement_are_written(fitted, tmp_path):
@@ -205,10 +211,14 @@ def test_papers_mechanism_warns_in_one_line(train):
     assert "not differentially private" in warning
 
 
-def test_a_fit_that_can_find_nothing_warns_in_one_line(train):
-    result = done("fit", train, "--epsilon", "0.1", *FAST)
+@pytest.mark.parametrize(
+    ("method", "epsilon", "told"),
+    [(FAST, "0.1", "columns can be told from noise"), (LOGISTIC, "0.01", "the noise outweighs")],
+)
+def test_a_fit_that_can_find_nothing_warns_in_one_line(train, method, epsilon, told):
+    result = done("fit", train, "--epsilon", epsilon, *method)
     (warning,) = [line for line in result.stderr.splitlines() if line.startswith("warning:")]
-    assert "columns can be told from noise" in warning
+    assert told in warning
 
 
 def test_every_way_to_write_the_rows_gives_the_same_model(fitted, train, tmp_path):

@@ -67,7 +67,9 @@ def test_a_table_of_weights_by_number(train, weights, tmp_path):
 
 
 def test_the_lasso_lists_its_corrections(train, weights):
-    text = said("fit", train, "--epsilon", 5, "--n-iter", 4, "--prior", weights)
+    text = said(
+        "fit", train, "--epsilon", 5, "--method", "lasso", "--n-iter", 4, "--prior", weights
+    )
     assert "4 corrections to the public model after 4 steps and a refit" in text
 
 

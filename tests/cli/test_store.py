@@ -19,7 +19,7 @@ def stores(train, held_out, tmp_path):
 def test_the_same_model_as_from_the_file(stores, train, held_out, tmp_path):
     data, test = stores
     models = tmp_path / "s.npz", tmp_path / "f.npz"
-    common = ["--epsilon", 5, "--n-iter", 30, "--seed", 3, "--model"]
+    common = ["--epsilon", 5, "--method", "lasso", "--n-iter", 30, "--seed", 3, "--model"]
     one = found("fit", data, "--test", test, *common, models[0])
     read = ("--binarize", "--features", 30)
     other = found("fit", train, "--test", held_out, *common, models[1], *read)

@@ -42,7 +42,7 @@ class Planned:
     otherwise.
     """
 
-    method: str = "lasso"
+    method: str = "logistic"
     delta: float = 1e-6
     n_iter: int | None = None
     rows_per_person: int | None = None

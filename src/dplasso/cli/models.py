@@ -18,9 +18,11 @@ from dplasso.cli.clusters import ClusterOptions, over_stores
 from dplasso.cli.cohorts import cohort_of, sentence
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.metrics import print_scores, score
+from dplasso.cli.pipelines import read_raw
 from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
+from dplasso.estimators.record_wise import split
 from dplasso.ledger import Budget, Charge, read_budgets
 from dplasso.ledger.refusal import protected
 from dplasso.model import Model, read_model
@@ -54,6 +56,10 @@ class Applied:
     def read(self, bars: output.Bars, *, labelled: bool) -> tuple[Any, Dataset]:
         """Return the model and the rows."""
         files, fitted = self.files, dplasso.load(self.model)
+        if split(fitted) is not None:
+            given = {"--cluster": self.cluster.cluster}
+            refuse(given, "does not go with a model that knows its pipeline")
+            return read_raw(fitted, files, self.reading, bars, labelled=labelled)
         if files:
             return fitted, self.reading.read_for(fitted, files, bars, labelled=labelled)
         return over_stores(fitted, self.model, self.data, self.cluster, bars)
@@ -82,8 +88,10 @@ def predict(
     dplasso predict model.npz new.csv
     dplasso predict model.npz stores/ --cluster auto
 
-    A model knows how its rows were encoded and made binary, so DATA is given raw. A table needs no
-    labels; those of other files are read but not used, and need --label-map if they are text.
+    A model knows how its rows were encoded and made binary, so DATA is given raw. One saved with a
+    pipeline takes what that takes: texts from the column "text" of a table, or the only one. A
+    table needs no labels; those of other files are read but not used, and need --label-map if they
+    are text.
     """
     if out is not None:
         inputs = [*applied.files, applied.model, applied.reading.labels]

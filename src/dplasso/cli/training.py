@@ -24,6 +24,7 @@ from dplasso.estimators.linear_models import Estimator
 from dplasso.fit.hooks import Hooks
 from dplasso.model import write_model
 
+
 @dataclass(frozen=True)
 class EstimatorOptions:
     """What is trained, what is promised to whom, and what is declared as public.

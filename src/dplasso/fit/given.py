@@ -153,15 +153,21 @@ def _of_pipeline(pipeline: Any) -> Given:
     if isinstance(getattr(last, "model_", None), Model) or not hasattr(last, "coef_"):
         return _read(last)
     names = getattr(last, "feature_names_in_", None)
-    if names is None and len(before):
-        try:
-            names = before.get_feature_names_out()
-        except (AttributeError, ValueError):
-            names = None
-        # So scikit-learn calls columns that it knows no name of.
-        if names is not None and [*names[:2]] == [f"x{j}" for j in range(min(2, len(names)))]:
-            names = None
-    return _of_fitted(last, names)
+    return _of_fitted(last, names_after(before) if names is None else names)
+
+
+def names_after(steps: Any) -> NDArray[np.object_] | None:
+    """Return how the last of a pipeline's steps calls its columns, if it does."""
+    if not len(steps):
+        return None
+    try:
+        names = steps.get_feature_names_out()
+    except (AttributeError, ValueError):
+        return None
+    # So scikit-learn calls columns that it knows no name of.
+    if [*names[:2]] == [f"x{j}" for j in range(min(2, len(names)))]:
+        return None
+    return np.asarray(names, dtype=object)
 
 
 def _of_fitted(model: Any, names: Any) -> Given:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.fit.column_plan import LassoPlan
 from dplasso.fit.drawing import Drawing, vertex_selector
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.release import VertexRelease
@@ -72,9 +71,7 @@ class StagedLasso:
         """Take step 0: count the classes, unless an interrupted fit has counted them, and plan."""
         self._counts = self._count() if self._prefix is None else self._prefix.counts
         self._total = float(self._counts.sum())
-        self._plan = self._method.plan(
-            self._task, self._mechanism, self._total, self._n_features
-        )
+        self._plan = self._method.plan(self._task, self._mechanism, self._total, self._n_features)
         self._offset = self._starting_offset()
         self._loss = self._method.loss(self._task, self._offset)
         if self._prior is not None and not self._start.size and self._plan.n_vertices:

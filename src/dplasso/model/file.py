@@ -15,13 +15,14 @@ from dplasso.frank_wolfe.transcript import History
 from dplasso.model.codec import Released, parse_released, write_released
 from dplasso.model.prior import ARRAYS, Prior, prior_from
 from dplasso.model.release import n_outputs_of
+from dplasso.model.row_steps import RowSteps, row_steps_from_json
 
 FORMAT_VERSION = 2
 _KIND = ArchiveKind("model", "dplasso-model", FORMAT_VERSION, ModelFileError)
 # Parameters that are the curator's business: which file keeps the budget, under what name, and why.
 _CURATORS = ("ledger", "dataset", "purpose")
 _HISTORY = ("objective", "gap")
-_ORIGIN, _PRIOR = "origin", "prior"
+_ORIGIN, _PRIOR, _PIPELINE = "origin", "prior", "pipeline"
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,13 @@ class Model(Released):
     `history`: only without privacy.
     `origin`: how the columns were made; None where nobody noted it.
     `prior`: the public model that the fit started from, if there was one.
+    `row_steps`: what makes its rows of raw records, where it was saved with a pipeline.
     """
 
     history: History | None = None
     origin: Origin | None = None
     prior: Prior | None = None
+    row_steps: RowSteps | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -79,6 +82,8 @@ def write_model(
     arrays = history
     if model.prior is not None:
         entries, arrays = entries | {_PRIOR: model.prior.to_json()}, arrays | model.prior.arrays()
+    if model.row_steps is not None:
+        entries = entries | {_PIPELINE: model.row_steps.to_json()}
     write_released(
         model, path, _KIND, params=params, entries=entries, arrays=arrays, temporary=temporary
     )
@@ -98,8 +103,8 @@ def written_by(path: str | os.PathLike[str]) -> str:
 
 
 def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:
-    # A file need not say how its columns were made.
-    given = {_ORIGIN, _PRIOR} & set(header)
+    # A file need not say how its columns and rows were made.
+    given = {_ORIGIN, _PRIOR, _PIPELINE} & set(header)
     parts = tuple(ARRAYS) if _PRIOR in given else ()
     besides = {name: members[name] for name in parts}
     others = {name: part for name, part in members.items() if name not in besides}
@@ -116,5 +121,7 @@ def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:
     if curators := [name for name in _CURATORS if name in params]:
         # A fit with a loaded estimator must not be charged where a stranger's file says.
         raise ValueError(f"it holds a {curators[0]}")
-    origin = origin_from_json(header.get(_ORIGIN))
-    return Model(**found, history=history, origin=origin, prior=prior)
+    origin, steps = origin_from_json(header.get(_ORIGIN)), None
+    if _PIPELINE in given:
+        steps = row_steps_from_json(header[_PIPELINE], found["n_features"])
+    return Model(**found, history=history, origin=origin, prior=prior, row_steps=steps)

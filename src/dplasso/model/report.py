@@ -69,6 +69,8 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
         made["schema"] = "; ".join(schema.described())
         if schema.note:
             made["draft"] = schema.note
+    if model.row_steps is not None:
+        made["rows"] = "made by " + ", then ".join(model.row_steps.described())
     if model.origin is not None and model.origin.binarize:
         made["values"] = "every one that is not zero turned into 1"
     settings = [

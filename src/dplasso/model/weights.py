@@ -147,10 +147,12 @@ def weights_of(model: Model) -> Weights:
         outputs, columns, correction = _entries(model.release.coefficients()[0])
         correction = correction * _unit(model)[0]
         values = np.asarray(coefficients[outputs, columns]).reshape(-1)
+    names, steps = model.feature_names, model.row_steps
+    names = steps.columns if names is None and steps is not None else names
     found = Weights(
         columns,
         values,
-        names=None if model.feature_names is None else model.feature_names[columns],
+        names=None if names is None else names[columns],
         labels=model.classes[outputs] if coefficients.shape[0] > 1 else None,
         schema=None if model.origin is None else model.origin.schema,
         correction=correction,

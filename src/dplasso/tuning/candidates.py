@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from dplasso.data.refusals import of_a_stranger
+from dplasso.errors import NoiseWarning
 from dplasso.estimators.fitting import method_of
 from dplasso.fit.records import LocalRecords
 from dplasso.fit.start import PARAMETERS
@@ -110,6 +111,20 @@ def fix_starts(candidates: list[Candidate], inputs: LocalRecords) -> str:
             candidate.estimator.set_params(**bare | {"prior": started.prior})
             found[started.starts_from] = None
     return ", or ".join(filter(None, found))
+
+
+def warn_of_noise(candidates: list[Candidate], inputs: LocalRecords) -> None:
+    """Warn (NoiseWarning) if by public numbers no try can find anything; see `Method`."""
+    told = []
+    for candidate in candidates:
+        method = method_of(candidate.estimator) if is_ours(candidate.estimator) else None
+        if method is None or method.n_records is None or method.from_prior:
+            return
+        task, n_records = method.targets.task(inputs), float(method.n_records)
+        mechanism = method.mechanism(task, *inputs.shape)
+        told.append(method.told_of_noise(task, mechanism, n_records, inputs.n_features))
+    if all(told):
+        warnings.warn(f"a try: {told[0]}", NoiseWarning, stacklevel=4)
 
 
 def largest_variation(candidates: list[Candidate], epsilon: float, n_features: int) -> float:

@@ -1,6 +1,7 @@
 """Private scores: how well a model predicts, with noise that hides every single row."""
 
 import math
+import warnings
 from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike
 from typing import Any
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dplasso.data.labels import encode_targets, refuse_strange
 from dplasso.data.refusals import of_a_stranger
 from dplasso.errors import DataError
+from dplasso.estimators.record_wise import last_step
 from dplasso.fit.records import LocalRecords, local_records
 from dplasso.ledger import charged, check_affordable, check_ledger_settings
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, SMALLEST_SCALE
@@ -97,9 +99,10 @@ def private_score(
     Parameters
     ----------
     model : estimator
-        Fitted; it must predict each row by that row alone.
+        Fitted; it must predict each row by that row alone. Of a pipeline that ends in a model of
+        this package, the other steps have to learn nothing (docs/howto-pipelines.md).
     X : sparse or dense matrix, shape (N, D), or a store
-        The rows.
+        The rows; of a pipeline whatever its first step takes.
     y : array-like, shape (N,), default=None
         Labels or targets. Only a store may go without.
     epsilon : float, default=0.1
@@ -138,6 +141,7 @@ def private_score(
         If the ledger has too little left or cannot be used; nothing is spent.
     """
     check_choice("metric", metric, tuple(METRICS))
+    model, X = last_step(model, X)
     if METRICS[metric].classifies != (getattr(model, "classes_", None) is not None):
         fit = "classes" if METRICS[metric].classifies else "numbers"
         raise ValueError(f"metric={metric!r} is for models that predict {fit}; this one does not")
@@ -158,6 +162,7 @@ def private_score(
     inputs = local_records(model, X, y)
     if groups is not None:
         inputs = inputs.limited(groups, rows_per_person)
+    _check_names(getattr(model, "feature_names_in_", None), inputs.feature_names)
     check_scored(chosen, getattr(model, "classes_", None), inputs.y)
     statement = make_statement(mechanism, seeded=random_state is not None, classes_declared=True)
     check_affordable(ledger, dataset, mechanism)
@@ -190,7 +195,9 @@ class Scorer:
 
     def sums(self, model: Any, rows: LocalRecords, stream: RandomStream) -> NDArray[np.float64]:
         """Return the noisy sums of a model's predictions for rows."""
-        with of_a_stranger(model):
+        with of_a_stranger(model), warnings.catch_warnings():
+            # They were compared before.
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
             exact = self.metric.sums(model, rows.X, rows.y, self.bounds)
         return noisy_sums(exact, self.sensitivity, self.sigma, stream)
 
@@ -265,6 +272,11 @@ def check_scored(metric: Metric, classes: Any, y: NDArray[Any]) -> None:
         raise DataError(f"this metric is for two classes; there are {len(classes)}")
     classes = np.asarray(classes)
     refuse_strange(~np.isin(y, classes), "the model's classes", classes)
+
+
+def _check_names(model: Any, rows: NDArray[np.object_] | None) -> None:
+    if model is not None and rows is not None and list(model) != list(rows):
+        raise DataError("X has other columns than the model was fitted on, or in another order")
 
 
 def noisy_sums(

@@ -54,10 +54,12 @@ from dplasso.tuning.candidates import (
     is_ours,
     largest_variation,
     list_candidates,
+    warn_of_noise,
 )
 from dplasso.tuning.cost import SearchCost, search_cost
 from dplasso.tuning.division import divided, draw_held_out, entering_rows
 from dplasso.tuning.metrics import METRICS, Bounds, Metric
+from dplasso.tuning.pipelines import fit_behind, search_for_last
 from dplasso.tuning.scores import (
     Scorer,
     check_noise,
@@ -85,9 +87,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     estimator : estimator
         `DPLassoClassifier`, `DPLogisticRegression`, or any with a parameter `epsilon` and a method
         ``privacy_event()`` that states what a fit costs as an event of ``dp-accounting``, under
-        add-remove unless it has a parameter `neighbors`. Its own epsilon does not matter.
+        add-remove unless it has a parameter `neighbors`. Its own epsilon does not matter. Or a
+        pipeline that ends in one and whose other steps learn nothing (docs/howto-pipelines.md).
     grid : mapping of str to sequence, or sequence of them
-        Settings to draw from, as in `GridSearchCV`. Public: made without looking at the data.
+        Settings to draw from, as in `GridSearchCV`; of a pipeline those of its last step,
+        ``name__setting``. Public: made without looking at the data.
     epsilon : float, default=1.0
         Privacy loss of the whole search, positive and finite.
     delta : float, default=1e-6
@@ -158,6 +162,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
 
     def check(self) -> None:
         """Raise TypeError or ValueError for settings that no data can make right."""
+        if (inner := search_for_last(self)) is not None:
+            inner.check()
+            return
         if isinstance(self.estimator, PrivateSearch):
             raise TypeError(
                 "estimator is a PrivateSearch itself; give the estimator that it searches for, and "
@@ -207,6 +214,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             If there was no try.
         """
         self.check()
+        if (inner := search_for_last(self)) is not None:
+            fit_behind(self, inner, X, y, groups)
+            return self
         stream = random_stream(self.random_state)
         inputs = local_records(self.estimator, X, y)
         check_columns_fit(self.estimator, inputs.n_features)
@@ -226,6 +236,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         scorer = self._scorer(cost)
         cost = _whole_budget(cost, self.ledger, self.dataset)
         check_affordable(self.ledger, self.dataset, cost)
+        warn_of_noise(candidates, inputs)
         held = draw_held_out(person, self.held_out, stream)
         notes = {"purpose": self.purpose, "prior": started or None}
         if self.ledger is not None and classes is not None:
