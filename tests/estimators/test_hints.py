@@ -52,6 +52,15 @@ class TestRawNumbers:
     def test_a_public_bound_that_fits_is_right(self):
         assert raw_numbers(RAW, LASSO | {"feature_bound": 100.0}) is None
 
+    def test_entries_far_below_the_bound_are_noticed(self):
+        rows = (RNG.random((300, 200)) < 0.2) / 6.0
+        told = raw_numbers(rows, LASSO)
+        assert "Most entries are below 0.17" in told
+        assert "made for entries of feature_bound=1: it may find nothing" in told
+        assert "not for release" in told
+        assert raw_numbers(rows, LOGISTIC) is None
+        assert raw_numbers(rows, LASSO | {"feature_bound": 0.2}) is None
+
     def test_only_who_asks_to_see_the_fit_hears_of_it(self, capsys):
         DPLogisticRegression(n_iter=2).fit(RAW, Y)
         told = capsys.readouterr()

@@ -53,7 +53,7 @@ def read_raw(
     columns = [_text_column(files[0], reading)] if held.takes_texts else _columns(files[0], held)
 
     def rows(batch: Batch) -> Rows:
-        X = csr_array(steps.transform(_raw(batch, texts=held.takes_texts)))
+        X = csr_array(steps.transform(_raw(batch, columns, texts=held.takes_texts)))
         X.sum_duplicates()
         return Rows(X.indptr.astype(np.int64), X.indices, X.data)
 
@@ -68,7 +68,7 @@ def read_raw(
 
 def _text_column(path: Path, reading: ReadingOptions) -> str:
     """Return the column of the texts: text, or the only one besides the label."""
-    names = table_format(path).reader.column_names(path)
+    names: list[str] = table_format(path).reader.column_names(path)
     others = [name for name in names if name != (reading.label_column or "label")]
     if _TEXT in others or len(others) != 1:
         return _TEXT
@@ -88,18 +88,18 @@ def _columns(path: Path, held: RowSteps) -> list[str]:
     return list(held.inputs)
 
 
-def _raw(batch: Batch, *, texts: bool) -> Any:
+def _raw(batch: Batch, names: list[str], *, texts: bool) -> Any:
     """Return what the first step takes: texts, or a table of the columns."""
-    columns = {
-        name: values if isinstance(values, list) else values.to_pylist()
-        for name, values in batch.columns.items()
-    }
+    held = ((name, batch.columns[name]) for name in names)
+    columns = {name: one if isinstance(one, list) else one.to_pylist() for name, one in held}
     if not texts:
-        import pandas as pd
-
+        try:
+            import pandas as pd
+        except ImportError:
+            raise DataError("this model takes tables: install pandas to give it any") from None
         return pd.DataFrame(columns)
-    ((name, found),) = columns.items()
+    found: list[Any] = columns[names[0]]
     for row, text in enumerate(found):
         if not isinstance(text, str):
-            raise DataError(f"{batch.where(name, row)}: there is no text")
+            raise DataError(f"{batch.where(names[0], row)}: there is no text")
     return found

@@ -16,6 +16,9 @@ _ROWS = 2_000
 # A column is raw numbers if its entries are on average so many bounds, or typical entries, large.
 _BOUNDS = 2.0
 _TYPICAL = 10.0
+_FOR_YOU = "This remark comes from looking at the records: it is for you, not for release."
+# Entries are small if so many of them are below this part of the LASSO's bound.
+_MOST_ENTRIES, _SMALL = 0.9, 0.25
 # More columns of one name before the underscore than anybody declares by hand.
 _MOST_DECLARED = 50
 
@@ -35,7 +38,7 @@ def raw_numbers(X: Any, params: Mapping[str, Any], names: NDArray[Any] | None = 
     limit = _TYPICAL * np.median(sizes) if bound is None else _BOUNDS * float(bound)
     (large,) = np.nonzero((means > limit) & (2 * counts >= n_rows))
     if not large.size:
-        return None
+        return _small_entries(float(np.quantile(sizes, _MOST_ENTRIES)), bound)
     column = int(found[large[np.argmax(means[large])]])
     name = f"Column {column:,} (from 0)" if names is None else f"Column {str(names[column])!r}"
     told = (
@@ -46,8 +49,19 @@ def raw_numbers(X: Any, params: Mapping[str, Any], names: NDArray[Any] | None = 
     )
     return (
         f"{name} {told}. Raw numbers need public ranges: declare them in a schema "
-        "(docs/tables.md). This remark comes from looking at the records: it is for you, not "
-        "for release."
+        f"(docs/tables.md). {_FOR_YOU}"
+    )
+
+
+def _small_entries(largest: float, bound: Any) -> str | None:
+    """Return a sentence about entries much smaller than the noise of the LASSO is made for."""
+    if bound is None or largest >= _SMALL * float(bound):
+        return None
+    return (
+        f"Most entries are below {largest:.2g}, and the noise of the LASSO is made for entries of "
+        f"feature_bound={float(bound):g}: it may find nothing. Turn them into 1 (--binarize, "
+        "Binarizer), give a smaller bound that is public, or take logistic (linear) regression. "
+        f"{_FOR_YOU}"
     )
 
 

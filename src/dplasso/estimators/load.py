@@ -77,7 +77,7 @@ def whole_model(model: Any) -> Model:
     found = _fitted(_chosen(last))
     if not len(steps):
         return found
-    held = row_steps_of(steps, model.steps[-1][0])
+    held = row_steps_of(steps, model.steps[-1][0], found.n_features)
     if held.columns is None and found.row_steps is not None:
         # Steps from a file do not name columns; the model that came with them does.
         held = replace(held, columns=found.row_steps.columns)

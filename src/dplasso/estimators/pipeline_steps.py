@@ -21,6 +21,9 @@ from dplasso.estimators.record_wise import check_record_wise, name_of, named
 from dplasso.fit.given import names_after
 from dplasso.model.row_steps import RowSteps
 
+# More names would make a large file; hashed columns have none worth it.
+_MOST_NAMES = 2**20
+
 
 class FittedAnew(TransformerMixin, BaseEstimator):
     """A step read from a model file: it learns nothing, so it is fitted on what it transforms.
@@ -71,7 +74,7 @@ def _with_columns(X: Any, inputs: Any) -> Any:
     return X
 
 
-def row_steps_of(steps: Pipeline, model: str) -> RowSteps:
+def row_steps_of(steps: Pipeline, model: str, n_features: int) -> RowSteps:
     """Return fitted steps as a model file holds them; ValueError if one cannot be held."""
     first = steps.steps[0][1]
     if isinstance(first, FittedAnew):
@@ -82,7 +85,9 @@ def row_steps_of(steps: Pipeline, model: str) -> RowSteps:
         inputs = None if isinstance(first, PublicEncoder) else inputs
     kept = inputs if inputs is None or isinstance(inputs, int) else tuple(inputs)
     every = tuple(_step_to_json(name, step) for name, step in steps.steps)
-    return RowSteps(every, model, kept, names_after(steps))
+    # A schema, which the file holds, names its columns itself.
+    named = n_features <= _MOST_NAMES and not isinstance(steps.steps[-1][1], PublicEncoder)
+    return RowSteps(every, model, kept, names_after(steps) if named else None)
 
 
 def pipeline_of(held: RowSteps, estimator: Any) -> Pipeline:
@@ -156,8 +161,8 @@ def _to_json(value: Any, where: str) -> Any:
     if hasattr(value, "__array__"):
         array = np.asarray(value)
         return {"array": [_to_json(array.tolist(), where), array.dtype.str]}
-    if (name := name_of(value)) is not None:
-        return {"function": name}
+    if (held := name_of(value)) is not None:
+        return {"function": held}
     what = getattr(value, "__qualname__", repr(value))
     raise ValueError(
         f"no model file holds {what} (step {where}): give a function with a name and declare it "

@@ -148,8 +148,15 @@ class Lasso(Method):
         self, task: Task, mechanism: StagedSteps, n_records: float, n_features: int
     ) -> LassoPlan:
         """Choose what the parameters leave open; N is public or was counted privately."""
-        asked = {"n_iter": self.n_iter, "l1_radius": self.l1_radius, "refit": self.refit}
-        return plan_lasso(task, mechanism, n_records, n_features, **asked)
+        return plan_lasso(
+            task,
+            mechanism,
+            n_records,
+            n_features,
+            n_iter=self.n_iter,
+            l1_radius=self.l1_radius,
+            refit=self.refit,
+        )
 
     def told_of_noise(self, task: Task, mechanism: Any, n_records: float, n_features: int) -> str:
         """Say where hardly a column can be told from noise."""

@@ -59,6 +59,8 @@ def _described(step: Mapping[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, dict) and "parts" in value:
+        return "its schema"
     if isinstance(value, dict) and {"type", "params"} <= value.keys():
         return _described(value)
     if isinstance(value, dict) and len(value) == 1:
@@ -94,4 +96,5 @@ def _is_step(step: Any) -> bool:
         and {"name", "type", "params"} <= step.keys() <= {"name", "type", "params", "output"}
         and all(isinstance(step[name], str) for name in ("name", "type"))
         and isinstance(step["params"], dict)
+        and step.get("output", "default") in ("default", "pandas", "polars")
     )

@@ -147,8 +147,8 @@ def weights_of(model: Model) -> Weights:
         outputs, columns, correction = _entries(model.release.coefficients()[0])
         correction = correction * _unit(model)[0]
         values = np.asarray(coefficients[outputs, columns]).reshape(-1)
-    names, steps = model.feature_names, model.row_steps
-    names = steps.columns if names is None and steps is not None else names
+    names, made = model.feature_names, model.row_steps
+    names = made.columns if names is None and made is not None else names
     found = Weights(
         columns,
         values,

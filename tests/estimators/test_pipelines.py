@@ -1,0 +1,353 @@
+"""Pipelines whose steps learn nothing: refused otherwise, saved without pickle, loaded, named."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction import DictVectorizer, FeatureHasher
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
+
+import dplasso
+from dplasso import DPLassoClassifier, DPLinearRegression, DPLogisticRegression, PublicEncoder
+from dplasso.errors import DataError, ModelFileError
+from dplasso.estimators import record_wise as declarations
+from dplasso.estimators.record_wise import check_record_wise, rows_of
+from dplasso.model import read_model, write_model
+from dplasso.model.report import model_facts
+from dplasso.model.row_steps import row_steps_from_json
+from dplasso.model.weights import weights_of
+
+RNG = np.random.default_rng(0)
+WORDS = {"no": ["calm", "clear", "rested"], "yes": ["dizzy", "fever", "cough"]}
+VOCABULARY = [word for group in WORDS.values() for word in group]
+LABELS = RNG.choice(["no", "yes"], 800).tolist()
+TEXTS = [f"seems {RNG.choice(WORDS[label])} and {RNG.choice(WORDS[label])}" for label in LABELS]
+PEOPLE = pd.DataFrame({"ward": RNG.choice(["A", "B", "C"], 800), "age": RNG.integers(18, 95, 800)})
+OLD = (PEOPLE["age"] > 60).to_numpy()
+NUMBERS = RNG.normal(size=(800, 4))
+SCHEMA = {"parts": [{"kind": "categories", "column": "ward", "categories": ["A", "B", "C"]}]}
+
+
+@pytest.fixture(autouse=True)
+def declared(monkeypatch):
+    """Let a test declare what it likes."""
+    monkeypatch.setattr(declarations, "_declared", {})
+
+
+def halved(X):
+    return X / 2
+
+
+def centred(X):
+    return X - X.mean(axis=0)
+
+
+class Halved(TransformerMixin, BaseEstimator):
+    def __init__(self, by=2.0):
+        self.by = by
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        return X / self.by
+
+
+def model(**options):
+    return DPLogisticRegression(**({"epsilon": 20.0, "n_iter": 20, "random_state": 0} | options))
+
+
+def counts(**options):
+    return CountVectorizer(vocabulary=VOCABULARY, **options)
+
+
+CATEGORIES = OneHotEncoder(categories=[["A", "B", "C"]], handle_unknown="ignore")
+COLUMNS = make_column_transformer((CATEGORIES, ["ward"]), (Normalizer(), ["age"]))
+RIGHT = {
+    "hashed": (HashingVectorizer(n_features=256, alternate_sign=False), TEXTS, LABELS),
+    "vocabulary": (counts(binary=True), TEXTS, LABELS),
+    "no idf": (TfidfVectorizer(vocabulary=VOCABULARY, use_idf=False), TEXTS, LABELS),
+    "no idf after": (make_pipeline(counts(), TfidfTransformer(use_idf=False)), TEXTS, LABELS),
+    "union": (
+        FeatureUnion([("w", counts()), ("h", HashingVectorizer(n_features=8))]),
+        TEXTS,
+        LABELS,
+    ),
+    "nested": (make_pipeline(counts(), Binarizer(), "passthrough", Normalizer()), TEXTS, LABELS),
+    "columns": (COLUMNS, PEOPLE, OLD),
+    "rest": (ColumnTransformer([("w", CATEGORIES, ["ward"])], remainder=Binarizer()), PEOPLE, OLD),
+    "ordinal": (OrdinalEncoder(categories=[["C", "B", "A"]]), PEOPLE[["ward"]], OLD),
+    "encoder": (PublicEncoder(SCHEMA), PEOPLE, OLD),
+    "function": (FunctionTransformer(np.tanh), NUMBERS, OLD),
+    "polynomial": (PolynomialFeatures(2, include_bias=False), NUMBERS, OLD),
+    "missing": (
+        SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True),
+        np.where(NUMBERS > 2, np.nan, NUMBERS),
+        OLD,
+    ),
+    "dictionaries": (FeatureHasher(16), [{"a": 1, text[6:9]: 2} for text in TEXTS], LABELS),
+}
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("step", "instead"),
+        [
+            (StandardScaler(), "public ranges or bins"),
+            (MinMaxScaler(), "public ranges or bins"),
+            (KBinsDiscretizer(), "public ranges or bins"),
+            (CountVectorizer(), "a public vocabulary="),
+            (TfidfVectorizer(), "a public vocabulary="),
+            (TfidfVectorizer(vocabulary=VOCABULARY), "use_idf=False"),
+            (TfidfTransformer(), "use_idf=False"),
+            (HashingVectorizer(input="filename"), "the texts themselves"),
+            (OneHotEncoder(), "the public categories="),
+            (OneHotEncoder(categories=[["A"]], min_frequency=2), "leave out min_frequency"),
+            (OneHotEncoder(categories=[["A"]], max_categories=2), "max_categories"),
+            (OrdinalEncoder(), "the public categories="),
+            (SimpleImputer(), 'strategy="constant"'),
+            (SimpleImputer(strategy="constant", add_indicator=True), "no indicator"),
+            (SelectKBest(), "max_weights=k"),
+            (PCA(2), "max_weights=k"),
+            (DictVectorizer(), "FeatureHasher"),
+        ],
+        ids=str,
+    )
+    def test_what_learns_is_refused_and_told_what_to_use(self, step, instead):
+        nested = make_column_transformer((make_pipeline(Binarizer(), step), [0]))
+        union = FeatureUnion([("plain", Binarizer()), ("other", step)])
+        rest = ColumnTransformer([("a", Binarizer(), [0])], remainder=step)
+        for one in (step, nested, union, rest):
+            with pytest.raises(ValueError, match="learns from the records") as error:
+                check_record_wise(make_pipeline(Normalizer(), one))
+            assert instead in str(error.value)
+            assert "no promise covers it" in str(error.value)
+
+    def test_what_nobody_declared_is_refused(self):
+        with pytest.raises(ValueError, match=r"'halved' \(Halved\) is not known .*record_wise"):
+            check_record_wise(make_pipeline(Halved()))
+        dplasso.record_wise(Halved)
+        check_record_wise(make_pipeline(Halved()))
+
+        class More(Halved):
+            """Might learn."""
+
+        with pytest.raises(ValueError, match="More"):
+            check_record_wise(make_pipeline(More()))
+
+    def test_columns_chosen_by_looking_are_refused(self):
+        chosen = make_column_transformer((Binarizer(), make_column_selector(dtype_include=float)))
+        with pytest.raises(ValueError, match="chooses its columns by looking"):
+            check_record_wise(make_pipeline(chosen))
+
+    @pytest.mark.parametrize("wrong", [lambda X: X, halved(1), 3, DPLogisticRegression])
+    def test_only_transformers_and_functions_are_declared(self, wrong):
+        with pytest.raises(TypeError, match="record_wise takes the class of a transformer"):
+            dplasso.record_wise(wrong)
+
+    @pytest.mark.parametrize("fit", [True, False])
+    def test_rows_that_depend_on_others_are_refused(self, fit):
+        for right in (halved, np.tanh):
+            rows_of(make_pipeline(FunctionTransformer(right)), NUMBERS, fit=fit)
+        with pytest.raises(DataError, match="must depend on its own record alone"):
+            rows_of(make_pipeline(Binarizer(), FunctionTransformer(centred)), NUMBERS, fit=fit)
+
+    def test_what_a_step_says_of_a_record_is_hidden(self):
+        steps = make_pipeline(OneHotEncoder(categories=[["A", "B"]]))
+        with pytest.raises(DataError, match="OneHotEncoder cannot take these rows") as error:
+            rows_of(steps, PEOPLE[["ward"]], fit=True)
+        assert "C" not in str(error.value).replace("OneHotEncoder cannot", "")
+
+    def test_save_and_the_largest_weights_refuse_it_too(self, tmp_path):
+        pipeline = make_pipeline(StandardScaler(), model()).fit(NUMBERS, OLD)
+        for work in (
+            lambda: dplasso.save(pipeline, tmp_path / "m"),
+            lambda: dplasso.top_features(pipeline),
+        ):
+            with pytest.raises(ValueError, match="learns from the records"):
+                work()
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestFile:
+    @pytest.mark.parametrize("name", RIGHT)
+    def test_a_saved_pipeline_predicts_on_raw_rows(self, name, tmp_path):
+        step, X, y = RIGHT[name]
+        pipeline = make_pipeline(step, model()).fit(X, y)
+        dplasso.save(pipeline, tmp_path / "m.npz")
+        read = dplasso.load(tmp_path / "m.npz")
+        assert isinstance(read, Pipeline)
+        np.testing.assert_array_equal(read.predict_proba(X), pipeline.predict_proba(X))
+        # A record's row is the same by itself.
+        few = X[:3]
+        np.testing.assert_array_equal(read.predict(few), pipeline.predict(X)[:3])
+        # The same file again.
+        dplasso.save(read, tmp_path / "again.npz")
+        assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "m.npz").read_bytes()
+        same = [top.index.tolist() for top in map(dplasso.top_features, (pipeline, read))]
+        assert same[0] == same[1]
+
+    def test_every_estimator(self, tmp_path):
+        for last in (
+            DPLassoClassifier(20.0, random_state=0),
+            DPLinearRegression(20.0, target_bounds=(0, 1), random_state=0),
+        ):
+            pipeline = make_pipeline(counts(), last).fit(TEXTS, np.equal(LABELS, "yes") * 1.0)
+            dplasso.save(pipeline, tmp_path / "m.npz")
+            read = dplasso.load(tmp_path / "m.npz")
+            np.testing.assert_array_equal(read.predict(TEXTS), pipeline.predict(TEXTS))
+            assert read[-1].privacy_ == last.privacy_
+
+    def test_words_of_a_vocabulary_are_named(self, tmp_path):
+        pipeline = make_pipeline(counts(), model()).fit(TEXTS, LABELS)
+        dplasso.save(pipeline, tmp_path / "m.npz")
+        for found in (pipeline, dplasso.load(tmp_path / "m.npz")):
+            assert set(dplasso.top_features(found, 6).index) == set(VOCABULARY)
+        # The report names them as well, and what makes rows.
+        held = read_model(tmp_path / "m.npz")
+        assert weights_of(held)["fever"] > 1
+        assert model_facts(held, weights_of(held))["rows"] == (
+            "made by CountVectorizer(vocabulary=(6 public values))"
+        )
+        # Who has no pipeline is told as before.
+        assert dplasso.top_features(pipeline[-1], 1).index[0] in range(6)
+
+    def test_columns_go_by_name(self, tmp_path):
+        pipeline = make_pipeline(COLUMNS, model()).fit(PEOPLE, OLD)
+        dplasso.save(pipeline, tmp_path / "m.npz")
+        read = dplasso.load(tmp_path / "m.npz")
+        other = PEOPLE.assign(more=1)[["more", "age", "ward"]]
+        np.testing.assert_array_equal(read.predict(other), pipeline.predict(PEOPLE))
+        with pytest.raises(DataError, match="no column 'age'"):
+            read.predict(PEOPLE[["ward"]])
+        pipeline = make_pipeline(PolynomialFeatures(2), model()).fit(NUMBERS, OLD)
+        dplasso.save(pipeline, tmp_path / "m.npz")
+        with pytest.raises(DataError, match="X has 3 columns; the pipeline takes 4"):
+            dplasso.load(tmp_path / "m.npz").predict(NUMBERS[:, :3])
+
+    def test_pandas_output_is_kept(self, tmp_path):
+        columns = make_column_transformer(
+            (OneHotEncoder(categories=[["A", "B", "C"]], sparse_output=False), ["ward"]),
+            verbose_feature_names_out=False,
+        ).set_output(transform="pandas")
+        pipeline = make_pipeline(columns, model()).fit(PEOPLE, OLD)
+        dplasso.save(pipeline, tmp_path / "m.npz")
+        read = dplasso.load(tmp_path / "m.npz")
+        np.testing.assert_array_equal(read.predict(PEOPLE), pipeline.predict(PEOPLE))
+        assert dplasso.top_features(read).index[0].startswith("ward_")
+
+    def test_own_functions_and_types_go_by_the_name_they_were_declared_under(
+        self, tmp_path, monkeypatch
+    ):
+        pipeline = make_pipeline(FunctionTransformer(halved), Halved(by=4.0), model())
+        pipeline.fit(NUMBERS, OLD)
+        dplasso.record_wise(Halved)
+        with pytest.raises(ValueError, match="no model file holds halved"):
+            dplasso.save(pipeline, tmp_path / "m.npz")
+        assert dplasso.record_wise(halved) is halved
+        dplasso.save(pipeline, tmp_path / "m.npz")
+        read = dplasso.load(tmp_path / "m.npz")
+        np.testing.assert_array_equal(read.predict(NUMBERS), pipeline.predict(NUMBERS))
+        told = read_model(tmp_path / "m.npz").row_steps.described()
+        assert told[1] == "Halved(by=4.0) (declared to treat each record by itself)"
+        # Another process, which has not declared them, follows no name.
+        monkeypatch.setattr(declarations, "_declared", {})
+        with pytest.raises(ModelFileError, match="which nobody has declared here"):
+            dplasso.load(tmp_path / "m.npz")
+
+    @pytest.mark.parametrize(
+        "step",
+        [
+            {"type": "os:system"},
+            {"type": "builtins:eval"},
+            {"type": "sklearn.preprocessing.StandardScaler"},
+            {"type": "numpy:log1p"},
+            {"type": "numpy:load"},
+            {"type": "test:halved"},
+            {"type": "dplasso.estimators.linear_models.DPLasso"},
+            {"params": {"func": {"function": "os:system"}}},
+            {"params": {"func": {"function": "numpy:load"}}},
+            {"params": {"func": {"pickle": ""}}},
+            {"params": {"kw_args": {"a": 1, "b": 2}}},
+            {"params": {"nothing": 1}},
+            {"params": {"func": {"array": [[1], "|V8"]}}},
+            {"output": "os"},
+            {"type": "sklearn.feature_extraction.text.CountVectorizer"},
+            {"type": "sklearn.feature_extraction.text.HashingVectorizer"}
+            | {"params": {"input": "filename"}},
+        ],
+        ids=json.dumps,
+    )
+    def test_a_strangers_file_runs_nothing(self, step, tmp_path):
+        dplasso.record_wise(halved)
+        declarations._declared["test:halved"] = halved
+        pipeline = make_pipeline(FunctionTransformer(np.tanh), model()).fit(NUMBERS, OLD)
+        dplasso.save(pipeline, tmp_path / "m.npz")
+        changed = read_model(tmp_path / "m.npz")
+        changed.row_steps.steps[0].update(step)
+        write_model(changed, tmp_path / "m.npz")
+        with pytest.raises(ModelFileError):
+            dplasso.load(tmp_path / "m.npz")
+
+    def test_damaged_steps_are_refused(self, tmp_path):
+        pipeline = make_pipeline(counts(), model()).fit(TEXTS, LABELS)
+        dplasso.save(pipeline, tmp_path / "m.npz")
+        right = read_model(tmp_path / "m.npz").row_steps.to_json()
+        assert row_steps_from_json(right, 6).to_json() == right
+        for change in (
+            {"steps": 3},
+            {"steps": [3]},
+            {"steps": [{"name": "a"}]},
+            {"steps": [{"name": "a", "type": 3, "params": {}}]},
+            {"inputs": [3]},
+            {"inputs": 0},
+            {"columns": ["a"]},
+            {"columns": [3] * 6},
+            {"more": 1},
+        ):
+            with pytest.raises(ValueError, match="pipeline"):
+                row_steps_from_json(right | change, 6)
+
+    def test_others_are_no_models_of_ours(self, tmp_path):
+        other = make_pipeline(Binarizer(), LogisticRegression()).fit(NUMBERS, OLD)
+        for wrong in (other, other[-1]):
+            with pytest.raises(TypeError, match="LogisticRegression is no model of dplasso"):
+                dplasso.save(wrong, tmp_path / "m.npz")
+
+    def test_a_pipeline_of_a_model_alone_is_its_file(self, tmp_path):
+        alone = make_pipeline(model()).fit(NUMBERS, OLD)
+        dplasso.save(alone, tmp_path / "a.npz")
+        alone[-1].save(tmp_path / "b.npz")
+        assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+
+    def test_a_step_that_a_file_cannot_hold(self, tmp_path):
+        odd = FunctionTransformer(np.clip, kw_args={"a_min": 0, "a_max": object()})
+        pipeline = make_pipeline(odd, model())
+        pipeline.steps[-1][1].fit(NUMBERS, OLD)
+        with pytest.raises(ValueError, match="no model file holds"):
+            dplasso.save(pipeline, tmp_path / "m.npz")
