@@ -22,6 +22,8 @@ import scipy.sparse as sp
 from evidence.assurance.hostile import FLOATS, PEOPLE, SINGLES
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import Binarizer
 
 from dplasso import (
     DPLasso,
@@ -146,6 +148,16 @@ def _public_model(regression):
 
 def _search(kind, grid, options, relation, X, y, _):
     estimator = kind(neighbors=relation, classes=[0, 1], **options)
+    return _searched(estimator, grid, X, y)
+
+
+def _search_behind(relation, X, y, _):
+    last = DPLogisticRegression(neighbors=relation, classes=[0, 1], n_iter=8)
+    steps = [("rows", Binarizer()), ("model", last)]
+    return _searched(Pipeline(steps), {"model__max_weights": [None, 4]}, X, y)
+
+
+def _searched(estimator, grid, X, y):
     search = PrivateSearch(estimator, grid, 5.0, tries=3, law="geometric", random_state=4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -249,6 +261,7 @@ def _cases():
         yield f"score, {metric}", Case(partial(_score, metric), classes, forms=in_memory)
     given = DPLogisticRegression, {"max_weights": [None, 4]}, {"n_iter": 8}
     yield "search", Case(partial(_search, *given), forms=in_memory)
+    yield "search behind a step", Case(_search_behind, forms=in_memory)
     given = DPLassoClassifier, {"refit": [0.2, 0.5]}, {}
     yield "search of a lasso", Case(partial(_search, *given), forms=in_memory)
 
@@ -344,7 +357,9 @@ def compare_pair(case, relation, form, pair, *, single=False):
 
 def _outcome(result: Any) -> Any:
     """Return what a fit, a search or a score released, to be compared."""
-    model = getattr(getattr(result, "best_estimator_", result), "model_", None)
+    chosen = getattr(result, "best_estimator_", result)
+    chosen = chosen[-1] if isinstance(chosen, Pipeline) else chosen
+    model = getattr(chosen, "model_", None)
     if model is None:
         return result.to_dict()["value"] if isinstance(result, PrivateScore) else "a constant"
     return digest_of(model.release)

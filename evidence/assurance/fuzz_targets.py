@@ -263,8 +263,7 @@ _COMMANDS = (
     ["fit", "train.svm", "--epsilon", "1", "--n-iter", "5"],
     ["fit", "data.npz", "--epsilon", "1", "--n-iter", "5", "--model", "new.npz", "--json"],
     ["fit", "train.svm", "--epsilon", "1", "--n-iter", "5", "--checkpoint", "new", "--seed", "1"],
-    ["fit", "train.svm", "--epsilon", "1", "--method", "lasso", "--n-iter", "5", "--checkpoint"]
-    + ["kept", "--resume"],
+    "fit train.svm --epsilon 1 --method lasso --n-iter 5 --checkpoint kept --resume".split(),
     ["predict", "model.npz", "test.svm"],
     ["evaluate", "model.npz", "test.svm", "--json"],
     ["budget", "--epsilon", "1", "--n-iter", "5"],

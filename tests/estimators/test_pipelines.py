@@ -160,6 +160,13 @@ class TestRefused:
         with pytest.raises(ValueError, match="More"):
             check_record_wise(make_pipeline(More()))
 
+    def test_a_namesake_is_not_the_step(self):
+        class Binarizer(Halved):
+            """Of the name of a known step."""
+
+        with pytest.raises(ValueError, match="not known to treat each record by itself"):
+            check_record_wise(make_pipeline(Binarizer()))
+
     def test_columns_chosen_by_looking_are_refused(self):
         chosen = make_column_transformer((Binarizer(), make_column_selector(dtype_include=float)))
         with pytest.raises(ValueError, match="chooses its columns by looking"):

@@ -79,6 +79,9 @@ class PrivateLinearModel(BaseEstimator):
 
         Warns
         -----
+        NoiseWarning
+            Where so few records and so small an epsilon leave next to nothing to find: before
+            anything is spent with `n_records`, otherwise by the fit's own noisy count.
         PrivacyLeakWarning
             With ``mechanism="paper"``.
         LedgerWarning
@@ -144,7 +147,7 @@ class PrivateLinearModel(BaseEstimator):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file (docs/model-file.md); no pickle in it.
 
-        The file holds the parameters of the fit, whatever was set since.
+        `dplasso.save` writes a whole pipeline. The file holds the parameters of the fit, whatever was set since.
 
         Parameters
         ----------
