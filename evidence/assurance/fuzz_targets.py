@@ -259,11 +259,12 @@ def _check_store(data: bytes, folder: Path) -> str:
 
 # --- command line ------------------------------------------------------------------------
 
+_KEPT = ("--checkpoint", "kept", "--resume")
 _COMMANDS = (
     ["fit", "train.svm", "--epsilon", "1", "--n-iter", "5"],
     ["fit", "data.npz", "--epsilon", "1", "--n-iter", "5", "--model", "new.npz", "--json"],
     ["fit", "train.svm", "--epsilon", "1", "--n-iter", "5", "--checkpoint", "new", "--seed", "1"],
-    "fit train.svm --epsilon 1 --method lasso --n-iter 5 --checkpoint kept --resume".split(),
+    ["fit", "train.svm", "--epsilon", "1", "--method", "lasso", "--n-iter", "5", *_KEPT],
     ["predict", "model.npz", "test.svm"],
     ["evaluate", "model.npz", "test.svm", "--json"],
     ["budget", "--epsilon", "1", "--n-iter", "5"],

@@ -147,7 +147,8 @@ class PrivateLinearModel(BaseEstimator):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file (docs/model-file.md); no pickle in it.
 
-        `dplasso.save` writes a whole pipeline. The file holds the parameters of the fit, whatever was set since.
+        The file holds the parameters of the fit, whatever was set since. `dplasso.save` writes a
+        whole pipeline.
 
         Parameters
         ----------
