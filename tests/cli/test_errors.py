@@ -1,6 +1,7 @@
 """Bad input: one clear sentence, an exit code that is not 0, nothing written."""
 
 import errno
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -24,6 +25,15 @@ def test_help_and_version():
         told = said(command, "--help")
         assert f"$ dplasso {command}" in told
         assert "<bool>" not in told
+
+
+@pytest.mark.parametrize("command", ["fit", "tune"])
+def test_help_shows_what_is_needed_most_and_help_all_the_rest(command):
+    short, whole = (said(command, asked) for asked in ("--help", "--help-all"))
+    assert f"dplasso {command} --help-all" in short
+    assert 3 * len(short) < len(whole)
+    options = re.compile(r"│ (?:\* )?(--[a-z-]+)")
+    assert {"--epsilon", "--method"} <= set(options.findall(short)) < set(options.findall(whole))
 
 
 def test_help_loads_nothing_heavy():
