@@ -30,14 +30,15 @@ _ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
 
 
 class _Help:
-    """A command or group whose ``--help`` is listed without a type, as other flags are."""
+    """A command or group whose flags are listed without a type."""
 
-    def get_help_option(self, ctx: Any) -> Any:
-        """Return the option."""
-        option = super().get_help_option(ctx)  # type: ignore[misc]
-        if option is not None:
-            option.metavar = ""
-        return option
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, ``--help`` among them."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for one in parameters:
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
+        return parameters
 
 
 class Command(_Help, TyperCommand):
@@ -188,7 +189,6 @@ app = typer.Typer(
         "Then:  dplasso fit train.svm.gz --epsilon 1 --test test.svm.gz --model model.npz"
     ),
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings=SETTINGS,
@@ -204,7 +204,6 @@ def _print_version(wanted: bool) -> None:
 _VERSION = typer.Option(
     "--version",
     help="Print the version and exit.",
-    metavar="",
     callback=_print_version,
     is_eager=True,
 )

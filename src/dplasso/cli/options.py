@@ -232,7 +232,7 @@ def _declared(name: str, kind: Any, default: Any, texts: dict[str, Text]) -> Par
         info = typer.Option(
             *map(option_name, (*text.aliases, name)),
             help=text.help,
-            metavar="" if kind is bool else text.metavar or None,
+            metavar=text.metavar or None,
             min=text.least,
             hidden=text.panel == "Hidden",
             rich_help_panel=None if text.panel == "Options" else text.panel,
