@@ -213,7 +213,10 @@ def test_papers_mechanism_warns_in_one_line(train):
 
 @pytest.mark.parametrize(
     ("method", "epsilon", "told"),
-    [(FAST, "0.1", "columns can be told from noise"), (LOGISTIC, "0.01", "the noise outweighs")],
+    [
+        (FAST, "0.1", "columns can be told from noise"),
+        ((*LOGISTIC, "--n-records", 800), "0.01", "the noise outweighs"),
+    ],
 )
 def test_a_fit_that_can_find_nothing_warns_in_one_line(train, method, epsilon, told):
     result = done("fit", train, "--epsilon", epsilon, *method)

@@ -125,7 +125,6 @@ class TestRefused:
             (TfidfVectorizer(), "a public vocabulary="),
             (TfidfVectorizer(vocabulary=VOCABULARY), "use_idf=False"),
             (TfidfTransformer(), "use_idf=False"),
-            (HashingVectorizer(input="filename"), "the texts themselves"),
             (OneHotEncoder(), "the public categories="),
             (OneHotEncoder(categories=[["A"]], min_frequency=2), "leave out min_frequency"),
             (OneHotEncoder(categories=[["A"]], max_categories=2), "max_categories"),
@@ -159,6 +158,18 @@ class TestRefused:
 
         with pytest.raises(ValueError, match="More"):
             check_record_wise(make_pipeline(More()))
+
+    @pytest.mark.parametrize(
+        ("step", "told"),
+        [
+            (HashingVectorizer(input="filename"), "reads files that records name"),
+            (CountVectorizer(vocabulary=["a"], input="file"), "reads files that records name"),
+            (Pipeline([("a", Binarizer())], memory="cache"), "keeps records on the disk"),
+        ],
+    )
+    def test_what_reads_or_writes_files_is_refused(self, step, told):
+        with pytest.raises(ValueError, match=told):
+            check_record_wise(make_pipeline(step))
 
     def test_a_namesake_is_not_the_step(self):
         class Binarizer(Halved):

@@ -43,11 +43,13 @@ def warned(model, y=Y, X=X):
     ],
 )
 def test_every_method_warns_by_its_own_count(model):
-    assert "records" in warned(model)
+    # The noise of the count is as large as the count that is warned of.
+    assert "records" in warned(model.set_params(random_state=0))
 
 
 def test_a_few_columns_that_are_all_taken_need_records_too():
-    assert "the noise outweighs" in warned(DPLassoClassifier(0.1), X=X[:, :100])
+    few = DPLassoClassifier(0.1, random_state=0)
+    assert "the noise outweighs" in warned(few, X=X[:, :100])
 
 
 def test_a_given_radius_counts_nobody_but_a_public_number_warns(recwarn):
@@ -88,6 +90,19 @@ def test_the_count_it_tells_is_the_released_one(monkeypatch):
     assert warned(DPLogisticRegression(0.1, n_iter=5)).startswith(
         "with 77 records of 4 classes and"
     )
+
+
+@pytest.mark.parametrize("n_features", [2**14, 2**17, 2**20])
+def test_four_classes_of_5700_texts_are_too_few_for_a_lasso(n_features):
+    model = DPLassoClassifier(1.0, classes=range(4))
+    method = model.family.method(model.get_params())
+    task = method.targets.of_size(4)
+    mechanism = method.mechanism(task, 5700, n_features)
+    assert "columns can be told" in method.told_of_noise(task, mechanism, 5700.0, n_features)
+    better = DPLogisticRegression(1.0, classes=range(4))
+    method = better.family.method(better.get_params())
+    mechanism = method.mechanism(task, 5700, n_features)
+    assert not method.told_of_noise(task, mechanism, 5700.0, n_features)
 
 
 def test_more_records_of_the_same_budget_end_it():

@@ -116,6 +116,18 @@ class TestScore:
             whole[-1], rows, ILL, **settings
         )
 
+    def test_what_a_search_has_chosen_is_scored_on_raw_rows(self):
+        found = search().fit(TEXTS, ILL)
+        settings = {"epsilon": 5.0, "random_state": 3}
+        one = private_score(found, TEXTS, ILL, **settings)
+        assert one == private_score(found.best_estimator_, TEXTS, ILL, **settings)
+        behind = make_pipeline(VECTORIZER, search(LAST, {"max_weights": [None]})).fit(TEXTS, ILL)
+        assert private_score(behind, TEXTS, ILL, **settings).value > 0.8
+        leaky = make_pipeline(StandardScaler(), search(LAST, {"max_weights": [None]}))
+        leaky.fit(NUMBER * 1.0, ILL)
+        with pytest.raises(ValueError, match="learns from the records"):
+            private_score(leaky, NUMBER * 1.0, ILL, **settings)
+
     def test_numbers(self):
         last = DPLinearRegression(20.0, target_bounds=(0, 1), n_iter=10)
         whole = pipeline(last=last).fit(TEXTS, ILL * 1.0)

@@ -11,7 +11,7 @@ from dplasso.errors import ModelFileError
 from dplasso.estimators.fitting import method_of, set_fitted
 from dplasso.estimators.linear_models import Estimator
 from dplasso.estimators.pipeline_steps import pipeline_of, row_steps_of
-from dplasso.estimators.record_wise import check_record_wise, split
+from dplasso.estimators.record_wise import check_record_wise, chosen, split
 from dplasso.model import Model, read_model, write_model
 from dplasso.model.weights import Weights, weights_of
 
@@ -68,13 +68,13 @@ def top_features(model: Any, count: int = 20) -> Weights:
 
 def whole_model(model: Any) -> Model:
     """Return what was fitted, with the steps that make its rows."""
-    model = _chosen(model)
+    model = chosen(model)
     parts = split(model)
     if parts is None:
         return _fitted(model)
     steps, last = parts
     check_record_wise(steps)
-    found = _fitted(_chosen(last))
+    found = _fitted(chosen(last))
     if not len(steps):
         return found
     held = row_steps_of(steps, model.steps[-1][0], found.n_features)
@@ -82,14 +82,6 @@ def whole_model(model: Any) -> Model:
         # Steps from a file do not name columns; the model that came with them does.
         held = replace(held, columns=found.row_steps.columns)
     return replace(found, row_steps=held)
-
-
-def _chosen(model: Any) -> Any:
-    """Return what a search has chosen, or the model itself."""
-    if hasattr(model, "grid") and hasattr(model, "held_out"):
-        check_is_fitted(model, "best_estimator_")
-        return model.best_estimator_
-    return model
 
 
 def _fitted(model: Any) -> Model:

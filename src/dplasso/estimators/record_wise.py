@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
 
 from dplasso.data.refusals import of_a_stranger
 from dplasso.errors import DataError
@@ -37,14 +38,10 @@ def _nothing(step: Any) -> str:  # noqa: ARG001
     return ""
 
 
-def _content(step: Any) -> str:
-    return "" if step.input == "content" else "give it the texts themselves, not files"
-
-
 def _vocabulary(step: Any) -> str:
     if step.vocabulary is None:
         return "give it a public vocabulary=, or hash the words (HashingVectorizer)"
-    return _content(step) or (_no_idf(step) if hasattr(step, "use_idf") else "")
+    return _no_idf(step) if hasattr(step, "use_idf") else ""
 
 
 def _no_idf(step: Any) -> str:
@@ -72,7 +69,7 @@ _KNOWN: dict[str, Callable[[Any], str]] = {
     "sklearn.compose.ColumnTransformer": _nothing,
     "sklearn.feature_extraction.FeatureHasher": _nothing,
     "sklearn.feature_extraction.text.CountVectorizer": _vocabulary,
-    "sklearn.feature_extraction.text.HashingVectorizer": _content,
+    "sklearn.feature_extraction.text.HashingVectorizer": _nothing,
     "sklearn.feature_extraction.text.TfidfTransformer": _no_idf,
     "sklearn.feature_extraction.text.TfidfVectorizer": _vocabulary,
     "sklearn.impute.SimpleImputer": _constant,
@@ -162,6 +159,14 @@ def _known(name: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
+def chosen(model: Any) -> Any:
+    """Return what a `PrivateSearch` has chosen, or the model itself."""
+    if hasattr(model, "grid") and hasattr(model, "held_out"):
+        check_is_fitted(model, "best_estimator_")
+        return model.best_estimator_
+    return model
+
+
 def split(model: Any) -> tuple[Pipeline, Any] | None:
     """Return the steps before the last of a pipeline, and the last; None for anything else."""
     if not isinstance(model, Pipeline):
@@ -180,6 +185,10 @@ def check_record_wise(steps: Pipeline) -> None:
         kind, held = type(step).__name__, name_of(type(step))
         rule = None if held is None else _KNOWN.get(held, _nothing)
         change = _INSTEAD.get(kind, "") if rule is None else rule(step)
+        if held in _KNOWN and getattr(step, "memory", None) is not None:
+            raise ValueError(f"step {name!r} keeps records on the disk: leave out memory=")
+        if held in _KNOWN and getattr(step, "input", "content") != "content":
+            raise ValueError(f"step {name!r} reads files that records name: give it the texts")
         if change:
             raise ValueError(
                 f"step {name!r} ({kind}) learns from the records when it is fitted; that would "
@@ -251,11 +260,12 @@ def last_step(model: Any, X: Any) -> tuple[Any, Any]:
     Anything else, and its rows, are returned as they are. Steps before a model of another package
     may have learnt: what that cost is another matter.
     """
-    parts = split(model)
+    found = chosen(model)
+    parts = split(found)
     if parts is None:
         return model, X
     steps, last = parts
-    if hasattr(last, "family"):
+    if hasattr(chosen(last), "family"):
         check_record_wise(steps)
     return last, rows_of(steps, X)[1]
 
