@@ -17,7 +17,7 @@ from dplasso.cluster.partitions import Partitions
 from dplasso.ledger import create_ledger, read_budgets
 
 CLUSTER = ("--cluster", "threads")
-PAID = ("--epsilon", "20", "--n-iter", "40", "--l1-radius", "10")
+PAID = ("--epsilon", "20", "--method", "lasso", "--n-iter", "40", "--l1-radius", "10")
 FIT = (*PAID, "--seed", "1")
 
 
@@ -50,7 +50,7 @@ def left_behind(tmp_path):
     return list((tmp_path / "temporary").iterdir())
 
 
-@pytest.mark.parametrize("method", [PAID[2:], (), ("--method=logistic",)])
+@pytest.mark.parametrize("method", [PAID[2:], ("--method=lasso",), ()])
 def test_a_fit_is_that_on_the_file(train, stores, bucket, tmp_path, method):
     parts = [f"{bucket}/part-9.store/", f"file://{stores}/part-10.store", f"{bucket}/part-11.store"]
     seeded = ("--epsilon", "20", "--seed", "1", *method)
