@@ -8,6 +8,7 @@ from typing import Any
 
 from dplasso import privacy_cost, weakest_association
 from dplasso.cli import output
+from dplasso.cli.options import option_name
 from dplasso.cli.training import parse_target_bounds
 from dplasso.fit.cost import dense_schedule
 from dplasso.gradient_descent.plan import SIGNIFICANT
@@ -138,7 +139,7 @@ def _noise_row(
         "mu": mu,
         "noise_scale": schedule.noise_scale,
         "standard_error": schedule.standard_error,
-        "findable_gradient": SIGNIFICANT * schedule.standard_error / schedule.reach,
+        "findable_gradient": SIGNIFICANT * schedule.standard_error / schedule.reach(),
     }
 
 
@@ -156,10 +157,15 @@ def _print_findable(
     }
     output.listing(columns, found, strong={mine: "bold"})
     reached = "is drawn rather than noise" if draws else "is beyond 3 standard errors"
-    sides = "of one class than of the other"
-    if asked.n_classes == 0:
-        sides = "far above what the others predict than far below"
+    sides = _sides(asked.n_classes > 0)
     output.text(f"{among}: one that occurs in so many more rows {sides} {reached}.")
+
+
+def _sides(classes: bool) -> str:
+    """Say which rows a column that can be found has more of."""
+    if classes:
+        return "of one class than of the other"
+    return "far above what the others predict than far below"
 
 
 def _print_draws(
@@ -202,9 +208,13 @@ def plan(
     rows: int,
     delta: float = 1e-6,
     neighbors: str = "add-remove",
+    rows_per_person: int = 1,
     method: str = "lasso",
     n_iter: int | None = None,
     columns: int = 100_000,
+    row_entries: float = 30.0,
+    n_classes: int = 2,
+    target_bounds: str | None = None,
     score: float = 0.1,
     encoding: float = 0.0,
     refit: float = 0.0,
@@ -217,12 +227,19 @@ def plan(
     epsilon : E
         What everything may spend together.
 
+    Model
+    -----
+    n_classes : K >= 2
+        Number of classes.
+
     Options
     -------
     rows : N >= 1
         About how many rows there are; public.
     columns : D >= 1
         About how many columns there are.
+    row_entries : R
+        About how many entries a row has: of a table its parts, of a text its different words.
     score : S
         Share of a private score.
     encoding : S
@@ -235,28 +252,34 @@ def plan(
     Examples
     --------
     dplasso plan --epsilon 2 --rows 30000
+    dplasso plan --epsilon 2 --rows 30000 --method logistic --columns 120 --row-entries 14
     dplasso plan --epsilon 2 --rows 30000 --method logistic --tries 3
+    dplasso plan --epsilon 2 --rows 30000 --method linear --target-bounds 0,100
 
-    Shares are of zCDP, which adds up; the epsilons of the parts sum to more than the whole.
+    Shares are of zCDP, which adds up; the epsilons of the parts sum to more than the whole. What a
+    fit by noisy gradients finds is right to within a factor of two where columns are about alike.
     """
-    shares: dict[str, Any] = {"score": score, "encoding": encoding, "refit": refit, "tries": tries}
-    fit: dict[str, Any] = {"method": method, "n_iter": n_iter}
+    bounds = None if target_bounds is None else parse_target_bounds(target_bounds)
+    fit: dict[str, Any] = {"method": method, "n_iter": n_iter, "n_classes": n_classes}
+    fit |= {"target_bounds": bounds, "rows_per_person": rows_per_person}
     whole: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors}
+    shares: dict[str, Any] = {"score": score, "encoding": encoding, "refit": refit, "tries": tries}
+    extent = {"row_entries": row_entries, "neighbors": neighbors, **fit}
     found = {
-        part: _finds(part, rows, columns, fit) for part in plan_budget(**whole, **fit, **shares)
+        part: _finds(part, rows, columns, extent) for part in plan_budget(**whole, **fit, **shares)
     }
     told = [
         {name: getattr(part, name) for name in ("name", "share", "epsilon", "delta")}
         | {"try_epsilon": part.try_epsilon or None, "finds": finds}
         for part, finds in found.items()
     ]
-    search = f"tune DATA --method {method} --grid NAME=V,V --tries {tries:g} --law poisson"
-    commands = dict.fromkeys(("fit", "refit"), f"fit DATA --method {method}")
-    commands |= {"search": search, "score": "evaluate model.npz DATA"}
-    return output.Result({**whole, "parts": told}, partial(_print_plan, whole, found, commands))
+    return output.Result(
+        {**whole, "parts": told},
+        partial(_print_plan, whole | fit | {"target_bounds": target_bounds}, found, tries),
+    )
 
 
-def _print_plan(whole: dict[str, Any], found: dict[Part, str], commands: dict[str, str]) -> None:
+def _print_plan(asked: dict[str, Any], found: dict[Part, str], tries: float) -> None:
     headings: dict[str, Callable[[Part], str]] = {
         "part": lambda part: part.name,
         ">share": lambda part: f"{part.share:.0%}",
@@ -265,33 +288,57 @@ def _print_plan(whole: dict[str, Any], found: dict[Part, str], commands: dict[st
     }
     output.listing(headings, found)
     output.text("\nA ledger takes the plan:")
-    neighbors, delta = whole["neighbors"], f"--delta {whole['delta']:g}"
-    relation = "" if neighbors == "add-remove" else f" --neighbors {neighbors}"
-    init = f"  dplasso ledger init L --epsilon {whole['epsilon']:g} {delta}{relation}"
-    output.text(init, wrap=False)
+    given = {"neighbors": "add-remove", "rows_per_person": 1, "n_iter": None, "target_bounds": None}
+    told = {
+        name: f" {option_name(name)} {asked[name]}" if asked[name] != usual else ""
+        for name, usual in given.items()
+    }
+    if asked["method"] == "linear" and not told["target_bounds"]:
+        told["target_bounds"] = " --target-bounds LOW,HIGH"
+    delta = f"--delta {asked['delta']:g}"
+    people = told["neighbors"] + told["rows_per_person"]
+    output.text(
+        f"  dplasso ledger init L --epsilon {asked['epsilon']:g} {delta}{people}", wrap=False
+    )
+    method = f" DATA --method {asked['method']}{told['target_bounds']}"
+    search = f"tune{method} --grid NAME=V,V --tries {tries:g} --law poisson{told['neighbors']}"
+    who = " --person-column NAME" if told["rows_per_person"] else ""
+    commands = dict.fromkeys(("fit", "refit"), f"fit{method}{told['n_iter']}{people}{who}")
+    commands |= {"search": search, "score": "evaluate model.npz DATA"}
     for part in found:
         if part.epsilon and part.name in commands:
             kept = "" if part.name == "score" else " --model model.npz"
             spent = f"--epsilon {down(part.epsilon)} {delta} --ledger L{kept}"
-            output.text(f"  dplasso {commands[part.name]} {spent}", wrap=False)
+            line = f"dplasso {commands[part.name]} {spent}"
+            if part.name == "score" and who:
+                line = (
+                    f"in Python: private_score(model, X, y, {down(part.epsilon)}, "
+                    f"{asked['delta']:g}, groups=people, rows_per_person={asked['rows_per_person']}"
+                    ', ledger="L")'
+                )
+            output.text(f"  {line}", wrap=False)
 
 
-def _finds(part: Part, rows: int, columns: int, fit: dict[str, Any]) -> str:
+def _finds(part: Part, rows: int, columns: int, extent: dict[str, Any]) -> str:
     """Say what a part can tell from so many rows."""
     if part.mechanism is None:
         return "nothing: the share is too small"
+    classes = extent["method"] != "linear" and extent["target_bounds"] is None
     if part.name in ("score", "encoding"):
         sigma = part.mechanism.sensitivity / part.mechanism.mu
         if part.name == "encoding":
             return f"a count of rows to within {2.0 * sigma:,.0f}"
+        low, high = (0.0, 1.0) if classes else extent["target_bounds"] or (0.0, 1.0)
+        within = 2.0 * sigma / rows * (high - low)
+        if not classes:
+            return f"a mean absolute error to within {within:.2g}, and chance"
         # Right and wrong rows, each with this noise, near an accuracy of 0 or 1 at the worst.
-        return f"an accuracy over all rows to within {2.0 * sigma / rows:.4f}, and chance"
+        return f"an accuracy over all rows to within {within:.4f}, and chance"
     budget = part.try_epsilon or part.epsilon, part.delta
-    neighbors = part.mechanism.neighbors
-    found = weakest_association(*budget, rows, columns, neighbors=neighbors, **fit)
+    found = weakest_association(*budget, rows, columns, **extent)
     told = "nothing"
     if found.part <= 1.0:
-        told = f"columns in {found.rows:,.0f} more rows of one class than of the other"
+        told = f"columns in {found.rows:,.0f} more rows {_sides(classes)}"
     if part.name == "search":
         return f"{told}, by each try (epsilon about {down(part.try_epsilon)})"
     return told
