@@ -12,6 +12,7 @@ from dplasso.cli.app import app
 from dplasso.cli.clusters import ClusterOptions, WorkerOptions
 from dplasso.cluster import RayEngine
 from dplasso.cluster import ray_engine as module
+from dplasso.cluster import room
 from dplasso.cluster.engines import WorkerLost
 from dplasso.cluster.room import Room
 from dplasso.cluster.tasks import run_tasks
@@ -228,6 +229,41 @@ def test_a_worker_that_waits_for_cores_is_not_lost(monkeypatch, capfd):
     assert time.monotonic() - began < 0.9
     assert [one["num_cpus"] for one in cluster.started] == [1, 1, 0, 0]
     assert len(cluster.killed) == 2
+
+
+@pytest.mark.usefixtures("protected")
+def test_where_machines_are_added_workers_wait_for_cores_of_their_own(monkeypatch, capfd):
+    """Pending workers are the demand that an autoscaler sees; those that share ask for nothing."""
+    starting = [2]
+    monkeypatch.setattr(room, "coming", lambda _: starting[0])
+    cluster = Cluster(1, free=0)
+    workers = gathered(monkeypatch, cluster, 3, patience=0.3)
+    assert not capfd.readouterr().err
+    ready = workers.start(Partition("a.store")).call("ready")
+    assert [one["num_cpus"] for one in cluster.started] == [1]
+    ready()
+    waiting, *_, shares = capfd.readouterr().err.splitlines()
+    assert waiting.endswith(
+        "of the cluster's 1 cores are free; its autoscaler is starting 2 more machines"
+    )
+    assert "shares cores" in shares
+    starting[0] = 0
+    assert workers.room.told().endswith("; its autoscaler has not started any more machines")
+    starting[0] = 1
+    assert workers.room.told().endswith("; its autoscaler is starting 1 more machine")
+
+
+def test_what_an_autoscaler_reports_is_counted(monkeypatch):
+    stats, launch = SimpleNamespace(autoscaler_version="7"), SimpleNamespace(count=3)
+    status = SimpleNamespace(stats=stats, pending_launches=[launch], pending_nodes=["a", "b"])
+    module = SimpleNamespace(get_cluster_status=lambda _: status)
+    monkeypatch.setitem(sys.modules, "ray.autoscaler.v2.sdk", module)
+    assert room.coming(Cluster(1)) == 5
+    # Ray counts the reports of one, from 1.
+    stats.autoscaler_version = "0"
+    assert room.coming(Cluster(1)) is None
+    monkeypatch.setitem(sys.modules, "ray.autoscaler.v2.sdk", None)
+    assert room.coming(Cluster(1)) is None
 
 
 @pytest.mark.usefixtures("protected")

@@ -26,7 +26,7 @@ def rows_of(rng, n, kind):
 
 def planted(rng, X, limit):
     """Choose four columns, about as frequent as the others; return the rows that hold one alone."""
-    n, d = X.shape
+    d = X.shape[1]
     often = np.asarray(X.sum(axis=0)).ravel()
     order = np.argsort(np.abs(np.log(np.maximum(often, 1) / max(X.nnz / d, 4 * limit))))
     chosen = order[:16:4]

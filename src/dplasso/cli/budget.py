@@ -6,10 +6,13 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+import typer
+
 from dplasso import privacy_cost, weakest_association
 from dplasso.cli import output
 from dplasso.cli.options import option_name
 from dplasso.cli.training import parse_target_bounds
+from dplasso.cluster.estimate import Estimate
 from dplasso.fit.cost import dense_schedule
 from dplasso.gradient_descent.plan import SIGNIFICANT
 from dplasso.ledger.refusal import rounded_down as down
@@ -204,8 +207,8 @@ def _print_noise(rows: list[dict[str, Any]], mine: int, asked: PrivacyStatement)
 
 
 def plan(
-    epsilon: float,
     rows: int,
+    epsilon: float | None = None,
     delta: float = 1e-6,
     neighbors: str = "add-remove",
     rows_per_person: int = 1,
@@ -213,19 +216,22 @@ def plan(
     n_iter: int | None = None,
     columns: int = 100_000,
     row_entries: float = 30.0,
+    entries: float | None = None,
     n_classes: int = 2,
     target_bounds: str | None = None,
+    workers: int | None = None,
+    worker_threads: int = 1,
     score: float = 0.1,
     encoding: float = 0.0,
     refit: float = 0.0,
     tries: float = 0.0,
 ) -> output.Result:
-    """Divide a budget among encoding, fit or search, second fit and score.
+    """Divide a budget among encoding, fit or search, second fit and score; say what a cluster needs.
 
     Privacy
     -------
     epsilon : E
-        What everything may spend together.
+        What everything may spend together. May be left out where only --workers is asked for.
 
     Model
     -----
@@ -240,6 +246,12 @@ def plan(
         About how many columns there are.
     row_entries : R
         About how many entries a row has: of a table its parts, of a text its different words.
+    entries : C
+        Entries of all rows, in place of --row-entries.
+    workers : W >= 1
+        Say what a fit on so many partitions takes: time, and memory of each worker.
+    worker_threads : N >= 1
+        Cores of each worker.
     score : S
         Share of a private score.
     encoding : S
@@ -255,13 +267,30 @@ def plan(
     dplasso plan --epsilon 2 --rows 30000 --method logistic --columns 120 --row-entries 14
     dplasso plan --epsilon 2 --rows 30000 --method logistic --tries 3
     dplasso plan --epsilon 2 --rows 30000 --method linear --target-bounds 0,100
+    dplasso plan --rows 1000000000 --columns 1000000 --entries 2e10 --workers 100 --method logistic
 
     Shares are of zCDP, which adds up; the epsilons of the parts sum to more than the whole. What a
     fit by noisy gradients finds is right to within a factor of two where columns are about alike.
     """
+    row_entries = row_entries if entries is None else entries / rows
     bounds = None if target_bounds is None else parse_target_bounds(target_bounds)
     fit: dict[str, Any] = {"method": method, "n_iter": n_iter, "n_classes": n_classes}
     fit |= {"target_bounds": bounds, "rows_per_person": rows_per_person}
+    report: dict[str, Any] = {}
+    estimate: Estimate | None = None
+    if workers is not None:
+        settings = dict(fit, delta=delta, neighbors=neighbors)
+        steps = privacy_cost(1.0 if epsilon is None else epsilon, **settings).steps
+        size: dict[str, Any] = {"rows": rows, "columns": columns, "entries": rows * row_entries}
+        size |= {"threads": worker_threads, "outputs": n_classes if n_classes > 2 else 1}
+        estimate = Estimate(**size, workers=workers, steps=steps)
+        report["cluster"] = estimate.to_dict()
+    if epsilon is None:
+        if estimate is None:
+            raise typer.BadParameter(
+                "--epsilon E divides a budget, --workers W says what a cluster needs: give one"
+            )
+        return output.Result(report, partial(output.text, _sentence(estimate)))
     whole: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors}
     shares: dict[str, Any] = {"score": score, "encoding": encoding, "refit": refit, "tries": tries}
     extent = {"row_entries": row_entries, "neighbors": neighbors, **fit}
@@ -273,10 +302,18 @@ def plan(
         | {"try_epsilon": part.try_epsilon or None, "finds": finds}
         for part, finds in found.items()
     ]
-    return output.Result(
-        {**whole, "parts": told},
-        partial(_print_plan, whole | fit | {"target_bounds": target_bounds}, found, tries),
-    )
+    asked = whole | fit | {"target_bounds": target_bounds}
+
+    def show() -> None:
+        _print_plan(asked, found, tries)
+        if estimate is not None:
+            output.text("\n" + _sentence(estimate))
+
+    return output.Result({**whole, "parts": told, **report}, show)
+
+
+def _sentence(estimate: Estimate) -> str:
+    return f"A fit on {estimate.workers} partitions: {estimate.text()}."
 
 
 def _print_plan(asked: dict[str, Any], found: dict[Part, str], tries: float) -> None:

@@ -30,7 +30,7 @@ from dplasso.model.weights import beyond_by_chance, count_of, weights_of
 
 HEAVIEST = 10
 # Entries of the JSON object that depend on the data without noise, or on other fits.
-_CURATORS = ("n_samples", "nnz", "seconds", "test", "checkpoint", "ledger")
+_CURATORS = ("n_samples", "nnz", "seconds", "test", "checkpoint", "cluster", "ledger")
 _SCORES = ("auc", "accuracy", "r2", "mae", "n_samples")
 
 
@@ -85,6 +85,7 @@ class _Fitted:
     scores: dict[str, Any] | None
     seconds: dict[str, float]
     resumed_after: int | None
+    cluster: dict[str, Any] | None
 
 
 def fit(asked: FitOptions, explain: bool = False) -> output.Result:
@@ -185,13 +186,17 @@ def _trained(
         if "classes" in (params := estimator.get_params()):
             known = np.unique(train.y) if params["classes"] is None else params["classes"]
             check_known(test.y, known, test.source)
+    if engine is not None:
+        estimate = asked.workers.estimate(asked.cluster, train.X, estimator)
+        output.note(f"a fit on {len(train.X.places)} stores takes {estimate.text()}")
     if engine is None and (hint := raw_numbers(train.X, estimator.get_params())):
         output.note(hint)
     more = {"checkpoints": kept.begin, "groups": train.people, "engine": engine}
     seconds |= train_with_bar(estimator, rows, labels, bars, "training", **more)
     if tests:
         scores = score(estimator, test.X, test.y, test.source)
-    return _Fitted(estimator, train, scores, seconds, kept.steps)
+    metrics = None if engine is None else engine.events.metrics.to_dict()
+    return _Fitted(estimator, train, scores, seconds, kept.steps, metrics)
 
 
 def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
@@ -216,6 +221,8 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
         }
     if (path := asked.interruptions.checkpoint) is not None:
         report["checkpoint"] = {"path": path, "resumed_after": fitted.resumed_after}
+    if fitted.cluster is not None:
+        report["cluster"] = fitted.cluster
     if fitted.scores is not None:
         scores = fitted.scores.items()
         report["test"] = {name: value for name, value in scores if name in _SCORES}
