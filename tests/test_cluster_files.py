@@ -9,9 +9,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "packaging" / "cluster"
-IMAGE, MANIFEST = (
-    (FOLDER / name).read_text() for name in ("Containerfile", "raycluster.yaml")
-)
+IMAGE, MANIFEST = ((FOLDER / name).read_text() for name in ("Containerfile", "raycluster.yaml"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RAY = re.search(r'"ray\[default\]==([\d.]+)"', IMAGE)[1]
 

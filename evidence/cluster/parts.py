@@ -2,8 +2,8 @@
 
     python -m evidence.cluster.parts [SCALE]
 
-Each case is a process of its own: random rows in a store, one worker with one thread. Bytes are those that
-the process has for itself; pages of the store are the system's, which takes them back where it must.
+Each case is a process of its own: random rows in a store, one worker with one thread. Bytes are
+those that are no file's; pages of the store are the system's, which takes them back where it must.
 """
 
 import json
@@ -22,7 +22,6 @@ from dplasso.cluster.worker import GradientSteps, Partition, Worker
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.fit.task import Binary
-from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.gradient_descent.solve import BLOCK
 from dplasso.losses.logistic import Logistic
 from dplasso.matrix.unit_rows import NO_HALVINGS, Scaling

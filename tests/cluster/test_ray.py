@@ -10,9 +10,8 @@ from typer.main import get_command
 from cluster.cases import MODELS
 from dplasso.cli.app import app
 from dplasso.cli.clusters import ClusterOptions, WorkerOptions
-from dplasso.cluster import RayEngine
+from dplasso.cluster import RayEngine, room
 from dplasso.cluster import ray_engine as module
-from dplasso.cluster import room
 from dplasso.cluster.engines import WorkerLost
 from dplasso.cluster.room import Room
 from dplasso.cluster.tasks import run_tasks

@@ -226,7 +226,7 @@ def plan(
     refit: float = 0.0,
     tries: float = 0.0,
 ) -> output.Result:
-    """Divide a budget among encoding, fit or search, second fit and score; say what a cluster needs.
+    """Divide a budget among encoding, fit or search, second fit and score.
 
     Privacy
     -------

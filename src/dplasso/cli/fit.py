@@ -10,7 +10,13 @@ import numpy as np
 import typer
 
 from dplasso.cli import output
-from dplasso.cli.checkpoints import CheckpointOptions, KeptFit, kept_checkpoint, refuse_unfinished
+from dplasso.cli.checkpoints import (
+    CheckpointOptions,
+    KeptFit,
+    kept_checkpoint,
+    offered,
+    refuse_unfinished,
+)
 from dplasso.cli.clusters import ClusterOptions, WorkerOptions, read_partitions
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.metrics import check_known, score, scores_text
@@ -62,8 +68,10 @@ class FitOptions:
     def place(self) -> Path | None:
         """Where the checkpoint is kept: as asked, or beside the model that is paid for."""
         kept, model = self.interruptions, self.outputs.model
-        if kept.checkpoint is None and self.wanted.ledger is not None and model is not None:
-            return model.with_name(f"{model.name}.checkpoint")
+        if kept.checkpoint is None and model is not None:
+            beside = model.with_name(f"{model.name}.checkpoint")
+            if self.wanted.ledger is not None or (kept.resume and beside.exists()):
+                return beside
         if kept.checkpoint is None and kept.resume:
             raise typer.BadParameter("--resume needs --checkpoint PATH: the file to go on from")
         return kept.checkpoint
@@ -120,6 +128,7 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     Row counts, seconds and test scores are for the curator. They are computed without noise and are
     not part of the release: what may be released is the model and its statement.
     """
+    asked = replace(asked, interruptions=offered(asked.interruptions, asked.place))
     estimator, schema, files, tests = _checked(asked)
     outputs, inputs = asked.outputs, (*files, *tests, *asked.beside)
     keeping = kept_checkpoint(estimator, asked.interruptions, asked.place, outputs, inputs)

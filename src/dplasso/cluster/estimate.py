@@ -89,9 +89,8 @@ class Estimate:
         return (
             f"about {_time(self.seconds)} for at most {self.steps} passes over the rows, "
             f"{_time(self.step_seconds)} each, with {cores} a worker; a worker needs "
-            f"{_size(self.worker_bytes)} of memory, and {_size(self.store_bytes)} more for its store "
-            "to stay in memory; the driver needs about "
-            f"{_size(self.driver_bytes)}"
+            f"{_size(self.worker_bytes)} of memory, and {_size(self.store_bytes)} more for its "
+            f"store to stay in memory; the driver needs about {_size(self.driver_bytes)}"
         )
 
 
