@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import pytest
 from typer.main import get_command
 
-from cluster.cases import MODELS
+from cluster.cases import MODELS, cut, records, released
 from dplasso.cli.app import app
 from dplasso.cli.clusters import ClusterOptions, WorkerOptions
-from dplasso.cluster import RayEngine, room
+from dplasso.cluster import InProcessEngine, RayEngine, room
 from dplasso.cluster import ray_engine as module
-from dplasso.cluster.engines import WorkerLost
+from dplasso.cluster.engines import LocalHandle, WorkerLost
 from dplasso.cluster.room import Room
 from dplasso.cluster.tasks import run_tasks
 from dplasso.cluster.worker import Partition
@@ -22,6 +22,7 @@ from dplasso.errors import ClusterError
 @pytest.mark.ray
 def test_fits_end_in_the_bits_of_one_process(on_ray):
     assert on_ray["gradients"]
+    assert on_ray["energies"]
     # Six workers, whose answers are added up where they are.
     assert on_ray["tree"]["same"]
     assert on_ray["tree"]["held"] > 6
@@ -76,6 +77,21 @@ def test_it_answers_nobody_without_its_token(on_ray):
     # Before 2.52 Ray asks nobody for a token.
     asks = tuple(int(part) for part in on_ray["version"].split(".")[:2]) >= (2, 52)
     assert ("InvalidAuthToken" if asks else "let in") in token["stranger"]
+
+
+def test_a_worker_of_its_own_process_answers_as_one_here(monkeypatch):
+    """With energies, gradients and margins, which are asked for with none, one and two numbers."""
+    monkeypatch.setattr(module.os, "umask", lambda _: None)
+
+    class Engine(InProcessEngine):
+        def start(self, partition):
+            return LocalHandle(module.RayWorker(partition, 1))
+
+    X, y = records()
+    for name in ("wide gradients", "dense", "strong"):
+        model = MODELS[name]
+        expected = released(model.fit(X, y))
+        assert released(model.fit(*cut(X, y, 2), engine=Engine())) == expected
 
 
 def test_one_that_other_machines_reach_is_ended(monkeypatch):

@@ -47,9 +47,11 @@ class RayWorker(Worker):
             partition = replace(partition, X=partition.X.copy())
         super().__init__(partition, n_threads)
 
-    def sums(self, released: NDArray[np.float64], *unit: float) -> NDArray[np.int64]:
+    def sums(self, *released: Any) -> NDArray[np.int64]:
         """As `Worker.sums`."""
-        return super().sums(released.copy(), *unit)
+        return super().sums(
+            *(one.copy() if isinstance(one, np.ndarray) else one for one in released)
+        )
 
     def part_of_sum(self, method: str, *args: Any) -> tuple[Any, Any]:
         """Call a method; return its answer and None, or None and one that is large and dense."""
