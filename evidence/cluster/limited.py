@@ -87,8 +87,10 @@ def main(entries: int, limit: int) -> None:
                 found[name] = [int((group / name).read_text()) for group in groups]
         finally:
             ray.shutdown()
-            time.sleep(5.0)
             for group in groups:
+                limit_of_waiting = time.monotonic() + 60.0
+                while (group / "cgroup.procs").read_text() and time.monotonic() < limit_of_waiting:
+                    time.sleep(0.5)
                 with suppress(OSError):
                     group.rmdir()
         began = time.perf_counter()

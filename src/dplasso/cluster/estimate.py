@@ -10,6 +10,8 @@ from dataclasses import dataclass
 _FAN_IN = 4
 # Of a worker: its process, and what it holds of a row and of a column besides the store.
 _PROCESS, _ROW, _COLUMN = 150e6, 48.0, 32.0
+# Of the driver, for a row: its label, twice while they are put together.
+_LABELS = 17.0
 # Bytes of an entry in a store, by rows and by columns.
 _ENTRY = 16.0
 # Seconds of one core for an entry, a row and a column of a step.
@@ -75,8 +77,9 @@ class Estimate:
 
     @property
     def driver_bytes(self) -> float:
-        """Memory that the driver needs besides the labels."""
-        return _PROCESS + (min(self.workers, _FAN_IN) + 5.0) * self.answer_bytes
+        """Memory that the driver of a command needs: labels of all rows, answers, column sums."""
+        held = (min(self.workers, _FAN_IN) + 5.0) * self.answer_bytes
+        return _PROCESS + _LABELS * self.rows + held
 
     def to_dict(self) -> dict[str, float]:
         """Return it as JSON holds it."""

@@ -38,7 +38,24 @@ class Metrics:
 
 @dataclass(frozen=True)
 class Events:
-    """Where events are written, a line of JSON each: a file, "-" for standard error, or nowhere."""
+    """Count what fits on partitions do, and write it down; for the curator, not for release.
+
+    Parameters
+    ----------
+    place : str, default=None
+        File that a line of JSON is added to for each event, closed to others; "-" for standard
+        error; None for nowhere.
+    metrics : Metrics
+        The totals so far, with the attributes `workers`, `steps`, `seconds`, `sent` and `received`
+        (bytes of arrays) and `restarts`.
+
+    Examples
+    --------
+    >>> from dplasso.cluster import Events, ThreadEngine
+    >>> engine = ThreadEngine(events=Events("fit.events"))
+    >>> engine.events.metrics.steps
+    0
+    """
 
     place: str | None = None
     metrics: Metrics = field(default_factory=Metrics)
