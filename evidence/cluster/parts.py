@@ -17,7 +17,7 @@ from threading import Thread
 import numpy as np
 import scipy.sparse as sp
 
-from dplasso.cluster.estimate import worker_bytes, worker_seconds
+from dplasso.cluster.estimate import Estimate
 from dplasso.cluster.worker import GradientSteps, Partition, Worker
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
@@ -74,8 +74,11 @@ def measure(n: int, d: int, c: int, folder: str) -> dict[str, float]:
         worker.sums(weights)
         times.append(time.perf_counter() - began)
     found["seconds"], found["bytes"] = min(times), most[0]
-    found["expected seconds"] = worker_seconds(entries, n, d, 1)
-    found["expected bytes"] = worker_bytes(n, d)
+    expected = Estimate(n, d, entries, 1, 1)
+    found["expected seconds"], found["expected bytes"] = (
+        expected.worker_seconds,
+        expected.worker_bytes,
+    )
     worker.close()
     return found
 

@@ -147,9 +147,5 @@ def test_without_a_terminal_long_work_says_every_tenth_and_the_time_left(monkeyp
     # Of short work nothing is said.
     tenths = output.Tenths()
     assert not any(tenths.line(step / 10) for step in range(11))
-    assert [output.duration(one) for one in (80, 100, 6000, 200_000)] == [
-        "80 s",
-        "2 minutes",
-        "2 hours",
-        "2 days",
-    ]
+    words = ["0.55 s", "80 s", "1.7 minutes", "1.7 hours", "2.3 days"]
+    assert [output.duration(one) for one in (0.548, 80, 100, 6000, 200_000)] == words

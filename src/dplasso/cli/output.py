@@ -27,6 +27,7 @@ from rich.text import Text
 from dplasso.cli.options import in_options
 from dplasso.files.atomic import atomic_write, check_writable
 from dplasso.runtime.compilation import CompileTime, announce_compilation
+from dplasso.runtime.progress import duration
 
 if TYPE_CHECKING:
     from dplasso.privacy.statement import PrivacyStatement
@@ -225,14 +226,6 @@ class Tenths:
             return f"{part:.0%}"
         left = (now - since) * (1.0 - part) / (part - before)
         return f"{part:.0%}, about {duration(left)} left"
-
-
-def duration(seconds: float) -> str:
-    """Word a time, roughly."""
-    for size, name in ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes")):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.0f} {name}"
-    return f"{seconds:.0f} s"
 
 
 def can_ask() -> bool:

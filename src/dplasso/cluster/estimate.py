@@ -6,6 +6,8 @@ The parts were measured by ``python -m evidence.cluster.parts``; docs/cluster.md
 import math
 from dataclasses import dataclass
 
+from dplasso.runtime.progress import duration
+
 # Answers that the driver fetches at most; of more workers they are added up in a tree before.
 _FAN_IN = 4
 # Of a worker: its process, and what it holds of a row and of a column besides the store.
@@ -42,9 +44,16 @@ class Estimate:
 
     @property
     def worker_bytes(self) -> float:
-        """Memory that a worker has for itself."""
+        """Memory that a worker has for itself, without the store."""
         columns = self.columns * self.outputs
-        return worker_bytes(self.rows / self.workers, columns)
+        return _PROCESS + _ROW * self.rows / self.workers + _COLUMN * columns
+
+    @property
+    def worker_seconds(self) -> float:
+        """Seconds of a step over all rows of a worker."""
+        rows = _ENTRY_SECONDS * self.entries * self.outputs + _ROW_SECONDS * self.rows
+        columns = _COLUMN_SECONDS * self.columns * self.outputs
+        return (rows / self.workers + columns) / self.threads
 
     @property
     def store_bytes(self) -> float:
@@ -60,12 +69,9 @@ class Estimate:
     def step_seconds(self) -> float:
         """Seconds of a gradient: the slowest worker, calls, answers, the driver's own work."""
         columns, workers = self.columns * self.outputs, self.workers
-        own = worker_seconds(
-            self.entries * self.outputs / workers, self.rows / workers, columns, self.threads
-        )
         levels = math.ceil(math.log(workers, _FAN_IN)) - 1 if workers > _FAN_IN else 0
         fetched = (_FAN_IN - 1) * max(0, levels) + min(workers, _FAN_IN)
-        own *= math.ceil(workers / (self.places or workers))
+        own = self.worker_seconds * math.ceil(workers / (self.places or workers))
         # Weights go out once for each machine, which pass them on.
         sent = (fetched + 1) * self.answer_bytes / self.bandwidth if workers > 1 else 0.0
         return own + _CALL + _CALLS * workers + sent + _DRIVER_COLUMN * columns
@@ -90,28 +96,11 @@ class Estimate:
         """Word it for one who decides whether to begin."""
         cores = f"{self.threads} {'core' if self.threads == 1 else 'cores'}"
         return (
-            f"about {_time(self.seconds)} for at most {self.steps} passes over the rows, "
-            f"{_time(self.step_seconds)} each, with {cores} a worker; a worker needs "
+            f"about {duration(self.seconds)} for at most {self.steps} passes over the rows, "
+            f"{duration(self.step_seconds)} each, with {cores} a worker; a worker needs "
             f"{_size(self.worker_bytes)} of memory, and {_size(self.store_bytes)} more for its "
             f"store to stay in memory; the driver needs about {_size(self.driver_bytes)}"
         )
-
-
-def worker_bytes(rows: float, columns: float) -> float:
-    """Return the memory that a worker has for itself, without the store."""
-    return _PROCESS + _ROW * rows + _COLUMN * columns
-
-
-def worker_seconds(entries: float, rows: float, columns: float, threads: int) -> float:
-    """Return what a step over all rows takes a worker."""
-    return (_ENTRY_SECONDS * entries + _ROW_SECONDS * rows + _COLUMN_SECONDS * columns) / threads
-
-
-def _time(seconds: float) -> str:
-    for size, name in ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes")):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.2g} {name}"
-    return f"{seconds:.2g} s" if seconds >= 1.0 else f"{max(1.0, 1e3 * seconds):.0f} ms"
 
 
 def _size(amount: float) -> str:

@@ -69,7 +69,7 @@ def coming(ray: Any) -> int | None:
 
         found = get_cluster_status(ray.get_runtime_context().gcs_address)
         if found.stats.autoscaler_version not in (None, "0"):
-            launched = sum(one.count for one in found.pending_launches)
+            launched = sum(int(one.count) for one in found.pending_launches)
             return len(found.pending_nodes) + launched
     return None
 
