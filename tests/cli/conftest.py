@@ -46,6 +46,10 @@ def refused(result: Any, *words: str, code: int = 1) -> None:
     # On a fresh machine a remark about the compiler may stand before the error, on several lines.
     remark = r"\s+".join(map(re.escape, COMPILING.split()))
     lines = re.sub(remark + "\n", "", result.stderr).splitlines()
+    # A fit on partitions says before it begins what it takes.
+    lines = [line for line in lines if " stores takes about " not in line]
+    # On a slow one progress is told, too.
+    lines = [line for line in lines if not re.match(r"still compiling|[a-z ]+: \d+%", line)]
     if code == 1:
         assert len(lines) == 1, result.stderr
         assert lines[0].startswith("error: ")

@@ -6,10 +6,13 @@ import sys
 import time
 
 import pytest
+from typer.testing import CliRunner
 
 from cli.conftest import done, found, refused
 from dplasso import load
 from dplasso.checkpoint.session import read_checkpoint
+from dplasso.cli import output
+from dplasso.cli.app import app
 
 STEPS = 6_000
 # Slow steps, so that there is something to interrupt.
@@ -96,3 +99,54 @@ def test_without_a_model_file_the_fit_can_still_be_resumed(train, tmp_path, kept
     done("fit", train, *quick("--checkpoint", kept, "--resume", "--model", model))
     assert load(model).transcript_ == read_checkpoint(kept).transcript
     assert read_checkpoint(kept).finished
+
+
+def test_an_unfinished_fit_is_found_and_offered_before_it_is_given_up(
+    train, tmp_path, kept, monkeypatch
+):
+    model = tmp_path / "model.npz"
+    monkeypatch.setattr(output, "can_ask", lambda: True)
+    noisy = quick("--epsilon", "0.1", "--n-iter", "30", "--checkpoint", kept)
+    given = ["fit", train, *noisy, "--model", model]
+    for answer, more, code, told in (
+        ("n", [], 1, "go on, spending nothing twice, with"),
+        ("n", ["--force"], 0, "--force gives it up"),
+        ("y", ["--force"], 0, ""),
+        ("\n", [], 0, ""),
+    ):
+        kept.unlink(missing_ok=True)
+        done("fit", train, *noisy)
+        before = read_checkpoint(kept).transcript
+        model.unlink(missing_ok=True)
+        ended = CliRunner().invoke(app, [str(one) for one in (*given, *more)], input=answer)
+        assert ended.exit_code == code, ended.output
+        assert "keeps a fit that has not ended. Go on with it" in ended.stderr
+        assert told in " ".join(ended.stderr.split())
+        if not code:
+            assert (load(model).transcript_ == before) == (answer != "n")
+    # Nobody is asked whose answer could not be read.
+    monkeypatch.setattr(output, "can_ask", lambda: False)
+    kept.unlink()
+    done("fit", train, *noisy)
+    ended = CliRunner().invoke(app, [str(one) for one in given])
+    assert "Go on with it" not in ended.stderr
+
+
+def test_without_a_terminal_long_work_says_every_tenth_and_the_time_left(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(output.time, "monotonic", lambda: clock[0])
+    tenths, lines = output.Tenths(), []
+    # The compiler takes a minute before the first step is done.
+    clock[0] += 60.0
+    for step in range(1, 101):
+        clock[0] += 1.0
+        lines.append(tenths.line(step / 100))
+    said = [line for line in lines if line]
+    assert said[0] == "10%, about 90 s left"
+    assert said[1] == "20%, about 80 s left"
+    assert (len(said), said[-1]) == (10, "100%")
+    # Of short work nothing is said.
+    tenths = output.Tenths()
+    assert not any(tenths.line(step / 10) for step in range(11))
+    words = ["0.55 s", "80 s", "1.7 minutes", "1.7 hours", "2.3 days"]
+    assert [output.duration(one) for one in (0.548, 80, 100, 6000, 200_000)] == words

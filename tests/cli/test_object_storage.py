@@ -1,5 +1,6 @@
 """``--cluster`` on stores, on addresses of them as on a folder; what cannot be is one sentence."""
 
+import json
 import stat
 import sys
 import tempfile
@@ -234,3 +235,73 @@ def test_what_needs_more_is_told(run, bucket, monkeypatch):
     refused(run("fit", bucket, *FIT), "only stores are read, and with a cluster: --cluster threads")
     monkeypatch.setitem(sys.modules, "fsspec", None)
     refused(run("fit", bucket, *FIT, *CLUSTER), "pip install 'dplasso[storage]'")
+
+
+def test_stores_are_made_there(train, tmp_path, bucket, monkeypatch):
+    here, away = tmp_path / "here.store", "memory://bucket/made/away.store"
+    done("convert", train, here, "--features", 30)
+    report = found("convert", train, away, "--features", 30)
+    assert (report["n_samples"], report["n_features"]) == (800, 30)
+    memory = fsspec.filesystem("memory")
+    for file in here.iterdir():
+        if file.name != "header.json":
+            assert memory.cat(f"/bucket/made/away.store/{file.name}") == file.read_bytes()
+    assert not left_behind(tmp_path)
+    done("fit", away, *CLUSTER, *FIT, "--classes", "-1,1")
+
+
+def test_one_that_is_there_is_replaced_by_force_alone(run, train, tmp_path, bucket):
+    away = f"file://{tmp_path}/away"
+    given = ("convert", train, f"{away}/a.store", "--features", 30)
+    done(*given)
+    refused(run(*given), "is a store already; replace it with --force")
+    done(*given, "--force")
+    for path in (tmp_path / "away" / "a.store").iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    refused(run("convert", train, "s3://key:secret@bucket/a"), "s3://... holds more than a scheme")
+
+
+def test_each_file_makes_one(train, tmp_path, bucket):
+    done("convert", train, "memory://bucket/each", "--features", 30, *CLUSTER)
+    stores, labels = open_stores(["memory://bucket/each"])
+    assert stores.places == [f"memory://bucket/each/{train.name.partition('.')[0]}.store"]
+    assert labels.size == 800
+
+
+def test_a_store_that_does_not_arrive_whole_is_none(run, train, bucket, monkeypatch):
+    memory = fsspec.filesystem("memory")
+    monkeypatch.setattr(type(memory), "size", lambda *_: 1)
+    given = ("convert", train, "memory://bucket/short/a.store", "--features", 30)
+    refused(run(*given), "did not arrive whole")
+    assert not memory.isfile("/bucket/short/a.store/header.json")
+
+
+def test_a_fit_says_what_it_takes_and_what_it_took(run, stores, tmp_path):
+    events = tmp_path / "events.json"
+    fit = ("fit", stores, *CLUSTER, *FIT, "--classes", "-1,1")
+    ended = run(*fit, "--events", events, "--json")
+    assert "stores takes about " in ended.stderr
+    told = json.loads(ended.stdout)
+    assert "cluster" in told["not_for_release"]
+    lines = [json.loads(line) for line in events.read_text().splitlines()]
+    assert [one["event"] for one in lines[:2]] == ["begin", "ready"]
+    steps = [one for one in lines if one["event"] == "step"]
+    assert [one["number"] for one in steps] == [*range(1, 40)]
+    assert sum(one["received"] for one in steps) == told["cluster"]["received"] > 0
+    assert (told["cluster"]["steps"], told["cluster"]["restarts"]) == (39, 0)
+    assert lines[-1]["event"] == "end"
+    assert stat.S_IMODE(events.stat().st_mode) == 0o600
+    # Nothing of the rows stands in it.
+    assert {name for one in lines for name in one} <= {
+        *("time", "event", "workers", "seconds", "shape", "entries", "number", "method"),
+        *("sent", "received", "steps", "restarts", "seconds_a_step"),
+    }
+
+
+def test_events_that_cannot_be_written_end_a_fit_before_it_is_charged(
+    run, stores, tmp_path, ledger
+):
+    paid = ("--ledger", ledger, "--dataset", "visits", "--model", tmp_path / "m.npz")
+    fit = ("fit", stores, *CLUSTER, *PAID, "--classes", "-1,1", *paid)
+    refused(run(*fit, "--events", tmp_path / "none" / "e"), "No such file or directory")
+    assert not n_charges(ledger)

@@ -98,6 +98,38 @@ class TestPlan:
         # And it is used up.
         assert not affords(budget, max(charges, key=lambda charge: charge.rho))
 
+    def test_people_and_numbers_are_planned_for(self):
+        given = {"method": "linear", "target_bounds": (0.0, 9.0), "rows_per_person": 3}
+        budget = new_budget(None, 2.0, 1e-6, "add-remove", 3)
+        for part in plan_budget(2.0, 1e-6, refit=0.2, encoding=0.1, **given):
+            assert part.mechanism.rows_per_person == 3
+            charge = charge_of(part.mechanism)
+            assert affords(budget, charge)
+            entry = Entry(1, "finished", charge, "", "", "", 0, "", None)
+            budget = replace(budget, entries=(*budget.entries, entry))
+        with pytest.raises(ValueError, match="a search protects single rows"):
+            plan_budget(2.0, 1e-6, rows_per_person=2, tries=3.0)
+        with pytest.raises(ValueError, match="target_bounds does not go with method='logistic'"):
+            plan_budget(2.0, 1e-6, method="logistic", target_bounds=(0.0, 9.0))
+
+    def test_words_and_commands_fit_the_method(self):
+        given = ("plan", "--epsilon", 2, "--rows", 30000, "--rows-per-person", 2)
+        text = " ".join(said(*given, "--method", "linear", "--target-bounds", "0,100").split())
+        for words in (
+            "ledger init L --epsilon 2 --delta 1e-06 --rows-per-person 2",
+            "--method linear --target-bounds 0,100 --rows-per-person 2 --person-column NAME",
+            "in Python: private_score(model, X, y, ",
+            "far above what the others",
+            "a mean absolute error to within",
+        ):
+            assert words in text
+        few, many = (
+            found("plan", "--epsilon", 2, "--rows", 30000, "--method", "logistic", *more)["parts"]
+            for more in ((), ("--columns", 120, "--row-entries", 14))
+        )
+        assert "columns in " in few[0]["finds"]
+        assert few[0]["finds"] != many[0]["finds"]
+
     def test_it_is_printed(self):
         given = ("plan", "--epsilon", 2, "--rows", 30000, "--method", "logistic")
         search, score = found(*given, "--tries", 3)["parts"]

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import pytest
 from typer.main import get_command
 
-from cluster.cases import MODELS
+from cluster.cases import MODELS, cut, records, released
 from dplasso.cli.app import app
 from dplasso.cli.clusters import ClusterOptions, WorkerOptions
-from dplasso.cluster import RayEngine
+from dplasso.cluster import InProcessEngine, RayEngine, room
 from dplasso.cluster import ray_engine as module
-from dplasso.cluster.engines import WorkerLost
+from dplasso.cluster.engines import LocalHandle, WorkerLost
 from dplasso.cluster.room import Room
 from dplasso.cluster.tasks import run_tasks
 from dplasso.cluster.worker import Partition
@@ -22,6 +22,7 @@ from dplasso.errors import ClusterError
 @pytest.mark.ray
 def test_fits_end_in_the_bits_of_one_process(on_ray):
     assert on_ray["gradients"]
+    assert on_ray["energies"]
     # Six workers, whose answers are added up where they are.
     assert on_ray["tree"]["same"]
     assert on_ray["tree"]["held"] > 6
@@ -76,6 +77,21 @@ def test_it_answers_nobody_without_its_token(on_ray):
     # Before 2.52 Ray asks nobody for a token.
     asks = tuple(int(part) for part in on_ray["version"].split(".")[:2]) >= (2, 52)
     assert ("InvalidAuthToken" if asks else "let in") in token["stranger"]
+
+
+def test_a_worker_of_its_own_process_answers_as_one_here(monkeypatch):
+    """With energies, gradients and margins, which are asked for with none, one and two numbers."""
+    monkeypatch.setattr(module.os, "umask", lambda _: None)
+
+    class Engine(InProcessEngine):
+        def start(self, partition):
+            return LocalHandle(module.RayWorker(partition, 1))
+
+    X, y = records()
+    for name in ("wide gradients", "dense", "strong"):
+        model = MODELS[name]
+        expected = released(model.fit(X, y))
+        assert released(model.fit(*cut(X, y, 2), engine=Engine())) == expected
 
 
 def test_one_that_other_machines_reach_is_ended(monkeypatch):
@@ -228,6 +244,41 @@ def test_a_worker_that_waits_for_cores_is_not_lost(monkeypatch, capfd):
     assert time.monotonic() - began < 0.9
     assert [one["num_cpus"] for one in cluster.started] == [1, 1, 0, 0]
     assert len(cluster.killed) == 2
+
+
+@pytest.mark.usefixtures("protected")
+def test_where_machines_are_added_workers_wait_for_cores_of_their_own(monkeypatch, capfd):
+    """Pending workers are the demand that an autoscaler sees; those that share ask for nothing."""
+    starting = [2]
+    monkeypatch.setattr(room, "coming", lambda _: starting[0])
+    cluster = Cluster(1, free=0)
+    workers = gathered(monkeypatch, cluster, 3, patience=0.3)
+    assert not capfd.readouterr().err
+    ready = workers.start(Partition("a.store")).call("ready")
+    assert [one["num_cpus"] for one in cluster.started] == [1]
+    ready()
+    waiting, *_, shares = capfd.readouterr().err.splitlines()
+    assert waiting.endswith(
+        "of the cluster's 1 cores are free; its autoscaler is starting 2 more machines"
+    )
+    assert "shares cores" in shares
+    starting[0] = 0
+    assert workers.room.told().endswith("; its autoscaler has not started any more machines")
+    starting[0] = 1
+    assert workers.room.told().endswith("; its autoscaler is starting 1 more machine")
+
+
+def test_what_an_autoscaler_reports_is_counted(monkeypatch):
+    stats, launch = SimpleNamespace(autoscaler_version="7"), SimpleNamespace(count=3)
+    status = SimpleNamespace(stats=stats, pending_launches=[launch], pending_nodes=["a", "b"])
+    module = SimpleNamespace(get_cluster_status=lambda _: status)
+    monkeypatch.setitem(sys.modules, "ray.autoscaler.v2.sdk", module)
+    assert room.coming(Cluster(1)) == 5
+    # Ray counts the reports of one, from 1.
+    stats.autoscaler_version = "0"
+    assert room.coming(Cluster(1)) is None
+    monkeypatch.setitem(sys.modules, "ray.autoscaler.v2.sdk", None)
+    assert room.coming(Cluster(1)) is None
 
 
 @pytest.mark.usefixtures("protected")

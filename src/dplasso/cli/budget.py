@@ -6,10 +6,13 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+import typer
+
 from dplasso import privacy_cost, weakest_association
 from dplasso.cli import output
-from dplasso.cli.options import default_method
+from dplasso.cli.options import default_method, option_name
 from dplasso.cli.training import parse_target_bounds
+from dplasso.cluster.estimate import Estimate
 from dplasso.fit.cost import dense_schedule
 from dplasso.gradient_descent.plan import SIGNIFICANT
 from dplasso.ledger.refusal import rounded_down as down
@@ -140,7 +143,7 @@ def _noise_row(
         "mu": mu,
         "noise_scale": schedule.noise_scale,
         "standard_error": schedule.standard_error,
-        "findable_gradient": SIGNIFICANT * schedule.standard_error / schedule.reach,
+        "findable_gradient": SIGNIFICANT * schedule.standard_error / schedule.reach(),
     }
 
 
@@ -158,10 +161,15 @@ def _print_findable(
     }
     output.listing(columns, found, strong={mine: "bold"})
     reached = "is drawn rather than noise" if draws else "is beyond 3 standard errors"
-    sides = "of one class than of the other"
-    if asked.n_classes == 0:
-        sides = "far above what the others predict than far below"
+    sides = _sides(asked.n_classes > 0)
     output.text(f"{among}: one that occurs in so many more rows {sides} {reached}.")
+
+
+def _sides(classes: bool) -> str:
+    """Say which rows a column that can be found has more of."""
+    if classes:
+        return "of one class than of the other"
+    return "far above what the others predict than far below"
 
 
 def _print_draws(
@@ -200,13 +208,20 @@ def _print_noise(rows: list[dict[str, Any]], mine: int, asked: PrivacyStatement)
 
 
 def plan(
-    epsilon: float,
     rows: int,
+    epsilon: float | None = None,
     delta: float = 1e-6,
     neighbors: str = "add-remove",
-    method: str = "logistic",
+    rows_per_person: int = 1,
+    method: str | None = None,
     n_iter: int | None = None,
     columns: int = 100_000,
+    row_entries: float = 30.0,
+    entries: float | None = None,
+    n_classes: int = 2,
+    target_bounds: str | None = None,
+    workers: int | None = None,
+    worker_threads: int = 1,
     score: float = 0.1,
     encoding: float = 0.0,
     refit: float = 0.0,
@@ -217,7 +232,12 @@ def plan(
     Privacy
     -------
     epsilon : E
-        What everything may spend together.
+        What everything may spend together. May be left out where only --workers is asked for.
+
+    Model
+    -----
+    n_classes : K >= 2
+        Number of classes.
 
     Options
     -------
@@ -225,6 +245,14 @@ def plan(
         About how many rows there are; public.
     columns : D >= 1
         About how many columns there are.
+    row_entries : R
+        About how many entries a row has: of a table its parts, of a text its different words.
+    entries : C
+        Entries of all rows, in place of --row-entries.
+    workers : W >= 1
+        Say what a fit on so many partitions takes: time, and memory of each worker.
+    worker_threads : N >= 1
+        Cores of each worker.
     score : S
         Share of a private score.
     encoding : S
@@ -237,28 +265,60 @@ def plan(
     Examples
     --------
     dplasso plan --epsilon 2 --rows 30000
+    dplasso plan --epsilon 2 --rows 30000 --columns 120 --row-entries 14
     dplasso plan --epsilon 2 --rows 30000 --tries 3
+    dplasso plan --epsilon 2 --rows 30000 --target-bounds 0,100
+    dplasso plan --rows 1000000000 --columns 1000000 --entries 2e10 --workers 100
 
-    Shares are of zCDP, which adds up; the epsilons of the parts sum to more than the whole.
+    Shares are of zCDP, which adds up; the epsilons of the parts sum to more than the whole. What a
+    fit by noisy gradients finds is right to within a factor of two where columns are about alike.
     """
-    shares: dict[str, Any] = {"score": score, "encoding": encoding, "refit": refit, "tries": tries}
-    fit: dict[str, Any] = {"method": method, "n_iter": n_iter}
+    method = method or default_method(target_bounds is not None)
+    row_entries = row_entries if entries is None else entries / rows
+    bounds = None if target_bounds is None else parse_target_bounds(target_bounds)
+    fit: dict[str, Any] = {"method": method, "n_iter": n_iter, "n_classes": n_classes}
+    fit |= {"target_bounds": bounds, "rows_per_person": rows_per_person}
+    report: dict[str, Any] = {}
+    estimate: Estimate | None = None
+    if workers is not None:
+        settings = dict(fit, delta=delta, neighbors=neighbors)
+        steps = privacy_cost(1.0 if epsilon is None else epsilon, **settings).steps
+        size: dict[str, Any] = {"rows": rows, "columns": columns, "entries": rows * row_entries}
+        size |= {"threads": worker_threads, "outputs": n_classes if n_classes > 2 else 1}
+        estimate = Estimate(**size, workers=workers, steps=steps)
+        report["cluster"] = estimate.to_dict()
+    if epsilon is None:
+        if estimate is None:
+            raise typer.BadParameter(
+                "--epsilon E divides a budget, --workers W says what a cluster needs: give one"
+            )
+        return output.Result(report, partial(output.text, _sentence(estimate)))
     whole: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors}
+    shares: dict[str, Any] = {"score": score, "encoding": encoding, "refit": refit, "tries": tries}
+    extent = {"row_entries": row_entries, "neighbors": neighbors, **fit}
     found = {
-        part: _finds(part, rows, columns, fit) for part in plan_budget(**whole, **fit, **shares)
+        part: _finds(part, rows, columns, extent) for part in plan_budget(**whole, **fit, **shares)
     }
     told = [
         {name: getattr(part, name) for name in ("name", "share", "epsilon", "delta")}
         | {"try_epsilon": part.try_epsilon or None, "finds": finds}
         for part, finds in found.items()
     ]
-    search = f"tune DATA --method {method} --grid NAME=V,V --tries {tries:g} --law poisson"
-    commands = dict.fromkeys(("fit", "refit"), f"fit DATA --method {method}")
-    commands |= {"search": search, "score": "evaluate model.npz DATA"}
-    return output.Result({**whole, "parts": told}, partial(_print_plan, whole, found, commands))
+    asked = whole | fit | {"target_bounds": target_bounds}
+
+    def show() -> None:
+        _print_plan(asked, found, tries)
+        if estimate is not None:
+            output.text("\n" + _sentence(estimate))
+
+    return output.Result({**whole, "parts": told, **report}, show)
 
 
-def _print_plan(whole: dict[str, Any], found: dict[Part, str], commands: dict[str, str]) -> None:
+def _sentence(estimate: Estimate) -> str:
+    return f"A fit on {estimate.workers} partitions: {estimate.text()}."
+
+
+def _print_plan(asked: dict[str, Any], found: dict[Part, str], tries: float) -> None:
     headings: dict[str, Callable[[Part], str]] = {
         "part": lambda part: part.name,
         ">share": lambda part: f"{part.share:.0%}",
@@ -267,33 +327,57 @@ def _print_plan(whole: dict[str, Any], found: dict[Part, str], commands: dict[st
     }
     output.listing(headings, found)
     output.text("\nA ledger takes the plan:")
-    neighbors, delta = whole["neighbors"], f"--delta {whole['delta']:g}"
-    relation = "" if neighbors == "add-remove" else f" --neighbors {neighbors}"
-    init = f"  dplasso ledger init L --epsilon {whole['epsilon']:g} {delta}{relation}"
-    output.text(init, wrap=False)
+    given = {"neighbors": "add-remove", "rows_per_person": 1, "n_iter": None, "target_bounds": None}
+    told = {
+        name: f" {option_name(name)} {asked[name]}" if asked[name] != usual else ""
+        for name, usual in given.items()
+    }
+    if asked["method"] == "linear" and not told["target_bounds"]:
+        told["target_bounds"] = " --target-bounds LOW,HIGH"
+    delta = f"--delta {asked['delta']:g}"
+    people = told["neighbors"] + told["rows_per_person"]
+    output.text(
+        f"  dplasso ledger init L --epsilon {asked['epsilon']:g} {delta}{people}", wrap=False
+    )
+    method = f" DATA --method {asked['method']}{told['target_bounds']}"
+    search = f"tune{method} --grid NAME=V,V --tries {tries:g} --law poisson{told['neighbors']}"
+    who = " --person-column NAME" if told["rows_per_person"] else ""
+    commands = dict.fromkeys(("fit", "refit"), f"fit{method}{told['n_iter']}{people}{who}")
+    commands |= {"search": search, "score": "evaluate model.npz DATA"}
     for part in found:
         if part.epsilon and part.name in commands:
             kept = "" if part.name == "score" else " --model model.npz"
             spent = f"--epsilon {down(part.epsilon)} {delta} --ledger L{kept}"
-            output.text(f"  dplasso {commands[part.name]} {spent}", wrap=False)
+            line = f"dplasso {commands[part.name]} {spent}"
+            if part.name == "score" and who:
+                line = (
+                    f"in Python: private_score(model, X, y, {down(part.epsilon)}, "
+                    f"{asked['delta']:g}, groups=people, rows_per_person={asked['rows_per_person']}"
+                    ', ledger="L")'
+                )
+            output.text(f"  {line}", wrap=False)
 
 
-def _finds(part: Part, rows: int, columns: int, fit: dict[str, Any]) -> str:
+def _finds(part: Part, rows: int, columns: int, extent: dict[str, Any]) -> str:
     """Say what a part can tell from so many rows."""
     if part.mechanism is None:
         return "nothing: the share is too small"
+    classes = extent["method"] != "linear" and extent["target_bounds"] is None
     if part.name in ("score", "encoding"):
         sigma = part.mechanism.sensitivity / part.mechanism.mu
         if part.name == "encoding":
             return f"a count of rows to within {2.0 * sigma:,.0f}"
+        low, high = (0.0, 1.0) if classes else extent["target_bounds"] or (0.0, 1.0)
+        within = 2.0 * sigma / rows * (high - low)
+        if not classes:
+            return f"a mean absolute error to within {within:.2g}, and chance"
         # Right and wrong rows, each with this noise, near an accuracy of 0 or 1 at the worst.
-        return f"an accuracy over all rows to within {2.0 * sigma / rows:.4f}, and chance"
+        return f"an accuracy over all rows to within {within:.4f}, and chance"
     budget = part.try_epsilon or part.epsilon, part.delta
-    neighbors = part.mechanism.neighbors
-    found = weakest_association(*budget, rows, columns, neighbors=neighbors, **fit)
+    found = weakest_association(*budget, rows, columns, **extent)
     told = "nothing"
     if found.part <= 1.0:
-        told = f"columns in {found.rows:,.0f} more rows of one class than of the other"
+        told = f"columns in {found.rows:,.0f} more rows {_sides(classes)}"
     if part.name == "search":
         return f"{told}, by each try (epsilon about {down(part.try_epsilon)})"
     return told

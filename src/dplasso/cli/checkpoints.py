@@ -7,9 +7,11 @@ for the model before it is charged: what was paid for is not lost.
 import errno
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import typer
 
 from dplasso.checkpoint import read_checkpoint, session
 from dplasso.cli import output
@@ -63,6 +65,17 @@ class KeptFit:
             self.path.unlink()
         elif self.path is not None:
             session.note_finished(self.path)
+
+
+def offered(options: CheckpointOptions, path: Path | None) -> CheckpointOptions:
+    """Return the options, to resume a fit that is found unfinished if there is somebody to say so.
+
+    It is offered with ``--force`` too, which would pay again.
+    """
+    if options.resume or path is None or not output.can_ask() or not _is_unfinished(path):
+        return options
+    question = f"{path} keeps a fit that has not ended. Go on with it, spending nothing twice?"
+    return replace(options, resume=typer.confirm(question, default=True, err=True))
 
 
 def refuse_unfinished(path: Path | None, outputs: list[Path]) -> None:

@@ -1,5 +1,6 @@
 """``--cluster``: stores as the partitions of one data set, on many machines or in threads."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 import dplasso
 from dplasso.cli import output
 from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
-from dplasso.cluster import Engine, RayEngine, ThreadEngine
+from dplasso.cluster import Engine, Events, RayEngine, ThreadEngine
+from dplasso.cluster.estimate import Estimate
 from dplasso.cluster.storage import header_and_labels, opened_store, stores_at
 from dplasso.cluster.tasks import THREADS, run_tasks
 from dplasso.data.files import Dataset
@@ -21,6 +23,8 @@ from dplasso.data.store import Store, open_store
 from dplasso.data.store.reader import is_store
 from dplasso.encoding.origin import check_same_origin, origin_of, with_origin
 from dplasso.errors import DataError
+from dplasso.estimators.fitting import method_of
+from dplasso.estimators.linear_models import Estimator
 
 
 @dataclass(frozen=True)
@@ -69,20 +73,39 @@ class WorkerOptions:
     patience : SECONDS
         With --cluster: how long a worker waits for cores of its own; then it shares those there
         are.
+    events : FILE
+        With --cluster: add a line of JSON to this file for each event (workers begun, waiting,
+        lost and replaced; steps with seconds and bytes); - for standard error.
     """
 
     restarts: int = RayEngine.restarts
     patience: float = RayEngine.patience
+    events: str | None = None
+
+    def estimate(self, where: ClusterOptions, X: "Stores", estimator: Estimator) -> Estimate:
+        """Return what a fit takes, from the sizes of its stores."""
+        params, labels = estimator.get_params(), X.labels
+        n_classes = len(params["classes"] or np.unique(labels)) if "classes" in params else 0
+        cost = method_of(estimator).cost(X.shape[1], n_classes or None)
+        here = where.cluster == THREADS
+        return Estimate(
+            *X.shape,
+            entries=X.nnz,
+            workers=len(X.places),
+            steps=cost.n_iter,
+            threads=where.worker_threads,
+            outputs=max(1, n_classes if n_classes > 2 else 1),
+            places=max(1, len(os.sched_getaffinity(0)) // where.worker_threads) if here else 0,
+        )
 
     def engine(self, where: ClusterOptions) -> Engine | None:
         """Return what runs the workers; None without ``--cluster``."""
         if where.cluster is None:
             return None
         if where.cluster == THREADS:
-            return ThreadEngine(where.worker_threads)
-        return RayEngine(
-            where.cluster, where.worker_threads, self.restarts, self.patience, where.open_cluster
-        )
+            return ThreadEngine(where.worker_threads, events=Events(self.events))
+        waiting = self.restarts, self.patience, where.open_cluster, Events(self.events)
+        return RayEngine(where.cluster, where.worker_threads, *waiting)
 
 
 class Stores:
@@ -92,8 +115,9 @@ class Stores:
     `store` is the first, for what all have in common.
     """
 
-    def __init__(self, stores: list[Store], places: list[str]) -> None:
-        self.stores, self.places, self.store = stores, places, stores[0]
+    def __init__(self, stores: list[Store], places: list[str], labels: NDArray[Any]) -> None:
+        self.stores, self.places, self.labels = stores, places, labels
+        self.store = stores[0]
         self.shape = sum(one.shape[0] for one in stores), self.store.shape[1]
         self.nnz = sum(one.nnz for one in stores)
         with_origin(self, origin_of(self.store))
@@ -125,7 +149,8 @@ def open_stores(data: Sequence[str]) -> tuple[Stores, NDArray[Any]]:
                 f"{at} has {store.shape[1]:,} columns and {places[0]} has "
                 f"{stores[0].shape[1]:,}; convert all files with the same --features"
             )
-    return Stores(stores, places), np.concatenate([store.y for store in stores])
+    labels = np.concatenate([store.y for store in stores])
+    return Stores(stores, places, labels), labels
 
 
 def _as_dataset(data: Sequence[str]) -> Dataset:

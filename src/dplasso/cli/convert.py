@@ -1,9 +1,11 @@
 """``dplasso convert``: data files to a store, for data larger than memory and for fast starts."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import typer
@@ -12,6 +14,7 @@ from dplasso.cli import output
 from dplasso.cli.clusters import ClusterOptions
 from dplasso.cli.data import StoreOptions, parse_memory, print_made
 from dplasso.cli.reading import EncodingOptions, ReadingOptions
+from dplasso.cluster.storage import check_free, put_store
 from dplasso.data.source_files import expand, is_address
 from dplasso.data.store import describe, write_store
 from dplasso.data.store.place import check_place
@@ -45,7 +48,8 @@ def convert(
         One or more files of one data set, or a quoted pattern: svmlight text (plain, .gz, .bz2,
         .xz, .zst), scipy sparse .npz, or tables (CSV, JSON lines, Parquet, Arrow).
     store : STORE
-        The folder to make.
+        The folder to make, or an address on object storage (s3://bucket/a.store): made in a
+        temporary folder, and copied there.
 
     Data
     ----
@@ -62,29 +66,29 @@ def convert(
         1,2 --binary
     dplasso convert clicks.parquet clicks.store --hash-columns site,device --hash-bits 22
     dplasso convert 'part-*.svm.gz' stores/ --features 1000000 --cluster auto
+    dplasso convert 'part-*.svm.gz' s3://bucket/stores/ --features 1000000 --cluster auto
 
     The store holds the records by rows and by columns, so that a fit starts at once and keeps in
     memory only what grows with the number of rows and of columns. It needs about 16 bytes of disk
     per entry (8 where all values are 1), and 4 more while it is made.
     """
-    if is_address(store):
-        raise typer.BadParameter(
-            "stores are made in folders; make this one in a folder, and copy that to object storage"
-        )
     label_column = reading.label_column or "label"
     read = {"label_column": label_column, "n_features": features, **reading.of_rows()}
-    place, chosen = Path(store), encoding.encoding(data, features, reading)
+    chosen = encoding.encoding(data, features, reading)
     if cluster.cluster is not None:
         if chosen is None and features is None:
             raise typer.BadParameter(
                 "--cluster needs --features D: the number of columns, which all stores must share"
             )
-        return _convert_each(data, place, chosen, read, making, cluster)
-    making.check(place)
+        return _convert_each(data, store, chosen, read, making, cluster)
+    if is_address(store):
+        check_free(store, force=making.force)
+    else:
+        making.check(Path(store))
     started = time.perf_counter()
     if encoding.hash_columns is not None:
         _warn_of_numbers(data, encoding.hash_columns)
-    with output.progress_bars() as bars:
+    with output.progress_bars() as bars, _made(store) as place:
         records = encode_files(data, chosen, person_column=person_column, **read)
         report = making.write(records.source, place, bars, records.origin)
     report["seconds"] = time.perf_counter() - started
@@ -94,9 +98,22 @@ def convert(
             f"The number of columns ({report['n_features']:,}) is treated as public; if it "
             "came from the data alone, declare it with --features."
         )
-    train = f"train on it: dplasso fit {store} --epsilon 1"
-    show = partial(print_made, {"store": str(place)}, report, train, public)
+    away = " --cluster threads" if is_address(store) else ""
+    train = f"train on it: dplasso fit {store} --epsilon 1{away}"
+    show = partial(print_made, {"store": store}, report, train, public)
     return output.Result(report | {"public": public}, show)
+
+
+@contextmanager
+def _made(store: str) -> Iterator[Path]:
+    """Give the place where a store is made: its own, or one from which it goes to its address."""
+    if not is_address(store):
+        yield Path(store)
+        return
+    with TemporaryDirectory(prefix="dplasso-") as made:
+        place = Path(made) / "made.store"
+        yield place
+        put_store(place, store)
 
 
 def _warn_of_numbers(data: list[str], columns: str) -> None:
@@ -114,24 +131,31 @@ def _warn_of_numbers(data: list[str], columns: str) -> None:
 
 def _convert_each(
     data: list[str],
-    folder: Path,
+    folder: str,
     chosen: Any,
     read: Mapping[str, Any],
     making: StoreOptions,
     cluster: ClusterOptions,
 ) -> output.Result:
     """Convert every file to a store of its own in a folder, each by a task."""
-    if is_store(folder):
+    away = is_address(folder)
+    if not away and is_store(Path(folder)):
         raise DataError(f"{folder} is a store; with --cluster give a folder for many")
     files, memory = expand(data), parse_memory(making.memory)
     # A store is called as its file is up to the first dot.
-    places = [folder.absolute() / f"{path.name.partition('.')[0]}.store" for path in files]
-    if len(set(places)) < len(places):
-        twice = next(place for place in places if places.count(place) > 1)
-        raise DataError(f"two files would make {twice.name}: give them names of their own")
-    make_folder(folder)
+    names = [f"{path.name.partition('.')[0]}.store" for path in files]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"two files would make {twice}: give them names of their own")
+    inside = folder.rstrip("/") if away else str(Path(folder).absolute())
+    places = [f"{inside}/{name}" for name in names]
+    if not away:
+        make_folder(Path(folder))
     for place in places:
-        check_place(place, force=making.force)
+        if away:
+            check_free(place, force=making.force)
+        else:
+            check_place(Path(place), force=making.force)
     settings = {"memory": memory, "force": making.force, "n_threads": cluster.worker_threads}
     pieces = [
         (path.absolute(), place, chosen, read, settings)
@@ -140,7 +164,7 @@ def _convert_each(
     with output.progress_bars() as bars:
         done = cluster.run(f"converting {len(files)} files", bars, convert_file, pieces)
     report = {
-        "stores": [str(place) for place in places],
+        "stores": places,
         "n_features": done[0]["n_features"],
         **{name: sum(one[name] for one in done) for name in ("n_samples", "nnz", "bytes")},
     }
@@ -150,8 +174,9 @@ def _convert_each(
 
 
 def convert_file(
-    path: Path, place: Path, chosen: Any, read: dict[str, Any], settings: dict[str, Any]
+    path: Path, store: str, chosen: Any, read: dict[str, Any], settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Convert one file to a store, and describe it."""
     records = encode_files([str(path)], chosen, **read)
-    return describe(write_store(records.source, place, origin=records.origin, **settings))
+    with _made(store) as place:
+        return describe(write_store(records.source, place, origin=records.origin, **settings))

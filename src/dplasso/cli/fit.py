@@ -10,7 +10,13 @@ import numpy as np
 import typer
 
 from dplasso.cli import output
-from dplasso.cli.checkpoints import CheckpointOptions, KeptFit, kept_checkpoint, refuse_unfinished
+from dplasso.cli.checkpoints import (
+    CheckpointOptions,
+    KeptFit,
+    kept_checkpoint,
+    offered,
+    refuse_unfinished,
+)
 from dplasso.cli.clusters import ClusterOptions, WorkerOptions, read_partitions
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.metrics import check_known, score, scores_text
@@ -30,7 +36,7 @@ from dplasso.model.weights import beyond_by_chance, count_of, weights_of
 
 HEAVIEST = 10
 # Entries of the JSON object that depend on the data without noise, or on other fits.
-_CURATORS = ("n_samples", "nnz", "seconds", "test", "checkpoint", "ledger")
+_CURATORS = ("n_samples", "nnz", "seconds", "test", "checkpoint", "cluster", "ledger")
 _SCORES = ("auc", "accuracy", "r2", "mae", "n_samples")
 
 
@@ -62,8 +68,10 @@ class FitOptions:
     def place(self) -> Path | None:
         """Where the checkpoint is kept: as asked, or beside the model that is paid for."""
         kept, model = self.interruptions, self.outputs.model
-        if kept.checkpoint is None and self.wanted.ledger is not None and model is not None:
-            return model.with_name(f"{model.name}.checkpoint")
+        if kept.checkpoint is None and model is not None:
+            beside = model.with_name(f"{model.name}.checkpoint")
+            if self.wanted.ledger is not None or (kept.resume and beside.exists()):
+                return beside
         if kept.checkpoint is None and kept.resume:
             raise typer.BadParameter("--resume needs --checkpoint PATH: the file to go on from")
         return kept.checkpoint
@@ -85,6 +93,7 @@ class _Fitted:
     scores: dict[str, Any] | None
     seconds: dict[str, float]
     resumed_after: int | None
+    cluster: dict[str, Any] | None
 
 
 def fit(asked: FitOptions, explain: bool = False) -> output.Result:
@@ -120,6 +129,7 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     Row counts, seconds and test scores are for the curator. They are computed without noise and are
     not part of the release: what may be released is the model and its statement.
     """
+    asked = replace(asked, interruptions=offered(asked.interruptions, asked.place))
     estimator, schema, files, tests = _checked(asked)
     outputs, inputs = asked.outputs, (*files, *tests, *asked.beside)
     keeping = kept_checkpoint(estimator, asked.interruptions, asked.place, outputs, inputs)
@@ -191,13 +201,17 @@ def _trained(
         if "classes" in (params := estimator.get_params()):
             known = np.unique(train.y) if params["classes"] is None else params["classes"]
             check_known(test.y, known, test.source)
+    if engine is not None:
+        estimate = asked.workers.estimate(asked.cluster, train.X, estimator)
+        output.note(f"a fit on {len(train.X.places)} stores takes {estimate.text()}")
     if engine is None and (hint := raw_numbers(train.X, estimator.get_params())):
         output.note(hint)
     more = {"checkpoints": kept.begin, "groups": train.people, "engine": engine}
     seconds |= train_with_bar(estimator, rows, labels, bars, "training", **more)
     if tests:
         scores = score(estimator, test.X, test.y, test.source)
-    return _Fitted(estimator, train, scores, seconds, kept.steps)
+    metrics = None if engine is None else engine.events.metrics.to_dict()
+    return _Fitted(estimator, train, scores, seconds, kept.steps, metrics)
 
 
 def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
@@ -222,6 +236,8 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
         }
     if (path := asked.interruptions.checkpoint) is not None:
         report["checkpoint"] = {"path": path, "resumed_after": fitted.resumed_after}
+    if fitted.cluster is not None:
+        report["cluster"] = fitted.cluster
     if fitted.scores is not None:
         scores = fitted.scores.items()
         report["test"] = {name: value for name, value in scores if name in _SCORES}

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from rich.text import Text
 from dplasso.cli.options import in_options
 from dplasso.files.atomic import atomic_write, check_writable
 from dplasso.runtime.compilation import CompileTime, announce_compilation
+from dplasso.runtime.progress import duration
 
 if TYPE_CHECKING:
     from dplasso.privacy.statement import PrivacyStatement
@@ -37,8 +38,8 @@ err = Console(stderr=True)
 # What stands below it depends on the data without noise.
 NOT_FOR_RELEASE = "For you alone, not for release:"
 
-# Seconds between two lines of progress where there is no terminal.
-LINE_SECONDS = 30.0
+# Of work that takes longer than this a line for every tenth is printed where there is no terminal.
+LINE_SECONDS = 5.0
 
 _NUMERIC = re.compile(r"[-+±~.,%\d ]*")
 
@@ -205,6 +206,34 @@ def json_safe(value: Any) -> Any:
 
 
 @dataclass
+class Tenths:
+    """What is said of long work where no bar can be drawn: every tenth, with the time left."""
+
+    began: float = field(default_factory=lambda: time.monotonic())
+    said: float = 0.0
+    first: tuple[float, float] | None = None
+
+    def line(self, part: float) -> str | None:
+        """Return a line, or None where there is nothing new to say of the part that is done."""
+        now = time.monotonic()
+        # What was done before the first word of it, and what was compiled for it, tells no pace.
+        self.first = self.first or (now, part)
+        if now < self.began + LINE_SECONDS or part < self.said + 0.1:
+            return None
+        self.said = math.floor(10.0 * part + 1e-9) / 10.0
+        since, before = self.first
+        if part <= before or part >= 1.0:
+            return f"{part:.0%}"
+        left = (now - since) * (1.0 - part) / (part - before)
+        return f"{part:.0%}, about {duration(left)} left"
+
+
+def can_ask() -> bool:
+    """Return whether there is somebody to ask."""
+    return sys.stdin.isatty() and err.is_terminal
+
+
+@dataclass
 class Bars:
     """Progress on standard error: drawn when that is a terminal, now and then a line elsewhere.
 
@@ -217,14 +246,12 @@ class Bars:
     @contextmanager
     def task(self, label: str) -> Iterator[Callable[..., None]]:
         """Show one piece of work; yields ``update(done, total, label)`` to move its bar."""
-        task, told = self.progress.add_task(label, total=None), time.monotonic()
+        task, tenths = self.progress.add_task(label, total=None), Tenths()
 
         def update(done: float, total: float, label: str | None = None) -> None:
-            nonlocal told
             self.progress.update(task, completed=done, total=total, description=label)
-            if self.progress.disable and time.monotonic() > told + LINE_SECONDS:
-                told = time.monotonic()
-                note(f"{self.progress.tasks[task].description}: {done / max(total, 1):.0%}")
+            if self.progress.disable and (line := tenths.line(done / max(total, 1))):
+                note(f"{self.progress.tasks[task].description}: {line}")
 
         try:
             yield update
@@ -250,7 +277,7 @@ class Bars:
 
 @contextmanager
 def progress_bars() -> Iterator[Bars]:
-    """Open a set of progress bars; a line every half a minute where there is no terminal.
+    """Open a set of progress bars; a line every tenth of long work where there is no terminal.
 
     A wait for the compiler is announced wherever standard error goes.
     """

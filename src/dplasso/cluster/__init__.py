@@ -4,6 +4,7 @@ Engines differ in where the workers run and in nothing else: the bits are those 
 """
 
 from dplasso.cluster.engines import Engine, InProcessEngine, ThreadEngine
+from dplasso.cluster.events import Events
 from dplasso.cluster.ray_engine import RayEngine
 
-__all__ = ["Engine", "InProcessEngine", "RayEngine", "ThreadEngine"]
+__all__ = ["Engine", "Events", "InProcessEngine", "RayEngine", "ThreadEngine"]

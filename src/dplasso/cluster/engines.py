@@ -7,9 +7,10 @@ draw that an engine made twice would be a second release.
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from dplasso.cluster.events import Events
 from dplasso.cluster.worker import Partition, Worker
 
 # Gives the result of a call, waiting for it; raises `WorkerLost`, or what the worker raised.
@@ -46,6 +47,10 @@ class Engine(Protocol):
     def restarts(self) -> int:
         """How often a partition's worker may be lost in a fit."""
 
+    @property
+    def events(self) -> Events:
+        """Where it is told what happens."""
+
     def gather(self, count: int) -> "Engine":
         """Return what starts so many workers of a fit."""
 
@@ -64,10 +69,15 @@ class InProcessEngine:
     ----------
     threads : int, default=1
         Threads of each worker.
+    restarts : int, default=0
+        None is ever lost.
+    events : Events, default=Events()
+        Counts steps, seconds and bytes; ``Events("FILE")`` also writes a line of JSON for each.
     """
 
     threads: int = 1
     restarts: int = 0
+    events: Events = field(default_factory=Events, compare=False)
 
     def gather(self, count: int) -> Engine:  # noqa: ARG002
         """Return the engine: there is room for any number."""
@@ -90,6 +100,8 @@ class ThreadEngine(InProcessEngine):
     ----------
     threads : int, default=1
         Threads of each worker besides.
+    restarts, events
+        As of `InProcessEngine`.
     """
 
     def start(self, partition: Partition) -> Handle:

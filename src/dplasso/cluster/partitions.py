@@ -6,6 +6,7 @@ and brought to where the others are before its answer counts. A partition that c
 ends the fit: no sum is ever of other rows than all.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.engines import Engine, Handle, Held, Pending, WorkerLost
+from dplasso.cluster.events import FIRST
 from dplasso.cluster.worker import Description, Partition
 from dplasso.data.source_files import is_address
 from dplasso.errors import ClusterError, DataError
@@ -44,6 +46,9 @@ class Partitions:
         if not partitions:
             raise DataError("there is no partition to fit on; give at least one store")
         self._engine, self._partitions = engine.gather(len(partitions)), partitions
+        self._events, began = self._engine.events, time.perf_counter()
+        self._events.metrics.workers = len(partitions)
+        self._events.tell(FIRST, workers=len(partitions))
         self._lost = [0] * len(partitions)
         self._told: list[Told] = []
         self._workers: list[Handle] = []
@@ -55,6 +60,8 @@ class Partitions:
                 self._copy(progress or (lambda *_: None))
             self.descriptions: list[Description] = self.tell("describe")
             _check(partitions, self.descriptions)
+            seconds = round(time.perf_counter() - began, 3)
+            self._events.tell("ready", seconds=seconds, shape=self.shape, entries=self.n_entries)
         except BaseException:
             self.close()
             raise
@@ -67,6 +74,8 @@ class Partitions:
 
     def close(self) -> None:
         """Stop all workers."""
+        if self._workers:
+            self._events.tell("end", **self._events.metrics.to_dict())
         for worker in self._workers:
             with suppress(Exception):
                 worker.end()
@@ -97,6 +106,13 @@ class Partitions:
 
         Raises ClusterError if a partition is lost for good, and what a worker raises.
         """
+        began = time.perf_counter()
+        found = self._answers(method, args)
+        self._events.answered(method, began, args, found)
+        return found
+
+    def _answers(self, method: str, args: tuple[Any, ...]) -> list[Any]:
+        """Return what `call` does."""
         shared = self._engine.shared(args)
         pending = [self._begin(worker, method, shared) for worker in self._workers]
         found = [self._result(number, one, method, args) for number, one in enumerate(pending)]
@@ -162,10 +178,12 @@ class Partitions:
                 return found.fetch() if fetch and isinstance(found, Held) else found
             except WorkerLost as lost:
                 self._lost[number] += 1
+                name = self._partitions[number].name
+                self._events.tell("lost", partition=name, during=method, why=str(lost))
                 if self._lost[number] > self._engine.restarts:
                     times = f"{self._lost[number]} times" if self._lost[number] > 1 else "once"
                     raise ClusterError(
-                        f"the worker of partition {number + 1}, {self._partitions[number].name}, "
+                        f"the worker of partition {number + 1}, {name}, "
                         f"was lost {times} ({str(lost).rstrip('.')}); the fit has ended and what "
                         "it was charged stays: resume it from its checkpoint once the partition "
                         "can be had"
@@ -174,20 +192,24 @@ class Partitions:
 
     def _begin_anew(self, number: int, method: str, args: tuple[Any, ...]) -> Pending:
         """Replace a worker, bring the new one to where the others are, and call it."""
+        began, partition = time.perf_counter(), self._partitions[number]
         # The lost worker may still run; its answers are ignored from now on.
         with suppress(Exception):
             self._workers[number].end()
         try:
-            worker = self._engine.start(self._partitions[number])
+            worker = self._engine.start(partition)
             self._workers[number] = worker
             worker.call("ready")()
             for said, arguments in self._told:
                 answer = worker.call(said, *arguments())()
                 if said == "describe" and _differs(answer, self.descriptions[number]):
                     raise DataError(
-                        f"{self._partitions[number].name} has changed since the fit began; put "
+                        f"{partition.name} has changed since the fit began; put "
                         "back what it held, and resume the fit from its checkpoint"
                     )
+            seconds = round(time.perf_counter() - began, 3)
+            self._events.metrics.restarts += 1
+            self._events.tell("replaced", partition=partition.name, seconds=seconds)
             return worker.call(method, *args)
         except WorkerLost as lost:
             return _raises(lost)

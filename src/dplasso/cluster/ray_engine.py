@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.engines import Held, Pending, WorkerLost
+from dplasso.cluster.events import Events
 from dplasso.cluster.frank_wolfe import sum_of
 from dplasso.cluster.room import Room, made_here, refuse_open, sharing
 from dplasso.cluster.worker import Partition, Worker
@@ -46,9 +47,11 @@ class RayWorker(Worker):
             partition = replace(partition, X=partition.X.copy())
         super().__init__(partition, n_threads)
 
-    def sums(self, released: NDArray[np.float64], *unit: float) -> NDArray[np.int64]:
+    def sums(self, *released: Any) -> NDArray[np.int64]:
         """As `Worker.sums`."""
-        return super().sums(released.copy(), *unit)
+        return super().sums(
+            *(one.copy() if isinstance(one, np.ndarray) else one for one in released)
+        )
 
     def part_of_sum(self, method: str, *args: Any) -> tuple[Any, Any]:
         """Call a method; return its answer and None, or None and one that is large and dense."""
@@ -84,6 +87,8 @@ class RayEngine:
     open_cluster : bool, default=False
         Join a cluster that asks for no token and encrypts nothing: say so where nobody else can
         reach it.
+    events : Events, default=Events()
+        As of `InProcessEngine`.
     """
 
     address: str = "auto"
@@ -91,6 +96,7 @@ class RayEngine:
     restarts: int = 3
     patience: float = 300.0
     open_cluster: bool = False
+    events: Events = field(default_factory=Events, compare=False)
 
     def gather(self, count: int) -> "RayWorkers":
         """Join the cluster, and find out whether it has cores for so many workers.
@@ -99,7 +105,7 @@ class RayEngine:
         """
         ray = connect(self.address, open_cluster=self.open_cluster)
         room = Room(ray, count, self.threads)
-        if room.places < count:
+        if room.is_short:
             say(
                 f"{count} workers of {self.threads} {_cores(self.threads)} each share the "
                 f"cluster's cores, which are enough for {room.places} at a time"
@@ -132,6 +138,11 @@ class RayWorkers:
         """As of the engine."""
         return self.engine.restarts
 
+    @property
+    def events(self) -> Events:
+        """As of the engine."""
+        return self.engine.events
+
     def gather(self, count: int) -> "RayWorkers":
         """As of the engine."""
         return self.engine.gather(count)
@@ -145,7 +156,7 @@ class RayWorkers:
             options = {"max_restarts": 0, "max_task_retries": 0, **where}
             return kind.options(**options).remote(partition, self.engine.threads)
 
-        return RayHandle(make, self.room, self.engine.patience, partition.name)
+        return RayHandle(make, self.room, self.engine, partition.name)
 
     def shared(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """As of the engine."""
@@ -155,8 +166,9 @@ class RayWorkers:
 class RayHandle:
     """An actor, which waits for cores of its own for some seconds."""
 
-    def __init__(self, make: Callable[..., Any], room: Room, patience: float, name: str) -> None:
-        self._make, self._room, self._patience, self._name = make, room, patience, name
+    def __init__(self, make: Callable[..., Any], room: Room, engine: RayEngine, name: str) -> None:
+        self._make, self._room, self._name = make, room, name
+        self._patience, self._events = engine.patience, engine.events
         where = room.options
         self._shares = not where["num_cpus"]
         self.actor = make(**where)
@@ -186,18 +198,22 @@ class RayHandle:
             if self._shares and waited > self._patience * self._room.turns:
                 raise WorkerLost(f"it did not start within {waited:.0f} seconds")
             # A machine may have been lost, and cores with it.
-            if not self._shares and (over or self._room.places < self._room.count):
-                say(f"the worker of {self._name} shares cores: {self._room.told()}")
+            if not self._shares and (over or self._room.is_short):
+                self._say(f"the worker of {self._name} shares cores: {self._room.told()}")
                 self.end()
                 self.actor, self._shares = self._make(**sharing()), True
                 pending, began = self.actor.ready.remote(), time.monotonic()
             elif waited > told + _SAY:
                 told = waited
-                say(
+                self._say(
                     f"waiting for the worker of {self._name} to start, {waited:.0f} s so far: "
                     f"{self._room.told()}"
                 )
         return _answer_of(pending)()
+
+    def _say(self, line: str) -> None:
+        say(line)
+        self._events.tell("waiting", partition=self._name, told=line)
 
     def _held(self, reference: Any) -> Held:
         def add(others: Sequence[Held]) -> Held:

@@ -1,6 +1,7 @@
 """How many workers a Ray cluster has cores for at a time, and whether strangers reach it."""
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,14 +41,37 @@ class Room:
         return [int(one.get("CPU", 0)) for one in machines]
 
     @property
+    def is_short(self) -> bool:
+        """Whether there are too few cores for all of them, and no autoscaler that adds machines."""
+        return self.places < self.count and coming(self.ray) is None
+
+    @property
     def options(self) -> dict[str, Any]:
         """How a worker is started: with cores of its own, or sharing those there are."""
-        return sharing() if self.places < self.count else {"num_cpus": self.threads}
+        return sharing() if self.is_short else {"num_cpus": self.threads}
 
     def told(self) -> str:
-        """Word what there is."""
+        """Word what there is, and what is being added."""
         total, free = self.ray.cluster_resources(), self.ray.available_resources()
-        return f"{free.get('CPU', 0):g} of the cluster's {total.get('CPU', 0):g} cores are free"
+        there = f"{free.get('CPU', 0):g} of the cluster's {total.get('CPU', 0):g} cores are free"
+        more = coming(self.ray)
+        if more is None:
+            return there
+        starting = f"is starting {more}" if more else "has not started any"
+        return f"{there}; its autoscaler {starting} more {'machine' if more == 1 else 'machines'}"
+
+
+def coming(ray: Any) -> int | None:
+    """Return how many machines an autoscaler is starting; None if the cluster has none."""
+    # Clusters of other versions may not know the call, or not answer now.
+    with suppress(Exception):
+        from ray.autoscaler.v2.sdk import get_cluster_status
+
+        found = get_cluster_status(ray.get_runtime_context().gcs_address)
+        if found.stats.autoscaler_version not in (None, "0"):
+            launched = sum(int(one.count) for one in found.pending_launches)
+            return len(found.pending_nodes) + launched
+    return None
 
 
 def sharing() -> dict[str, Any]:

@@ -1,12 +1,15 @@
 """Stores on object storage: whoever works on one copies it to its machine, and keeps no file of it.
 
+One that is made for it is made in a temporary folder, and copied there.
+
 A coordinator, which knows no rows, copies headers and labels alone.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from threading import Thread
@@ -138,6 +141,42 @@ def showing(address: str | None, folder: Path | None) -> Iterator[None]:
         raise StoreError(str(error).replace(str(folder), address)) from None
 
 
+def check_free(address: str, *, force: bool) -> str:
+    """Return the address of a store that is to be made; DataError if there is one, unless `force`.
+
+    Raises MissingExtraError without fsspec; DataError as `checked_address`.
+    """
+    address = checked_address(address)
+    with _reading(address) as (system, root):
+        if not force and _answer(system.isfile, _within(root, HEADER_FILE)):
+            raise DataError(f"{address} is a store already; replace it with --force")
+    return address
+
+
+def put_store(folder: Path, address: str) -> None:
+    """Copy a store to object storage; its header goes there last, and makes it one.
+
+    Raises DataError if it cannot be written whole.
+    """
+    with ExitStack() as meanwhile, _reading(address, "written") as (system, root):
+        # Where the storage is a folder, nobody else may read it.
+        meanwhile.callback(os.umask, os.umask(0o077))
+        header = _within(root, HEADER_FILE)
+        if _answer(system.isfile, header):
+            # What is being replaced is no store meanwhile.
+            _answer(system.rm_file, header)
+        _answer(system.makedirs, root, exist_ok=True)
+        for file in sorted(folder.iterdir(), key=lambda one: one.name == HEADER_FILE):
+            place = _within(root, file.name)
+            target = _answer(system.open, place, "wb")
+            with file.open("rb") as source:
+                while piece := source.read(_REQUEST):
+                    _answer(target.write, piece)
+            _answer(target.close)
+            if _answer(system.size, place) != file.stat().st_size:
+                raise DataError(f"{address}: {file.name} did not arrive whole; convert it again")
+
+
 def _within(root: str, name: str) -> str:
     return f"{root.rstrip('/')}/{name}"
 
@@ -179,9 +218,9 @@ def _answer(ask: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 @contextmanager
-def _reading(address: str) -> Iterator[tuple[Any, str]]:
+def _reading(address: str, done: str = "read") -> Iterator[tuple[Any, str]]:
     """Give the file system of an address and the place in it; what it raises becomes DataError."""
-    need("fsspec", "Reading object storage")
+    need("fsspec", "Reading and writing object storage")
     import fsspec
 
     try:
@@ -190,4 +229,4 @@ def _reading(address: str) -> Iterator[tuple[Any, str]]:
         raise
     except Exception as error:
         # Each system has errors of its own.
-        raise DataError(f"{address} cannot be read: {error or type(error).__name__}") from None
+        raise DataError(f"{address} cannot be {done}: {error or type(error).__name__}") from None

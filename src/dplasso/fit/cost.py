@@ -13,10 +13,11 @@ from dplasso.fit.column_plan import (
     plan_lasso,
 )
 from dplasso.fit.task import Bounded, Labels, Task, checked_target_bounds
-from dplasso.gradient_descent.plan import SIGNIFICANT
+from dplasso.gradient_descent.energies import SCALES_SHARE, pays
+from dplasso.gradient_descent.plan import CONSTANT, SIGNIFICANT
 from dplasso.gradient_descent.schedule import MOST_STEPS, Schedule, schedule_for
 from dplasso.privacy.mechanisms import StagedSteps, build_mechanism, build_staged
-from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, build_gaussian
+from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps, build_gaussian
 from dplasso.privacy.parameters import check_positive
 from dplasso.privacy.statement import Accounted, PrivacyStatement, make_statement, use_of_count
 
@@ -114,7 +115,7 @@ def privacy_cost(
     """
     if method != "lasso" and feature_bound != 1.0:
         raise ValueError(f"feature_bound does not go with method={method!r}")
-    task = _task_of(method, n_classes, target_bounds)
+    task = task_of(method, n_classes, target_bounds)
     mechanism = mechanism_for(
         method,
         task,
@@ -136,7 +137,7 @@ def privacy_cost(
     )
 
 
-def _task_of(method: str, n_classes: int, target_bounds: Any) -> Task:
+def task_of(method: str, n_classes: int, target_bounds: Any) -> Task:
     """Return the task that these stand for; ValueError if they do not go together."""
     if method not in METHODS:
         raise ValueError(f"method must be lasso, logistic or linear, got {method!r}")
@@ -162,7 +163,7 @@ def mechanism_for(
     The task is by default that of two classes, or of an interval. Settings are those of
     `build_mechanism`, `build_staged` or `build_gaussian`.
     """
-    task = _task_of(method, 2, None) if task is None else task
+    task = task_of(method, 2, None) if task is None else task
     if settings.get("residual_bound") is None:
         bound = task.residual_bound if method == "lasso" else task.gradient_bound
         settings["residual_bound"] = bound(private=True)
@@ -232,7 +233,7 @@ def weakest_association(
     n_records = check_positive("n_records", n_records)
     n_features = int(check_positive("n_features", n_features))
     row_entries = check_positive("row_entries", row_entries)
-    task = _task_of(method, n_classes, target_bounds)
+    task = task_of(method, n_classes, target_bounds)
     # A LASSO with a number of steps counts and refits like one without.
     steps = None if method == "lasso" else n_iter
     mechanism: Any = mechanism_for(
@@ -244,11 +245,9 @@ def weakest_association(
         n_weights, gradient = _weakest_drawn(mechanism, task, n_iter, n_records, n_features)
         pull = mechanism.residual_bound
     else:
-        mu = mechanism.mu * math.sqrt((1.0 - COUNT_SHARE) * (1.0 - task.calibration))
-        known = n_records, mu, mechanism.sensitivity, n_iter
-        schedule = dense_schedule(*known, task.classes.size)
-        n_weights, gradient = n_features, SIGNIFICANT * schedule.standard_error / schedule.reach
-        pull = mechanism.residual_bound / math.sqrt(row_entries)
+        n_weights, pull = n_features, mechanism.residual_bound / math.sqrt(row_entries)
+        size = n_records, n_features, row_entries
+        gradient = _weakest_estimated(mechanism, task, n_iter, *size)
     rows = gradient / pull
     return Findable(n_weights, gradient, rows, rows / n_records)
 
@@ -269,6 +268,33 @@ def _weakest_drawn(
     scale = 2.0 * mechanism.sensitivity / mechanism.vertices(n_weights, share).eps0
     # The largest of 2D Gumbel noises of scale s is about s ln(2D).
     return n_weights, scale * math.log(2.0 * mechanism.n_outputs * n_features)
+
+
+def _weakest_estimated(
+    mechanism: GaussianSteps,
+    task: Task,
+    n_iter: int | None,
+    n_records: float,
+    n_features: int,
+    row_entries: float,
+) -> float:
+    """Return the gradient at zero of a column whose weight ends beyond three standard errors.
+
+    The more rows a column is in, the smaller a weight explains the same gradient, and the sooner
+    it stops growing: columns are taken to hold alike parts of the unit rows.
+    """
+    energy = n_records / n_features
+    mu = mechanism.mu * math.sqrt((1.0 - COUNT_SHARE) * (1.0 - task.calibration))
+    # What released energies are about to say of the curvature.
+    moved, largest = mechanism.sensitivity / mechanism.residual_bound, n_records
+    if pays(n_records, moved / (mechanism.mu * math.sqrt(SCALES_SHARE))):
+        largest = min(largest, row_entries * energy + CONSTANT * CONSTANT * n_records)
+    schedule = dense_schedule(largest, mu, mechanism.sensitivity, n_iter, task.classes.size)
+    # At zero weights: of two classes, half of the residuals are at their bound, and stay there.
+    bend, n_classes = task.gradient_loss(1.0).curvature, task.classes.size
+    if n_classes:
+        bend = bend / 2.0 if n_classes == 2 else (1.0 - 1.0 / n_classes) / n_classes
+    return SIGNIFICANT * schedule.standard_error / schedule.reach(bend * energy)
 
 
 def dense_schedule(

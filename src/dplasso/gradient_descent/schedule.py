@@ -43,10 +43,17 @@ class Schedule:
         """Standard deviation of every released weight by the noise alone."""
         return self.noise_scale * self.step_size * math.sqrt(sum(self._paths()))
 
-    @property
-    def reach(self) -> float:
-        """What a released weight comes to if every gradient of its column is 1."""
-        return self.step_size * sum(map(math.sqrt, self._paths()))
+    def reach(self, bend: float = 0.0) -> float:
+        """Return what a released weight comes to whose gradient is 1 at zero, and falls with it.
+
+        `bend`: by how much, for a weight of 1: the column's energy times the loss's curvature.
+        """
+        weight, velocity, total = 0.0, 0.0, 0.0
+        for step in range(1, self.n_steps + 1):
+            velocity = self.momentum * velocity + 1.0 - bend * weight
+            weight += self.step_size * velocity
+            total += weight * (step >= self.first_averaged)
+        return total / (self.n_steps - self.first_averaged + 1)
 
     def _paths(self) -> list[float]:
         """Return the squared weight of each step's noise in the average, over h^2."""

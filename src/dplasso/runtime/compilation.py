@@ -6,7 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-COMPILING = "compiling what this needs, once on this machine: 5 to 10 s for a fit with defaults"
+COMPILING = (
+    "compiling what this needs, once on this machine: on an idle one 5 to 10 s for a fit with "
+    "defaults, 40 s with --l1-radius"
+)
+# Seconds between two words about a compilation that lasts.
+STILL = 20.0
 
 
 @dataclass
@@ -18,13 +23,14 @@ class CompileTime:
 
 @contextmanager
 def announce_compilation(announce: Callable[[str], None]) -> Iterator[CompileTime]:
-    """Call `announce` once, with `COMPILING`, when a kernel has to be compiled inside the block.
+    """Call `announce` with `COMPILING` when a kernel has to be compiled inside the block.
 
-    Kernels that are loaded from numba's cache on disk do not count. The time that is yielded grows.
+    It is called again, with the time so far, where that lasts. Kernels that are loaded from numba's
+    cache on disk do not count. The time that is yielded grows.
     """
     from numba.core import event
 
-    spent, begun = CompileTime(), list[float]()
+    spent, begun, told = CompileTime(), list[float](), [0.0]
 
     class Listener(event.Listener):
         """A kernel is compiled inside the compilation of the kernel that calls it."""
@@ -33,6 +39,10 @@ def announce_compilation(announce: Callable[[str], None]) -> Iterator[CompileTim
             if not begun and not spent.seconds:
                 announce(COMPILING)
             begun.append(time.perf_counter())
+            so_far = spent.seconds + begun[-1] - begun[0]
+            if so_far > told[0] + STILL:
+                told[0] = so_far
+                announce(f"still compiling, {so_far:.0f} s so far")
 
         def on_end(self, _event: Any) -> None:
             # Another thread may have begun before there was anybody to listen.

@@ -20,3 +20,11 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
 def say(line: str) -> None:
     """Print one line on standard error."""
     print(line, file=sys.stderr, flush=True)
+
+
+def duration(seconds: float) -> str:
+    """Word a time, roughly."""
+    for size, name in ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.2g} {name}"
+    return f"{seconds:.2g} s"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dplasso.fit.cost import mechanism_for
+from dplasso.fit.cost import mechanism_for, task_of
 from dplasso.ledger import UNITS, charge_of, new_budget, rho_limit
 from dplasso.privacy.accounting import epsilon_of_rho
 from dplasso.privacy.mechanisms.gaussian import build_gaussian
@@ -44,6 +44,9 @@ def plan_budget(
     method: str = "lasso",
     n_iter: int | None = None,
     neighbors: str = "add-remove",
+    rows_per_person: int = 1,
+    n_classes: int = 2,
+    target_bounds: tuple[float, float] | None = None,
     score: float = 0.1,
     encoding: float = 0.0,
     refit: float = 0.0,
@@ -55,6 +58,8 @@ def plan_budget(
     encoding of the columns, and of a second fit; the rest is for the fit.
     `tries`: expected number of tries of a search in place of the fit, by Poisson's law, which
     costs a ledger the least; 0 plans one fit with the defaults.
+
+    Raises ValueError for a share out of range, and for parameters that do not go together.
     """
     shares = {"encoding": encoding, "refit": refit, "score": score}
     for name, share in shares.items():
@@ -63,11 +68,19 @@ def plan_budget(
     main = 1.0 - sum(shares.values())
     if main <= 0.0:
         raise ValueError("nothing of the budget is left for the fit; make the other shares smaller")
-    limit = rho_limit(new_budget(None, epsilon, delta, neighbors))
-    common: dict[str, Any] = {"delta": delta, "neighbors": neighbors}
+    if tries and rows_per_person > 1:
+        raise ValueError("rows_per_person does not go with tries: a search protects single rows")
+    limit = rho_limit(new_budget(None, epsilon, delta, neighbors, rows_per_person))
+    common: dict[str, Any] = {
+        "delta": delta,
+        "neighbors": neighbors,
+        "rows_per_person": rows_per_person,
+    }
+    task = task_of(method, n_classes, target_bounds)
+    metric = METRICS["accuracy" if task.classes.size else "mae"]
 
     def fit(part: float) -> Any:
-        return mechanism_for(method, epsilon=part, n_iter=n_iter, **common)
+        return mechanism_for(method, task, epsilon=part, n_iter=n_iter, **common)
 
     def search(part: float) -> Any:
         return search_cost(part, tries=tries_of(tries, "poisson"), **common)
@@ -76,7 +89,7 @@ def plan_budget(
         "encoding": lambda part: build_gaussian(epsilon=part, n_iter=1, **common),
         "search" if tries else "fit": search if tries else fit,
         "refit": fit,
-        "score": lambda part: score_mechanism(METRICS["accuracy"], part, **common),
+        "score": lambda part: score_mechanism(metric, part, **common),
     }
     return tuple(
         _part(name, shares.get(name, main), limit, delta, make)
