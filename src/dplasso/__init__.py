@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dplasso.errors import ModelFileError as ModelFileError, StoreError as StoreError
     from dplasso.errors import NoiseWarning as NoiseWarning
     from dplasso.errors import PrivacyLeakWarning as PrivacyLeakWarning
+    from dplasso.errors import WeakPrivacyWarning as WeakPrivacyWarning
     from dplasso.estimators.linear_models import DPLasso as DPLasso
     from dplasso.estimators.linear_models import DPLassoClassifier as DPLassoClassifier
     from dplasso.estimators.linear_models import DPLinearRegression as DPLinearRegression
@@ -49,7 +50,7 @@ _HOMES = {
 }
 _HOMES |= dict.fromkeys(("BudgetError", "DataError", "LedgerError", "LedgerWarning"), "errors")
 _HOMES |= dict.fromkeys(("ModelFileError", "NoiseWarning", "StoreError"), "errors")
-_HOMES |= dict.fromkeys(("PrivacyLeakWarning",), "errors")
+_HOMES |= dict.fromkeys(("PrivacyLeakWarning", "WeakPrivacyWarning"), "errors")
 __all__ = sorted(["__version__", *_HOMES])
 
 drop_stale_kernels(Path(__file__).parent)

@@ -12,8 +12,9 @@ from cli.conftest import done, found, said
 from dplasso import DPLassoClassifier, DPLogisticRegression, load
 from dplasso.ledger import create_ledger
 from dplasso.model.release import digest_of
-from dplasso.model.report import statement_facts
 from dplasso.model.weights import BY_NOISE
+from dplasso.privacy.wording import assumptions, guarantee
+from dplasso.report.facts import statement_facts
 
 NAMES = [
     "<script>alert(1)</script>",
@@ -48,7 +49,8 @@ def cells(page):
     class Reader(HTMLParser):
         def handle_starttag(self, tag, attrs):
             assert tag not in ("script", "link", "img", "iframe"), tag
-            assert not {name for name, _ in attrs} & {"src", "href", "onclick"}
+            assert not {name for name, _ in attrs} & {"src", "onclick"}
+            assert dict(attrs).get("href", "#").startswith("#")
             if tag not in ("meta", "br", "rect", "path"):
                 opened.append(tag)
 
@@ -94,9 +96,11 @@ def test_the_page_is_one_file_with_everything_on_it(models, kind, tmp_path):
     done("report", path, "--out", page)
     model, text = load(path), page.read_text(encoding="utf-8")
     told = cells(text)
-    for paragraph in model.privacy_.text().split("\n\n"):
+    for paragraph in [*guarantee(model.privacy_), assumptions(model.privacy_)]:
         assert paragraph in told
-    assert ("Caution: an epsilon of 15" in text) == (kind == "refit")
+    for one in model.privacy_.cautions(model.model_.release.n_records):
+        assert f"{one.sentence}." in told
+    assert ("an epsilon of 15" in text) == (kind == "refit")
     for name, value in statement_facts(model.privacy_).items():
         assert name in told
         if isinstance(value, dict):
@@ -105,14 +109,14 @@ def test_the_page_is_one_file_with_everything_on_it(models, kind, tmp_path):
             assert isinstance(value, list) or value in told
     for name, _ in model.top_features(20):
         assert name in told
-    assert told.count(BY_NOISE) == sum(
-        row["clear"] is False for row in model.top_features(20).rows()
-    )
+    shown = [*model.top_features(8).rows(), *model.top_features(20).rows()]
+    assert told.count(BY_NOISE) == sum(row["clear"] is False for row in shown)
     assert sha256(path.read_bytes()).hexdigest() in told
     assert digest_of(model.model_.release) in told
     assert {"Name and role", "Place, date", "Signature"} <= set(told)
     assert "No ledger was given to this report." in told
-    assert ("verdict open" in text) == (kind in ("seeded", "plain"))
+    levels = {"lasso": "green", "logistic": "green"}
+    assert f'class="verdict {levels.get(kind, "red")}"' in text
     assert "@media print" in text
     assert "prefers-color-scheme: dark" in text
 

@@ -29,6 +29,7 @@ from dplasso.files.atomic import atomic_write, check_writable
 from dplasso.runtime.compilation import CompileTime, announce_compilation
 
 if TYPE_CHECKING:
+    from dplasso.privacy.cautions import Caution
     from dplasso.privacy.statement import PrivacyStatement
 
 out = Console()
@@ -60,6 +61,13 @@ def error(sentence: str) -> None:
 def warn(sentence: str) -> None:
     """Print a remark that must not be overlooked on standard error."""
     note(sentence, "yellow")
+
+
+def cautions(cautions: "Sequence[Caution]") -> None:
+    """Print what a promise lacks on standard error."""
+    for one in cautions:
+        style = "red" if one.level == "red" else "yellow"
+        note(f"caution ({one.level}): {in_options(one.sentence)}", style)
 
 
 def note(sentence: str, style: str = "dim") -> None:

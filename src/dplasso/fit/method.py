@@ -106,9 +106,6 @@ class Method:
         """Return rows as the method's weights act on them: clipped, or scaled."""
         raise NotImplementedError
 
-    def warn(self) -> None:
-        """Warn if the method is not private at any epsilon."""
-
     def mechanism(self, task: Task, n_rows: int, n_features: int) -> Accounted:
         """Return the private step; only the paper's depends on the number of rows."""
         raise NotImplementedError

@@ -31,7 +31,6 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     task = method.targets.task(records)
     method, records = method.knowing(task), records.encoded(task)
     method = method.starting(task, records)
-    method.warn()
     mechanism = method.mechanism(task, *records.shape)
     statement = make_statement(
         mechanism,
@@ -43,6 +42,9 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
         weight_bound=method.weight_bound if records.weighted else None,
         prior=method.starts_from,
     )
+    n_records = method.n_records if hooks.known_records is None else hooks.known_records
+    cautions = statement.cautions(n_records)
+    hooks.cautioned(cautions)
     if hooks.checkpoints is None:
         check_affordable(method.ledger, method.dataset, mechanism)
     # This reads all of a store, so what can be refused without comes first.
@@ -77,6 +79,9 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
                 progress=hooks.progress,
             )
             release = solver.release()
+    if n_records is None:
+        more = statement.cautions(release.n_records)
+        hooks.cautioned([one for one in more if one not in cautions])
     if hooks.seconds is not None:
         hooks.seconds["prepare"] = prepared - began
         hooks.seconds["train"] = time.perf_counter() - prepared

@@ -12,7 +12,10 @@ from dplasso.data.labels import encode_targets, refuse_strange
 from dplasso.data.refusals import of_a_stranger
 from dplasso.errors import DataError
 from dplasso.fit.records import LocalRecords, local_records
-from dplasso.ledger import charged, check_affordable, check_ledger_settings
+from dplasso.ledger import SCORE, charged, check_affordable, check_ledger_settings
+from dplasso.model import Model
+from dplasso.model.release import digest_of
+from dplasso.privacy.cautions import warn_of
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, SMALLEST_SCALE
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
 from dplasso.privacy.parameters import check_choice, check_epsilon, check_neighbors, check_positive
@@ -54,6 +57,8 @@ class PrivateScore:
         For "calibration" only.
     privacy : PrivacyStatement
         What the score guarantees about the rows that it was computed on.
+    model : str
+        Digest of what the scored model released; empty for another package's.
     """
 
     metric: str
@@ -63,6 +68,7 @@ class PrivateScore:
     confidence: float
     curve: tuple[CurvePoint, ...]
     privacy: PrivacyStatement
+    model: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score as values that JSON can hold."""
@@ -160,16 +166,20 @@ def private_score(
         inputs = inputs.limited(groups, rows_per_person)
     check_scored(chosen, getattr(model, "classes_", None), inputs.y)
     statement = make_statement(mechanism, seeded=random_state is not None, classes_declared=True)
-    check_affordable(ledger, dataset, mechanism)
-    with charged(ledger, dataset, mechanism, notes={"purpose": purpose}):
+    statement = replace(statement, release="score")
+    warn_of(statement.cautions(), stacklevel=3)
+    check_affordable(ledger, dataset, mechanism, SCORE)
+    with charged(ledger, dataset, mechanism, notes={"purpose": purpose, "kind": SCORE}):
         sums = scorer.sums(model, inputs, stream)
+    released = getattr(model, "model_", None)
     curve = calibration_curve(sums, sigma, scorer.z) if metric == "calibration" else ()
     return PrivateScore(
         metric,
         *scorer.estimate(sums),
         float(confidence),
         curve,
-        replace(statement, release="score"),
+        statement,
+        digest_of(released) if isinstance(released, Model) else "",
     )
 
 
