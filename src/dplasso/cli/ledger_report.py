@@ -234,10 +234,8 @@ def _counted(entries: list[dict[str, Any]]) -> str:
 
 def _print_entries(entries: list[dict[str, Any]]) -> None:
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
-        ">entry": lambda entry: str(entry["number"]),
-        "kind": lambda entry: entry["kind"],
-        "reserved (UTC)": lambda entry: entry["reserved_at"][:19].replace("T", " "),
-        "by": lambda entry: escape(f"{entry['user']}@{entry['host']}"),
+        ">entry": lambda entry: f"{entry['kind']} {entry['number']}",
+        "reserved (UTC)": lambda entry: entry["reserved_at"][:16].replace("T", " "),
         ">epsilon": lambda entry: up(entry["epsilon"]),
         ">delta": lambda entry: up(entry["delta"]),
         ">steps": lambda entry: "" if entry["kind"] == "score" else f"{entry['n_iter']:,}",
@@ -248,13 +246,13 @@ def _print_entries(entries: list[dict[str, Any]]) -> None:
     if any(entry["rows_per_person"] != 1 for entry in entries):
         columns[">rows of a person"] = lambda entry: f"{entry['rows_per_person'] or 'unknown'}"
     output.listing(columns, entries)
-    if any(entry["purpose"] or entry["release"] for entry in entries):
-        notes: dict[str, Callable[[dict[str, Any]], str]] = {
-            ">entry": columns[">entry"],
-            "purpose": lambda entry: escape(entry["purpose"] or ""),
-            "model (SHA-256)": lambda entry: (entry["release"] or "")[:12],
-        }
-        output.listing(notes, entries)
+    notes: dict[str, Callable[[dict[str, Any]], str]] = {
+        ">entry": columns[">entry"],
+        "by": lambda entry: escape(f"{entry['user']}@{entry['host']}"),
+        "purpose": lambda entry: escape(entry["purpose"] or ""),
+        "model (SHA-256)": lambda entry: (entry["release"] or "")[:12],
+    }
+    output.listing(notes, entries)
     for entry in entries:
         if entry["prior"]:
             output.text(f"Entry {entry['number']:,} starts from {entry['prior']}.")

@@ -341,13 +341,12 @@ def _paid(model: Model, ledger: Path) -> tuple[dict[str, str] | str, list[Bar]]:
         "data set": budget.name or "(without a name)",
         "purpose": charge.purpose or "(none given)",
         "charged": f"{_cost(charge)}, {entry.reserved_at}",
-        "charged for": digest,
         "budget": f"{_cost(budget)} for all releases from this data set, for "
         f"{protected(budget.rows_per_person)}",
         "share": f"{share_of(budget, charge):.1%} of the budget",
         **({} if cohort is None else {"people": sentence(cohort)}),
     }
-    return facts, budget_bars(budget, digest)
+    return facts, budget_bars(budget, digest, purposes=False)
 
 
 def _cost(one: Budget | Charge) -> str:

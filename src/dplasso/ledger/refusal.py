@@ -46,8 +46,8 @@ def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
     steps = "" if charge.kind == SCORE else f", {charge.n_iter} steps"
     raise BudgetError(
         f"{_named(budget, path)} cannot pay for this {charge.kind}: it asks for epsilon "
-        f"{charge.epsilon:g} (delta {charge.delta:g}{steps}) and {remains} for such a {charge.kind}, "
-        f"of {whole}"
+        f"{charge.epsilon:g} (delta {charge.delta:g}{steps}) and {remains} for such a "
+        f"{charge.kind}, of {whole}"
         + (
             f"; it covers {protected(covered)} and so counts {(-(-rows // covered)) ** 2} times: "
             f"rows_per_person={rows} would count once"

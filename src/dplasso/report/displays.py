@@ -283,14 +283,14 @@ def weight_bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
     return bars
 
 
-def budget_bars(budget: Budget, release: str = "") -> list[Bar]:
-    """Return the entries of a budget as bars, those before the last as one if they are many."""
+def budget_bars(budget: Budget, release: str = "", *, purposes: bool = True) -> list[Bar]:
+    """Return the entries of a budget as bars, with their purposes or without, and what is left."""
     told = []
     for entry in budget.entries:
         share, charge = share_of(budget, entry.charge), entry.charge
         this = " (this model)" if release and entry.release == release else ""
-        purpose = f": {charge.purpose}" if charge.purpose else ""
-        name = f"{entry.number}, {charge.kind}{this}{purpose}"
+        purpose = f": {charge.purpose}" if purposes and charge.purpose else ""
+        name = f"{charge.kind} {entry.number}{this}{purpose}"
         epsilon = f"epsilon {rounded_up(charge.epsilon)} by itself"
         told.append(Bar(name, share, share, share, f"{share:.1%}, {epsilon}"))
     rest = max(0.0, 1.0 - sum(bar.value for bar in told))

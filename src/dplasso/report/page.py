@@ -31,7 +31,6 @@ _VERDICTS = {
 HASHES = {
     "digest": "what the fit has released",
     "SHA-256": "this file, byte for byte",
-    "charged for": "the model that was paid",
     "starts from": "the public model before it",
 }
 _SHARE = (
@@ -63,7 +62,8 @@ class Beside:
 
 def cautions_about(model: Model) -> list[Caution]:
     """Return what is to be said of a model's promise, with all that is known of it."""
-    return model.statement.cautions(model.release.n_records, draft=is_draft(model))
+    n_records = model.params.get("n_records") or model.release.n_records
+    return model.statement.cautions(n_records, draft=is_draft(model))
 
 
 def report_section(model: Model) -> str:
@@ -84,7 +84,7 @@ def report_page(model: Model, beside: Beside) -> str:
         '<a href="#expert">For the statistician</a></p></header>'
         f"{_verdict(model)}{_meaning(model.statement)}"
         f"<h2>How good it is</h2>{_usefulness(beside.scores)}"
-        f"<h2>What counts most in it</h2>{_weights(every.top(_SHOWN_FIRST), every)}"
+        f"<h2>What counts most in it</h2>{_heaviest(model, every)}"
         f"<h2>What paid for it</h2>{_paid(beside)}"
         f"<h2>This file</h2>{_table(beside.file)}"
         f'<h2>Release approved</h2><div class="sign">{lines}</div>'
@@ -111,7 +111,8 @@ def _verdict(model: Model) -> str:
     found = cautions_about(model)
     level = level_of(found)
     told = "".join(
-        f'<li class="{one.level}"><b>{one.level.capitalize()}</b>: <span>{escape(one.sentence)}.</span></li>'
+        f'<li class="{one.level}"><b>{one.level.capitalize()}</b>: '
+        f"<span>{escape(one.sentence)}.</span></li>"
         for one in found
     )
     listed = f'<ul class="cautions">{told}</ul>' if told else ""
@@ -148,7 +149,7 @@ def _usefulness(scores: Sequence[Mapping[str, Any]]) -> str:
     if not scores:
         return f"<p>{escape(_NO_SCORE)}</p>"
     rows = {}
-    for one in scores:
+    for one in [one for one in scores if not one["curve"]] or scores:
         interval = f"{one['low']:.3f} to {one['high']:.3f}"
         rows[score_name(one)] = (
             f"{one['value']:.3f}; with {one['confidence']:.0%} confidence {interval}"
@@ -189,8 +190,8 @@ def _scores(scores: Sequence[Mapping[str, Any]]) -> str:
                 "probability: the share of the second class among them, with its interval. A "
                 "calibrated model's bars end in the band.</small></p>"
             )
-        told = guarantee(PrivacyStatement.from_dict(one["privacy"]))
-        parts += [f"<p>{escape(text)}</p>" for text in told]
+        promise, *_, how = guarantee(PrivacyStatement.from_dict(one["privacy"]))
+        parts.append(f"<p>{escape(promise)} {escape(how)}</p>")
     return "".join(parts)
 
 
@@ -200,6 +201,19 @@ def _appendix(statement: PrivacyStatement) -> str:
         f"{_table(statement_facts(statement))}<p><small>Entries that are zero or empty are left "
         "out; the file has them.</small></p>"
     )
+
+
+def _heaviest(model: Model, every: Weights) -> str:
+    """Draw the largest weights that are more than noise, and say what their signs mean."""
+    clear = every if every.clear is None else every.chosen(every.clear)
+    if not len(clear):
+        return "<p>No weight can be told from the noise.</p>"
+    shown, classes = clear.top(_SHOWN_FIRST), model.classes
+    side = f" To the right: speaks for {classes[1]}." if classes.size == 2 else ""
+    told = f"The {len(shown)} largest of {len(clear):,} weights that are more than noise.{side}"
+    if every.clear is None:
+        told = f"The {len(shown)} largest of {count_of(every)}.{side}"
+    return f"{bars_as_html(weight_bars(shown.rows()))}<p><small>{escape(told)}</small></p>"
 
 
 def _weights(shown: Weights, every: Weights) -> str:

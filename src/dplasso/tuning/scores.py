@@ -166,12 +166,14 @@ def private_score(
         inputs = inputs.limited(groups, rows_per_person)
     check_scored(chosen, getattr(model, "classes_", None), inputs.y)
     statement = make_statement(mechanism, seeded=random_state is not None, classes_declared=True)
+    released, scored = getattr(model, "model_", None), ""
+    if isinstance(released, Model):
+        scored = digest_of(released.release)
     statement = replace(statement, release="score")
     warn_of(statement.cautions(), stacklevel=3)
     check_affordable(ledger, dataset, mechanism, SCORE)
     with charged(ledger, dataset, mechanism, notes={"purpose": purpose, "kind": SCORE}):
         sums = scorer.sums(model, inputs, stream)
-    released = getattr(model, "model_", None)
     curve = calibration_curve(sums, sigma, scorer.z) if metric == "calibration" else ()
     return PrivateScore(
         metric,
@@ -179,7 +181,7 @@ def private_score(
         float(confidence),
         curve,
         statement,
-        digest_of(released) if isinstance(released, Model) else "",
+        scored,
     )
 
 
