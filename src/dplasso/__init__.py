@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from dplasso.estimators.load import load as load
     from dplasso.fit.cost import privacy_cost as privacy_cost
     from dplasso.fit.cost import weakest_association as weakest_association
+    from dplasso.privacy.cautions import Caution as Caution
     from dplasso.privacy.statement import PrivacyStatement as PrivacyStatement
+    from dplasso.report.displays import BudgetDisplay as BudgetDisplay
+    from dplasso.report.displays import CalibrationDisplay as CalibrationDisplay
+    from dplasso.report.displays import WeightsDisplay as WeightsDisplay
     from dplasso.tuning.scores import PrivateScore as PrivateScore, private_score as private_score
     from dplasso.tuning.search import PrivateSearch as PrivateSearch
     # isort: on
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOMES = {
+    "Caution": "privacy.cautions",
     "DPLasso": "estimators.linear_models",
     "DPLassoClassifier": "estimators.linear_models",
     "DPLinearRegression": "estimators.linear_models",
@@ -49,6 +54,9 @@ _HOMES = {
     "weakest_association": "fit.cost",
 }
 _HOMES |= dict.fromkeys(("BudgetError", "DataError", "LedgerError", "LedgerWarning"), "errors")
+_HOMES |= dict.fromkeys(
+    ("BudgetDisplay", "CalibrationDisplay", "WeightsDisplay"), "report.displays"
+)
 _HOMES |= dict.fromkeys(("ModelFileError", "NoiseWarning", "StoreError"), "errors")
 _HOMES |= dict.fromkeys(("PrivacyLeakWarning", "WeakPrivacyWarning"), "errors")
 __all__ = sorted(["__version__", *_HOMES])

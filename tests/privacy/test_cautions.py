@@ -1,4 +1,4 @@
-"""What is said of a weak promise: the same by the statement, on the page, at `fit` and in Python."""
+"""What is said of a weak promise: the same by the statement, on the page and in Python."""
 
 import math
 import warnings
@@ -17,7 +17,7 @@ from dplasso import (
 )
 from dplasso.ledger import create_ledger
 from dplasso.privacy.cautions import level_of
-from dplasso.privacy.mechanisms import build_gaussian
+from dplasso.privacy.mechanisms.gaussian import build_gaussian
 from dplasso.privacy.statement import make_statement
 
 RNG = np.random.default_rng(0)

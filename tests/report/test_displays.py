@@ -23,8 +23,8 @@ from dplasso.report.displays import BudgetDisplay, CalibrationDisplay, WeightsDi
 matplotlib.use("Agg")
 RNG = np.random.default_rng(0)
 NAMES = ["age", "a name so long that it does not fit into any picture " * 2, *"cdefgh"]
-X = pd.DataFrame((RNG.random((900, 8)) < 0.4).astype(float), columns=NAMES)
-Y = (X["age"] > X["c"]).astype(int).to_numpy()
+X = (RNG.random((900, 8)) < 0.4).astype(float)
+Y = (X[:, 0] > X[:, 2]).astype(int)
 
 
 @pytest.fixture(scope="module")
@@ -34,19 +34,13 @@ def paid(tmp_path_factory):
     create_ledger(ledger, 3.0, 1e-5, dataset="visits")
     model = DPLogisticRegression(1.0, n_iter=20, classes=[0, 1], ledger=ledger, purpose="autumn")
     model.fit(X, Y)
-    score = private_score(model, X.to_numpy(), Y, 1.0, metric="calibration", ledger=ledger)
+    score = private_score(model, X, Y, 1.0, metric="calibration", ledger=ledger)
     yield model, ledger, score
     matplotlib.pyplot.close("all")
 
 
-@pytest.fixture(autouse=True)
-def _names(monkeypatch):
-    # A score of rows without names, which is no matter of the pictures.
-    monkeypatch.setattr("sklearn.base.BaseEstimator._check_feature_names", lambda *_, **__: None)
-
-
-def test_weights_as_bars_with_three_standard_errors(paid):
-    model = paid[0]
+def test_weights_as_bars_with_three_standard_errors():
+    model = DPLogisticRegression(1.0, n_iter=20).fit(pd.DataFrame(X, columns=NAMES), Y)
     figure, axes = matplotlib.pyplot.subplots()
     display = model.plot_weights(count=3, ax=axes)
     assert isinstance(display, WeightsDisplay)
@@ -75,7 +69,7 @@ def test_calibration_is_drawn_from_a_private_score_of_this_model(paid):
     other = DPLogisticRegression(n_iter=5, classes=[0, 1]).fit(X, Y)
     with pytest.raises(ValueError, match="of another model"):
         other.plot_calibration(score)
-    accuracy = private_score(model, X.to_numpy(), Y, 1.0)
+    accuracy = private_score(model, X, Y, 1.0)
     with pytest.raises(ValueError, match="from a private score"):
         model.plot_calibration(accuracy)
     with pytest.raises(ValueError, match="from a private score"):
@@ -110,7 +104,7 @@ def test_before_a_fit_and_without_matplotlib(paid, monkeypatch):
             draw(DPLogisticRegression())
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for draw in drawings:
-        with pytest.raises(MissingExtraError, match="pip install 'dplasso.plot.'"):
+        with pytest.raises(MissingExtraError, match=r"pip install 'dplasso.plot.'"):
             draw(model)
 
 

@@ -33,10 +33,10 @@ class PrivateLinearModel(BaseEstimator):
     def fit(
         self,
         X: Any,
-        y: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        y: "ArrayLike | None" = None,
+        sample_weight: "ArrayLike | None" = None,
         *,
-        groups: ArrayLike | None = None,
+        groups: "ArrayLike | None" = None,
         engine: Engine | None = None,
     ) -> Self:
         """Train a model.
@@ -88,7 +88,7 @@ class PrivateLinearModel(BaseEstimator):
         fit_estimator(self, X, y, groups=groups, sample_weight=sample_weight, engine=engine)
         return self
 
-    def weights(self, *, dense: bool = False) -> Weights | NDArray[np.float64]:
+    def weights(self, *, dense: bool = False) -> "Weights | NDArray[np.float64]":
         """Return the weights by column.
 
         Parameters
@@ -255,12 +255,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         "ndarray of float64, shape (N,), or (N, K) for K > 2 classes",
         "Of two classes, positive where the second is likelier; of K, largest for the likeliest.",
     )
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> "NDArray[np.float64]":
         """Return the margins of rows."""
         return margins(self, X)
 
     @of_rows("ndarray, shape (N,)", "Entries of `classes_`.")
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> "NDArray[Any]":
         """Return the predicted label of each row."""
         found = margins(self, X)
         place = (found > 0).astype(np.intp) if found.ndim == 1 else found.argmax(axis=1)
@@ -268,7 +268,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         return labels
 
     @of_rows("ndarray of float64, shape (N, K)", "Columns in the order of `classes_`.")
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> "NDArray[np.float64]":
         """Return the probability of each label, by the inverse link of the bounded loss."""
         found = margins(self, X)
         if found.ndim == 1:
@@ -276,7 +276,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         return self.family.probabilities(self, found)
 
     @of_rows("ndarray of float64, shape (N, K)", "Columns in the order of `classes_`.")
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Any) -> "NDArray[np.float64]":
         """Return the logarithm of the probability of each label."""
         logarithms: NDArray[np.float64] = np.log(self.predict_proba(X))
         return logarithms
@@ -322,7 +322,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
     """A model of numbers in a public interval."""
 
     @of_rows("ndarray of float64, shape (N,)", "Inside `target_bounds`.")
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> "NDArray[np.float64]":
         """Return the predicted target of each row, in the target's unit."""
         clipped: NDArray[np.float64] = np.clip(margins(self, X), *self.privacy_.target_bounds)
         return clipped

@@ -174,7 +174,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         candidates = list_candidates(self.estimator, self.grid, check_delta(self.delta))
         largest_variation(candidates, self.epsilon, 1)
 
-    def fit(self, X: Any, y: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: "ArrayLike | None" = None, *, groups: "ArrayLike | None" = None
+    ) -> Self:
         """Search.
 
         Parameters
@@ -313,15 +315,15 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         if classes is not None:
             self.classes_ = classes
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> "NDArray[Any]":
         """Predict by the best estimator."""
         return self._of_best("predict", X)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> "NDArray[np.float64]":
         """Predict the probability of each label by the best estimator."""
         return self._of_best("predict_proba", X)
 
-    def _of_best(self, method: str, X: Any) -> NDArray[Any]:
+    def _of_best(self, method: str, X: Any) -> "NDArray[Any]":
         check_is_fitted(self, "best_estimator_")
         with of_a_stranger(self.best_estimator_):
             return np.asarray(getattr(self.best_estimator_, method)(X))
