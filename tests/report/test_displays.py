@@ -2,10 +2,11 @@
 
 import sys
 
-import matplotlib
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot
 from sklearn.exceptions import NotFittedError
 
 from dplasso import (
@@ -20,7 +21,7 @@ from dplasso.ledger import create_ledger, read_budgets, share_of
 from dplasso.report.bars import Bar, bars_as_html, reach_of
 from dplasso.report.displays import BudgetDisplay, CalibrationDisplay, WeightsDisplay, curve_bars
 
-matplotlib.use("Agg")
+mpl.use("Agg")
 RNG = np.random.default_rng(0)
 NAMES = ["age", "a name so long that it does not fit into any picture " * 2, *"cdefgh"]
 X = (RNG.random((900, 8)) < 0.4).astype(float)
@@ -36,12 +37,12 @@ def paid(tmp_path_factory):
     model.fit(X, Y)
     score = private_score(model, X, Y, 1.0, metric="calibration", ledger=ledger)
     yield model, ledger, score
-    matplotlib.pyplot.close("all")
+    pyplot.close("all")
 
 
 def test_weights_as_bars_with_three_standard_errors():
     model = DPLogisticRegression(1.0, n_iter=20).fit(pd.DataFrame(X, columns=NAMES), Y)
-    figure, axes = matplotlib.pyplot.subplots()
+    figure, axes = pyplot.subplots()
     display = model.plot_weights(count=3, ax=axes)
     assert isinstance(display, WeightsDisplay)
     assert (display.ax_, display.figure_) == (axes, figure)

@@ -284,9 +284,7 @@ def report(
     output.check_outputs([out], [model, ledger, *(score or [])], force=force)
     held = read_model(model)
     scores = [_released_score(path, held) for path in score or []]
-    paid, budget = ("No ledger was given to this report.", [])
-    if ledger is not None:
-        paid, budget = _paid(held, ledger)
+    paid, budget = _paid(held, ledger)
     beside = Beside(
         file={
             "file": model.name,
@@ -324,8 +322,10 @@ def _released_score(path: Path, model: Model) -> dict[str, Any]:
     return score
 
 
-def _paid(model: Model, ledger: Path) -> tuple[dict[str, str] | str, list[Bar]]:
+def _paid(model: Model, ledger: Path | None) -> tuple[dict[str, str] | str, list[Bar]]:
     """Word the entry of a ledger that paid for a model, and draw the budget that it is part of."""
+    if ledger is None:
+        return "No ledger was given to this report.", []
     digest, budgets = digest_of(model.release), read_budgets(ledger)
     found = entry_of(budgets, digest)
     if found is None:

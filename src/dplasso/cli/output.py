@@ -67,7 +67,8 @@ def cautions(cautions: "Sequence[Caution]") -> None:
     """Print what a promise lacks on standard error."""
     for one in cautions:
         style = "red" if one.level == "red" else "yellow"
-        note(f"caution ({one.level}): {in_options(one.sentence)}", style)
+        sentence = f"caution ({one.level}): {in_options(one.sentence)}"
+        err.print(sentence, style=style, markup=False, highlight=False)
 
 
 def note(sentence: str, style: str = "dim") -> None:

@@ -18,7 +18,7 @@ from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
-from dplasso.errors import DataError, NoiseWarning, PrivacyLeakWarning
+from dplasso.errors import DataError, NoiseWarning, WeakPrivacyWarning
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.linear_models import Estimator
 from dplasso.fit.hooks import Hooks
@@ -242,11 +242,10 @@ def train_with_bar(
     seconds: dict[str, float] = {}
     before = bars.compiled.seconds
     with bars.task(label) as progress, bars.stages() as stage, warnings.catch_warnings():
-        for kind in (PrivacyLeakWarning, NoiseWarning):
+        for kind in (WeakPrivacyWarning, NoiseWarning):
             warnings.filterwarnings("always", category=kind)
         copied = partial(stage, "copying stores")
-        known = {"progress": progress, "seconds": seconds, "copied": copied}
-        hooks = replace(hooks or Hooks(), **known)
+        hooks = replace(hooks or Hooks(), progress=progress, seconds=seconds, copied=copied)
         fit_estimator(estimator, X, y, hooks, **more)
     return seconds | {"compile": bars.compiled.seconds - before}
 

@@ -79,9 +79,10 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
                 progress=hooks.progress,
             )
             release = solver.release()
-    if n_records is None:
-        more = statement.cautions(release.n_records)
-        hooks.cautioned([one for one in more if one not in cautions])
+    # What the released count adds; a delta that was said to be too large is not said again.
+    counted = statement.cautions(release.n_records if n_records is None else n_records)
+    if len(counted) > len(cautions):
+        hooks.cautioned([one for one in counted if one not in cautions])
     if hooks.seconds is not None:
         hooks.seconds["prepare"] = prepared - began
         hooks.seconds["train"] = time.perf_counter() - prepared

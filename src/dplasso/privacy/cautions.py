@@ -55,7 +55,7 @@ def cautions_of(
                 Caution(
                     AMBER,
                     "the class labels were taken from the data and count as public: a label that "
-                    "only one record has would show; declare them with classes",
+                    "only one record has would show; declare them by the parameter classes",
                 )
             )
     if draft:

@@ -78,16 +78,19 @@ def bars_as_html(bars: Sequence[Bar], reach: tuple[float, float] | None = None) 
     return f'<table class="bars"><tbody>{"".join(rows)}</tbody></table>'
 
 
-def draw_bars(axes: "Axes", bars: Sequence[Bar], color: str = BLUE) -> None:
-    """Draw bars, each below its name, which has the whole width however long it is."""
+def draw_bars(axes: "Axes", bars: Sequence[Bar], color: str | None = None) -> None:
+    """Draw bars, each below its name, which has the whole width however long it is.
+
+    In one color, or blue and, below 0, red.
+    """
     places, values = np.arange(len(bars)), np.array([bar.value for bar in bars])
     ends = np.array([(bar.low, bar.high) for bar in bars]).reshape(len(bars), 2)
-    axes.barh(
-        places + 0.2, values, height=0.36, color=[GREY if bar.remark else color for bar in bars]
-    )
+    sides = [color or (BLUE if bar.value >= 0 else RED) for bar in bars]
+    colors = [GREY if bar.remark else side for bar, side in zip(bars, sides, strict=True)]
+    axes.barh(places + 0.2, values, height=0.36, color=colors)
     if (ends[:, 0] < ends[:, 1]).any():
         reach = np.abs(ends.T - values)
-        look = {"fmt": "none", "ecolor": "black", "elinewidth": 1.2, "capsize": 3}
+        look: dict[str, Any] = {"fmt": "none", "ecolor": "black", "elinewidth": 1.2, "capsize": 3}
         axes.errorbar(values, places + 0.2, xerr=reach, **look)
     axes.axvline(0, color=QUIET, linewidth=0.8)
     low, high = reach_of(bars)

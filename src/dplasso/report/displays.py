@@ -18,6 +18,7 @@ from dplasso.report.bars import BLUE, GREY, QUIET, Bar, draw_bars, tidy
 from dplasso.runtime.extras import need
 
 _BAR_HEIGHT = 0.38
+_MOST_ENTRIES = 12
 
 
 class _Display:
@@ -284,15 +285,24 @@ def weight_bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
 
 
 def budget_bars(budget: Budget, release: str = "", *, purposes: bool = True) -> list[Bar]:
-    """Return the entries of a budget as bars, with their purposes or without, and what is left."""
-    told = []
-    for entry in budget.entries:
+    """Return the entries of a budget as bars, with their purposes or without, and what is left.
+
+    Of many entries the first are one bar, but for that of `release`.
+    """
+    early, told = 0.0, []
+    many = len(budget.entries) - _MOST_ENTRIES
+    for place, entry in enumerate(budget.entries):
         share, charge = share_of(budget, entry.charge), entry.charge
-        this = " (this model)" if release and entry.release == release else ""
+        paid = bool(release) and entry.release == release
+        if place < many and not paid:
+            early += share
+            continue
         purpose = f": {charge.purpose}" if purposes and charge.purpose else ""
-        name = f"{charge.kind} {entry.number}{this}{purpose}"
+        name = f"{charge.kind} {entry.number}{' (this model)' if paid else ''}{purpose}"
         epsilon = f"epsilon {rounded_up(charge.epsilon)} by itself"
         told.append(Bar(name, share, share, share, f"{share:.1%}, {epsilon}"))
+    if early:
+        told.insert(0, Bar("earlier entries", early, early, early, f"{early:.1%}"))
     rest = max(0.0, 1.0 - sum(bar.value for bar in told))
     return [*told, Bar("left", rest, rest, rest, f"{rest:.1%}", "not spent")]
 

@@ -231,7 +231,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         seeded = self.random_state is not None
         declared = self.estimator.get_params(deep=False).get("classes") is not None
         numbers = scorer.bounds if classes is None else None
-        stated = {"seeded": seeded, "classes_declared": declared, "target_bounds": numbers}
+        stated: dict[str, Any] = {
+            "seeded": seeded,
+            "classes_declared": declared,
+            "target_bounds": numbers,
+        }
         warn_of(state_search(None, cost, **stated).cautions(), stacklevel=3)
         check_affordable(self.ledger, self.dataset, cost)
         held = draw_held_out(person, self.held_out, stream)
