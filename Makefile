@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-ray test-slow docs docs-serve notebooks matrix bench evidence assurance assurance-quick lint types format clean
+.PHONY: help demo test test-ray test-slow docs docs-serve notebooks package matrix bench evidence assurance assurance-quick lint types format clean
 help:
 	@echo "make demo    train a private model on UCI Adult and look at it (under 2 minutes)"
 	@echo "make test    run the tests (under 15 minutes)"
@@ -11,6 +11,7 @@ help:
 	@echo "make docs    build the site in build/site, warnings as errors (under 1 minute)"
 	@echo "make docs-serve  the site on http://127.0.0.1:8000, built anew as pages change"
 	@echo "make notebooks  run the notebooks and keep their outputs (under 10 minutes)"
+	@echo "make package  build wheel and sdist in dist, checked for a package index"
 	@echo "make matrix  install and try it with Python 3.11 to 3.14, lowest and newest dependencies"
 	@echo "make bench   time it against other methods, side by side (about 5 minutes)"
 	@echo "make assurance  evidence that fits are private, as docs/assurance.md (about 20 minutes)"
@@ -46,6 +47,12 @@ docs-serve: $(VENV)/.docs-installed
 
 notebooks: $(VENV)/.docs-installed
 	$(BIN)/python tools/notebooks.py
+
+package: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
 
 matrix: | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build uv
