@@ -67,13 +67,13 @@ def cautions(cautions: "Sequence[Caution]") -> None:
     """Print what a promise lacks on standard error."""
     for one in cautions:
         style = "red" if one.level == "red" else "yellow"
-        sentence = f"caution ({one.level}): {in_options(one.sentence)}"
-        err.print(sentence, style=style, markup=False, highlight=False)
+        note(f"caution ({one.level}): {in_options(one.sentence)}", style)
 
 
 def note(sentence: str, style: str = "dim") -> None:
-    """Print a remark that is no result on standard error."""
-    err.print(sentence, style=style, markup=False, highlight=False, soft_wrap=True)
+    """Print a remark that is no result on standard error: one line where that is no terminal."""
+    wrap = err.is_terminal
+    err.print(sentence, style=style, markup=False, highlight=False, soft_wrap=not wrap)
 
 
 @dataclass(frozen=True)
