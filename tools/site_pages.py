@@ -11,7 +11,6 @@ import os
 import re
 import textwrap
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from rich.text import Text
 
+from dplasso import __version__
 from dplasso.cli.app import app
 from dplasso.runtime.extras import EXTRAS
 
@@ -46,7 +46,7 @@ _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the commands and the notebooks into the navigation, and the version on every page."""
-    config.copyright = f"dplasso {version('dplasso')}. {config.copyright}"
+    config.copyright = f"dplasso {__version__}. {config.copyright}"
     commands = [{"dplasso": "commands/index.md"}]
     commands += [{name: _command_page(name)} for name, _ in _commands()]
     gallery = [{_title(_cells(path)): f"gallery/{path.stem}.md"} for path in _notebooks()]
@@ -134,7 +134,7 @@ def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
 def _front(readme: str) -> str:
     """Return the front page: the README, with version, links and a card for each kind of user."""
     title, first, rest = readme.split("\n\n", 2)
-    cards = FRONT.read_text(encoding="utf-8").replace("{version}", version("dplasso"))
+    cards = FRONT.read_text(encoding="utf-8").replace("{version}", __version__)
     return f"{_ALONE}{title}\n\n{first}\n\n{cards}\n{rest}"
 
 

@@ -85,6 +85,9 @@ def test_show_fits_80_columns_and_says_what_the_file_says(models, kind, monkeypa
     document = found("show", path, "--top", "3")
     assert [one["name"] for one in document["weights"]] == list(top.index[:3])
     assert document["privacy"] == model.privacy_.to_dict()
+    cautions = model.privacy_.cautions(model.model_.release.n_records)
+    assert [one["sentence"] for one in document["cautions"]] == [one.sentence for one in cautions]
+    assert ("Caution (red): an epsilon of 15" in told) == (kind == "refit")
     assert document["facts"]["digest"] == digest_of(model.model_.release)
     assert document["intercept"] == model.intercept_[0]
     assert "Taken as public" in said("show", models / "lasso.npz", "--explain")

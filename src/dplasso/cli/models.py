@@ -19,6 +19,7 @@ from dplasso.cli.clusters import ClusterOptions, over_stores
 from dplasso.cli.cohorts import cohort_of, sentence
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.metrics import print_scores, score
+from dplasso.cli.options import in_options
 from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
@@ -32,7 +33,7 @@ from dplasso.privacy.wording import rounded_up
 from dplasso.report.bars import Bar
 from dplasso.report.displays import budget_bars
 from dplasso.report.facts import model_facts
-from dplasso.report.page import Beside, report_page
+from dplasso.report.page import Beside, cautions_about, report_page
 from dplasso.tuning.scores import PrivateScore
 
 _NOT_PRIVATE = (
@@ -222,6 +223,7 @@ def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
     weights = weights_of(held)
     facts, heaviest = model_facts(held, weights), weights.top(top).rows()
     schema = None if held.origin is None else held.origin.schema
+    cautions = cautions_about(held)
     document = {
         "model": model,
         "facts": facts,
@@ -233,6 +235,7 @@ def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
         "weights": heaviest,
         "intercept": linear_part(held)[1][0],
         "privacy": held.statement.to_dict(),
+        "cautions": [{"level": one.level, "sentence": one.sentence} for one in cautions],
     }
 
     def print_model() -> None:
@@ -245,6 +248,8 @@ def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
         output.weights(heaviest, f"The {len(heaviest)} largest of {count_of(weights)}")
         output.text()
         output.promise(held.statement, explain=explain)
+        for one in cautions if held.statement.is_private and not explain else []:
+            output.text(f"Caution ({one.level}): {in_options(one.sentence)}.")
 
     return output.Result(document, print_model)
 

@@ -21,7 +21,7 @@ from dplasso.fit.start import PARAMETERS
 from dplasso.losses.logistic import Logistic
 from dplasso.model import write_model
 from dplasso.model.weights import Weights, weights_of
-from dplasso.report.displays import BudgetDisplay, CalibrationDisplay, WeightsDisplay
+from dplasso.report.displays import BudgetDisplay, CalibrationDisplay, WeightsDisplay, as_method
 from dplasso.report.page import report_section
 
 
@@ -142,64 +142,8 @@ class PrivateLinearModel(BaseEstimator):
         check_is_fitted(self, "coef_")
         return weights_of(self.model_).top(count)
 
-    def plot_weights(self, count: int = 20, ax: Any = None) -> WeightsDisplay:
-        """Draw the largest weights, with what the noise does to them.
-
-        Parameters
-        ----------
-        count : int, default=20
-            How many, at most.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; None makes a figure.
-
-        Returns
-        -------
-        WeightsDisplay
-            With `ax_` and `figure_`.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
-        MissingExtraError
-            If matplotlib is not installed.
-        """
-        return WeightsDisplay.from_estimator(self, count=count, ax=ax)
-
-    def plot_budget(
-        self,
-        ledger: str | PathLike[str] | None = None,
-        dataset: str | None = None,
-        ax: Any = None,
-    ) -> BudgetDisplay:
-        """Draw the budget that has paid for the fit: what each release cost, and what is left.
-
-        Parameters
-        ----------
-        ledger : path, default=None
-            The ledger; None takes the estimator's own.
-        dataset : str, default=None
-            The data set in it; None takes that of the entry that paid.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; None makes a figure.
-
-        Returns
-        -------
-        BudgetDisplay
-            With `ax_` and `figure_`; for the curator.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
-        ValueError
-            If no ledger is known.
-        LedgerError
-            If the ledger cannot be read, or has no such data set.
-        MissingExtraError
-            If matplotlib is not installed.
-        """
-        return BudgetDisplay.from_estimator(self, ledger=ledger, dataset=dataset, ax=ax)
+    plot_weights = as_method(WeightsDisplay, "plot_weights")
+    plot_budget = as_method(BudgetDisplay, "plot_budget")
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file (docs/model-file.md); no pickle in it.
@@ -281,32 +225,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         logarithms: NDArray[np.float64] = np.log(self.predict_proba(X))
         return logarithms
 
-    def plot_calibration(self, score: Any, ax: Any = None) -> CalibrationDisplay:
-        """Draw how well the probabilities of two classes are calibrated, by a private score.
-
-        Parameters
-        ----------
-        score : PrivateScore
-            Of ``private_score(model, X, y, metric="calibration")``, which is where the privacy is
-            spent: the picture costs nothing more.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; None makes a figure.
-
-        Returns
-        -------
-        CalibrationDisplay
-            With `ax_` and `figure_`.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
-        ValueError
-            If the score is of another metric or another model.
-        MissingExtraError
-            If matplotlib is not installed.
-        """
-        return CalibrationDisplay.from_estimator(self, score, ax=ax)
+    plot_calibration = as_method(CalibrationDisplay, "plot_calibration")
 
     to_sklearn = to_sklearn
 

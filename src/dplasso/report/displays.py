@@ -5,7 +5,9 @@ Each is made by `from_estimator`, which draws it, and drawn again by ``plot(ax=)
 """
 
 import os
+import re
 from collections.abc import Mapping, Sequence
+from inspect import Parameter, Signature, signature
 from typing import Any, Self
 
 from sklearn.utils.validation import check_is_fitted
@@ -80,7 +82,9 @@ class WeightsDisplay(_BarDisplay):
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
+        Where it was drawn last.
     figure_ : matplotlib.figure.Figure
+        The figure of these axes.
     """
 
     def __init__(self, weights: Weights) -> None:
@@ -88,8 +92,8 @@ class WeightsDisplay(_BarDisplay):
         self.bars = weight_bars(weights.rows())
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, count: int = 20, ax: Any = None) -> Self:
-        """Draw the largest weights of a fitted model.
+    def from_estimator(cls, estimator: Any, count: int = 20, ax: Any = None) -> Self:
+        """Draw the largest weights of a fitted model, with what the noise does to them.
 
         Parameters
         ----------
@@ -132,7 +136,9 @@ class CalibrationDisplay(_Display):
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
+        Where it was drawn last.
     figure_ : matplotlib.figure.Figure
+        The figure of these axes.
     """
 
     def __init__(self, score: Any) -> None:
@@ -144,7 +150,7 @@ class CalibrationDisplay(_Display):
         self.score = score
 
     @classmethod
-    def from_estimator(cls, estimator: Any, score: Any, *, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Any, score: Any, ax: Any = None) -> Self:
         """Draw the calibration of a fitted model, as a private score has released it.
 
         Parameters
@@ -205,7 +211,9 @@ class BudgetDisplay(_BarDisplay):
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
+        Where it was drawn last.
     figure_ : matplotlib.figure.Figure
+        The figure of these axes.
     """
 
     def __init__(self, budget: Budget, release: str = "") -> None:
@@ -216,7 +224,6 @@ class BudgetDisplay(_BarDisplay):
     def from_estimator(
         cls,
         estimator: Any,
-        *,
         ledger: str | os.PathLike[str] | None = None,
         dataset: str | None = None,
         ax: Any = None,
@@ -266,6 +273,22 @@ class BudgetDisplay(_BarDisplay):
         ax.set_xlabel(
             f"share of epsilon {rounded_up(self.budget.epsilon)} at delta {delta}, by zCDP"
         )
+
+
+def as_method(display: Any, name: str) -> Any:
+    """Return a method of estimators that draws a display, in the words of `from_estimator`."""
+    made = display.from_estimator
+
+    def plot(self: Any, *given: Any, **named: Any) -> Any:
+        return made(self, *given, **named)
+
+    _, *parameters = signature(made).parameters.values()
+    plot.__name__, plot.__qualname__ = name, name
+    plot.__doc__ = re.sub(r" +estimator : estimator\n.*\n", "", made.__doc__ or "")
+    vars(plot)["__signature__"] = Signature(
+        [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *parameters]
+    )
+    return plot
 
 
 def weight_bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
