@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-ray test-slow docs notebooks package matrix bench evidence assurance assurance-quick lint types format clean
+.PHONY: help demo test test-ray test-slow docs docs-serve notebooks package matrix bench evidence assurance assurance-quick lint types format clean
 help:
 	@echo "make demo    train a private model on UCI Adult and look at it (under 2 minutes)"
 	@echo "make test    run the tests (under 15 minutes)"
 	@echo "make test-ray  those on a Ray cluster of this machine (1 minute)    make test-slow  the slow ones"
 	@echo "make docs    build the site in build/site, warnings as errors (under 1 minute)"
+	@echo "make docs-serve  the site on http://127.0.0.1:8000, built anew as pages change"
 	@echo "make notebooks  run the notebooks and keep their outputs (under 10 minutes)"
 	@echo "make package  build wheel and sdist in dist, checked for a package index"
 	@echo "make matrix  install and try it with Python 3.11 to 3.14, lowest and newest dependencies"
@@ -40,6 +41,9 @@ $(VENV)/.docs-installed: pyproject.toml | $(BIN)/python
 
 docs: $(VENV)/.docs-installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+docs-serve: $(VENV)/.docs-installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve --quiet
 
 notebooks: $(VENV)/.docs-installed
 	$(BIN)/python tools/notebooks.py

@@ -33,6 +33,7 @@ from dplasso import (
     NoiseWarning,
     PrivateScore,
     PrivateSearch,
+    WeakPrivacyWarning,
     private_score,
 )
 from dplasso.cluster import InProcessEngine
@@ -409,6 +410,7 @@ def main(arguments: list[str]) -> int:
     # Interpreted, the generator's 32-bit words wrap around as they shall, and numpy says so.
     with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", NoiseWarning)
+        warnings.simplefilter("ignore", WeakPrivacyWarning)
         found = run(number, chosen)
     print(json.dumps({"cases": len(chosen), "fits": 3 * found.pairs, **vars(found)}))
     return int(found.violations > 0)

@@ -1,6 +1,8 @@
 """The reference names everything public, and versions agree wherever they are written."""
 
+import contextlib
 import doctest
+import inspect
 import json
 import re
 import tomllib
@@ -36,6 +38,17 @@ def test_examples_in_docstrings_run(module):
     results = doctest.testmod(import_module(module))
     assert results.attempted
     assert not results.failed
+
+
+def test_signatures_are_short_and_the_extras_are_all_named():
+    for name in dplasso.__all__:
+        public = getattr(dplasso, name)
+        for one in [public, *(getattr(public, part) for part in dir(public) if part[0] != "_")]:
+            with contextlib.suppress(TypeError, ValueError):
+                assert "numpy._typing" not in str(inspect.signature(one)), (name, one)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page = (DOCS / "install.md").read_text()
+    assert not [one for one in project["optional-dependencies"] if f"`{one}`" not in page]
 
 
 def test_every_page_is_in_the_navigation():

@@ -21,11 +21,14 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from rich.text import Text
 
+from dplasso import __version__
 from dplasso.cli.app import app
 from dplasso.runtime.extras import EXTRAS
 
 ROOT = Path(__file__).parent.parent
 GALLERY = ROOT / "docs" / "gallery"
+FRONT = ROOT / "tools" / "front.md"
+IMAGES = ROOT / "docs" / "images"
 RESULTS = ROOT / "evidence" / "results"
 
 ROOT_PAGES = {
@@ -42,7 +45,8 @@ _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put the commands and the notebooks into the navigation, where it has a word for them."""
+    """Put the commands and the notebooks into the navigation, and the version on every page."""
+    config.copyright = f"dplasso {__version__}. {config.copyright}"
     commands = [{"dplasso": "commands/index.md"}]
     commands += [{name: _command_page(name)} for name, _ in _commands()]
     gallery = [{_title(_cells(path)): f"gallery/{path.stem}.md"} for path in _notebooks()]
@@ -63,7 +67,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
     for name, uri in ROOT_PAGES.items():
         text = (ROOT / name).read_text(encoding="utf-8")
-        add(uri, _ALONE + text if uri == "index.md" else text)
+        add(uri, _front(text) if uri == "index.md" else text)
     for path in sorted(RESULTS.rglob("*.png")):
         add(str(path.relative_to(ROOT)), path.read_bytes())
     add("commands/index.md", _command_index())
@@ -117,6 +121,7 @@ def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
         file = target(found[1])
         return f'<a href="{file.url_relative_to(page.file)}">{file.page.title}</a>'
 
+    html = re.sub(r'<img [^>]*src="([^"]*/([\w-]+))\.svg"[^>]*>', _narrow, html)
     html = re.sub(r'(<a href="[^"]*">)(?:docs/)?([\w-]+)\.md</a>', title, html)
     pieces = _NOT_WORDS.split(html)
     pieces[::2] = [re.sub(r"(?<![\w/])docs/([\w-]+)\.md", link, words) for words in pieces[::2]]
@@ -124,6 +129,21 @@ def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
     if page.file.src_uri.startswith("api/"):
         html = re.sub(r"<code>.*?</code>", lambda code: code[0].replace(" - ", "-"), html)
     return html
+
+
+def _front(readme: str) -> str:
+    """Return the front page: the README, with version, links and a card for each kind of user."""
+    title, first, rest = readme.split("\n\n", 2)
+    cards = FRONT.read_text(encoding="utf-8").replace("{version}", __version__)
+    return f"{_ALONE}{title}\n\n{first}\n\n{cards}\n{rest}"
+
+
+def _narrow(found: re.Match[str]) -> str:
+    """Offer the picture that is drawn for a phone, where there is one, beside the wide one."""
+    if not (IMAGES / f"{found[2]}-narrow.svg").exists():
+        return found[0]
+    source = f'<source media="(max-width: 40em)" srcset="{found[1]}-narrow.svg">'
+    return f"<picture>{source}{found[0]}</picture>"
 
 
 _NO_PAGE = "no-page"
@@ -196,10 +216,7 @@ def _command_index() -> str:
             "it prints for programs. Exit codes: 0 done, 1 an error, said in one sentence, 2 wrong",
             "usage, 3 an audit that refutes the claim, 130 interrupted.",
             "",
-            "| command | what it does |",
-            "| --- | --- |",
-            *rows,
-            "",
+            *_stacking(["| command | what it does |", "| --- | --- |", *rows]),
         ]
     )
 
@@ -211,23 +228,26 @@ def _command_text(name: str, command: Any) -> str:
     lines = [f"# dplasso {name}", "", *textwrap.dedent(command.help or "").splitlines(), ""]
     lines += ["```console", f"$ dplasso {name} [OPTIONS] {usage}".rstrip(), "```", ""]
     if arguments:
-        lines += ["| argument | meaning |", "| --- | --- |"]
-        lines += [f"| `{_argument(one)}` | {_cell(_plain(one.help))} |" for one in arguments]
-        lines.append("")
+        rows = [f"| `{_argument(one)}` | {_cell(_plain(one.help))} |" for one in arguments]
+        lines += _stacking(["| argument | meaning |", "| --- | --- |", *rows])
     panels: dict[str, list[Any]] = {}
     for one in shown:
         if one.param_type_name == "option" and one.name != "help":
             panels.setdefault(one.rich_help_panel or "Options", []).append(one)
     for panel, options in panels.items():
-        lines += [f"## {panel}", "", "| option | meaning | default |", "| --- | --- | --- |"]
-        lines += [_option(one) for one in options]
-        lines.append("")
+        head = ["| option | meaning | default |", "| --- | --- | --- |"]
+        lines += [f"## {panel}", "", *_stacking([*head, *map(_option, options)])]
     examples, note = _epilog(command.epilog or "")
     if examples:
         lines += ["## Examples", "", "```console", *examples, "```", ""]
     if note:
         lines += [note, ""]
     return "\n".join(lines)
+
+
+def _stacking(table: list[str]) -> list[str]:
+    """Return a table whose cells stand below each other where the screen is narrow."""
+    return ['<div class="stacking" markdown>', "", *table, "", "</div>", ""]
 
 
 def _argument(one: Any) -> str:
@@ -240,7 +260,7 @@ def _option(one: Any) -> str:
     plain = one.default is not None and not callable(one.default) and one.show_default is not False
     default = f"`{one.default}`" if plain and not isinstance(one.default, bool) else ""
     if one.required:
-        default = "needed"
+        names += " (needed)"
     if isinstance(one.show_default, str):
         default = one.show_default
     return f"| {names} | {_cell(_plain(one.help))} | {default} |"

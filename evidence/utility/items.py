@@ -149,19 +149,26 @@ def _both(old: dict[str, Any] | None, new: dict[str, Any], draws: int) -> list[s
     return ["-" if one is None else f"{one:.4f}" for one in means]
 
 
-def _panels(figure: "Figure", found: Sequence[Found]) -> list[tuple[str, Any]]:
+def _panels(
+    figure: "Figure", found: Sequence[Found], columns: int | None = None
+) -> list[tuple[str, Any]]:
+    """Return axes for each data set, all in one row unless so many columns are asked for."""
     labels = _labels(found)
-    axes = figure.subplots(1, len(labels), squeeze=False)[0]
-    for axis, label in zip(axes, labels, strict=True):
+    columns = columns or len(labels)
+    grid = figure.subplots(-(-len(labels) // columns), columns, squeeze=False)
+    for axes in grid:
+        axes[0].set_ylabel("test AUC")
+    for axis, label in zip(grid.flat, labels, strict=False):
         plain(axis, _title(label), grid=True)
         axis.set_xscale("log")
-    axes[0].set_ylabel("test AUC")
-    return list(zip(labels, axes, strict=True))
+    for axis in grid.flat[len(labels) :]:
+        axis.remove()
+    return list(zip(labels, grid.flat, strict=False))
 
 
-def _draw_epsilon(found: Sequence[Found], figure: "Figure") -> None:
+def _draw_epsilon(found: Sequence[Found], figure: "Figure", columns: int | None = None) -> None:
     """Draw AUC against epsilon, a panel for each data set."""
-    for label, axis in _panels(figure, found):
+    for label, axis in _panels(figure, found, columns):
         for kind, (name, colour, style) in _STYLES.items():
             results = _by_epsilon(found, label, kind)
             if kind == ("none", ""):
@@ -172,7 +179,7 @@ def _draw_epsilon(found: Sequence[Found], figure: "Figure") -> None:
         axis.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS], minor=False)
         axis.set_xticks([], minor=True)
         axis.set_xlabel("epsilon")
-    _legend(figure)
+    _legend(figure, columns or 5)
 
 
 def _at_one(found: Sequence[Found], label: str) -> dict[tuple[str, str], Any]:
@@ -205,12 +212,12 @@ def _level(axis: Any, results: Mapping[float, Any], name: str) -> None:
         axis.axhline(auc(result), color="#000000", linewidth=0.9, linestyle="--", label=name)
 
 
-def _legend(figure: "Figure") -> None:
+def _legend(figure: "Figure", columns: int = 5) -> None:
     shown = {}
     for axis in figure.axes:
         shown |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
     handles = list(shown.values())
-    where = {"loc": "outside lower center", "ncols": 5, "frameon": False, "fontsize": 8}
+    where = {"loc": "outside lower center", "ncols": columns, "frameon": False, "fontsize": 8}
     figure.legend(handles, list(shown), **where)  # type: ignore[arg-type]
 
 
@@ -265,13 +272,18 @@ def publish(
 
 def _pictures(found: Sequence[Found]) -> list[Item]:
     """Return the pictures of what was measured on data that no formula made."""
-    size = (12.0, 3.6)
+    wide, narrow = (12.0, 3.6), (4.4, 7.6)
     shown = [one for one in _labels(found) if any(_at_one(found, one).values())]
     at_one = [one for one in found if one[0]["label"] in shown]
-    drawn = {"utility-epsilon": (_draw_epsilon, found), "utility-weights": (_draw_weights, at_one)}
+    drawn = {
+        "utility-epsilon": (_draw_epsilon, found, wide),
+        # For a phone.
+        "utility-epsilon-narrow": (partial(_draw_epsilon, columns=2), found, narrow),
+        "utility-weights": (_draw_weights, at_one, wide),
+    }
     return [
         Item(name, "", (), draw=partial(draw, of), size=size)
-        for name, (draw, of) in drawn.items()
+        for name, (draw, of, size) in drawn.items()
         if of
     ]
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dplasso.errors import ModelFileError as ModelFileError, StoreError as StoreError
     from dplasso.errors import NoiseWarning as NoiseWarning
     from dplasso.errors import PrivacyLeakWarning as PrivacyLeakWarning
+    from dplasso.errors import WeakPrivacyWarning as WeakPrivacyWarning
     from dplasso.estimators.linear_models import DPLasso as DPLasso
     from dplasso.estimators.linear_models import DPLassoClassifier as DPLassoClassifier
     from dplasso.estimators.linear_models import DPLinearRegression as DPLinearRegression
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
     from dplasso.estimators.record_wise import record_wise as record_wise
     from dplasso.fit.cost import privacy_cost as privacy_cost
     from dplasso.fit.cost import weakest_association as weakest_association
+    from dplasso.privacy.cautions import Caution as Caution
     from dplasso.privacy.statement import PrivacyStatement as PrivacyStatement
+    from dplasso.report.displays import BudgetDisplay as BudgetDisplay
+    from dplasso.report.displays import CalibrationDisplay as CalibrationDisplay
+    from dplasso.report.displays import WeightsDisplay as WeightsDisplay
     from dplasso.tuning.scores import PrivateScore as PrivateScore, private_score as private_score
     from dplasso.tuning.search import PrivateSearch as PrivateSearch
     # isort: on
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 __version__ = "0.3.0"
 
 _HOMES = {
+    "Caution": "privacy.cautions",
     "DPLasso": "estimators.linear_models",
     "DPLassoClassifier": "estimators.linear_models",
     "DPLinearRegression": "estimators.linear_models",
@@ -52,8 +58,11 @@ _HOMES = {
     "weakest_association": "fit.cost",
 }
 _HOMES |= dict.fromkeys(("BudgetError", "DataError", "LedgerError", "LedgerWarning"), "errors")
+_HOMES |= dict.fromkeys(
+    ("BudgetDisplay", "CalibrationDisplay", "WeightsDisplay"), "report.displays"
+)
 _HOMES |= dict.fromkeys(("ModelFileError", "NoiseWarning", "StoreError"), "errors")
-_HOMES |= dict.fromkeys(("PrivacyLeakWarning",), "errors")
+_HOMES |= dict.fromkeys(("PrivacyLeakWarning", "WeakPrivacyWarning"), "errors")
 __all__ = sorted(["__version__", *_HOMES])
 
 drop_stale_kernels(Path(__file__).parent)

@@ -33,7 +33,11 @@ class LedgerWarning(RuntimeWarning):
     """A fit was charged, but the ledger could not record that it ended."""
 
 
-class PrivacyLeakWarning(RuntimeWarning):
+class WeakPrivacyWarning(RuntimeWarning):
+    """A promise that means next to nothing, by its epsilon or its delta."""
+
+
+class PrivacyLeakWarning(WeakPrivacyWarning):
     """The fit that follows is not differentially private, whatever epsilon says."""
 
 

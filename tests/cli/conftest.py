@@ -50,6 +50,8 @@ def refused(result: Any, *words: str, code: int = 1) -> None:
     lines = [line for line in lines if " stores takes about " not in line]
     # On a slow one progress is told, too.
     lines = [line for line in lines if not re.match(r"still compiling|[a-z ]+: \d+%", line)]
+    # What is to be said of the promise stands before it.
+    lines = [line for line in lines if not line.startswith("caution (")]
     if code == 1:
         assert len(lines) == 1, result.stderr
         assert lines[0].startswith("error: ")

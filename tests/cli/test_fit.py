@@ -207,8 +207,8 @@ def test_a_seed_repeats_and_is_marked(fitted, tmp_path):
 def test_papers_mechanism_warns_in_one_line(train):
     result = done("fit", train, "--epsilon", "1", *FAST, "--mechanism", "paper", "--json")
     assert json.loads(result.stdout)["privacy"]["is_private"] is False
-    (warning,) = [line for line in result.stderr.splitlines() if line.startswith("warning:")]
-    assert "not differentially private" in warning
+    (caution,) = [line for line in result.stderr.splitlines() if line.startswith("caution")]
+    assert "(red): not differentially private" in caution
 
 
 @pytest.mark.parametrize(

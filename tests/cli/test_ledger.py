@@ -55,7 +55,7 @@ def test_the_commands_of_the_documentation(train, tmp_path):
     report = found(*fit(train, path, epsilon=0.5))["ledger"]
     assert set(report) == {
         *("dataset", "epsilon", "delta", "epsilon_spent", "epsilon_left"),
-        *("share_spent", "fits_left", "rows_per_person", "cohort"),
+        *("share_spent", "fits_left", "rows_per_person", "cohort", "kind"),
     }
     assert (report["dataset"], report["epsilon"], report["delta"]) == ("visits", 3.0, 1e-5)
     told = said("ledger", "show", path, "--epsilon", "0.25", *FAST)
@@ -75,7 +75,18 @@ def test_show_json_has_the_documented_keys(train, ledger):
     }
     (entry,) = report["entries"]
     assert set(entry) == {
-        *("number", "state", "epsilon", "delta", "n_iter", "eps0", "rho", "draw_delta", "share"),
+        *(
+            "number",
+            "state",
+            "kind",
+            "epsilon",
+            "delta",
+            "n_iter",
+            "eps0",
+            "rho",
+            "draw_delta",
+            "share",
+        ),
         *("user", "host", "process", "program", "reserved_at", "ended_at"),
         *("purpose", "prior", "release", "rows_as_in", "neighbors", "rows_per_person"),
     }

@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cli.conftest import done, found, said
+from cli.conftest import done, found, refused, run_command, said
 from dplasso import DPLassoClassifier, DPLogisticRegression, load
 from dplasso.ledger import create_ledger
 from dplasso.model.release import digest_of
-from dplasso.model.report import statement_facts
 from dplasso.model.weights import BY_NOISE
+from dplasso.privacy.wording import assumptions, guarantee
+from dplasso.report.facts import statement_facts
 
 NAMES = [
     "<script>alert(1)</script>",
@@ -48,7 +49,8 @@ def cells(page):
     class Reader(HTMLParser):
         def handle_starttag(self, tag, attrs):
             assert tag not in ("script", "link", "img", "iframe"), tag
-            assert not {name for name, _ in attrs} & {"src", "href", "onclick"}
+            assert not {name for name, _ in attrs} & {"src", "onclick"}
+            assert dict(attrs).get("href", "#").startswith("#")
             if tag not in ("meta", "br", "rect", "path"):
                 opened.append(tag)
 
@@ -83,6 +85,9 @@ def test_show_fits_80_columns_and_says_what_the_file_says(models, kind, monkeypa
     document = found("show", path, "--top", "3")
     assert [one["name"] for one in document["weights"]] == list(top.index[:3])
     assert document["privacy"] == model.privacy_.to_dict()
+    cautions = model.privacy_.cautions(model.model_.release.n_records)
+    assert [one["sentence"] for one in document["cautions"]] == [one.sentence for one in cautions]
+    assert ("Caution (red): an epsilon of 15" in told) == (kind == "refit")
     assert document["facts"]["digest"] == digest_of(model.model_.release)
     assert document["intercept"] == model.intercept_[0]
     assert "Taken as public" in said("show", models / "lasso.npz", "--explain")
@@ -94,9 +99,11 @@ def test_the_page_is_one_file_with_everything_on_it(models, kind, tmp_path):
     done("report", path, "--out", page)
     model, text = load(path), page.read_text(encoding="utf-8")
     told = cells(text)
-    for paragraph in model.privacy_.text().split("\n\n"):
+    for paragraph in [*guarantee(model.privacy_), assumptions(model.privacy_)]:
         assert paragraph in told
-    assert ("Caution: an epsilon of 15" in text) == (kind == "refit")
+    for one in model.privacy_.cautions(model.model_.release.n_records):
+        assert f"{one.sentence}." in told
+    assert ("an epsilon of 15" in text) == (kind == "refit")
     for name, value in statement_facts(model.privacy_).items():
         assert name in told
         if isinstance(value, dict):
@@ -105,14 +112,15 @@ def test_the_page_is_one_file_with_everything_on_it(models, kind, tmp_path):
             assert isinstance(value, list) or value in told
     for name, _ in model.top_features(20):
         assert name in told
-    assert told.count(BY_NOISE) == sum(
-        row["clear"] is False for row in model.top_features(20).rows()
-    )
+    # The part for whoever decides has clear ones alone.
+    shown = model.top_features(20).rows()
+    assert told.count(BY_NOISE) == sum(row["clear"] is False for row in shown)
     assert sha256(path.read_bytes()).hexdigest() in told
     assert digest_of(model.model_.release) in told
     assert {"Name and role", "Place, date", "Signature"} <= set(told)
     assert "No ledger was given to this report." in told
-    assert ("verdict open" in text) == (kind in ("seeded", "plain"))
+    levels = {"lasso": "green", "logistic": "green"}
+    assert f'class="verdict {levels.get(kind, "red")}"' in text
     assert "@media print" in text
     assert "prefers-color-scheme: dark" in text
 
@@ -139,11 +147,44 @@ def test_the_page_names_the_entry_that_paid(train, tmp_path):
     done("report", model, "--out", page, "--ledger", ledger)
     told = cells(page.read_text(encoding="utf-8"))
     assert {"2 of team.ledger", "visits", "reason 2"} <= set(told)
-    assert "reason 1" not in told
+    # Others' purposes are not this reader's; their shares are.
+    assert "reason 1" not in page.read_text(encoding="utf-8")
+    assert {"fit 1", "fit 2 (this model)", "left"} <= set(told)
     done("report", model, "--out", page, "--ledger", other, "--force")
     assert "No entry of other.ledger has paid for this model" in page.read_text(encoding="utf-8")
     # The curator's purpose is no part of the model.
     assert b"reason 2" not in model.read_bytes()
+
+
+def test_scores_on_the_page_are_private_and_of_this_model(train, tmp_path):
+    model, other, page = (tmp_path / name for name in ("m.npz", "other.npz", "r.html"))
+    for path in (model, other):
+        done(
+            "fit", train, "--epsilon", "2", "--method", "logistic", "--n-iter", "5", "--model", path
+        )
+    scores = {}
+    for name, more in {"auc": (), "calibration": (), "seeded": ("--seed", "1")}.items():
+        metric = "auc" if name == "seeded" else name
+        given = (train, "--epsilon", "1", "--metric", metric, *more, "--json")
+        scores[name] = tmp_path / f"{name}.json"
+        scores[name].write_text(done("evaluate", model, *given).stdout)
+    exact = tmp_path / "exact.json"
+    exact.write_text(done("evaluate", model, train, "--json").stdout)
+    released = "--score", scores["auc"], "--score", scores["calibration"]
+    done("report", model, "--out", page, *released)
+    told = cells(page.read_text(encoding="utf-8"))
+    found = json.loads(scores["auc"].read_text())
+    interval = f"with 95% confidence {found['low']:.3f} to {found['high']:.3f}"
+    assert f"{found['value']:.3f}; {interval}" in told
+    assert "90% to 100%" in told
+    for path, words in (
+        (exact, "holds no private score"),
+        (train, "holds no private score"),
+        (scores["seeded"], "the score is not private"),
+    ):
+        refused(run_command("report", model, "--out", page, "--force", "--score", path), words)
+    strange = run_command("report", other, "--out", page, "--force", "--score", scores["auc"])
+    refused(strange, "the score is of another model")
 
 
 def test_columns_of_a_schema_are_named_and_the_schema_is_shown(tmp_path, monkeypatch):

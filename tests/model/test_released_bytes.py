@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
 from dplasso.cli.app import app
 from dplasso.cli.output import NOT_FOR_RELEASE
-from dplasso.model.report import report_section
 from dplasso.privacy import release as door_module
 from dplasso.privacy.release import Door
+from dplasso.report.page import report_section
 from dplasso.selection.replay import replay_state
 
 COLUMNS = 500

@@ -91,7 +91,7 @@ def test_the_ledger_is_charged_once_and_before(tmp_path):
     (budget,) = read_budgets(ledger)
     (entry,) = budget.entries
     charge = entry.charge
-    assert (entry.state, charge.epsilon, charge.mechanism) == ("finished", 0.5, "gaussian")
+    assert (entry.state, charge.epsilon, charge.mechanism) == ("finished", 0.5, "score")
     with pytest.raises(BudgetError):
         private_score(Given(), X, Y, 0.95, ledger=ledger)
     with pytest.raises(LedgerError, match="random_state"):

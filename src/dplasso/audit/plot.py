@@ -1,6 +1,5 @@
 """The picture of an audit: the attack's ROC curve against what the claim allows."""
 
-from io import BytesIO
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,14 +7,12 @@ from numpy.typing import NDArray
 
 from dplasso.audit.black_box import Roc
 from dplasso.audit.claims import Finding
+from dplasso.report.bars import BLUE, QUIET, RED, png_of, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Of the Okabe-Ito palette: told apart by colour-blind readers and in grey print.
-_CLAIM = "#0072B2"
-_ATTACK = "#D55E00"
-_QUIET = "#666666"
+_CLAIM, _ATTACK = BLUE, RED
 # Rates from fewer runs than this are mostly chance; the logarithmic axes end there.
 _FEWEST_RUNS_SHOWN = 30
 
@@ -65,19 +62,15 @@ def audit_picture(roc: Roc, finding: Finding) -> bytes:
         axes.set_title(title, fontsize=12, loc="left")
         axes.set_xlabel("false positive rate (unlikely data set)")
         axes.set_ylabel("true positive rate (likely data set)")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(color="#dddddd", linewidth=0.6)
-        axes.set_axisbelow(True)
-    image = BytesIO()
-    figure.savefig(image, format="png", dpi=110)
-    return image.getvalue()
+        tidy(axes)
+    return png_of(figure)
 
 
 def _draw(axes: "Axes", roc: Roc, finding: Finding, rate: NDArray[np.float64]) -> None:
     allowed = allowed_power(rate, finding.claimed, finding.delta)
     axes.fill_between(rate, allowed, 1.0, color=_CLAIM, alpha=0.12, linewidth=0)
     axes.plot(rate, allowed, color=_CLAIM, linewidth=2, label="most that the claim allows")
-    axes.plot(rate, rate, color=_QUIET, linewidth=1, linestyle=":", label="guessing")
+    axes.plot(rate, rate, color=QUIET, linewidth=1, linestyle=":", label="guessing")
     if finding.audited > 0:
         bound = allowed_power(rate, finding.audited, finding.delta)
         label = f"epsilon {finding.audited:.3g}, the audited bound"

@@ -15,10 +15,10 @@ from dplasso.cli.training import parse_target_bounds
 from dplasso.cluster.estimate import Estimate
 from dplasso.fit.cost import dense_schedule
 from dplasso.gradient_descent.plan import SIGNIFICANT
-from dplasso.ledger.refusal import rounded_down as down
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE, COUNT_SHARE
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import COUNT_PRIVATE, rounded_up
+from dplasso.privacy.wording import rounded_down as down
 from dplasso.tuning.plan import Part, plan_budget
 
 ITERATIONS_SHOWN = (10, 30, 100, 300, 1000, 4000)

@@ -4,7 +4,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +17,14 @@ from dplasso.data.files import Dataset
 from dplasso.datasets.adult import cross_name, crosses, load_adult
 from dplasso.estimators.linear_models import Estimator
 from dplasso.model.weights import beyond_by_chance, weights_of
+from dplasso.report.bars import BLUE, GREY, ORANGE, draw_bars, png_of, tidy
+from dplasso.report.displays import weight_bars
 from dplasso.runtime.extras import missing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Blue, orange and grey of the Okabe-Ito palette: told apart by colour-blind readers and in print.
-COLORS = ("#E69F00", "#0072B2", "#999999")
-GRID: dict[str, Any] = {"color": "#dddddd", "linewidth": 0.6}
-LONGEST_NAME = 68
+COLORS = (ORANGE, BLUE, GREY)
 # Where bars of AUC begin: guessing.
 GUESSING = 0.5
 DELTA = 1e-6
@@ -214,12 +212,7 @@ def _picture(trained: Sequence[Trained], title: str) -> bytes:
     _draw_areas(left, trained)
     for axes, one, color in zip(panels, private, COLORS, strict=False):
         _draw_weights(axes, one, color)
-    for axes in (left, *panels):
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.set_axisbelow(True)
-    image = BytesIO()
-    figure.savefig(image, format="png", dpi=110)
-    return image.getvalue()
+    return png_of(figure)
 
 
 def _draw_areas(axes: "Axes", trained: Sequence[Trained]) -> None:
@@ -231,34 +224,13 @@ def _draw_areas(axes: "Axes", trained: Sequence[Trained]) -> None:
     axes.set_xticks(range(len(names)), names, fontsize=10)
     axes.set_ylim(min(GUESSING, float(values.min())), 1.0)
     axes.set_title("AUC on the test rows (0.5: guessing)", fontsize=12, loc="left")
-    axes.grid(axis="y", **GRID)
+    tidy(axes, grid="y")
 
 
 def _draw_weights(axes: "Axes", trained: Trained, color: str) -> None:
-    # Each feature owns one unit of height: its name on top, the bar below it. Names have the
-    # whole width of the panel that way, however long they are.
-    rows = np.arange(len(trained.heaviest))
-    weights = np.array([one["weight"] for one in trained.heaviest])
-    # A LASSO of too little budget for a refit has none.
-    errors = 2.0 * np.array([one["standard_error"] or 0.0 for one in trained.heaviest])
-    error = float(errors.max(initial=0.0))
-    whiskers = {"ecolor": "black", "elinewidth": 1.2, "capsize": 3}
-    shown: Any = {"xerr": errors, "error_kw": whiskers} if error else {}
-    axes.barh(rows + 0.2, weights, height=0.36, color=color, **shown)
-    axes.axvline(0, color="#666666", linewidth=0.8)
-    low = min(0.0, float(weights.min(initial=0.0)) - error)
-    high = max(0.0, float(weights.max(initial=0.0)) + error)
-    margin = 0.04 * (high - low or 1.0)
-    axes.set_xlim(low - margin, high + margin)
-    behind = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-    for row, one in zip(rows.tolist(), trained.heaviest, strict=True):
-        name = one["name"]
-        name = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
-        axes.text(low - margin, row - 0.2, name, fontsize=8.5, va="center", bbox=behind)
-    axes.set_ylim(len(rows) - 0.4, -0.5)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
+    bars = weight_bars(trained.heaviest)
+    draw_bars(axes, bars, color)
     axes.set_xlabel("weight (positive: towards income above 50,000 dollars)")
-    remark = "the largest, \u00b1 2 standard errors" if error else "the largest weights"
+    error = any(bar.low < bar.high for bar in bars)
+    remark = "the largest, \u00b1 3 standard errors" if error else "the largest weights"
     axes.set_title(f"{trained.name}: {remark}", fontsize=12, loc="left")
-    axes.grid(axis="x", **GRID)

@@ -29,6 +29,7 @@ from dplasso.encoding.schema import Schema
 from dplasso.estimators.fitting import method_of
 from dplasso.estimators.hints import raw_numbers
 from dplasso.estimators.linear_models import Estimator
+from dplasso.fit.hooks import Hooks
 from dplasso.fit.records import store_of
 from dplasso.ledger import check_affordable
 from dplasso.model.release import digest_of
@@ -206,8 +207,11 @@ def _trained(
         output.note(f"a fit on {len(train.X.places)} stores takes {estimate.text()}")
     if engine is None and (hint := raw_numbers(train.X, estimator.get_params())):
         output.note(hint)
-    more = {"checkpoints": kept.begin, "groups": train.people, "engine": engine}
-    seconds |= train_with_bar(estimator, rows, labels, bars, "training", **more)
+    hooks = Hooks(
+        checkpoints=kept.begin, cautioned=output.cautions, known_records=int(train.X.shape[0])
+    )
+    more = {"groups": train.people, "engine": engine}
+    seconds |= train_with_bar(estimator, rows, labels, bars, "training", hooks, **more)
     if tests:
         scores = score(estimator, test.X, test.y, test.source)
     metrics = None if engine is None else engine.events.metrics.to_dict()

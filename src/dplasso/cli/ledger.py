@@ -17,7 +17,7 @@ from dplasso.cli.ledger_report import (
     report_of,
 )
 from dplasso.ledger.creation import check_name
-from dplasso.ledger.refusal import rounded_down as down
+from dplasso.privacy.wording import rounded_down as down
 
 
 @dataclass(frozen=True)

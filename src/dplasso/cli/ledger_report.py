@@ -1,6 +1,7 @@
 """What the ledger's commands say: what is spent, what is left, and which fits have paid."""
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,9 +14,9 @@ from dplasso.cli import output
 from dplasso.cli.cohorts import cohort_of, same_rows, sentence, up
 from dplasso.fit.cost import mechanism_for
 from dplasso.ledger.refusal import protected
-from dplasso.ledger.refusal import rounded_down as down
 from dplasso.privacy.parameters import check_rows_per_person
 from dplasso.privacy.statement import PrivacyStatement
+from dplasso.privacy.wording import rounded_down as down
 
 # What is told of an entry as it is, and of its charge; and of a budget.
 _ENTRY = (
@@ -23,9 +24,11 @@ _ENTRY = (
     *("reserved_at", "ended_at"),
 )
 _CHARGE = (
-    *("epsilon", "delta", "n_iter", "eps0", "neighbors", "rows_per_person", "purpose"),
+    *("kind", "epsilon", "delta", "n_iter", "eps0", "neighbors", "rows_per_person", "purpose"),
     "prior",
 )
+# Entries by kind, more than one.
+_MANY = {"fit": "fits", "search": "searches", "score": "scores"}
 _BUDGET = ("epsilon", "delta", "neighbors", "rows_per_person")
 # What a person is told of a budget after a charge.
 _LEFT = (
@@ -98,8 +101,9 @@ def left_of(ledger: Path, dataset: str | None, fit: Planned, release: str = "") 
     report = report_of(budget, None, fit)
     # A fit of few steps may release what an earlier one did.
     same = [one for one in budget.entries if one.release == release]
-    more = ledgers.fits_left(budget, (same or budget.entries)[-1].charge)
-    told = {key: report[key] for key in _LEFT} | {"fits_left": more}
+    charge = (same or budget.entries)[-1].charge
+    more = ledgers.fits_left(budget, charge)
+    told = {key: report[key] for key in _LEFT} | {"kind": charge.kind, "fits_left": more}
     return told | {"cohort": cohort_of(ledger, budget.name)}
 
 
@@ -108,11 +112,12 @@ def left_sentence(report: dict[str, Any]) -> str:
     spent, left = _shares(report["share_spent"])
     rest, more = "nothing is left", report["fits_left"]
     if more:
-        fits = "1 more such fit" if more == 1 else f"{more:,} more such fits"
-        rest = f"{left} is left, enough for {fits}"
+        kind = report["kind"] if more == 1 else _MANY[report["kind"]]
+        rest = f"{left} is left, enough for {more:,} more such {kind}"
     elif report["epsilon_left"]:
         epsilon = down(report["epsilon_left"])
-        rest = f"{left} is left, enough for a fit of epsilon {epsilon} but no other such fit"
+        rest = f"{left} is left, enough for a fit of epsilon {epsilon}"
+        rest += f" but no other such {report['kind']}"
     return (
         f"charged{called(report['dataset'], ' to')}: {spent} of the budget (epsilon "
         f"{up(report['epsilon'])} at delta {up(report['delta'])}, for "
@@ -129,8 +134,8 @@ def _shares(spent: float) -> tuple[str, str]:
 
 def report_of(budget: ledgers.Budget, epsilon: float | None, fit: Planned) -> dict[str, Any]:
     """Put together all that is said about one data set, as JSON says it."""
-    same, whole = same_rows(budget.entries), _whole(budget)
-    settings, rows = fit.settings, budget.rows_per_person
+    same, whole = same_rows(budget.entries), ledgers.whole_rho(budget)
+    settings = fit.settings
     entries = [
         {
             **{name: getattr(entry, name) for name in _ENTRY},
@@ -138,7 +143,7 @@ def report_of(budget: ledgers.Budget, epsilon: float | None, fit: Planned) -> di
             "rho": entry.charge.rho / ledgers.UNITS,
             "draw_delta": entry.charge.draw_delta / ledgers.UNITS,
             # Of the budget as it is now; epsilons do not add up, these do.
-            "share": ledgers.counted(entry.charge, rows)[0] / whole if whole else None,
+            "share": ledgers.share_of(budget, entry.charge) if whole else None,
             "rows_as_in": same[entry.number],
         }
         for entry in budget.entries
@@ -167,14 +172,9 @@ def report_of(budget: ledgers.Budget, epsilon: float | None, fit: Planned) -> di
     }
 
 
-def _whole(budget: ledgers.Budget) -> int:
-    """Return all the zCDP that the budget has room for, and at least what is spent."""
-    return max(ledgers.rho_limit(budget), budget.rho)
-
-
 def _state_of(budget: ledgers.Budget, settings: dict[str, Any]) -> dict[str, float]:
     """Say what is spent of a budget, and which epsilon one more fit can have."""
-    whole = _whole(budget)
+    whole = ledgers.whole_rho(budget)
     return {
         "epsilon_spent": ledgers.epsilon_total(budget.rho, budget.draw_delta, budget.delta),
         "share_spent": budget.rho / whole if whole else 1.0,
@@ -199,7 +199,7 @@ def _print_report(report: dict[str, Any]) -> None:
     )
     if entries:
         _print_entries(entries)
-    fits = "1 fit" if len(entries) == 1 else f"{len(entries):,} fits"
+    fits = _counted(entries)
     spent, left = _shares(report["share_spent"])
     rest = "Nothing is left."
     if report["epsilon_left"]:
@@ -225,14 +225,20 @@ def _print_report(report: dict[str, Any]) -> None:
     output.text()
 
 
+def _counted(entries: list[dict[str, Any]]) -> str:
+    """Word how many of each kind there are."""
+    numbers = Counter(entry["kind"] for entry in entries)
+    told = [f"{n:,} {kind if n == 1 else _MANY[kind]}" for kind, n in numbers.items()]
+    return " and ".join(filter(None, [", ".join(told[:-1]), *told[-1:]])) or "0 fits"
+
+
 def _print_entries(entries: list[dict[str, Any]]) -> None:
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
-        ">fit": lambda entry: str(entry["number"]),
-        "reserved (UTC)": lambda entry: entry["reserved_at"][:19].replace("T", " "),
-        "by": lambda entry: escape(f"{entry['user']}@{entry['host']}"),
+        ">entry": lambda entry: f"{entry['kind']} {entry['number']}",
+        "reserved (UTC)": lambda entry: entry["reserved_at"][:16].replace("T", " "),
         ">epsilon": lambda entry: up(entry["epsilon"]),
         ">delta": lambda entry: up(entry["delta"]),
-        ">steps": lambda entry: f"{entry['n_iter']:,}",
+        ">steps": lambda entry: "" if entry["kind"] == "score" else f"{entry['n_iter']:,}",
         ">share": lambda entry: f"{entry['share']:.1%}" if entry["share"] is not None else "",
         "state": lambda entry: entry["state"].replace("reserved", "running or died"),
     }
@@ -240,16 +246,16 @@ def _print_entries(entries: list[dict[str, Any]]) -> None:
     if any(entry["rows_per_person"] != 1 for entry in entries):
         columns[">rows of a person"] = lambda entry: f"{entry['rows_per_person'] or 'unknown'}"
     output.listing(columns, entries)
-    if any(entry["purpose"] or entry["release"] for entry in entries):
-        notes: dict[str, Callable[[dict[str, Any]], str]] = {
-            ">fit": columns[">fit"],
-            "purpose": lambda entry: escape(entry["purpose"] or ""),
-            "model (SHA-256)": lambda entry: (entry["release"] or "")[:12],
-        }
-        output.listing(notes, entries)
+    notes: dict[str, Callable[[dict[str, Any]], str]] = {
+        ">entry": columns[">entry"],
+        "by": lambda entry: escape(f"{entry['user']}@{entry['host']}"),
+        "purpose": lambda entry: escape(entry["purpose"] or ""),
+        "model (SHA-256)": lambda entry: (entry["release"] or "")[:12],
+    }
+    output.listing(notes, entries)
     for entry in entries:
         if entry["prior"]:
-            output.text(f"Fit {entry['number']:,} starts from {entry['prior']}.")
+            output.text(f"Entry {entry['number']:,} starts from {entry['prior']}.")
     first = {entry["number"]: entry["rows_as_in"] for entry in entries if entry["rows_as_in"]}
     if len(set(first.values())) > 1:
         alike = ", ".join(f"{number} as {other}" for number, other in first.items())

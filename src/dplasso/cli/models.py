@@ -1,7 +1,8 @@
 """What is done with a model file: ``predict``, ``evaluate``, ``show`` and ``report``."""
 
+import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -18,19 +19,23 @@ from dplasso.cli.clusters import ClusterOptions, over_stores
 from dplasso.cli.cohorts import cohort_of, sentence
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.metrics import print_scores, score
+from dplasso.cli.options import in_options
 from dplasso.cli.pipelines import read_raw
 from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
 from dplasso.estimators.record_wise import split
-from dplasso.ledger import Budget, Charge, read_budgets
+from dplasso.ledger import Budget, Charge, entry_of, read_budgets, share_of
 from dplasso.ledger.refusal import protected
 from dplasso.model import Model, read_model
 from dplasso.model.file import written_by
 from dplasso.model.release import digest_of
-from dplasso.model.report import model_facts, report_page
 from dplasso.model.weights import count_of, linear_part, weights_of
 from dplasso.privacy.wording import rounded_up
+from dplasso.report.bars import Bar
+from dplasso.report.displays import budget_bars
+from dplasso.report.facts import model_facts
+from dplasso.report.page import Beside, cautions_about, report_page
 from dplasso.tuning.scores import PrivateScore
 
 _NOT_PRIVATE = (
@@ -129,6 +134,8 @@ class ScoreOptions:
     -------
     epsilon : E
         Budget of one private score. Default: scores without noise.
+    ledger : LEDGER
+        Charge the score to this ledger before anything is computed (see dplasso ledger).
     metric : METRIC
         The private score: accuracy (default), auc, log_loss or calibration; for a regression mae
         (default) or r2.
@@ -224,6 +231,7 @@ def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
     weights = weights_of(held)
     facts, heaviest = model_facts(held, weights), weights.top(top).rows()
     schema = None if held.origin is None else held.origin.schema
+    cautions = cautions_about(held)
     document = {
         "model": model,
         "facts": facts,
@@ -235,6 +243,7 @@ def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
         "weights": heaviest,
         "intercept": linear_part(held)[1][0],
         "privacy": held.statement.to_dict(),
+        "cautions": [{"level": one.level, "sentence": one.sentence} for one in cautions],
     }
 
     def print_model() -> None:
@@ -247,11 +256,19 @@ def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
         output.weights(heaviest, f"The {len(heaviest)} largest of {count_of(weights)}")
         output.text()
         output.promise(held.statement, explain=explain)
+        for one in cautions if held.statement.is_private and not explain else []:
+            output.text(f"Caution ({one.level}): {in_options(one.sentence)}.")
 
     return output.Result(document, print_model)
 
 
-def report(model: Path, out: Path, ledger: Path | None = None, force: bool = False) -> None:
+def report(
+    model: Path,
+    out: Path,
+    ledger: Path | None = None,
+    score: list[Path] | None = None,
+    force: bool = False,
+) -> None:
     """Write what a model promises and holds on one page that can be printed and signed.
 
     Output
@@ -263,19 +280,25 @@ def report(model: Path, out: Path, ledger: Path | None = None, force: bool = Fal
     -------
     ledger : LEDGER
         Look up the entry that paid for the model here.
+    score : SCORE.json
+        A private score of this model, as evaluate --epsilon --json printed it; may be given again.
 
     Examples
     --------
     dplasso report model.npz --out report.html
     dplasso report model.npz --out report.html --ledger team.ledger
+    dplasso report model.npz --out report.html --score score.json    (after: dplasso evaluate
+        model.npz test.svm.gz --epsilon 0.1 --json > score.json)
 
-    With --ledger the page names the entry that paid for the model, its purpose and what is spent:
-    the curator decides whether that part is handed on.
+    The first part of the page is for whoever decides, the second for a statistician. With --ledger
+    the page names the entry that paid for the model, its purpose and what is spent: the curator
+    decides whether that part is handed on.
     """
-    output.check_outputs([out], [model, ledger], force=force)
+    output.check_outputs([out], [model, ledger, *(score or [])], force=force)
     held = read_model(model)
-    page = report_page(
-        held,
+    scores = [_released_score(path, held) for path in score or []]
+    paid, budget = _paid(held, ledger)
+    beside = Beside(
         file={
             "file": model.name,
             "SHA-256": sha256(model.read_bytes()).hexdigest(),
@@ -283,33 +306,60 @@ def report(model: Path, out: Path, ledger: Path | None = None, force: bool = Fal
             "reported by": f"dplasso {version('dplasso')}",
             "date of this report": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         },
-        ledger="No ledger was given to this report." if ledger is None else _paid(held, ledger),
+        ledger=paid,
+        budget=budget,
+        scores=scores,
     )
     with output.uninterrupted():
-        output.write_file(out, page)
+        output.write_file(out, report_page(held, beside))
     output.facts({"written": str(out)})
 
 
-def _paid(model: Model, ledger: Path) -> dict[str, str] | str:
-    """Word the entry of a ledger that paid for a model."""
-    digest = digest_of(model.release)
-    for budget in read_budgets(ledger):
-        for entry in budget.entries:
-            if entry.release == digest:
-                charge, cohort = entry.charge, cohort_of(ledger, budget.name)
-                return {
-                    "entry": f"{entry.number} of {ledger.name}",
-                    "data set": budget.name or "(without a name)",
-                    "purpose": charge.purpose or "(none given)",
-                    "charged": f"{_cost(charge)}, {entry.reserved_at}",
-                    "budget": f"{_cost(budget)} for all fits on this data set, for "
-                    f"{protected(budget.rows_per_person)}",
-                    **({} if cohort is None else {"people": sentence(cohort)}),
-                }
-    return (
-        f"No entry of {ledger.name} has paid for this model: it was charged elsewhere, before "
-        "entries held digests, or not at all."
-    )
+def _released_score(path: Path, model: Model) -> dict[str, Any]:
+    """Read a private score, which must be of this model and may be shown with it."""
+    try:
+        held = json.loads(path.read_text(encoding="utf-8-sig"))
+        score = {one.name: held[one.name] for one in fields(PrivateScore)}
+        statement = dplasso.PrivacyStatement.from_dict(score["privacy"])
+        known = all(isinstance(score[name], float) for name in ("value", "low", "high"))
+    except (ValueError, LookupError, TypeError):
+        known = False
+    if not known:
+        raise ValueError(
+            f"{path} holds no private score; make one with dplasso evaluate --epsilon 0.1 --json"
+        )
+    if not statement.is_private:
+        raise ValueError(f"{path}: the score is not private, so it has no place on the page")
+    if score["model"] != digest_of(model.release):
+        raise ValueError(f"{path}: the score is of another model than this one")
+    return score
+
+
+def _paid(model: Model, ledger: Path | None) -> tuple[dict[str, str] | str, list[Bar]]:
+    """Word the entry of a ledger that paid for a model, and draw the budget that it is part of."""
+    if ledger is None:
+        return "No ledger was given to this report.", []
+    digest, budgets = digest_of(model.release), read_budgets(ledger)
+    found = entry_of(budgets, digest)
+    if found is None:
+        told = (
+            f"No entry of {ledger.name} has paid for this model: it was charged elsewhere, before "
+            "entries held digests, or not at all."
+        )
+        return told, []
+    budget, entry = found
+    charge, cohort = entry.charge, cohort_of(ledger, budget.name)
+    facts = {
+        "entry": f"{entry.number} of {ledger.name}",
+        "data set": budget.name or "(without a name)",
+        "purpose": charge.purpose or "(none given)",
+        "charged": f"{_cost(charge)}, {entry.reserved_at}",
+        "budget": f"{_cost(budget)} for all releases from this data set, for "
+        f"{protected(budget.rows_per_person)}",
+        "share": f"{share_of(budget, charge):.1%} of the budget",
+        **({} if cohort is None else {"people": sentence(cohort)}),
+    }
+    return facts, budget_bars(budget, digest, purposes=False)
 
 
 def _cost(one: Budget | Charge) -> str:

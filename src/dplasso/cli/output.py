@@ -30,6 +30,7 @@ from dplasso.runtime.compilation import CompileTime, announce_compilation
 from dplasso.runtime.progress import duration
 
 if TYPE_CHECKING:
+    from dplasso.privacy.cautions import Caution
     from dplasso.privacy.statement import PrivacyStatement
 
 out = Console()
@@ -63,9 +64,17 @@ def warn(sentence: str) -> None:
     note(sentence, "yellow")
 
 
+def cautions(cautions: "Sequence[Caution]") -> None:
+    """Print what a promise lacks on standard error."""
+    for one in cautions:
+        style = "red" if one.level == "red" else "yellow"
+        note(f"caution ({one.level}): {in_options(one.sentence)}", style)
+
+
 def note(sentence: str, style: str = "dim") -> None:
-    """Print a remark that is no result on standard error."""
-    err.print(sentence, style=style, markup=False, highlight=False, soft_wrap=True)
+    """Print a remark that is no result on standard error: one line where that is no terminal."""
+    wrap = err.is_terminal
+    err.print(sentence, style=style, markup=False, highlight=False, soft_wrap=not wrap)
 
 
 @dataclass(frozen=True)

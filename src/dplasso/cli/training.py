@@ -18,7 +18,7 @@ from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
-from dplasso.errors import DataError, NoiseWarning, PrivacyLeakWarning
+from dplasso.errors import DataError, NoiseWarning, WeakPrivacyWarning
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.linear_models import Estimator
 from dplasso.fit.hooks import Hooks
@@ -212,21 +212,27 @@ class OutputOptions:
 
 
 def train_with_bar(
-    estimator: Estimator, X: Any, y: Any, bars: output.Bars, label: str, **more: Any
+    estimator: Estimator,
+    X: Any,
+    y: Any,
+    bars: output.Bars,
+    label: str,
+    hooks: Hooks | None = None,
+    **more: Any,
 ) -> dict[str, float]:
     """Fit an estimator in place under a progress bar; return the seconds that it took.
 
     They are ``prepare`` and ``train``, and ``compile``, the part of both that the compiler took;
-    they depend on the data and are for the curator only. `more`: the hook `checkpoints`, and what
-    `dplasso.estimators.fitting.fit_estimator` takes.
+    they depend on the data and are for the curator only. `hooks`: what else is told of the fit.
+    `more`: what `dplasso.estimators.fitting.fit_estimator` takes.
     """
     seconds: dict[str, float] = {}
-    before, checkpoints = bars.compiled.seconds, more.pop("checkpoints", None)
+    before = bars.compiled.seconds
     with bars.task(label) as progress, bars.stages() as stage, warnings.catch_warnings():
-        for kind in (PrivacyLeakWarning, NoiseWarning):
+        for kind in (WeakPrivacyWarning, NoiseWarning):
             warnings.filterwarnings("always", category=kind)
         copied = partial(stage, "copying stores")
-        hooks = Hooks(progress, seconds, checkpoints=checkpoints, copied=copied)
+        hooks = replace(hooks or Hooks(), progress=progress, seconds=seconds, copied=copied)
         fit_estimator(estimator, X, y, hooks, **more)
     return seconds | {"compile": bars.compiled.seconds - before}
 

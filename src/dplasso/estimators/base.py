@@ -20,8 +20,9 @@ from dplasso.estimators.parameters import keep_parameters, of_rows
 from dplasso.fit.start import PARAMETERS
 from dplasso.losses.logistic import Logistic
 from dplasso.model import write_model
-from dplasso.model.report import report_section
 from dplasso.model.weights import Weights, weights_of
+from dplasso.report.displays import BudgetDisplay, CalibrationDisplay, WeightsDisplay, as_method
+from dplasso.report.page import report_section
 
 
 class PrivateLinearModel(BaseEstimator):
@@ -32,10 +33,10 @@ class PrivateLinearModel(BaseEstimator):
     def fit(
         self,
         X: Any,
-        y: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        y: "ArrayLike | None" = None,
+        sample_weight: "ArrayLike | None" = None,
         *,
-        groups: ArrayLike | None = None,
+        groups: "ArrayLike | None" = None,
         engine: Engine | None = None,
     ) -> Self:
         """Train a model.
@@ -90,7 +91,7 @@ class PrivateLinearModel(BaseEstimator):
         fit_estimator(self, X, y, groups=groups, sample_weight=sample_weight, engine=engine)
         return self
 
-    def weights(self, *, dense: bool = False) -> Weights | NDArray[np.float64]:
+    def weights(self, *, dense: bool = False) -> "Weights | NDArray[np.float64]":
         """Return the weights by column.
 
         Parameters
@@ -143,6 +144,9 @@ class PrivateLinearModel(BaseEstimator):
         """
         check_is_fitted(self, "coef_")
         return weights_of(self.model_).top(count)
+
+    plot_weights = as_method(WeightsDisplay, "plot_weights")
+    plot_budget = as_method(BudgetDisplay, "plot_budget")
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file (docs/model-file.md); no pickle in it.
@@ -199,12 +203,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         "ndarray of float64, shape (N,), or (N, K) for K > 2 classes",
         "Of two classes, positive where the second is likelier; of K, largest for the likeliest.",
     )
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> "NDArray[np.float64]":
         """Return the margins of rows."""
         return margins(self, X)
 
     @of_rows("ndarray, shape (N,)", "Entries of `classes_`.")
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> "NDArray[Any]":
         """Return the predicted label of each row."""
         found = margins(self, X)
         place = (found > 0).astype(np.intp) if found.ndim == 1 else found.argmax(axis=1)
@@ -212,7 +216,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         return labels
 
     @of_rows("ndarray of float64, shape (N, K)", "Columns in the order of `classes_`.")
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> "NDArray[np.float64]":
         """Return the probability of each label, by the inverse link of the bounded loss."""
         found = margins(self, X)
         if found.ndim == 1:
@@ -220,10 +224,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         return self.family.probabilities(self, found)
 
     @of_rows("ndarray of float64, shape (N, K)", "Columns in the order of `classes_`.")
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Any) -> "NDArray[np.float64]":
         """Return the logarithm of the probability of each label."""
         logarithms: NDArray[np.float64] = np.log(self.predict_proba(X))
         return logarithms
+
+    plot_calibration = as_method(CalibrationDisplay, "plot_calibration")
 
     to_sklearn = to_sklearn
 
@@ -239,7 +245,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
     """A model of numbers in a public interval."""
 
     @of_rows("ndarray of float64, shape (N,)", "Inside `target_bounds`.")
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> "NDArray[np.float64]":
         """Return the predicted target of each row, in the target's unit."""
         clipped: NDArray[np.float64] = np.clip(margins(self, X), *self.privacy_.target_bounds)
         return clipped

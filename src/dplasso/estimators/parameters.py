@@ -196,6 +196,8 @@ DESCENT_TEXTS = _entries(
         numbers. Only with records enough for column scales (DESIGN.md section 8).
     n_iter_ : int
         Gradients taken.
+    n_records_ : float
+        The number of records as counted privately; only where it was.
     """
 )
 

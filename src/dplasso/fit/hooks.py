@@ -1,6 +1,6 @@
 """What the command line and checkpoints add to a fit."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,7 @@ from dplasso.fit.method import Method
 from dplasso.fit.partitioned import Records
 from dplasso.fit.task import Task
 from dplasso.ledger import Payment
+from dplasso.privacy.cautions import Caution, warn_of
 from dplasso.privacy.statement import Accounted, PrivacyStatement
 from dplasso.runtime.chunks import Progress
 
@@ -54,9 +55,13 @@ class Hooks:
     `checkpoints`: takes a `Begun` fit, returns its `Session`.
     `copied`: called with the bytes that workers have copied from object storage, and those to be
     copied.
+    `cautioned`: called with what is to be said of the promise, before the charge.
+    `known_records`: the number of records, of which the curator's screen alone may speak.
     """
 
     progress: Progress | None = None
     seconds: dict[str, float] | None = None
     checkpoints: Callable[[Begun], Session] | None = None
     copied: Callable[[int, int], None] | None = None
+    cautioned: Callable[[Sequence[Caution]], None] = warn_of
+    known_records: int | None = None

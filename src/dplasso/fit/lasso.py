@@ -1,7 +1,6 @@
 """The LASSO as a method: vertices of the L1 ball drawn one by one, perhaps a refit of them."""
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -10,7 +9,6 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from dplasso.cluster.worker import VertexSteps
-from dplasso.errors import PrivacyLeakWarning
 from dplasso.fit import noise
 from dplasso.fit.column_plan import (
     REFIT_STEPS,
@@ -133,16 +131,6 @@ class Lasso(Method):
         if self.from_prior and self.step == "paper":
             raise ValueError("mechanism='paper' starts from nothing; leave prior out")
         return super().knowing(task)
-
-    def warn(self) -> None:
-        """Warn of the paper's step (PrivacyLeakWarning)."""
-        if self.step == "paper" and self.is_private:
-            warnings.warn(
-                "mechanism='paper' releases the true sign of a gradient entry at every step: this "
-                "fit is not differentially private at any epsilon",
-                PrivacyLeakWarning,
-                stacklevel=5,
-            )
 
     def plan(
         self, task: Task, mechanism: StagedSteps, n_records: float, n_features: int

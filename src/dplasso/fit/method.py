@@ -108,9 +108,6 @@ class Method:
         """Return rows as the method's weights act on them: clipped, or scaled."""
         raise NotImplementedError
 
-    def warn(self) -> None:
-        """Warn if the method is not private at any epsilon."""
-
     def told_of_noise(self, task: Task, mechanism: Any, n_records: float, n_features: int) -> str:
         """Say that a fit can find nothing, where that follows from public numbers; else nothing.
 

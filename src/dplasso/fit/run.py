@@ -31,7 +31,6 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     task = method.targets.task(records)
     method, records = method.knowing(task), records.encoded(task)
     method = method.starting(task, records)
-    method.warn()
     mechanism = method.mechanism(task, *records.shape)
     statement = make_statement(
         mechanism,
@@ -43,6 +42,9 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
         weight_bound=method.weight_bound if records.weighted else None,
         prior=method.starts_from,
     )
+    n_records = method.n_records if hooks.known_records is None else hooks.known_records
+    cautions = statement.cautions(n_records)
+    hooks.cautioned(cautions)
     if hooks.checkpoints is None:
         check_affordable(method.ledger, method.dataset, mechanism)
     # This reads all of a store, so what can be refused without comes first.
@@ -90,6 +92,10 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
                 progress=hooks.progress,
             )
             release = solver.release()
+    # What the released count adds; a delta that was said to be too large is not said again.
+    counted = statement.cautions(release.n_records if n_records is None else n_records)
+    if len(counted) > len(cautions):
+        hooks.cautioned([one for one in counted if one not in cautions])
     if hooks.seconds is not None:
         hooks.seconds["prepare"] = prepared - began
         hooks.seconds["train"] = time.perf_counter() - prepared

@@ -39,6 +39,8 @@ class NoisyWeights:
     `energies`: of the columns, over the energy beyond which one is scaled: of all D, or in a short
     list of those kept; empty where no column is scaled.
     `prior_slope`: what the weights of a public start are multiplied by, before these are added.
+    `n_records`: the number of records as counted privately, or public by the neighbour relation;
+    None where it was given, and without privacy.
     """
 
     kind: ClassVar[str] = "weights"
@@ -49,8 +51,9 @@ class NoisyWeights:
         "numbers": "<f8",
         "energies": "<f4",
         "prior_slope": "<f8",
+        "n_records": "<f8",
     }
-    optional: ClassVar[frozenset[str]] = frozenset({"energies", "prior_slope"})
+    optional: ClassVar[frozenset[str]] = frozenset({"energies", "prior_slope", "n_records"})
 
     n_steps: int
     n_features: int
@@ -61,8 +64,9 @@ class NoisyWeights:
     intercept_error: float
     energies: NDArray[np.float32] = field(default_factory=lambda: NO_ENERGIES)
     prior_slope: float = 1.0
+    n_records: float | None = None
 
-    vertices = n_records = None
+    vertices = None
 
     def __post_init__(self) -> None:
         check_ascending(self.columns, self.n_features)
@@ -72,7 +76,7 @@ class NoisyWeights:
         if self.weights.shape not in {(n_outputs, size) for size in fitting}:
             raise ValueError(f"weights {self.weights.shape} do not fit {count or self.n_features}")
         errors = self.standard_error, self.intercept_error
-        numbers = (*self.intercept, *errors, self.prior_slope)
+        numbers = (*self.intercept, *errors, self.prior_slope, self.n_records or 0.0)
         if not (np.isfinite(self.weights).all() and np.isfinite(numbers).all()):
             raise ValueError("a weight is not a finite number")
         check_energies(self.energies, {count, self.n_features})
@@ -137,6 +141,8 @@ class NoisyWeights:
             "numbers": np.array([self.n_steps, first, *errors, *others], dtype="<f8"),
             **slope_array(self.prior_slope),
         }
+        if self.n_records is not None:
+            arrays["n_records"] = np.array([self.n_records], dtype="<f8")
         return arrays | with_energies(self.energies)
 
     @classmethod
@@ -146,6 +152,7 @@ class NoisyWeights:
         """Rebuild a release from what a file holds, and the fit's parameters and sizes."""
         n_steps, first, standard_error, intercept_error, *others = arrays["numbers"].tolist()
         weights = arrays["weights"].astype(np.float64, copy=False)
+        n_records = [float(number) for number in arrays.get("n_records", ())]
         if weights.size % (1 + len(others)):
             raise ValueError(f"{weights.size} weights are not those of {1 + len(others)} outputs")
         return cls(
@@ -158,6 +165,7 @@ class NoisyWeights:
             intercept_error=intercept_error,
             energies=arrays.get("energies", NO_ENERGIES).astype(np.float32, copy=False),
             prior_slope=slope_of(arrays),
+            n_records=n_records[0] if n_records else None,
         )
 
 

@@ -358,7 +358,14 @@ class GradientRun:
             intercept_error=error * constant_entry(self._constant),
             energies=self._energies,
             prior_slope=stretched.prior_slope,
+            n_records=self._counted_records,
         )
+
+    @property
+    def _counted_records(self) -> float | None:
+        """N, where it is a release or public by the neighbour relation, and was not given."""
+        given = self._plan.n_records is not None
+        return None if given or math.isinf(self._mechanism.mu) else float(self._numbers[0])
 
 
 @dataclass(frozen=True)

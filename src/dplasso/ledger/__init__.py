@@ -26,6 +26,8 @@ from dplasso.ledger.composition import (
     fits_left as fits_left,
     largest_epsilon as largest_epsilon,
     rho_limit as rho_limit,
+    share_of as share_of,
+    whole_rho as whole_rho,
 )
 from dplasso.ledger.creation import (
     add_dataset as add_dataset,
@@ -35,12 +37,14 @@ from dplasso.ledger.creation import (
 )
 from dplasso.ledger.entries import (
     UNITS as UNITS,
+    SCORE as SCORE,
     Budget as Budget,
     Charge as Charge,
     Declaration as Declaration,
     Entry as Entry,
     charge_of as charge_of,
     counted as counted,
+    entry_of as entry_of,
     totals as totals,
 )
 from dplasso.ledger.provenance import (

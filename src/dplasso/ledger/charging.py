@@ -62,11 +62,13 @@ def check_ledger_settings(settings: Mapping[str, Any]) -> None:
     )
 
 
-def check_affordable(ledger: LedgerPath | None, dataset: str | None, mechanism: Cost) -> None:
+def check_affordable(
+    ledger: LedgerPath | None, dataset: str | None, mechanism: Cost, kind: str | None = None
+) -> None:
     """Refuse a fit as `charged` would, before the long work; nothing is spent."""
     if ledger is None:
         return
-    charge = charge_of(mechanism)
+    charge = charge_of(mechanism, kind=kind)
     budget = pick(read_budgets(ledger), dataset, ledger)
     refuse_relation(budget, charge, ledger)
     if not affords(budget, charge):

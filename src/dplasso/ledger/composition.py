@@ -110,6 +110,17 @@ def rho_limit(budget: Budget, draw_delta: int = 0, count: int = 0) -> int:
     return limit
 
 
+def whole_rho(budget: Budget) -> int:
+    """Return all the zCDP that the budget has room for, and at least what is spent."""
+    return max(rho_limit(budget), budget.rho)
+
+
+def share_of(budget: Budget, charge: Charge) -> float:
+    """Return which part of a budget a charge is; shares add up, epsilons do not."""
+    whole = whole_rho(budget)
+    return counted(charge, budget.rows_per_person)[0] / whole if whole else 0.0
+
+
 def affords(budget: Budget, charge: Charge, count: int = 1) -> bool:
     """Return whether a budget has room for so many fits of a charge: a comparison of integers."""
     rho, draws = counted(charge, budget.rows_per_person)

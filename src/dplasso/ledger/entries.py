@@ -27,6 +27,8 @@ from fractions import Fraction
 from dplasso.errors import LedgerError
 from dplasso.privacy.mechanisms.contract import Cost
 
+# What is charged besides fits.
+KINDS = SEARCH, SCORE = "search", "score"
 # Units to 1: of rho, and of delta.
 UNITS = 10**30
 # Relative part by which a factor of delta may be rounded.
@@ -41,7 +43,8 @@ class Charge:
 
     `rho`, `draw_delta`: zCDP of the whole fit, and the delta that covers the inexactness of its
     draws, in units of 10^-30, rounded up.
-    `epsilon`, `delta`, `n_iter`, `neighbors`, `mechanism`: what was asked for.
+    `epsilon`, `delta`, `n_iter`, `neighbors`, `mechanism`: what was asked for; for what is no fit,
+    `mechanism` says what it is (`KINDS`).
     `eps0`: bounded-range parameter of a step as it was accounted; None for a mechanism that is not
     made of such steps.
     `rows_per_person`: rows of one person, at most, that the cost covers together; None where an
@@ -64,6 +67,11 @@ class Charge:
     purpose: str | None = None
     fingerprint: str | None = None
     prior: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """What was paid for, in a word."""
+        return self.mechanism if self.mechanism in KINDS else "fit"
 
 
 @dataclass(frozen=True)
@@ -140,12 +148,18 @@ class Declaration:
     declared_at: str
 
 
+def entry_of(budgets: Sequence[Budget], release: str) -> tuple[Budget, Entry] | None:
+    """Return the entry that paid for a release, with its budget; None if none did."""
+    found = ((one, entry) for one in budgets for entry in one.entries if entry.release == release)
+    return next(found, None)
+
+
 def counted(charge: Charge, rows_per_person: int) -> tuple[int, int]:
     """Return rho and the delta of draws that a charge costs a person with up to so many rows."""
     steps = -(-rows_per_person // (charge.rows_per_person or 1))
     if steps <= 1:
         return charge.rho, charge.draw_delta
-    if charge.mechanism == "search":
+    if charge.kind == SEARCH:
         return steps * steps * charge.rho, UNITS
     rho = charge.rho / UNITS
     eps0 = math.sqrt(8.0 * rho) if charge.eps0 is None else charge.eps0
@@ -181,10 +195,12 @@ def charge_of(
     purpose: str | None = None,
     fingerprint: str | None = None,
     prior: str | None = None,
+    kind: str | None = None,
 ) -> Charge:
     """Return what a fit with this mechanism costs, in whole units, rounded up.
 
-    By the steps' `eps0_accounted` where they have one, otherwise by `rho`.
+    By the steps' `eps0_accounted` where they have one, otherwise by `rho`. `kind`: one of `KINDS`,
+    for what is no fit.
 
     Raises LedgerError if the mechanism is not private: no budget can pay for it.
     """
@@ -201,7 +217,7 @@ def charge_of(
         rho=math.ceil(rho * UNITS),
         draw_delta=math.ceil(Fraction(draws) * UNITS),
         eps0=eps0,
-        mechanism=mechanism.name,
+        mechanism=kind or mechanism.name,
         purpose=purpose,
         fingerprint=fingerprint,
         prior=prior,

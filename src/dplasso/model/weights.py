@@ -75,7 +75,10 @@ class Weights:
 
     def top(self, count: int) -> "Weights":
         """Return the `count` largest by magnitude, largest first."""
-        order = np.argsort(-np.abs(self.values), kind="stable")[:count]
+        return self.chosen(np.argsort(-np.abs(self.values), kind="stable")[:count])
+
+    def chosen(self, order: NDArray[Any]) -> "Weights":
+        """Return those at some places, or where a mask is true."""
         arrays = (
             *("columns", "values", "names", "standard_error", "steps", "clear", "labels"),
             "correction",

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from dplasso.privacy import wording
+from dplasso.privacy.cautions import Caution, cautions_of
 from dplasso.privacy.mechanisms import Accounted
 from dplasso.privacy.mechanisms.contract import Words
 from dplasso.privacy.statement_entries import WORDS, check_claim, check_kinds, from_json, to_json
@@ -198,17 +199,26 @@ class PrivacyStatement:
 
     def text(self) -> str:
         """Return in a few short paragraphs what is guaranteed and what is not."""
-        return "\n\n".join([*wording.guarantee(self), *self.cautions(), wording.assumptions(self)])
+        told = self.cautions() if self.is_private else []
+        cautions = [f"Caution: {one.sentence}." for one in told]
+        return "\n\n".join([*wording.guarantee(self), *cautions, wording.assumptions(self)])
 
-    def cautions(self, n_records: float | None = None) -> list[str]:
-        """Return a sentence for each part of the promise that means little.
+    def cautions(self, n_records: float | None = None, *, draft: bool = False) -> list[Caution]:
+        """Return why the promise means less than it seems to.
 
         Parameters
         ----------
         n_records : float, optional
             The number of records, public or counted privately.
+        draft : bool, default=False
+            Whether the columns were made by a schema that was drafted from the data, and unedited.
+
+        Returns
+        -------
+        list of Caution
+            Level ("red" or "amber"), sentence, and what a fit in Python warns with; red ones first.
         """
-        return wording.cautions(self, n_records)
+        return cautions_of(self, n_records, draft=draft)
 
     def __str__(self) -> str:
         return self.text()

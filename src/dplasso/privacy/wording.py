@@ -1,7 +1,7 @@
 """A privacy statement in plain words."""
 
 import math
-from decimal import ROUND_UP, Context
+from decimal import ROUND_DOWN, ROUND_UP, Context
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,9 +17,8 @@ COUNT_UNUSED = "not used"
 COUNT_PUBLIC = "given as public"
 COUNT_PRIVATE = "counted privately"
 STAGED = "exponential and gaussian"
-# Beyond these a promise means little.
-_LARGE_EPSILON = 10.0
-_LARGE_DELTA = 1e-3
+# Beyond this nobody can picture e^epsilon.
+PICTURED = 10.0
 
 
 def rounded_up(value: float, digits: int = 4) -> str:
@@ -33,6 +32,19 @@ def rounded_up(value: float, digits: int = 4) -> str:
     # the accountant misses of the epsilon asked for by a billionth is not worth five digits.
     up = Context(prec=digits, rounding=ROUND_UP).create_decimal(value * (1 - 1e-12))
     return f"{float(up):.{digits}g}"
+
+
+def rounded_down(value: float, digits: int = 6) -> str:
+    """Return a few digits of a number, never more than it: an epsilon that can be asked for too."""
+    shorter = Context(prec=digits, rounding=ROUND_DOWN).create_decimal(value)
+    return f"{float(shorter):.{digits}g}"
+
+
+def odds(epsilon: float) -> str:
+    """Return e^epsilon in three digits, rounded up; in words where nobody could picture it."""
+    if epsilon > PICTURED:
+        return "more than 20,000"
+    return f"{float(rounded_up(math.exp(epsilon), 3)):,g}"
 
 
 def _protection(statement: "PrivacyStatement") -> str:
@@ -63,32 +75,6 @@ def _protection(statement: "PrivacyStatement") -> str:
         "same the other way round. This holds whatever else is known about the other records. "
         f"{less}"
     )
-
-
-def cautions(statement: "PrivacyStatement", n_records: float | None) -> list[str]:
-    """Word what of a promise means little."""
-    if not statement.is_private:
-        return []
-    told = []
-    if statement.epsilon > _LARGE_EPSILON:
-        told.append(
-            f"Caution: an epsilon of {rounded_up(statement.epsilon)} promises very little. Whoever "
-            "has seen the model may be almost certain whether a given record was in the data. "
-            "Values up to 1 protect strongly, up to 3 reasonably."
-        )
-    if statement.delta >= _LARGE_DELTA:
-        told.append(
-            f"Caution: with a delta of {rounded_up(statement.delta)} the promise may fail "
-            f"altogether for one record in {math.floor(1 / statement.delta):,}. Choose it well "
-            "below one over the number of people."
-        )
-    elif n_records is not None and statement.delta * n_records >= 1.0:
-        told.append(
-            f"Caution: delta, {rounded_up(statement.delta)}, is not below one over the number of "
-            f"records, about {n_records:,.0f}: even publishing one random record would keep such a "
-            "promise."
-        )
-    return told
 
 
 def guarantee(statement: "PrivacyStatement") -> list[str]:

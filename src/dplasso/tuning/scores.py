@@ -14,7 +14,10 @@ from dplasso.data.refusals import of_a_stranger
 from dplasso.errors import DataError
 from dplasso.estimators.record_wise import last_step
 from dplasso.fit.records import LocalRecords, local_records
-from dplasso.ledger import charged, check_affordable, check_ledger_settings
+from dplasso.ledger import SCORE, charged, check_affordable, check_ledger_settings
+from dplasso.model import Model
+from dplasso.model.release import digest_of
+from dplasso.privacy.cautions import warn_of
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, SMALLEST_SCALE
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
 from dplasso.privacy.parameters import check_choice, check_epsilon, check_neighbors, check_positive
@@ -56,6 +59,8 @@ class PrivateScore:
         For "calibration" only.
     privacy : PrivacyStatement
         What the score guarantees about the rows that it was computed on.
+    model : str
+        Digest of what the scored model released; empty for another package's.
     """
 
     metric: str
@@ -65,6 +70,7 @@ class PrivateScore:
     confidence: float
     curve: tuple[CurvePoint, ...]
     privacy: PrivacyStatement
+    model: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score as values that JSON can hold."""
@@ -76,14 +82,14 @@ class PrivateScore:
 def private_score(
     model: Any,
     X: Any,
-    y: ArrayLike | None = None,
+    y: "ArrayLike | None" = None,
     epsilon: float = 0.1,
     delta: float = 1e-6,
     *,
     metric: str = "accuracy",
     neighbors: str = "add-remove",
     rows_per_person: int = 1,
-    groups: ArrayLike | None = None,
+    groups: "ArrayLike | None" = None,
     target_bounds: tuple[float, float] | None = None,
     confidence: float = 0.95,
     random_state: Any = None,
@@ -165,8 +171,13 @@ def private_score(
     _check_names(getattr(model, "feature_names_in_", None), inputs.feature_names)
     check_scored(chosen, getattr(model, "classes_", None), inputs.y)
     statement = make_statement(mechanism, seeded=random_state is not None, classes_declared=True)
-    check_affordable(ledger, dataset, mechanism)
-    with charged(ledger, dataset, mechanism, notes={"purpose": purpose}):
+    released, scored = getattr(model, "model_", None), ""
+    if isinstance(released, Model):
+        scored = digest_of(released.release)
+    statement = replace(statement, release="score")
+    warn_of(statement.cautions(), stacklevel=3)
+    check_affordable(ledger, dataset, mechanism, SCORE)
+    with charged(ledger, dataset, mechanism, notes={"purpose": purpose, "kind": SCORE}):
         sums = scorer.sums(model, inputs, stream)
     curve = calibration_curve(sums, sigma, scorer.z) if metric == "calibration" else ()
     return PrivateScore(
@@ -174,7 +185,8 @@ def private_score(
         *scorer.estimate(sums),
         float(confidence),
         curve,
-        replace(statement, release="score"),
+        statement,
+        scored,
     )
 
 

@@ -41,6 +41,7 @@ from dplasso.ledger import (
 )
 from dplasso.model import Model
 from dplasso.model.release import digest_of
+from dplasso.privacy.cautions import warn_of
 from dplasso.privacy.mechanisms import sensitivity as moved_by
 from dplasso.privacy.parameters import check_choice, check_delta, check_epsilon, check_positive
 from dplasso.privacy.randomness import random_stream
@@ -180,7 +181,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         candidates = list_candidates(self.estimator, self.grid, check_delta(self.delta))
         largest_variation(candidates, self.epsilon, 1)
 
-    def fit(self, X: Any, y: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: "ArrayLike | None" = None, *, groups: "ArrayLike | None" = None
+    ) -> Self:
         """Search.
 
         Parameters
@@ -235,6 +238,15 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         cost = self._divide_budget(candidates, inputs.n_features, *relation)
         scorer = self._scorer(cost)
         cost = _whole_budget(cost, self.ledger, self.dataset)
+        seeded = self.random_state is not None
+        declared = self.estimator.get_params(deep=False).get("classes") is not None
+        numbers = scorer.bounds if classes is None else None
+        stated: dict[str, Any] = {
+            "seeded": seeded,
+            "classes_declared": declared,
+            "target_bounds": numbers,
+        }
+        warn_of(state_search(None, cost, **stated).cautions(), stacklevel=3)
         check_affordable(self.ledger, self.dataset, cost)
         warn_of_noise(candidates, inputs)
         held = draw_held_out(person, self.held_out, stream)
@@ -247,9 +259,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             charged(self.ledger, self.dataset, cost, release=lambda: _digest(best), notes=notes),
         ):
             tries = draw_tries(cost.tries, stream)
-            seeded = self.random_state is not None
             best = best_of(candidates, tries, fitted_on, scored_on, scorer, stream, seeded=seeded)
-        self._set_best(best, cost, classes, scorer.bounds, inputs)
+        self._set_best(best, cost, classes, scorer.bounds, inputs, stated)
         return self
 
     def _divide_budget(
@@ -285,6 +296,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         classes: NDArray[Any] | None,
         bounds: Bounds,
         inputs: LocalRecords,
+        stated: dict[str, Any],
     ) -> None:
         """Set the fitted attributes, functions of the best try and of public values alone."""
         if best is None:
@@ -300,11 +312,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             self.best_params_ = candidate.params
         fit = getattr(self.best_estimator_, "privacy_", None)
         self.privacy_ = state_search(
-            fit if isinstance(fit, PrivacyStatement) else None,
-            cost,
-            seeded=self.random_state is not None,
-            classes_declared=self.estimator.get_params(deep=False).get("classes") is not None,
-            target_bounds=bounds if classes is None else None,
+            fit if isinstance(fit, PrivacyStatement) else None, cost, **stated
         )
         # The fit's own statement is about one try: nobody may take it for the search's. Nor do the
         # parts that were fitted say what their columns are.
@@ -322,15 +330,15 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         if classes is not None:
             self.classes_ = classes
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> "NDArray[Any]":
         """Predict by the best estimator."""
         return self._of_best("predict", X)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> "NDArray[np.float64]":
         """Predict the probability of each label by the best estimator."""
         return self._of_best("predict_proba", X)
 
-    def _of_best(self, method: str, X: Any) -> NDArray[Any]:
+    def _of_best(self, method: str, X: Any) -> "NDArray[Any]":
         check_is_fitted(self, "best_estimator_")
         with of_a_stranger(self.best_estimator_):
             return np.asarray(getattr(self.best_estimator_, method)(X))

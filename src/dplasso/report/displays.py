@@ -1,0 +1,345 @@
+"""Pictures of a model in Python, as scikit-learn's display classes.
+
+Each is made by `from_estimator`, which draws it, and drawn again by ``plot(ax=)``; ``ax_`` and
+``figure_`` are what it was drawn on. All need matplotlib.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from inspect import Parameter, Signature, signature
+from typing import Any, Self
+
+from sklearn.utils.validation import check_is_fitted
+
+from dplasso.ledger import Budget, entry_of, pick, read_budgets, share_of
+from dplasso.model.release import digest_of
+from dplasso.model.weights import BY_NOISE, Weights, row_name
+from dplasso.privacy.wording import rounded_up
+from dplasso.report.bars import BLUE, GREY, QUIET, Bar, draw_bars, tidy
+from dplasso.runtime.extras import need
+
+_BAR_HEIGHT = 0.38
+_MOST_ENTRIES = 12
+
+
+class _Display:
+    """What all have: axes to draw on."""
+
+    _inches: tuple[float, float] = (6.4, 4.8)
+
+    def _draw(self, ax: Any) -> None:
+        raise NotImplementedError
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the picture.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; None makes a figure.
+
+        Returns
+        -------
+        display
+            Itself, with `ax_` and `figure_`.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        need("matplotlib", "The picture")
+        if ax is None:
+            from matplotlib import pyplot
+
+            ax = pyplot.figure(figsize=self._inches, layout="constrained").subplots()
+        self._draw(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class _BarDisplay(_Display):
+    """Bars below their names."""
+
+    bars: Sequence[Bar]
+
+    @property
+    def _inches(self) -> tuple[float, float]:  # type: ignore[override]
+        return 6.4, 1.2 + _BAR_HEIGHT * max(2, len(self.bars))
+
+
+class WeightsDisplay(_BarDisplay):
+    """The largest weights of a model, with three standard errors of the noise where it has them.
+
+    Weights that noise alone could have picked are grey.
+
+    Parameters
+    ----------
+    weights : Weights
+        As `top_features` returns them.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Where it was drawn last.
+    figure_ : matplotlib.figure.Figure
+        The figure of these axes.
+    """
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights = weights
+        self.bars = weight_bars(weights.rows())
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, count: int = 20, ax: Any = None) -> Self:
+        """Draw the largest weights of a fitted model, with what the noise does to them.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted; of this package.
+        count : int, default=20
+            How many weights, at most.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on.
+
+        Returns
+        -------
+        WeightsDisplay
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        return cls(estimator.top_features(count)).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        draw_bars(ax, self.bars)
+        error = self.weights.standard_error is not None
+        ax.set_xlabel("weight, ± 3 standard errors of the noise" if error else "weight")
+
+
+class CalibrationDisplay(_Display):
+    """How often the second class occurs among rows to which a model gives some probability.
+
+    Drawn from a private score, so it may be shown to whom the score may be shown.
+
+    Parameters
+    ----------
+    score : PrivateScore
+        Of ``private_score(model, X, y, metric="calibration")``.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Where it was drawn last.
+    figure_ : matplotlib.figure.Figure
+        The figure of these axes.
+    """
+
+    def __init__(self, score: Any) -> None:
+        if not getattr(score, "curve", ()):
+            raise ValueError(
+                "a calibration curve is drawn from a private score, of "
+                'private_score(model, X, y, metric="calibration"), which a ledger can pay for'
+            )
+        self.score = score
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, score: Any, ax: Any = None) -> Self:
+        """Draw the calibration of a fitted model, as a private score has released it.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The model that was scored.
+        score : PrivateScore
+            Of ``private_score(estimator, X, y, metric="calibration")``: what it costs is accounted
+            there, and drawing it costs nothing.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on.
+
+        Returns
+        -------
+        CalibrationDisplay
+
+        Raises
+        ------
+        ValueError
+            If the score is of another metric or another model.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        check_is_fitted(estimator, "coef_")
+        display = cls(score)
+        if score.model != digest_of(estimator.model_.release):
+            raise ValueError("the score is of another model than the one to be drawn")
+        return display.plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        points = self.score.curve
+        middles = [(one.predicted_low + one.predicted_high) / 2 for one in points]
+        values = [min(max(one.observed, 0.0), 1.0) for one in points]
+        lows = [value - min(value, one.low) for value, one in zip(values, points, strict=True)]
+        highs = [max(value, one.high) - value for value, one in zip(values, points, strict=True)]
+        ax.plot([0, 1], [0, 1], color=QUIET, linewidth=1, linestyle=":", label="calibrated")
+        label = f"{self.score.confidence:.0%} intervals, noise included"
+        look = {"fmt": "o", "color": BLUE, "ecolor": GREY, "capsize": 3}
+        ax.errorbar(middles, values, yerr=[lows, highs], label=label, **look)
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="predicted probability")
+        ax.set_ylabel("share of the second class")
+        ax.legend(frameon=False)
+        tidy(ax)
+
+
+class BudgetDisplay(_BarDisplay):
+    """Which share of a ledger's budget each release has cost, and what is left: for the curator.
+
+    Shares are of the budget's zCDP: they add up, epsilons do not.
+
+    Parameters
+    ----------
+    budget : Budget
+        Of `dplasso.ledger.read_budgets`.
+    release : str, default=""
+        Digest of the model whose entry is marked.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Where it was drawn last.
+    figure_ : matplotlib.figure.Figure
+        The figure of these axes.
+    """
+
+    def __init__(self, budget: Budget, release: str = "") -> None:
+        self.budget, self.release = budget, release
+        self.bars = budget_bars(budget, release)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        ledger: str | os.PathLike[str] | None = None,
+        dataset: str | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw the budget that has paid for a fitted model.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted.
+        ledger : path, default=None
+            The ledger; None takes the estimator's own.
+        dataset : str, default=None
+            The data set in the ledger; None takes that of the entry that paid for the model.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on.
+
+        Returns
+        -------
+        BudgetDisplay
+
+        Raises
+        ------
+        ValueError
+            If there is no ledger.
+        LedgerError
+            If the ledger cannot be read, or has no such data set.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        check_is_fitted(estimator, "coef_")
+        path = estimator.ledger if ledger is None else ledger
+        if path is None:
+            raise ValueError(
+                "no ledger paid for this fit; give the one to draw: plot_budget(ledger=PATH)"
+            )
+        release, budgets = digest_of(estimator.model_.release), read_budgets(path)
+        paid = None if dataset is not None else entry_of(budgets, release)
+        name = estimator.dataset if dataset is None else dataset
+        return cls(pick(budgets, name, path) if paid is None else paid[0], release).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        draw_bars(ax, self.bars)
+        ax.set_xlim(0.0, 1.0)
+        ax.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0 %", "25 %", "50 %", "75 %", "100 %"])
+        delta = rounded_up(self.budget.delta)
+        ax.set_xlabel(
+            f"share of epsilon {rounded_up(self.budget.epsilon)} at delta {delta}, by zCDP"
+        )
+
+
+def as_method(display: Any, name: str) -> Any:
+    """Return a method of estimators that draws a display, in the words of `from_estimator`."""
+    made = display.from_estimator
+
+    def plot(self: Any, *given: Any, **named: Any) -> Any:
+        return made(self, *given, **named)
+
+    _, *parameters = signature(made).parameters.values()
+    plot.__name__, plot.__qualname__ = name, name
+    plot.__doc__ = re.sub(r" +estimator : estimator\n.*\n", "", made.__doc__ or "")
+    vars(plot)["__signature__"] = Signature(
+        [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *parameters]
+    )
+    return plot
+
+
+def weight_bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
+    """Return what `Weights.rows` lists as bars, with three standard errors."""
+    bars = []
+    for row in rows:
+        value, error = row["weight"], row["standard_error"] or 0.0
+        told = f"{value:+.3f}"
+        told += f" ± {error:.3f}" if error else ""
+        told += f" (corrected by {row['correction']:+.3f})" if "correction" in row else ""
+        if row["steps"] is not None:
+            told += f", {row['steps']:,} step{'' if abs(row['steps']) == 1 else 's'}"
+        name = row_name(row, f"column {row['column']:,}")
+        remark = BY_NOISE if row["clear"] is False else ""
+        bars.append(Bar(name, value, value - 3 * error, value + 3 * error, told, remark))
+    return bars
+
+
+def budget_bars(budget: Budget, release: str = "", *, purposes: bool = True) -> list[Bar]:
+    """Return the entries of a budget as bars, with their purposes or without, and what is left.
+
+    Of many entries the first are one bar, but for that of `release`.
+    """
+    early, told = 0.0, []
+    many = len(budget.entries) - _MOST_ENTRIES
+    for place, entry in enumerate(budget.entries):
+        share, charge = share_of(budget, entry.charge), entry.charge
+        paid = bool(release) and entry.release == release
+        if place < many and not paid:
+            early += share
+            continue
+        purpose = f": {charge.purpose}" if purposes and charge.purpose else ""
+        name = f"{charge.kind} {entry.number}{' (this model)' if paid else ''}{purpose}"
+        epsilon = f"epsilon {rounded_up(charge.epsilon)} by itself"
+        told.append(Bar(name, share, share, share, f"{share:.1%}, {epsilon}"))
+    if early:
+        told.insert(0, Bar("earlier entries", early, early, early, f"{early:.1%}"))
+    rest = max(0.0, 1.0 - sum(bar.value for bar in told))
+    return [*told, Bar("left", rest, rest, rest, f"{rest:.1%}", "not spent")]
+
+
+def curve_bars(curve: Sequence[Any]) -> list[Bar]:
+    """Return a calibration curve as bars, each beside where it should end."""
+    return [
+        Bar(
+            f"{one['predicted_low']:.0%} to {one['predicted_high']:.0%}",
+            one["observed"],
+            one["low"],
+            one["high"],
+            f"{one['observed']:.0%} ({max(0.0, one['low']):.0%} to {min(1.0, one['high']):.0%})",
+            expected=(one["predicted_low"], one["predicted_high"]),
+        )
+        for one in curve
+    ]

@@ -1,0 +1,259 @@
+"""A model as a page for the one who has to answer for it: two parts, for anybody and for experts.
+
+Everything on it is a function of the release and public values; what the curator adds (ledger,
+private scores, file, date) is passed in. The page needs no other file.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from dplasso.gradient_descent.plan import SIGNIFICANT
+from dplasso.model.file import Model
+from dplasso.model.weights import Weights, beyond_by_chance, count_of, weights_of
+from dplasso.privacy.cautions import AMBER, GREEN, RED, Caution, level_of
+from dplasso.privacy.statement import PrivacyStatement
+from dplasso.privacy.wording import PICTURED, assumptions, guarantee, odds, rounded_up
+from dplasso.report.bars import Bar, bars_as_html
+from dplasso.report.displays import curve_bars, weight_bars
+from dplasso.report.facts import is_draft, model_facts, score_name, statement_facts
+
+_SHOWN, _SHOWN_FIRST = 20, 8
+_VERDICTS = {
+    GREEN: "Green: private, without a caution.",
+    AMBER: "Amber: private, but what follows needs an answer before a release.",
+    RED: "Red: do not release this as private.",
+}
+# What each digest stands for.
+HASHES = {
+    "digest": "what the fit has released",
+    "SHA-256": "this file, byte for byte",
+    "starts from": "the public model before it",
+}
+_SHARE = (
+    "The share is of the budget's zCDP, the measure in which the costs of several releases add up; "
+    "epsilons do not. When the shares come to 100 %, the ledger refuses every further fit."
+)
+_NO_SCORE = (
+    "Nobody has paid for a score that may be released, so this page cannot say how well the model "
+    "predicts. A private score would: dplasso evaluate MODEL DATA --epsilon 0.1 --json > "
+    "score.json, then dplasso report --score score.json."
+)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What the curator adds to a page.
+
+    `file`: the file's name, digest, versions and the date.
+    `ledger`: the entry that paid for the model, or a sentence why there is none.
+    `budget`: the entries of that ledger, as bars.
+    `scores`: private scores of the model, as `PrivateScore.to_dict` gives them.
+    """
+
+    file: Mapping[str, str]
+    ledger: Mapping[str, str] | str
+    budget: Sequence[Bar] = ()
+    scores: Sequence[Mapping[str, Any]] = field(default=())
+
+
+def cautions_about(model: Model) -> list[Caution]:
+    """Return what is to be said of a model's promise, with all that is known of it."""
+    n_records = model.params.get("n_records") or model.release.n_records
+    return model.statement.cautions(n_records, draft=is_draft(model))
+
+
+def report_section(model: Model) -> str:
+    """Return the report of a model as HTML for another page, whose style it does not touch."""
+    every = weights_of(model)
+    return _styled(f"{_verdict(model)}{_promise(model, every)}{_appendix(model.statement)}")
+
+
+def report_page(model: Model, beside: Beside) -> str:
+    """Return the report of a model as an HTML document of its own, to be printed and signed."""
+    every, name = weights_of(model), escape(beside.file.get("file", "model"))
+    lines = "".join(
+        f"<div><span></span>{label}</div>"
+        for label in ("Name and role", "Place, date", "Signature")
+    )
+    first = (
+        f"<header><h1>Privacy report</h1><p>{name}, for whoever decides. "
+        '<a href="#expert">For the statistician</a></p></header>'
+        f"{_verdict(model)}{_meaning(model.statement)}"
+        f"<h2>How good it is</h2>{_usefulness(beside.scores)}"
+        f"<h2>What counts most in it</h2>{_heaviest(model, every)}"
+        f"<h2>What paid for it</h2>{_paid(beside)}"
+        f"<h2>This file</h2>{_table(beside.file)}"
+        f'<h2>Release approved</h2><div class="sign">{lines}</div>'
+    )
+    second = (
+        f'<h1 id="expert">For the statistician</h1>{_promise(model, every)}'
+        f"{_scores(beside.scores)}{_appendix(model.statement)}"
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Privacy report: {name}</title></head><body>"
+        f"{_styled(f'<section>{first}</section><section>{second}</section>')}</body></html>\n"
+    )
+
+
+def _styled(inside: str) -> str:
+    style = files("dplasso.report").joinpath("report.css").read_text(encoding="utf-8")
+    return f'<style>{style}</style><div class="dplasso-report">{inside}</div>'
+
+
+def _verdict(model: Model) -> str:
+    """Say in a colour and in words whether the model may be released as private, and why not."""
+    found = cautions_about(model)
+    level = level_of(found)
+    told = "".join(
+        f'<li class="{one.level}"><b>{one.level.capitalize()}</b>: '
+        f"<span>{escape(one.sentence)}.</span></li>"
+        for one in found
+    )
+    listed = f'<ul class="cautions">{told}</ul>' if told else ""
+    return f'<p class="verdict {level}">{_VERDICTS[level]}</p>{listed}'
+
+
+def _meaning(statement: PrivacyStatement) -> str:
+    """Say what the promise is to a person."""
+    if not statement.is_private:
+        return (
+            "<h2>What it means for a person</h2><p>There is no promise. Whoever has this model may "
+            "find out what it was trained on: treat it like the records themselves.</p>"
+        )
+    rows = statement.rows_per_person
+    one = "any one row of the data" if rows == 1 else f"all rows of one person, up to {rows:,},"
+    whom = (
+        "Each row is protected; somebody with several rows is protected less."
+        if rows == 1
+        else f"Each person with up to {rows:,} rows is protected; with more rows, less."
+    )
+    bound = "are at most" if statement.epsilon <= PICTURED else "may be"
+    changed = "left out" if statement.neighbors == "add-remove" else "exchanged for others"
+    return (
+        "<h2>What it means for a person</h2>"
+        f"<p>Had {one} been {changed}, much the same model could have come out. Whatever somebody "
+        f"concludes from it about a person, the odds {bound} <b>"
+        f"{odds(statement.epsilon)} times</b> what they would be then (epsilon "
+        f"{rounded_up(statement.epsilon)}), but for a chance of at most one in "
+        f"{math.floor(1 / statement.delta):,} (delta {rounded_up(statement.delta)}). {whom}</p>"
+    )
+
+
+def _usefulness(scores: Sequence[Mapping[str, Any]]) -> str:
+    if not scores:
+        return f"<p>{escape(_NO_SCORE)}</p>"
+    rows = {}
+    for one in [one for one in scores if not one["curve"]] or scores:
+        interval = f"{one['low']:.3f} to {one['high']:.3f}"
+        rows[score_name(one)] = (
+            f"{one['value']:.3f}; with {one['confidence']:.0%} confidence {interval}"
+        )
+    return (
+        f"{_table(rows)}<p><small>Private scores, paid for like the model: noise and chance are in "
+        "the interval.</small></p>"
+    )
+
+
+def _paid(beside: Beside) -> str:
+    if isinstance(beside.ledger, str):
+        return f"<p>{escape(beside.ledger)}</p>"
+    bars = bars_as_html(beside.budget, (0.0, 1.0)) if beside.budget else ""
+    return f"{_table(beside.ledger)}{bars}<p><small>{escape(_SHARE)}</small></p>"
+
+
+def _promise(model: Model, every: Weights) -> str:
+    """Return the guarantee in full, what was public, the settings and the weights."""
+    statement = model.statement
+    told = "".join(f"<p>{escape(text)}</p>" for text in guarantee(statement))
+    return (
+        f"<h2>The guarantee</h2>{told}"
+        f"<h2>What was public</h2><p>{escape(assumptions(statement))}</p>"
+        f"{_table(model_facts(model, every))}"
+        f"<h2>The weights</h2>{_weights(every.top(_SHOWN), every)}"
+    )
+
+
+def _scores(scores: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the scores promise, and the calibration if one of them is that."""
+    parts = []
+    for one in scores:
+        parts.append(f"<h2>The score: {escape(score_name(one))}</h2>")
+        if one["curve"]:
+            parts.append(
+                f"{bars_as_html(curve_bars(one['curve']), (0.0, 1.0))}<p><small>Rows by predicted "
+                "probability: the share of the second class among them, with its interval. A "
+                "calibrated model's bars end in the band.</small></p>"
+            )
+        promise, *_, how = guarantee(PrivacyStatement.from_dict(one["privacy"]))
+        parts.append(f"<p>{escape(promise)} {escape(how)}</p>")
+    return "".join(parts)
+
+
+def _appendix(statement: PrivacyStatement) -> str:
+    return (
+        "<h2>Appendix: the statement, entry by entry</h2>"
+        f"{_table(statement_facts(statement))}<p><small>Entries that are zero or empty are left "
+        "out; the file has them.</small></p>"
+    )
+
+
+def _heaviest(model: Model, every: Weights) -> str:
+    """Draw the largest weights that are more than noise, and say what their signs mean."""
+    clear = every if every.clear is None else every.chosen(every.clear)
+    if not len(clear):
+        return "<p>No weight can be told from the noise.</p>"
+    shown, classes = clear.top(_SHOWN_FIRST), model.classes
+    side = f" To the right: speaks for {classes[1]}." if classes.size == 2 else ""
+    told = f"The {len(shown)} largest of {len(clear):,} weights that are more than noise.{side}"
+    if every.clear is None:
+        told = f"The {len(shown)} largest of {count_of(every)}.{side}"
+    return f"{bars_as_html(weight_bars(shown.rows()))}<p><small>{escape(told)}</small></p>"
+
+
+def _weights(shown: Weights, every: Weights) -> str:
+    if not len(shown):
+        return "<p>No column has a weight.</p>"
+    legend = _legend(every, len(shown))
+    return f"{bars_as_html(weight_bars(shown.rows()))}<p><small>{escape(legend)}</small></p>"
+
+
+def _legend(every: Weights, shown: int) -> str:
+    text = f"The {shown} largest of {count_of(every)}."
+    if every.clear is None:
+        return text
+    if every.standard_error is not None:
+        text += (
+            f" Lines: {SIGNIFICANT:g} standard errors of the noise; sampling error is not in them."
+        )
+        chance = beyond_by_chance(len(every))
+        return f"{text} Noise alone takes about {chance:,} beyond that." if chance else text
+    return (
+        f"{text} Steps: those that chose the column with this sign, less those with the other. "
+        "Marked: what uniform draws choose as often in more than one run of 20."
+    )
+
+
+def _table(rows: Mapping[str, Any]) -> str:
+    body = "".join(
+        f"<tr><th>{escape(name)}</th><td>{_cell(value)}{_hash(name)}</td></tr>"
+        for name, value in rows.items()
+    )
+    return f'<table class="facts"><tbody>{body}</tbody></table>'
+
+
+def _hash(name: str) -> str:
+    return f"<br><small>{HASHES[name]}</small>" if name in HASHES else ""
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "<br>".join(f"{escape(key)}: {_cell(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return "<br>".join(map(_cell, value))
+    return escape(str(value))

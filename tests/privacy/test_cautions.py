@@ -1,0 +1,117 @@
+"""What is said of a weak promise: the same by the statement, on the page and in Python."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from dplasso import (
+    BudgetError,
+    DPLassoClassifier,
+    DPLogisticRegression,
+    PrivacyLeakWarning,
+    PrivateSearch,
+    WeakPrivacyWarning,
+    private_score,
+)
+from dplasso.ledger import create_ledger
+from dplasso.privacy.cautions import level_of
+from dplasso.privacy.mechanisms.gaussian import build_gaussian
+from dplasso.privacy.statement import make_statement
+
+RNG = np.random.default_rng(0)
+X = (RNG.random((400, 6)) < 0.4).astype(float)
+Y = (X[:, 0] > X[:, 1]).astype(int)
+
+
+def state(epsilon=1.0, delta=1e-6, *, seeded=False, declared=True):
+    mechanism = build_gaussian(epsilon=epsilon, delta=delta, n_iter=100, n_coordinates=10)
+    return make_statement(mechanism, seeded=seeded, classes_declared=declared)
+
+
+@pytest.mark.parametrize(
+    ("level", "words", "statement", "known"),
+    [
+        ("green", None, state(), {}),
+        ("green", None, state(3.0), {"n_records": 100_000}),
+        ("amber", "weak promise: the odds", state(3.01), {}),
+        ("red", "promises very little", state(10.01), {}),
+        ("amber", "large for so many records", state(), {"n_records": 100_001}),
+        ("red", "not below one over the number of records", state(), {"n_records": 2e6}),
+        ("red", "one record in 100;", state(delta=0.01), {}),
+        ("amber", "labels were taken from the data", state(declared=False), {}),
+        ("red", "random_state was given", state(seeded=True), {"n_records": 2e6}),
+        ("red", "draft that nobody has edited", state(), {"draft": True}),
+    ],
+)
+def test_the_levels(level, words, statement, known):
+    found = statement.cautions(**known)
+    assert level_of(found) == level
+    assert [words in one.sentence for one in found] == [True] * bool(words)
+    # Python warns of what is red and was not asked for; a draft is warned of where it encodes.
+    assert [one.warning is not None for one in found] == [level == "red" and "draft" not in known][
+        : len(found)
+    ]
+
+
+def test_red_comes_first_and_what_is_right_is_said():
+    found = state(60.0, declared=False).cautions(n_records=2_000_000)
+    assert [one.level for one in found] == ["red", "red", "amber"]
+    assert "here at most 5e-08" in found[1].sentence
+    text = state(60.0, declared=False).text()
+    assert all(f"Caution: {one.sentence}." in text for one in found if "delta" not in one.sentence)
+    assert "the odds that a given record was in the data may change 54.6 times" in str(state(4.0))
+
+
+def fitted(**params):
+    """Return what a fit warns with, as kind and text."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = DPLogisticRegression(**{"n_iter": 5, **params}).fit(X, Y)
+    return model, [(one.category, str(one.message), one.filename) for one in caught]
+
+
+def test_a_fit_in_python_warns_of_what_is_red_and_of_nothing_else():
+    for quiet in ({}, {"epsilon": 9.0}, {"epsilon": math.inf}, {"delta": 2e-4}):
+        assert not fitted(**quiet)[1], quiet
+    told = fitted(epsilon=1e9, delta=0.01, n_records=400)[1]
+    assert [kind for kind, _, _ in told] == [WeakPrivacyWarning] * 2
+    assert all(text.startswith("Caution: ") and place == __file__ for _, text, place in told)
+    ((kind, text, _),) = fitted(random_state=0)[1]
+    assert kind is PrivacyLeakWarning
+    assert "random_state was given" in text
+
+
+def test_a_delta_is_held_against_the_number_of_records_as_released():
+    model, told = fitted(delta=9e-4 * 5)
+    ((kind, text, _),) = told
+    assert kind is WeakPrivacyWarning
+    assert "lets the promise fail" in text
+    model, told = fitted(delta=9.9e-4, epsilon=9.0, random_state=1)
+    assert 390 < model.n_records_ < 410
+    # Of so few records it would be amber: no warning.
+    assert [kind for kind, _, _ in told] == [PrivacyLeakWarning]
+
+
+def test_many_records_are_found_too_many_after_the_count():
+    many = np.tile(X, (5, 1)), np.tile(Y, 5)
+    with pytest.warns(WeakPrivacyWarning, match="one over the number of records"):
+        DPLogisticRegression(2.0, 9e-4, n_iter=5).fit(*many)
+
+
+def test_searches_and_scores_warn_once_each():
+    model = DPLogisticRegression(n_iter=5).fit(X, Y)
+    with pytest.warns(WeakPrivacyWarning, match="promises very little") as caught:
+        private_score(model, X, Y, epsilon=40.0)
+    assert len(caught) == 1
+    search = PrivateSearch(DPLassoClassifier(), {"n_iter": [2, 3]}, 1.0, 0.01, law="logarithmic")
+    with pytest.warns(WeakPrivacyWarning, match="one record in 100") as caught:
+        search.fit(X, Y)
+    assert len(caught) == 1
+
+
+def test_a_fit_warns_before_it_asks_the_ledger(tmp_path):
+    create_ledger(tmp_path / "l", 1.0, 1e-5)
+    with pytest.warns(WeakPrivacyWarning), pytest.raises(BudgetError):
+        DPLogisticRegression(40.0, n_iter=5, ledger=tmp_path / "l").fit(X, Y)

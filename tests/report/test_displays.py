@@ -1,0 +1,123 @@
+"""Pictures in Python: what they show, on which axes, and what they refuse."""
+
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot
+from sklearn.exceptions import NotFittedError
+
+from dplasso import (
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+    load,
+    private_score,
+)
+from dplasso.errors import MissingExtraError
+from dplasso.ledger import create_ledger, read_budgets, share_of
+from dplasso.report.bars import Bar, bars_as_html, reach_of
+from dplasso.report.displays import BudgetDisplay, CalibrationDisplay, WeightsDisplay, curve_bars
+
+mpl.use("Agg")
+RNG = np.random.default_rng(0)
+NAMES = ["age", "a name so long that it does not fit into any picture " * 2, *"cdefgh"]
+X = (RNG.random((900, 8)) < 0.4).astype(float)
+Y = (X[:, 0] > X[:, 2]).astype(int)
+
+
+@pytest.fixture(scope="module")
+def paid(tmp_path_factory):
+    """A model that a ledger has paid for, and the ledger."""
+    ledger = tmp_path_factory.mktemp("paid") / "team.ledger"
+    create_ledger(ledger, 3.0, 1e-5, dataset="visits")
+    model = DPLogisticRegression(1.0, n_iter=20, classes=[0, 1], ledger=ledger, purpose="autumn")
+    model.fit(X, Y)
+    score = private_score(model, X, Y, 1.0, metric="calibration", ledger=ledger)
+    yield model, ledger, score
+    pyplot.close("all")
+
+
+def test_weights_as_bars_with_three_standard_errors():
+    model = DPLogisticRegression(1.0, n_iter=20).fit(pd.DataFrame(X, columns=NAMES), Y)
+    figure, axes = pyplot.subplots()
+    display = model.plot_weights(count=3, ax=axes)
+    assert isinstance(display, WeightsDisplay)
+    assert (display.ax_, display.figure_) == (axes, figure)
+    top = model.top_features(3)
+    assert [patch.get_width() for patch in axes.patches] == pytest.approx(list(top.values))
+    assert [text.get_text()[:10] for text in axes.texts] == [name[:10] for name in top.index]
+    assert all(len(text.get_text()) <= 68 for text in axes.texts)
+    for bar, error in zip(display.bars, top.standard_error, strict=True):
+        assert bar.high - bar.value == pytest.approx(3 * error)
+    again = display.plot()
+    assert again is display
+    assert display.figure_ is not figure
+    assert DPLassoClassifier(n_iter=3, l1_radius=2.0).fit(X, Y).plot_weights().bars
+    numbers = DPLinearRegression(target_bounds=(0, 1), n_iter=5).fit(X, Y).plot_weights()
+    assert "standard errors" in numbers.ax_.get_xlabel()
+
+
+def test_calibration_is_drawn_from_a_private_score_of_this_model(paid):
+    model, _, score = paid
+    display = model.plot_calibration(score)
+    assert isinstance(display, CalibrationDisplay)
+    line = display.ax_.containers[0].lines[0]
+    observed = np.clip([point.observed for point in score.curve], 0, 1)
+    assert line.get_ydata() == pytest.approx(observed)
+    other = DPLogisticRegression(n_iter=5, classes=[0, 1]).fit(X, Y)
+    with pytest.raises(ValueError, match="of another model"):
+        other.plot_calibration(score)
+    accuracy = private_score(model, X, Y, 1.0)
+    with pytest.raises(ValueError, match="from a private score"):
+        model.plot_calibration(accuracy)
+    with pytest.raises(ValueError, match="from a private score"):
+        model.plot_calibration(X)
+
+
+def test_the_budget_is_what_the_ledger_says(paid, tmp_path):
+    model, ledger, _ = paid
+    display = model.plot_budget()
+    assert isinstance(display, BudgetDisplay)
+    (budget,) = read_budgets(ledger)
+    shares = [share_of(budget, entry.charge) for entry in budget.entries]
+    assert [bar.value for bar in display.bars] == pytest.approx([*shares, 1 - sum(shares)])
+    assert [bar.name for bar in display.bars] == ["fit 1 (this model): autumn", "score 2", "left"]
+    assert display.ax_.get_xlim() == (0, 1)
+    model.save(tmp_path / "m.npz")
+    kept = load(tmp_path / "m.npz")
+    with pytest.raises(ValueError, match="no ledger paid"):
+        kept.plot_budget()
+    assert kept.plot_budget(ledger).bars == display.bars
+
+
+def test_before_a_fit_and_without_matplotlib(paid, monkeypatch):
+    model, ledger, score = paid
+    drawings = (
+        lambda one: one.plot_weights(),
+        lambda one: one.plot_calibration(score),
+        lambda one: one.plot_budget(ledger),
+    )
+    for draw in drawings:
+        with pytest.raises(NotFittedError):
+            draw(DPLogisticRegression())
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for draw in drawings:
+        with pytest.raises(MissingExtraError, match=r"pip install 'dplasso.plot.'"):
+            draw(model)
+
+
+def test_the_same_bars_as_html(paid):
+    bars = [Bar("<b>", -1.0, -1.5, -0.5, "one"), Bar("two", 0.5, 0.5, 0.5, "1", "doubtful")]
+    assert reach_of(bars) == (-1.5, 0.5)
+    page = bars_as_html(bars)
+    assert "&lt;b&gt;" in page
+    assert page.count('class="negative" x="50.0" y="2" width="100.0"') == 1
+    assert page.count('class="doubtful" x="150.0" y="2" width="50.0"') == 1
+    assert page.count("M0.0 6H100.0") == page.count(" 6H") == 1
+    score = paid[2]
+    drawn = curve_bars(score.to_dict()["curve"])
+    assert [bar.expected[0] for bar in drawn] == [one.predicted_low for one in score.curve]
+    assert 'class="expected"' in bars_as_html(drawn, (0.0, 1.0))
