@@ -145,8 +145,8 @@ class PrivateLinearModel(BaseEstimator):
         check_is_fitted(self, "coef_")
         return weights_of(self.model_).top(count)
 
-    plot_weights = as_method(WeightsDisplay, "plot_weights")
-    plot_budget = as_method(BudgetDisplay, "plot_budget")
+    plot_weights = as_method(WeightsDisplay, "plot_weights", __name__)
+    plot_budget = as_method(BudgetDisplay, "plot_budget", __name__)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file (docs/model-file.md); no pickle in it.
@@ -229,7 +229,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         logarithms: NDArray[np.float64] = np.log(self.predict_proba(X))
         return logarithms
 
-    plot_calibration = as_method(CalibrationDisplay, "plot_calibration")
+    plot_calibration = as_method(CalibrationDisplay, "plot_calibration", __name__)
 
     to_sklearn = to_sklearn
 

@@ -275,7 +275,7 @@ class BudgetDisplay(_BarDisplay):
         )
 
 
-def as_method(display: Any, name: str) -> Any:
+def as_method(display: Any, name: str, module: str) -> Any:
     """Return a method of estimators that draws a display, in the words of `from_estimator`."""
     made = display.from_estimator
 
@@ -283,7 +283,7 @@ def as_method(display: Any, name: str) -> Any:
         return made(self, *given, **named)
 
     _, *parameters = signature(made).parameters.values()
-    plot.__name__, plot.__qualname__ = name, name
+    plot.__name__, plot.__qualname__, plot.__module__ = name, name, module
     plot.__doc__ = re.sub(r" +estimator : estimator\n.*\n", "", made.__doc__ or "")
     vars(plot)["__signature__"] = Signature(
         [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *parameters]
