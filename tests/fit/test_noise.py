@@ -57,6 +57,10 @@ def test_a_given_radius_counts_nobody_but_a_public_number_warns(recwarn):
     DPLassoClassifier(**given).fit(X, Y % 2)
     assert not [one for one in recwarn if one.category is NoiseWarning]
     assert "columns can be told" in warned(DPLassoClassifier(**given, n_records=300), Y % 2)
+    recwarn.clear()
+    # Of two that stand out the model is not chance, however many steps there are.
+    DPLassoClassifier(2.0, n_iter=60, l1_radius=8.0, n_records=600).fit(X[:, :60], Y % 2)
+    assert not [one for one in recwarn if one.category is NoiseWarning]
 
 
 def test_several_classes_need_more_records(recwarn):

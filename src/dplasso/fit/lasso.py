@@ -150,9 +150,10 @@ class Lasso(Method):
         """Say where hardly a column can be told from noise."""
         if math.isinf(mechanism.rho) or self.step == "paper":
             return ""
-        known = n_records, n_features
+        known, fewest = (n_records, n_features), self.n_iter
         if not self.is_staged:
-            drawn = mechanism.n_iter, n_records, task.n_outputs, n_features
+            # The one column that stands out is drawn again and again.
+            drawn, fewest = (self.n_iter or 1, n_records, task.n_outputs, n_features), 1
             findable = noise.findable_columns(mechanism.rho, *drawn)
         else:
             plan = self.plan(task, mechanism, *known)
@@ -163,7 +164,7 @@ class Lasso(Method):
                     mechanism.gradients(plan.refit_share), self.epsilon, n_records, task.n_outputs
                 )
             findable = noise.findable_by_plan(mechanism, plan, *known)
-        return noise.told_of_columns(findable, self.n_iter, *known, self.epsilon)
+        return noise.told_of_columns(findable, fewest, *known, self.epsilon)
 
     def as_read(self, rows: csr_array) -> csr_array:
         """Return rows of unit length, which a refit takes, or with their entries clipped."""
