@@ -70,7 +70,9 @@ class Records:
 
 def _in_store(X: sp.csr_array, y: NDArray[Any]) -> Any:
     with tempfile.TemporaryDirectory() as folder:
-        store = write_store(matrix_source(X, y), Path(folder) / "records", memory=2**27)
+        # A store has one label for each row; a matrix of them is given besides.
+        source = matrix_source(X, y.reshape(len(y), -1)[:, 0])
+        store = write_store(source, Path(folder) / "records", memory=2**27)
     # What is mapped stays readable.
     return store.X
 
@@ -104,6 +106,7 @@ class Case:
 
     `work`: called with a relation, the arguments of `fit` and its options.
     `n_classes`: 0 for numbers within `BOUNDS`.
+    `many_labels`: whether a row has or has not each of so many.
     `uses`: "weights", "people" or both.
     `draws`: whether vertices are drawn; their loop takes long to compile.
     `n_rows`: records that neighbours have in common.
@@ -115,6 +118,7 @@ class Case:
     draws: bool = False
     forms: tuple[str, ...] = tuple(FORMS)
     n_rows: int = N_ROWS
+    many_labels: bool = False
 
 
 def _public(sizes: str, n_classes: int) -> Any:
@@ -206,6 +210,7 @@ SCALED_VERTICES = {", scaled refit": {"epsilon": 60.0, "n_iter": 4, "refit": 0.9
 ESTIMATORS = {
     "logistic": (DPLogisticRegression, 2, GRADIENTS),
     "three classes": (DPLogisticRegression, 3, GRADIENTS),
+    "labels": (DPLogisticRegression, 4, GRADIENTS),
     "linear": (DPLinearRegression, 0, GRADIENTS),
     "lasso": (DPLassoClassifier, 2, VERTICES),
     "lasso, three classes": (DPLassoClassifier, 3, VERTICES),
@@ -228,7 +233,8 @@ def _cases():
                 # Two rows of a person move energies twice as far.
                 n_rows = SCALED_ROWS * (2 if "people" in uses else 1)
             drawn = "epsilon" in options and name not in scaled
-            yield f"{family}{name}", Case(work, classes, uses, drawn, forms, n_rows)
+            many = family == "labels"
+            yield f"{family}{name}", Case(work, classes, uses, drawn, forms, n_rows, many)
     for kind, classes in ((DPLassoClassifier, 2), (DPLassoClassifier, 3), (DPLasso, 0)):
         for name, options in (("", {}), (", weights", WEIGHTED), (", people", GROUPED)):
             uses = ("weights",) * ("weight_bound" in options)
@@ -241,6 +247,10 @@ def _cases():
             )
     own = {"class_weight": [1.0, 0.3], "n_iter": 5, "epsilon": 5.0}
     yield "lasso, class weights", Case(partial(_fit, DPLassoClassifier, 2, own), draws=True)
+    for family, own in (("logistic", [0.3, 7.0]), ("three classes", [2.0, 1e-300, 1e300])):
+        kind, classes, _ = ESTIMATORS[family]
+        work = partial(_fit, kind, classes, {"class_weight": own, "n_iter": 12})
+        yield f"{family}, class weights", Case(work, classes)
     own = {"solver": "standard", "n_iter": 6, "l1_radius": 9.0}
     standard = partial(_fit, DPLassoClassifier, 2, own)
     yield "lasso, Algorithm 1", Case(standard, draws=True, forms=in_memory)
@@ -273,9 +283,11 @@ def _hostile_row(rng: np.random.Generator, dtype: Any) -> tuple[Any, Any]:
     return columns, rng.choice(numbers, size)
 
 
-def _targets(rng: np.random.Generator, n_classes: int, size: int) -> NDArray[Any]:
-    if n_classes:
-        return rng.integers(0, n_classes, size)
+def _targets(rng: np.random.Generator, case: Case, size: int) -> NDArray[Any]:
+    if case.many_labels:
+        return rng.integers(0, 2, (size, case.n_classes))
+    if case.n_classes:
+        return rng.integers(0, case.n_classes, size)
     return np.where(rng.random(size) < 0.5, rng.uniform(-2.0, 4.0, size), rng.choice(FLOATS, size))
 
 
@@ -287,8 +299,8 @@ def draw_pair(rng, case, relation, *, single=False):
     kind = "binary" if n_rows > N_ROWS and rng.integers(2) else "mixed"
     X, _ = common_records(kind, seed=int(rng.integers(5)), dtype=np.float64)
     base = [(np.flatnonzero(row).astype(np.int32), row[row != 0.0]) for row in X]
-    y = _targets(rng, case.n_classes, n_rows)
-    if case.n_classes:
+    y = _targets(rng, case, n_rows)
+    if case.n_classes and not case.many_labels:
         y[: case.n_classes] = np.arange(case.n_classes)
     people = [PEOPLE[k] for k in rng.integers(0, 8, N_ROWS)]
     shared = Records(
@@ -302,7 +314,7 @@ def draw_pair(rng, case, relation, *, single=False):
         size = int(rng.integers(1, 5)) if "people" in case.uses else 1
         return Records(
             tuple(_hostile_row(rng, dtype) for _ in range(size)),
-            _targets(rng, case.n_classes, size),
+            _targets(rng, case, size),
             [PEOPLE[8]] * size,
             rng.choice([0.0, 5.0, 1e3, 1e308, 5e-324, 1.9], size),
         )
