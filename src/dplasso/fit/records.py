@@ -192,9 +192,7 @@ def local_records(
     or of another length, or no records.
     """
     store = store_of(X)
-    options = {}
-    if takes_matrix and (shape := _shape_of(y))[1:] and shape[1] > 1:
-        options["multi_output"] = True
+    options = {"multi_output": True} if takes_matrix and _is_matrix(y) else {}
     if store is None:
         # scikit-learn sets attributes of the estimator; a refused fit must not change it.
         noted = copy(estimator)
@@ -220,16 +218,12 @@ def local_records(
     return LocalRecords(store, labels, int(store.shape[1]), None, origin_of(store))
 
 
-def _shape_of(y: Any) -> tuple[int, ...]:
-    """Return the shape of labels as far as their form tells it."""
-    shape = getattr(y, "shape", None)
-    if shape is not None:
-        return tuple(shape)
-    try:
-        return np.shape(y)
-    except ValueError:
-        # Rows of different lengths, which are refused later.
-        return ()
+def _is_matrix(y: Any) -> bool:
+    """Return whether labels come in two columns or more, as far as their form tells it."""
+    if isinstance(y, list | tuple):
+        return bool(y) and isinstance(y[0], list | tuple | np.ndarray) and np.size(y[0]) > 1
+    shape = getattr(y, "shape", ())
+    return len(shape) == 2 and shape[1] > 1
 
 
 def store_of(X: Any) -> Store | None:
