@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from evidence.assurance.hostile import FLOATS, PEOPLE, SINGLES
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.multiclass import OneVsRestClassifier
 
 from dplasso import (
     DPLasso,
@@ -40,6 +41,8 @@ from dplasso.fit import column_plan
 from dplasso.matrix.compressed import add_duplicates
 from dplasso.model.prior import prior_of
 from dplasso.model.release import digest_of
+from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
+from dplasso.tuning.metrics import METRICS
 from neighbours import N_COLUMNS, N_ROWS, common_records, hostile_records
 from recorder import Comparison, compare
 
@@ -137,15 +140,28 @@ def _fit(kind, n_classes, options, relation, X, y, given):
     return kind(neighbors=relation, **(target | options)).fit(X, y, **given)
 
 
-def _score(metric, relation, X, y, _):
-    numbers = {"target_bounds": BOUNDS} if metric in ("mae", "r2") else {}
-    model = _public_model(bool(numbers))
-    return private_score(model, X, y, 1.0, metric=metric, neighbors=relation, **numbers)
+def _score(metric, kind, relation, X, y, _):
+    numbers = {"target_bounds": BOUNDS} if kind == NUMBERS else {}
+    model = _public_model(kind)
+    # scikit-learn's softmax of huge margins is none, and says so.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return private_score(model, X, y, 1.0, metric=metric, neighbors=relation, **numbers)
+
+
+# Classes or labels of every kind of target that there are scores of.
+SCORED = {NUMBERS: 0, TWO_CLASSES: 2, SEVERAL_CLASSES: 3, MANY_LABELS: 4}
 
 
 @cache
-def _public_model(regression):
-    return (Ridge() if regression else LogisticRegression()).fit(*common_records(seed=9))
+def _public_model(kind):
+    X, y = common_records(seed=9)
+    if kind == MANY_LABELS:
+        y = np.random.default_rng(3).integers(0, 2, (len(X), 4))
+        return OneVsRestClassifier(LogisticRegression()).fit(X, y)
+    if kind == SEVERAL_CLASSES:
+        y = np.arange(len(X)) % 3
+    return (Ridge() if kind == NUMBERS else LogisticRegression()).fit(X, y)
 
 
 def _search(kind, grid, options, relation, X, y, _):
@@ -254,9 +270,11 @@ def _cases():
     own = {"solver": "standard", "n_iter": 6, "l1_radius": 9.0}
     standard = partial(_fit, DPLassoClassifier, 2, own)
     yield "lasso, Algorithm 1", Case(standard, draws=True, forms=in_memory)
-    for metric in ("accuracy", "auc", "log_loss", "calibration", "mae", "r2"):
-        classes = 0 if metric in ("mae", "r2") else 2
-        yield f"score, {metric}", Case(partial(_score, metric), classes, forms=in_memory)
+    for metric, one in METRICS.items():
+        for kind in one.kinds:
+            work, many = partial(_score, metric, kind), kind == MANY_LABELS
+            case = Case(work, SCORED[kind], forms=in_memory, many_labels=many)
+            yield f"score, {metric} of {kind}", case
     given = DPLogisticRegression, {"max_weights": [None, 4]}, {"n_iter": 8}
     yield "search", Case(partial(_search, *given), forms=in_memory)
     given = DPLassoClassifier, {"refit": [0.2, 0.5]}, {}
