@@ -15,7 +15,6 @@ from dplasso.privacy.accounting import epsilon_of_rho
 from dplasso.privacy.mechanisms.gaussian import build_gaussian
 from dplasso.tuning.candidates import largest_within
 from dplasso.tuning.cost import search_cost
-from dplasso.tuning.estimates import Target
 from dplasso.tuning.metrics import METRICS
 from dplasso.tuning.scores import score_mechanism
 from dplasso.tuning.tries import tries_of
@@ -77,7 +76,7 @@ def plan_budget(
         "encoding": lambda part: build_gaussian(epsilon=part, n_iter=1, **common),
         "search" if tries else "fit": search if tries else fit,
         "refit": fit,
-        "score": lambda part: score_mechanism(METRICS["accuracy"], part, Target(), **common),
+        "score": lambda part: score_mechanism(METRICS["accuracy"], part, **common),
     }
     return tuple(
         _part(name, shares.get(name, main), limit, delta, make)

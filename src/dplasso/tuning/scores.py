@@ -36,6 +36,8 @@ from dplasso.tuning.metrics import METRICS, default_metric
 # More sums than any metric has for each class, for what the rounding of their noise may cost; and
 # of all together.
 _SUMS, _LARGEST_SUMS = 64, 2**17
+# Of one output, as two classes are.
+NUMBERS_ALONE = Target()
 # Sums of so many units stay below 2^63 with the noise.
 _LARGEST_ROWS = 2**30
 
@@ -225,7 +227,7 @@ def score_mechanism(
     metric: Metric,
     epsilon: float,
     delta: float,
-    target: Target,
+    target: Target = NUMBERS_ALONE,
     *,
     neighbors: str = "add-remove",
     rows_per_person: int = 1,

@@ -123,6 +123,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     best_score_ : Estimate or None
         Its noisy score with an interval of 95 %, which takes no account of the choice: as the best
         of several it is too high.
+    metric_ : str
+        The score that tries were compared by.
     privacy_ : PrivacyStatement
         What the search guarantees.
     classes_ : ndarray
@@ -251,6 +253,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             seeded = self.random_state is not None
             best = best_of(candidates, tries, fitted_on, scored_on, scorer, stream, seeded=seeded)
         self._set_best(best, cost, classes, scorer.bounds, inputs)
+        self.metric_ = metric
         return self
 
     def _divide_budget(
