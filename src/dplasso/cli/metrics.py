@@ -9,7 +9,7 @@ from sklearn.metrics import confusion_matrix, roc_auc_score
 
 from dplasso.cli import output
 from dplasso.errors import DataError
-from dplasso.estimators.families import link_of
+from dplasso.estimators.families import loss_of
 from dplasso.losses.multinomial import softmax
 from dplasso.tuning.estimates import ConfusionCell
 
@@ -126,7 +126,7 @@ def _auc(number: NDArray[Any], margin: NDArray[np.float64]) -> float | None:
 
 
 def _log_loss(model: Any, number: NDArray[Any], margin: NDArray[np.float64]) -> float:
-    probabilities = link_of(model)(margin)
+    probabilities = loss_of(model).link(margin)
     if margin.ndim == 1:
         lost = np.abs(margin) + np.log(model.privacy_.residual_bound)
     else:

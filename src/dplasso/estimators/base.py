@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from dplasso.cluster import Engine
 from dplasso.estimators.coefficients import check_writable_out
 from dplasso.estimators.export import to_sklearn
-from dplasso.estimators.families import Family, link_of, task_of
+from dplasso.estimators.families import Family, loss_of, task_of
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.margins import margins
+from dplasso.estimators.onnx_graph import to_onnx
 from dplasso.estimators.parameters import keep_parameters, of_rows
 from dplasso.fit.start import PARAMETERS
 from dplasso.model import write_model
@@ -214,7 +215,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each label, by the inverse link of the bounded loss."""
         found = margins(self, X)
-        probabilities: NDArray[np.float64] = link_of(self)(found)
+        probabilities: NDArray[np.float64] = loss_of(self).link(found)
         return probabilities
 
     @of_rows("ndarray of float64, shape (N, K) or (N, L)", "Columns in the order of `classes_`.")
@@ -224,6 +225,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         return logarithms
 
     to_sklearn = to_sklearn
+    to_onnx = to_onnx
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: sparse input, classes."""

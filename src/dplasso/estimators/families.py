@@ -93,10 +93,9 @@ def task_of(fitted: Any) -> Task:
     return Labels().of_classes(fitted.classes_, many_labels=fitted.privacy_.many_labels)
 
 
-def link_of(fitted: Any) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """Return what makes probabilities of a fitted classifier's margins."""
-    link: Callable[..., NDArray[np.float64]] = fitted.family.loss(fitted, task_of(fitted)).link
-    return link
+def loss_of(fitted: Any) -> Any:
+    """Return the loss whose link makes probabilities of a fitted classifier's margins."""
+    return fitted.family.loss(fitted, task_of(fitted))
 
 
 def _descent_loss(fitted: Any, task: Task) -> Any:

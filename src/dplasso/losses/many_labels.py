@@ -39,14 +39,18 @@ class ManyLogistic(NamedTuple):
         return 0.25
 
     @property
+    def link_terms(self) -> tuple[float, bool]:
+        """What the link is made with: c, which bounds each residual."""
+        return min(1.0, max(0.5, self.residual_bound / math.sqrt(self.n_labels))), False
+
+    @property
     def offset(self) -> float:
         """Margins have none."""
         return 0.0
 
     def link(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probability of each label, shape (N, L): the inverse of its residuals."""
-        bound = min(1.0, max(0.5, self.residual_bound / math.sqrt(self.n_labels)))
-        return Logistic(bound).link(margins.ravel())[:, 1].reshape(margins.shape)
+        return Logistic(self.link_terms[0]).link(margins.ravel())[:, 1].reshape(margins.shape)
 
 
 @njit(cache=True, nogil=True)
