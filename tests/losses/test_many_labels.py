@@ -33,15 +33,16 @@ def test_no_record_pulls_with_more_than_the_bound(margins, each, data):
     target = data.draw(st.lists(anything, min_size=len(margins), max_size=len(margins)))
     loss = loss_of(len(margins), each)
     found = residuals(loss, margins, target)
-    assert np.linalg.norm(found) <= loss.residual_bound * SLACK
-    assert (np.abs(found) <= each * SLACK).all()
-    assert (found[np.isnan(margins)] == 0.0).all()
+    largest = np.linalg.norm(found) / loss.residual_bound, np.abs(found).max() / each
+    assert max(largest) <= SLACK
 
 
 @pytest.mark.parametrize("n_labels", [2, 3, 100])
 def test_the_bound_is_reached_and_no_larger_than_it_has_to_be(n_labels):
     found = residuals(loss_of(n_labels, 0.5), np.zeros(n_labels), np.ones(n_labels))
     assert np.linalg.norm(found) == pytest.approx(loss_of(n_labels, 0.5).residual_bound)
+    # A margin that is no number pulls with nothing.
+    assert not residuals(loss_of(n_labels, 0.5), np.full(n_labels, np.nan), np.ones(n_labels)).any()
 
 
 @given(st.lists(st.floats(-30.0, 30.0), min_size=2, max_size=8), bounds, st.data())

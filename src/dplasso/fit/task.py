@@ -317,6 +317,11 @@ def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, ...]:
     if class_weight is None:
         return 1.0, 1.0
     weights = class_weight
+    if isinstance(weights, str) and weights == "balanced":
+        raise ValueError(
+            "class_weight='balanced' would count the records of each class without noise; give "
+            "weights from public knowledge, such as {label: weight}"
+        )
     if isinstance(weights, Mapping):
         labels = list(weights if classes is None else classes)
         if set(weights) != set(labels):
