@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from evidence.assurance.hostile import FLOATS, PEOPLE, SINGLES
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer
 
@@ -43,6 +44,8 @@ from dplasso.fit import column_plan
 from dplasso.matrix.compressed import add_duplicates
 from dplasso.model.prior import prior_of
 from dplasso.model.release import digest_of
+from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
+from dplasso.tuning.metrics import METRICS
 from neighbours import N_COLUMNS, N_ROWS, common_records, hostile_records
 from recorder import Comparison, compare
 
@@ -73,7 +76,9 @@ class Records:
 
 def _in_store(X: sp.csr_array, y: NDArray[Any]) -> Any:
     with tempfile.TemporaryDirectory() as folder:
-        store = write_store(matrix_source(X, y), Path(folder) / "records", memory=2**27)
+        # A store has one label for each row; a matrix of them is given besides.
+        source = matrix_source(X, y.reshape(len(y), -1)[:, 0])
+        store = write_store(source, Path(folder) / "records", memory=2**27)
     # What is mapped stays readable.
     return store.X
 
@@ -107,6 +112,7 @@ class Case:
 
     `work`: called with a relation, the arguments of `fit` and its options.
     `n_classes`: 0 for numbers within `BOUNDS`.
+    `many_labels`: whether a row has or has not each of so many.
     `uses`: "weights", "people" or both.
     `draws`: whether vertices are drawn; their loop takes long to compile.
     `n_rows`: records that neighbours have in common.
@@ -118,6 +124,7 @@ class Case:
     draws: bool = False
     forms: tuple[str, ...] = tuple(FORMS)
     n_rows: int = N_ROWS
+    many_labels: bool = False
 
 
 def _public(sizes: str, n_classes: int) -> Any:
@@ -136,15 +143,28 @@ def _fit(kind, n_classes, options, relation, X, y, given):
     return kind(neighbors=relation, **(target | options)).fit(X, y, **given)
 
 
-def _score(metric, relation, X, y, _):
-    numbers = {"target_bounds": BOUNDS} if metric in ("mae", "r2") else {}
-    model = _public_model(bool(numbers))
-    return private_score(model, X, y, 1.0, metric=metric, neighbors=relation, **numbers)
+def _score(metric, kind, relation, X, y, _):
+    numbers = {"target_bounds": BOUNDS} if kind == NUMBERS else {}
+    model = _public_model(kind)
+    # scikit-learn's softmax of huge margins is none, and says so.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return private_score(model, X, y, 1.0, metric=metric, neighbors=relation, **numbers)
+
+
+# Classes or labels of every kind of target that there are scores of.
+SCORED = {NUMBERS: 0, TWO_CLASSES: 2, SEVERAL_CLASSES: 3, MANY_LABELS: 4}
 
 
 @cache
-def _public_model(regression):
-    return (Ridge() if regression else LogisticRegression()).fit(*common_records(seed=9))
+def _public_model(kind):
+    X, y = common_records(seed=9)
+    if kind == MANY_LABELS:
+        y = np.random.default_rng(3).integers(0, 2, (len(X), 4))
+        return OneVsRestClassifier(LogisticRegression()).fit(X, y)
+    if kind == SEVERAL_CLASSES:
+        y = np.arange(len(X)) % 3
+    return (Ridge() if kind == NUMBERS else LogisticRegression()).fit(X, y)
 
 
 def _search(kind, grid, options, relation, X, y, _):
@@ -219,6 +239,7 @@ SCALED_VERTICES = {", scaled refit": {"epsilon": 60.0, "n_iter": 4, "refit": 0.9
 ESTIMATORS = {
     "logistic": (DPLogisticRegression, 2, GRADIENTS),
     "three classes": (DPLogisticRegression, 3, GRADIENTS),
+    "labels": (DPLogisticRegression, 4, GRADIENTS),
     "linear": (DPLinearRegression, 0, GRADIENTS),
     "lasso": (DPLassoClassifier, 2, VERTICES),
     "lasso, three classes": (DPLassoClassifier, 3, VERTICES),
@@ -241,7 +262,8 @@ def _cases():
                 # Two rows of a person move energies twice as far.
                 n_rows = SCALED_ROWS * (2 if "people" in uses else 1)
             drawn = "epsilon" in options and name not in scaled
-            yield f"{family}{name}", Case(work, classes, uses, drawn, forms, n_rows)
+            many = family == "labels"
+            yield f"{family}{name}", Case(work, classes, uses, drawn, forms, n_rows, many)
     for kind, classes in ((DPLassoClassifier, 2), (DPLassoClassifier, 3), (DPLasso, 0)):
         for name, options in (("", {}), (", weights", WEIGHTED), (", people", GROUPED)):
             uses = ("weights",) * ("weight_bound" in options)
@@ -254,12 +276,18 @@ def _cases():
             )
     own = {"class_weight": [1.0, 0.3], "n_iter": 5, "epsilon": 5.0}
     yield "lasso, class weights", Case(partial(_fit, DPLassoClassifier, 2, own), draws=True)
+    for family, own in (("logistic", [0.3, 7.0]), ("three classes", [2.0, 1e-300, 1e300])):
+        kind, classes, _ = ESTIMATORS[family]
+        work = partial(_fit, kind, classes, {"class_weight": own, "n_iter": 12})
+        yield f"{family}, class weights", Case(work, classes)
     own = {"solver": "standard", "n_iter": 6, "l1_radius": 9.0}
     standard = partial(_fit, DPLassoClassifier, 2, own)
     yield "lasso, Algorithm 1", Case(standard, draws=True, forms=in_memory)
-    for metric in ("accuracy", "auc", "log_loss", "calibration", "mae", "r2"):
-        classes = 0 if metric in ("mae", "r2") else 2
-        yield f"score, {metric}", Case(partial(_score, metric), classes, forms=in_memory)
+    for metric, one in METRICS.items():
+        for kind in one.kinds:
+            work, many = partial(_score, metric, kind), kind == MANY_LABELS
+            case = Case(work, SCORED[kind], forms=in_memory, many_labels=many)
+            yield f"score, {metric} of {kind}", case
     given = DPLogisticRegression, {"max_weights": [None, 4]}, {"n_iter": 8}
     yield "search", Case(partial(_search, *given), forms=in_memory)
     yield "search behind a step", Case(_search_behind, forms=in_memory)
@@ -287,9 +315,11 @@ def _hostile_row(rng: np.random.Generator, dtype: Any) -> tuple[Any, Any]:
     return columns, rng.choice(numbers, size)
 
 
-def _targets(rng: np.random.Generator, n_classes: int, size: int) -> NDArray[Any]:
-    if n_classes:
-        return rng.integers(0, n_classes, size)
+def _targets(rng: np.random.Generator, case: Case, size: int) -> NDArray[Any]:
+    if case.many_labels:
+        return rng.integers(0, 2, (size, case.n_classes))
+    if case.n_classes:
+        return rng.integers(0, case.n_classes, size)
     return np.where(rng.random(size) < 0.5, rng.uniform(-2.0, 4.0, size), rng.choice(FLOATS, size))
 
 
@@ -301,8 +331,8 @@ def draw_pair(rng, case, relation, *, single=False):
     kind = "binary" if n_rows > N_ROWS and rng.integers(2) else "mixed"
     X, _ = common_records(kind, seed=int(rng.integers(5)), dtype=np.float64)
     base = [(np.flatnonzero(row).astype(np.int32), row[row != 0.0]) for row in X]
-    y = _targets(rng, case.n_classes, n_rows)
-    if case.n_classes:
+    y = _targets(rng, case, n_rows)
+    if case.n_classes and not case.many_labels:
         y[: case.n_classes] = np.arange(case.n_classes)
     people = [PEOPLE[k] for k in rng.integers(0, 8, N_ROWS)]
     shared = Records(
@@ -316,7 +346,7 @@ def draw_pair(rng, case, relation, *, single=False):
         size = int(rng.integers(1, 5)) if "people" in case.uses else 1
         return Records(
             tuple(_hostile_row(rng, dtype) for _ in range(size)),
-            _targets(rng, case.n_classes, size),
+            _targets(rng, case, size),
             [PEOPLE[8]] * size,
             rng.choice([0.0, 5.0, 1e3, 1e308, 5e-324, 1.9], size),
         )

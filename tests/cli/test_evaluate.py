@@ -8,6 +8,7 @@ import dplasso
 from cli.conftest import found, said
 from dplasso.cli.metrics import score
 from dplasso.data.files import read_data
+from dplasso.estimators.families import GRADIENT_DESCENT
 
 
 def test_scores_are_scikit_learns(model, held_out):
@@ -42,7 +43,8 @@ def test_rows_of_one_class_have_no_auc(model, tmp_path):
 def test_log_loss_stays_finite_at_certain_mistakes():
     class Certain:
         classes_ = np.array([0, 1])
-        privacy_ = SimpleNamespace(residual_bound=1.0)
+        privacy_ = SimpleNamespace(residual_bound=1.0, many_labels=False)
+        family = GRADIENT_DESCENT
 
         def decision_function(self, X):
             return np.array([1000.0, -1000.0])

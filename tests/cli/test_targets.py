@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dplasso
+import dplasso.data.files
 from cli.conftest import found, refused, said
 
 
@@ -56,6 +57,46 @@ def test_classes(rows, tmp_path, options):
     given = np.array(said("predict", path, test, "--proba").split(), dtype=float)
     np.testing.assert_allclose(given.reshape(-1, 3).sum(axis=1), 1.0, atol=1e-6)
     assert "The largest weights" in said(*fit)
+
+
+def test_private_scores_of_classes(run, rows, tmp_path):
+    train, path = rows("train.svm", "classes"), tmp_path / "model.npz"
+    found("fit", train, "--epsilon", "20", "--method", "logistic", "--model", path)
+    score = ("evaluate", path, train, "--epsilon", "20")
+    report = found(*score)
+    assert (report["metric"], report["by_class"]) == ("accuracy", [])
+    report = found(*score, "--metric", "auc")
+    assert [one["label"] for one in report["by_class"]] == [1.0, 2.0, 3.0]
+    assert report["low"] <= report["value"] <= report["high"]
+    cells = found(*score, "--metric", "confusion")["confusion"]
+    assert [(one["actual"], one["predicted"]) for one in cells[:4]] == [
+        (1, 1),
+        (1, 2),
+        (1, 3),
+        (2, 1),
+    ]
+    assert abs(sum(one["rows"] for one in cells) - 300) < 60
+    shown = said(*score, "--metric", "confusion")
+    assert "Rows of each class by the class predicted" in shown
+    assert "f1, weighted by rows" in said(*score, "--metric", "f1_weighted")
+    refused(run(*score, "--metric", "calibration"), "is for two classes, and this model predicts")
+    tuned = ("tune", train, "--epsilon", "20", "--method", "logistic", "--grid", "n-iter=9,20")
+    assert found(*tuned, "--law", "geometric")["metric"] == "accuracy"
+
+
+def test_a_model_of_many_labels_predicts_and_is_not_scored_on_files(run, rows, tmp_path):
+    data, path = rows("rows.svm", "classes"), tmp_path / "model.npz"
+    X = dplasso.data.files.read_data(data).X
+    Y = (np.asarray(X[:, :2].todense()) > 0).astype(int)
+    model = dplasso.DPLogisticRegression(20.0).fit(X, Y)
+    model.save(path)
+    predicted = np.array(said("predict", path, data).split(), dtype=int).reshape(-1, 2)
+    np.testing.assert_array_equal(predicted, model.predict(X))
+    given = np.array(said("predict", path, data, "--proba").split(), dtype=float).reshape(-1, 2)
+    np.testing.assert_allclose(given, model.predict_proba(X), rtol=1e-6)
+    refused(run("evaluate", path, data), "predicts 2 labels of each row, and a file has one")
+    refused(run("evaluate", path, data, "--epsilon", "1"), "labels of each row, and y has one")
+    assert "a row has or has not each" in said("show", path)
 
 
 @pytest.mark.parametrize("method", ["lasso", "linear"])

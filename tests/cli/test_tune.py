@@ -52,12 +52,15 @@ class TestTune:
 
 
 class TestEvaluate:
-    @pytest.mark.parametrize("metric", ["accuracy", "auc", "log_loss", "calibration"])
+    @pytest.mark.parametrize(
+        "metric", ["accuracy", "auc", "log_loss", "calibration", "f1", "confusion"]
+    )
     def test_a_private_score_tells_nothing_else(self, model, held_out, metric):
         given = ("evaluate", model, held_out, "--binarize", "--epsilon", 3, "--metric", metric)
         report = found(*given)
         assert report.keys() == {
-            *("metric", "value", "low", "high", "confidence", "curve", "privacy", "private")
+            *("metric", "value", "low", "high", "confidence", "curve", "privacy", "private"),
+            *("by_class", "confusion"),
         }
         assert report["private"]
         assert report["low"] <= report["value"] <= report["high"]
@@ -80,7 +83,7 @@ class TestEvaluate:
         score = ("evaluate", model, rows, "--epsilon", 1)
         assert "mae " in said(*score)
         assert "r2 " in said(*score, "--metric", "r2")
-        refused(run(*score, "--metric", "auc"), "is for models that predict classes")
+        refused(run(*score, "--metric", "auc"), "and this model predicts numbers: take mae, r2")
 
 
 class TestPlan:

@@ -1,5 +1,8 @@
 """A fitted model without this package: scikit-learn, ONNX, skops, shap, fairlearn."""
 
+import math
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,10 +11,12 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 from dplasso import DPLassoClassifier, DPLogisticRegression
 from dplasso.gradient_descent.release import scales_of
+from dplasso.privacy.statement import PrivacyStatement
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(400, 6)) * (RNG.random((400, 6)) < 0.7)
 X[0] = 0.0
+THREE = np.digitize(X[:, 0] + 0.5 * X[:, 1], [-0.5, 0.5])
 Y = np.where(X[:, 0] - X[:, 1] + RNG.normal(size=400) > 0, "yes", "no")
 
 ESTIMATORS = {
@@ -25,32 +30,48 @@ ESTIMATORS = {
     "sigmoid": DPLogisticRegression(epsilon=30.0, residual_bound=1.0, fit_intercept=False),
     "short": DPLogisticRegression(epsilon=30.0, max_weights=2),
     "scaled": DPLogisticRegression(epsilon=np.inf, n_iter=60),
+    "three logistic": DPLogisticRegression(epsilon=30.0),
+    "three plain": DPLogisticRegression(epsilon=np.inf, n_iter=60),
+    "three lasso": DPLassoClassifier(epsilon=30.0),
+    "three drawn": DPLassoClassifier(epsilon=30.0, n_iter=9, refit=None),
     "scaled short": DPLogisticRegression(epsilon=np.inf, n_iter=60, max_weights=2),
 }
 
 
+def labels_of(request):
+    """Return labels of two classes, or of three for the estimators that are called so."""
+    return THREE if request.param.startswith("three") else Y
+
+
 @pytest.fixture(scope="module", params=list(ESTIMATORS))
 def fitted(request):
-    return ESTIMATORS[request.param].fit(X, Y)
+    return ESTIMATORS[request.param].fit(X, labels_of(request))
 
 
-def test_it_decides_as_the_model_does(fitted):
-    plain, long = fitted.to_sklearn(), 3.0 * X
+@pytest.mark.parametrize("scale", [1.0, 3.0, 1e4])
+def test_it_predicts_as_the_model_does(fitted, scale):
+    plain, rows = fitted.to_sklearn(), scale * X
+    expected = fitted.predict_proba(rows)
+    np.testing.assert_allclose(plain.predict_proba(rows), expected, rtol=2e-7, atol=1e-12)
+    np.testing.assert_array_equal(plain.predict(rows), fitted.predict(rows))
+    np.testing.assert_array_equal(plain.classes_, fitted.classes_)
+    assert b"dplasso" not in pickle.dumps(plain)
+
+
+def test_without_probabilities_it_has_the_margins(fitted):
+    plain, long = fitted.to_sklearn(probabilities=False), 3.0 * X
     margins = fitted.decision_function(long)
     np.testing.assert_allclose(plain.decision_function(long), margins, rtol=1e-7, atol=1e-7)
     np.testing.assert_array_equal(plain.predict(long), fitted.predict(long))
-    if fitted.privacy_.residual_bound == 1.0:
-        assert isinstance(plain[-1], LogisticRegression)
-        np.testing.assert_allclose(plain.predict_proba(long), fitted.predict_proba(long), rtol=1e-6)
-    else:
-        # No model of scikit-learn has these probabilities: refused rather than wrong.
-        assert isinstance(plain[-1], SGDClassifier)
-        assert not hasattr(plain, "predict_proba")
-    assert "dplasso" not in {type(step).__module__.split(".")[0] for _, step in plain.steps}
+    # No linear model of scikit-learn has clipped probabilities: refused rather than wrong.
+    sigmoid = fitted.privacy_.residual_bound in (1.0, math.sqrt(2.0))
+    sigmoid &= fitted.classes_.size == 2 or fitted.privacy_.residual_bound > 1.0
+    assert hasattr(plain, "predict_proba") == sigmoid
+    assert isinstance(plain[-1], LogisticRegression if sigmoid else SGDClassifier)
 
 
 def test_without_scaling_it_is_the_linear_part_and_takes_sparse_rows(fitted):
-    linear = fitted.to_sklearn(scaling=False)
+    linear = fitted.to_sklearn(scaling=False, probabilities=False)
     if isinstance(fitted, DPLassoClassifier) and not hasattr(fitted, "coef_standard_error_"):
         rows = np.clip(X, -fitted.feature_bound, fitted.feature_bound)
     else:
@@ -82,34 +103,73 @@ def test_a_scaling_that_scikit_learn_does_not_have_is_refused():
     with pytest.raises(ValueError, match=r"row_norm=2.0 .* scaling=False, divide the rows by max"):
         model.to_sklearn()
     rows = X / np.maximum(2.0, np.sqrt((X**2).sum(axis=1, keepdims=True)))
-    margins = model.to_sklearn(scaling=False).decision_function(rows)
+    margins = model.to_sklearn(scaling=False, probabilities=False).decision_function(rows)
     np.testing.assert_allclose(margins, model.decision_function(X), atol=1e-7)
 
 
-def test_onnx(fitted):
+def run_onnx(model, rows):
+    import onnxruntime
+
+    graph = model.to_onnx().SerializeToString()
+    session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+    assert (
+        PrivacyStatement.from_json(session.get_modelmeta().custom_metadata_map["privacy"])
+        == model.privacy_
+    )
+    return session.run(["label", "probabilities"], {"X": rows})
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4, 1e-30])
+def test_onnx(fitted, scale):
+    rows = (scale * X).astype(np.float32)
+    labels, given = run_onnx(fitted, rows)
+    np.testing.assert_allclose(given, fitted.predict_proba(rows), rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(labels, fitted.predict(rows))
+
+
+@pytest.mark.parametrize("many", [0, 2, 5])
+@pytest.mark.parametrize("kind", [str, int, bool, float])
+def test_onnx_of_labels_of_every_kind_and_of_many(many, kind):
+    rows = X.astype(np.float32)
+    if many:
+        y = (X @ RNG.normal(size=(6, many)) > 0).astype(kind if kind is not str else int)
+    else:
+        y = (X[:, 0] > 0).astype(kind)
+    model = DPLogisticRegression(20.0, row_norm=2.0).fit(X, y)
+    labels, given = run_onnx(model, rows)
+    np.testing.assert_array_equal(labels, model.predict(rows))
+    np.testing.assert_allclose(given, model.predict_proba(rows), rtol=1e-6)
+    if many:
+        with pytest.raises(ValueError, match=r"predicts many labels by one .* to_onnx\(\) does"):
+            model.to_sklearn()
+
+
+def test_the_linear_part_goes_through_skl2onnx():
     import onnxruntime
     from skl2onnx import to_onnx
 
-    rows = X.astype(np.float32)
-    plain = fitted.to_sklearn()
-    options = {"zipmap": False} if hasattr(plain, "predict_proba") else {"raw_scores": True}
-    graph = to_onnx(plain, rows[:1], options={id(plain): options})
+    rows, model = X.astype(np.float32), ESTIMATORS["three logistic"].fit(X, THREE)
+    plain = model.to_sklearn(probabilities=False)
+    graph = to_onnx(plain, rows[:1], options={id(plain): {"raw_scores": True}})
     session = onnxruntime.InferenceSession(
         graph.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    labels = session.run(None, {"X": rows})[0]
-    sure = np.abs(fitted.decision_function(rows)) > 1e-4
-    np.testing.assert_array_equal(labels[sure], fitted.predict(rows)[sure])
-    assert sure.sum() > 390
+    np.testing.assert_array_equal(session.run(None, {"X": rows})[0], model.predict(rows))
 
 
 def test_skops(fitted, tmp_path):
     import skops.io
 
-    skops.io.dump(fitted.to_sklearn(), tmp_path / "model.skops")
-    assert skops.io.get_untrusted_types(file=tmp_path / "model.skops") == []
-    again = skops.io.load(tmp_path / "model.skops")
-    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+    for plain in (fitted.to_sklearn(probabilities=False), fitted.to_sklearn()):
+        skops.io.dump(plain, tmp_path / "model.skops")
+        # Functions of scipy, by name; nothing of this package.
+        others = skops.io.get_untrusted_types(file=tmp_path / "model.skops")
+        assert {name.partition(".")[0] for name in others} <= {"scipy", "numpy"}
+        again = skops.io.load(tmp_path / "model.skops", trusted=others)
+        np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+        if not others:
+            continue
+        np.testing.assert_array_equal(again.predict_proba(X), plain.predict_proba(X))
 
 
 # On import: colour maps made in a way that a later matplotlib will not know.
@@ -117,16 +177,17 @@ def test_skops(fitted, tmp_path):
 def test_shap(fitted):
     import shap
 
-    plain = fitted.to_sklearn()
+    plain = fitted.to_sklearn(probabilities=False)
     rows = plain[:-1].transform(X)
     values = shap.LinearExplainer(plain[-1], rows)(rows)
     total = values.values.sum(axis=1) + values.base_values
     np.testing.assert_allclose(total, fitted.decision_function(X), atol=1e-6)
 
 
-def test_fairlearn(fitted):
+def test_fairlearn():
     from fairlearn.metrics import MetricFrame, selection_rate
 
+    fitted = ESTIMATORS["logistic"].fit(X, Y)
     frame = MetricFrame(
         metrics={"rate": lambda _, predicted: selection_rate(Y, predicted, pos_label="yes")},
         y_true=Y,

@@ -58,8 +58,6 @@ def test_the_table_of_weights_names_the_classes(models, kind):
     assert rows[0]["class"] in repr(model.top_features(1))
     assert f"{rows[0]['class']}: column {rows[0]['column']}<" in report_section(model.model_)
     assert "ant, bee, cat, dog" in model._repr_html_inner()
-    with pytest.raises(ValueError, match="only a model of two classes can become one of scikit-le"):
-        model.to_sklearn()
 
 
 def test_every_weight_of_the_lasso_is_drawn_once():

@@ -44,7 +44,7 @@ RUN = f"{START}, random_state=None, n_jobs=None, verbose=0, ledger=None, dataset
 DRAWS = f"mechanism='exponential', solver='sparse', selector='bucket', drift_tol='auto', {RUN}"
 PARAMETERS = {
     "lasso": f"{LASSO}, {COUNTS}, class_weight=None, classes=None, {DRAWS}",
-    "logistic": f"{DESCENT}, classes=None, n_iter='auto', {COUNTS}, {RUN}",
+    "logistic": f"{DESCENT}, classes=None, n_iter='auto', {COUNTS}, class_weight=None, {RUN}",
     "lasso of numbers": f"target_bounds=None, {LASSO}, {COUNTS}, {DRAWS}",
     "linear": f"target_bounds=None, {DESCENT}, n_iter='auto', {COUNTS}, {RUN}",
 }

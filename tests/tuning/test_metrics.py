@@ -5,17 +5,13 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from sklearn.metrics import log_loss, mean_absolute_error, r2_score, roc_auc_score
+from sklearn.metrics import f1_score, log_loss, mean_absolute_error, r2_score, roc_auc_score
 from tests.tuning.models import Given
 
 from dplasso.privacy.randomness import random_stream
-from dplasso.tuning.metrics import (
-    CALIBRATION_BINS,
-    METRICS,
-    UNIT,
-    calibration_curve,
-    standard_errors,
-)
+from dplasso.tuning.counts import CALIBRATION_BINS
+from dplasso.tuning.estimates import NUMBERS, TWO_CLASSES, UNIT, Target, standard_errors
+from dplasso.tuning.metrics import METRICS
 from dplasso.tuning.scores import noisy_sums
 
 BOUNDS = (-1.0, 3.0)
@@ -23,25 +19,37 @@ Z95 = standard_errors(0.95)
 REPEATS = 1000
 
 
+# Those of two classes and of numbers; several classes and labels are in test_several_classes.py.
+NAMES = [name for name, one in METRICS.items() if {TWO_CLASSES, NUMBERS} & set(one.kinds)]
+
+
+def of_numbers(name):
+    return METRICS[name].kinds == (NUMBERS,)
+
+
 def model_of(name):
-    return Given((0, 1) if METRICS[name].classifies else None)
+    return Given(None if of_numbers(name) else (0, 1))
+
+
+def target_of(name):
+    return Target(bounds=BOUNDS) if of_numbers(name) else Target((0, 1))
 
 
 def sums(name, X, y):
-    bounds = (0.0, 1.0) if METRICS[name].classifies else BOUNDS
-    return METRICS[name].sums(model_of(name), np.asarray(X).reshape(-1, 1), np.asarray(y), bounds)
+    rows = np.asarray(X).reshape(-1, 1)
+    return METRICS[name].sums(model_of(name), rows, np.asarray(y), target_of(name))
 
 
 def extremes(name):
     """List rows that an adversary might choose: prediction and label or target."""
-    if METRICS[name].classifies:
+    if not of_numbers(name):
         predictions = [0.0, 1e-300, 0.005, 0.3, 0.5, 0.7, 0.995, 1.0, math.nan, -1.0, 2.0, math.inf]
         return [(p, label) for p in predictions for label in (0, 1)]
     values = [-1.0, 0.0, 1.0, 1.7, 3.0, -1e300, 1e300, math.nan, math.inf, -math.inf]
     return [(p, target) for p in values for target in (-1.0, 0.3, 1.0, 2.9, 3.0, -1e300, 1e300)]
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", NAMES)
 class TestNeighbours:
     """Neighbouring rows, in integers: what the noise is proportional to."""
 
@@ -58,15 +66,15 @@ class TestNeighbours:
 
     def test_one_row_added(self, name):
         moves = [self.moved(name, self.with_row(row), self.BASE) for row in extremes(name)]
-        assert max(moves) <= METRICS[name].share
+        assert max(moves) <= METRICS[name].share(target_of(name))
         # The bound is no larger than it has to be.
-        assert max(moves) > 0.999 * METRICS[name].share
+        assert max(moves) > 0.999 * METRICS[name].share(target_of(name))
 
     def test_one_row_replaced(self, name):
         rows = [self.with_row(row) for row in extremes(name)]
         moves = [self.moved(name, one, other) for one in rows for other in rows]
-        assert max(moves) <= METRICS[name].exchange
-        assert max(moves) > 0.999 * METRICS[name].exchange
+        assert max(moves) <= METRICS[name].exchange(target_of(name))
+        assert max(moves) > 0.999 * METRICS[name].exchange(target_of(name))
 
     def test_a_row_counts_by_itself(self, name):
         X, y = (list(column) for column in zip(*extremes(name), strict=True))
@@ -106,14 +114,13 @@ def population(seed, rows):
 
 def columns(name, drawn):
     p, y, prediction, target = drawn
-    return (p, y) if METRICS[name].classifies else (prediction, target)
+    return (prediction, target) if of_numbers(name) else (p, y)
 
 
 def estimate(name, X, y, sigma, stream):
     exact = sums(name, X, y)
     noisy = exact / UNIT if sigma == 0 else noisy_sums(exact, 1.0, sigma, stream)
-    bounds = (0.0, 1.0) if METRICS[name].classifies else BOUNDS
-    return METRICS[name].estimate(noisy, sigma, Z95, bounds)
+    return METRICS[name].estimate(noisy, sigma, Z95, target_of(name))
 
 
 def test_without_noise_they_are_what_scikit_learn_computes():
@@ -126,8 +133,11 @@ def test_without_noise_they_are_what_scikit_learn_computes():
         "mae": (mean_absolute_error(target, prediction), 1e-6),
         "r2": (r2_score(target, prediction), 1e-6),
         "calibration": (y.mean(), 1e-9),
+        "confusion": (np.mean((p > 0.5) == y), 1e-9),
+        "f1": (f1_score(y, p > 0.5), 1e-9),
+        "f1_weighted": (f1_score(y, p > 0.5, average="weighted"), 1e-9),
     }
-    assert expected.keys() == METRICS.keys()
+    assert expected.keys() == set(NAMES)
     for name, (value, tolerance) in expected.items():
         found = estimate(name, *columns(name, drawn), 0.0, None)
         assert found.value == pytest.approx(value, abs=tolerance)
@@ -135,7 +145,7 @@ def test_without_noise_they_are_what_scikit_learn_computes():
 
 
 @pytest.mark.parametrize("sigma", [2.0, 10.0])
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", NAMES)
 def test_intervals_cover_what_they_claim(name, sigma):
     """Over 1,000 samples of rows, each with noise of its own, within two standard errors.
 
@@ -167,14 +177,15 @@ def test_the_curve_covers_as_well():
     for _ in range(200):
         chosen = rng.integers(0, 1_000_000, 3000)
         counts = sums("calibration", p[chosen], y[chosen])
-        curve = calibration_curve(noisy_sums(counts, 1.0, 5.0, stream), 5.0, Z95)
+        noisy = noisy_sums(counts, 1.0, 5.0, stream)
+        curve = METRICS["calibration"].details(noisy, 5.0, Z95, Target((0, 1))).curve
         covered += sum(
             point.low <= true <= point.high for point, true in zip(curve, truth, strict=True)
         )
     assert abs(covered / 2000 - 0.95) < 0.02
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", NAMES)
 def test_noise_beyond_all_rows_says_nothing_and_does_not_fail(name):
     stream = random_stream(4)
     for seed in range(30):

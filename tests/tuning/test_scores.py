@@ -12,6 +12,7 @@ from dplasso.errors import BudgetError, DataError
 from dplasso.ledger import create_ledger, read_budgets
 from dplasso.privacy.gaussian import gaussian_delta
 from dplasso.privacy.randomness import random_stream
+from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES, Target
 from dplasso.tuning.metrics import METRICS
 from dplasso.tuning.scores import noisy_sums, score_mechanism
 
@@ -20,16 +21,28 @@ X = RNG.random((2000, 1))
 Y = (RNG.random(2000) < X[:, 0]).astype(int)
 
 
-@pytest.mark.parametrize("metric", METRICS)
+TARGETS = {
+    NUMBERS: Target(),
+    TWO_CLASSES: Target((0, 1)),
+    SEVERAL_CLASSES: Target(tuple("abcde")),
+    MANY_LABELS: Target(tuple("abcde"), True),
+}
+
+
+@pytest.mark.parametrize(
+    ("metric", "kind"), [(name, kind) for name, one in METRICS.items() for kind in one.kinds]
+)
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
-def test_the_noise_is_what_the_guarantee_needs(metric, neighbors):
+def test_the_noise_is_what_the_guarantee_needs(metric, kind, neighbors):
     """Standard deviation at least move / mu, with mu on the exact curve; and no more than 1 %."""
+    own, target = METRICS[metric], TARGETS[kind]
+    assert target.kind == kind
     for rows in (1, 3):
         mechanism = score_mechanism(
-            METRICS[metric], 0.5, 1e-6, neighbors=neighbors, rows_per_person=rows
+            own, 0.5, 1e-6, target, neighbors=neighbors, rows_per_person=rows
         )
-        own = METRICS[metric]
-        move = rows * (own.share if neighbors == "add-remove" else own.exchange)
+        move = own.share(target) if neighbors == "add-remove" else own.exchange(target)
+        move *= rows
         mu = move / (mechanism.sensitivity / mechanism.mu)
         assert gaussian_delta(mu, 0.5) <= 1e-6
         assert gaussian_delta(1.01 * mu, 0.5) > 1e-6
@@ -113,17 +126,19 @@ def test_rows_beyond_a_persons_limit_are_left_out():
 @pytest.mark.parametrize(
     ("classes", "changes", "words"),
     [
-        ((0, 1), {"metric": "f1"}, "metric must be"),
+        ((0, 1), {"metric": "f2"}, "metric must be"),
         ((0, 1), {"epsilon": math.inf}, "epsilon must be positive and finite"),
         ((0, 1), {"epsilon": 1e-9}, "epsilon"),
         ((0, 1), {"confidence": 1.0}, "confidence must lie"),
         ((0, 1), {"target_bounds": (0, 1)}, "does not go with"),
-        ((0, 1), {"metric": "mae"}, "is for models that predict numbers"),
+        ((0, 1), {"metric": "mae"}, "is for numbers, and this model predicts two classes: take ac"),
         ((0, 1), {"neighbors": "twins"}, "neighbors must be"),
-        ((0, 1, 2), {"metric": "auc"}, "two classes"),
+        ((0, 1, 2), {"metric": "calibration"}, "is for two classes, and this model predicts sev"),
+        ((0, 1), {"metric": "auc_weighted"}, "is for several classes or many labels, and"),
+        (tuple(range(400)), {"metric": "f1"}, "400 classes or labels are too many"),
         (None, {"metric": "mae"}, "needs target_bounds"),
         (None, {"metric": "r2", "target_bounds": (1, 1)}, "low < high"),
-        (None, {"metric": "auc"}, "is for models that predict classes"),
+        (None, {"metric": "auc"}, "and this model predicts numbers: take mae, r2"),
     ],
 )
 def test_what_is_wrong_is_refused(classes, changes, words):

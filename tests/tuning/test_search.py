@@ -341,7 +341,7 @@ REAL = {"estimator": DPLogisticRegression(classes=(0, 1)), "grid": {"n_iter": [1
     ("changes", "rows", "labels", "error", "words"),
     [
         ({}, X, np.zeros(ROWS), ValueError, "only one class"),
-        ({"metric": "auc"}, X, np.arange(ROWS) % 3, ValueError, "two classes; there are 3"),
+        ({"metric": "auc_weighted"}, X, Y, ValueError, "is for several classes or many labels"),
         (REAL, X, np.where(X[:, 0] == 3, 5, Y), ValueError, "a label that is not one of"),
         (
             {"metric": "mae", "target_bounds": (0.0, 1.0)},

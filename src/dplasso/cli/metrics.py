@@ -1,6 +1,6 @@
 """How well a model predicts labelled data."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,9 @@ from sklearn.metrics import confusion_matrix, roc_auc_score
 
 from dplasso.cli import output
 from dplasso.errors import DataError
-from dplasso.losses.logistic import Logistic
-from dplasso.losses.multinomial import Multinomial, softmax
+from dplasso.estimators.families import loss_of
+from dplasso.losses.multinomial import softmax
+from dplasso.tuning.estimates import ConfusionCell
 
 # Classes of a table that a screen holds; JSON has them all.
 _MOST_SHOWN = 12
@@ -41,14 +42,28 @@ def print_scores(scores: Mapping[str, Any]) -> None:
     facts["accuracy"] = measured.pop("accuracy")
     facts["  of the majority class"] = f"{scores['majority_accuracy']:.4f}"
     output.facts(facts | measured | {"log-loss": f"{scores['log_loss']:.4f}"}, right=True)
-    if 2 < len(scores["classes"]) <= _MOST_SHOWN:
-        labels = [f"{c:g}" if isinstance(c, float) else str(c) for c in scores["classes"]]
-        table = [
-            [label, *(f"{count:,}" for count in counts)]
-            for label, counts in zip(labels, scores["confusion"], strict=True)
-        ]
-        headings = ["class", *(f">{label}" for label in labels)]
-        output.table(headings, table, title="Rows of each class by the class predicted")
+    if len(scores["classes"]) > 2:
+        _table_of_rows(scores["classes"], scores["confusion"])
+
+
+def print_confusion(cells: Sequence[ConfusionCell]) -> None:
+    """Print the cells of a private confusion matrix, of a few classes."""
+    classes = list(dict.fromkeys(cell.actual for cell in cells))
+    counts = [round(cell.rows) for cell in cells]
+    size = max(1, len(classes))
+    _table_of_rows(classes, [counts[k : k + size] for k in range(0, len(counts), size)])
+
+
+def _table_of_rows(classes: Sequence[Any], rows: Sequence[Sequence[int]]) -> None:
+    if not 0 < len(classes) <= _MOST_SHOWN:
+        return
+    labels = [f"{c:g}" if isinstance(c, float) else str(c) for c in classes]
+    table = [
+        [label, *(f"{count:,}" for count in counts)]
+        for label, counts in zip(labels, rows, strict=True)
+    ]
+    headings = ["class", *(f">{label}" for label in labels)]
+    output.table(headings, table, title="Rows of each class by the class predicted")
 
 
 def check_known(y: NDArray[Any], classes: ArrayLike, source: str) -> None:
@@ -76,6 +91,11 @@ def score(model: Any, X: Any, y: NDArray[Any], source: str) -> dict[str, Any]:
         error, spread = model.predict(X) - y, float(np.var(y))
         r2 = None if spread == 0.0 else 1.0 - float(np.mean(error * error)) / spread
         return {"n_samples": y.size, "r2": r2, "mae": float(np.mean(np.abs(error)))}
+    if model.privacy_.many_labels:
+        raise DataError(
+            f"{source}: the model predicts {len(model.classes_)} labels of each row, and a file "
+            "has one; score it in Python"
+        )
     check_known(y, model.classes_, source)
     order = np.argsort(model.classes_)
     number = order[np.searchsorted(model.classes_, y, sorter=order)]
@@ -86,7 +106,7 @@ def score(model: Any, X: Any, y: NDArray[Any], source: str) -> dict[str, Any]:
         "n_samples": number.size,
         "accuracy": float(np.mean(predicted == number)),
         "auc": _auc(number, margin),
-        "log_loss": _log_loss(number, margin, model.privacy_.residual_bound),
+        "log_loss": _log_loss(model, number, margin),
         "majority_accuracy": float(confusion.sum(axis=1).max() / number.size),
         "classes": model.classes_.tolist(),
         "confusion": confusion.tolist(),
@@ -105,11 +125,11 @@ def _auc(number: NDArray[Any], margin: NDArray[np.float64]) -> float | None:
     return float(np.mean(each))
 
 
-def _log_loss(number: NDArray[Any], margin: NDArray[np.float64], bound: float) -> float:
+def _log_loss(model: Any, number: NDArray[Any], margin: NDArray[np.float64]) -> float:
+    probabilities = loss_of(model).link(margin)
     if margin.ndim == 1:
-        probabilities, lost = Logistic(bound).link(margin), np.abs(margin) + np.log(bound)
+        lost = np.abs(margin) + np.log(model.privacy_.residual_bound)
     else:
-        probabilities = Multinomial(margin.shape[1], bound).link(margin)
         given = np.take_along_axis(margin, number[:, np.newaxis], axis=1)[:, 0]
         lost = margin.max(axis=1) - given
     # Of a margin so wrong that its probability is too small for a float.

@@ -18,7 +18,7 @@ from dplasso.cli import output
 from dplasso.cli.clusters import ClusterOptions, over_stores
 from dplasso.cli.cohorts import cohort_of, sentence
 from dplasso.cli.ledger_report import left_after, left_sentence
-from dplasso.cli.metrics import print_scores, score
+from dplasso.cli.metrics import print_confusion, print_scores, score
 from dplasso.cli.options import in_options
 from dplasso.cli.pipelines import read_raw
 from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
@@ -109,7 +109,8 @@ def predict(
             raise typer.BadParameter("--proba: a regression predicts numbers, not probabilities")
         else:
             given = fitted.predict_proba(rows.X)
-            shown = given[:, 1:] if given.shape[1] == 2 else given
+            two = given.shape[1] == 2 and not fitted.privacy_.many_labels
+            shown = given[:, 1:] if two else given
             lines = [" ".join(f"{value:.9g}" for value in row) for row in shown.tolist()]
     told = "".join(f"{line}\n" for line in lines)
     if out is None:
@@ -120,7 +121,9 @@ def predict(
 
 
 def _written(label: Any) -> str:
-    """Write a label the way svmlight files do: 1, not 1.0."""
+    """Write a label the way svmlight files do: 1, not 1.0; of many labels 0 or 1 for each."""
+    if isinstance(label, list):
+        return " ".join(map(_written, label))
     if isinstance(label, float):
         return str(int(label)) if label.is_integer() else f"{label:.9g}"
     return str(label)
@@ -137,8 +140,9 @@ class ScoreOptions:
     ledger : LEDGER
         Charge the score to this ledger before anything is computed (see dplasso ledger).
     metric : METRIC
-        The private score: accuracy (default), auc, log_loss or calibration; for a regression mae
-        (default) or r2.
+        The private score: for two classes auc (default), accuracy, f1, f1_weighted, log_loss,
+        confusion or calibration; for more accuracy (default), auc, auc_weighted, f1, f1_weighted,
+        log_loss or confusion; for a regression mae (default) or r2.
     """
 
     epsilon: float | None = None
@@ -174,10 +178,7 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
         if not private:
             scores = score(fitted, rows.X, rows.y, rows.source)
             return output.Result(scores | {"private": False}, partial(_print_exact, scores))
-        metric = scoring.metric or ("accuracy" if hasattr(fitted, "classes_") else "mae")
-        found = dplasso.private_score(
-            fitted, rows.X, rows.y, **asdict(scoring) | {"metric": metric}
-        )
+        found = dplasso.private_score(fitted, rows.X, rows.y, **asdict(scoring))
     # All that may be said of the rows: not their number.
     told = {**found.to_dict(), "private": found.privacy.is_private}
     if scoring.ledger is not None:
@@ -191,7 +192,12 @@ def _print_exact(scores: dict[str, Any]) -> None:
 
 
 def _print_private(score: PrivateScore, left: dict[str, Any] | None, *, explain: bool) -> None:
-    name = "share of the second class" if score.curve else score.metric
+    name = {
+        "calibration": "share of the second class",
+        "confusion": "accuracy",
+        "auc_weighted": "auc, weighted by rows",
+        "f1_weighted": "f1, weighted by rows",
+    }.get(score.metric, score.metric)
     facts = {
         name: f"{score.value:.4f}  ({score.confidence:.0%} interval {score.low:.4f} to "
         f"{score.high:.4f}, noise included)"
@@ -207,6 +213,17 @@ def _print_private(score: PrivateScore, left: dict[str, Any] | None, *, explain:
             "interval": lambda one: f"{one.low:.3f} to {one.high:.3f}",
         }
         output.listing(columns, score.curve)
+    if score.by_class:
+        each: dict[str, Callable[[Any], str]] = {
+            "class": lambda one: _written(one.label),
+            ">rows": lambda one: f"{one.rows:,.0f}",
+            f">{score.metric.partition('_')[0].replace('confusion', 'f1')}": lambda one: (
+                f"{one.value:.3f}"
+            ),
+            "interval": lambda one: f"{one.low:.3f} to {one.high:.3f}",
+        }
+        output.listing(each, score.by_class)
+    print_confusion(score.confusion)
     output.text()
     output.promise(score.privacy, explain=explain)
 

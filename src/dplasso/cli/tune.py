@@ -58,7 +58,8 @@ def tune(
     law : LAW
         How their number is drawn: auto, poisson (costs a ledger least), geometric or logarithmic.
     metric : METRIC
-        auc (default, for two classes), accuracy or log_loss; for a regression mae (default) or r2.
+        auc (default for two classes), accuracy (default for more), f1 or log_loss; auc_weighted or
+        f1_weighted; for a regression mae (default) or r2.
     held_out : S
         Share of the rows that tries are scored on.
 
@@ -72,7 +73,6 @@ def tune(
     says when a search pays. The number of tries is random, and not released.
     """
     schema = reading.declared()
-    metric = metric or ("mae" if wanted.is_regression else "auc")
     settings = {"tries": tries, "law": law, "metric": metric, "held_out": held_out}
     search = _search(wanted, reading, grid, settings)
     outputs.refuse_unwritten(wanted.ledger)
@@ -95,7 +95,7 @@ def tune(
         "n_features": rows.X.shape[1],
         "best_params": search.best_params_,
         "best_score": None if search.best_score_ is None else search.best_score_._asdict(),
-        "metric": metric,
+        "metric": search.metric_,
         "privacy": search.privacy_.to_dict(),
         "model": outputs.model,
         "statement": outputs.statement,

@@ -41,6 +41,19 @@ def numbers_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
     return numbers
 
 
+def label_matrix(y: NDArray[Any], n_labels: int) -> NDArray[np.float64]:
+    """Return a matrix of zeros and ones, shape (N, L), as float64; `DataError` for any other."""
+    if y.ndim != 2 or y.shape[1] != n_labels:
+        raise DataError(f"y has the shape {y.shape}; one column for each of {n_labels} labels")
+    strange = ~np.isin(y, (0, 1)).all(axis=1)
+    if strange.any():
+        raise DataError(
+            "y has a column for each label and must hold 0 and 1 only: row "
+            f"{int(np.argmax(strange)) + 1:,} of those that enter does not"
+        )
+    return np.ascontiguousarray(y, dtype=np.float64)
+
+
 def refuse_strange(strange: NDArray[np.bool_], whose: str, classes: NDArray[Any]) -> None:
     """Refuse labels that are none of the classes; `whose` is what to call these.
 

@@ -62,7 +62,7 @@ def of_a_stranger(model: Any) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if ours or isinstance(error, MemoryError):
+        if ours or isinstance(error, MemoryError | DataError):
             raise
         raise DataError(
             f"{type(model).__name__} cannot take these rows: it raises {type(error).__name__}, "

@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from dplasso.cluster import Engine
 from dplasso.estimators.coefficients import check_writable_out
 from dplasso.estimators.export import to_sklearn
-from dplasso.estimators.families import Family
+from dplasso.estimators.families import Family, loss_of, task_of
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.margins import margins
+from dplasso.estimators.onnx_graph import to_onnx
 from dplasso.estimators.parameters import keep_parameters, of_rows
 from dplasso.fit.start import PARAMETERS
-from dplasso.losses.logistic import Logistic
 from dplasso.model import write_model
 from dplasso.model.weights import Weights, weights_of
 from dplasso.report.displays import BudgetDisplay, CalibrationDisplay, WeightsDisplay, as_method
@@ -47,8 +47,10 @@ class PrivateLinearModel(BaseEstimator):
             One record a row. CSR and CSC are used as they are (float32 or float64, int32 or int64
             indices), never written to and never copied whole to float64. A store
             (`dplasso.data.store.open_store`), or its `X`, stays on the disk.
-        y : array-like, shape (N,), default=None
+        y : array-like, shape (N,) or (N, L), default=None
             Labels, or the numbers of a regression. Only a store may go without: it has its own.
+            `DPLogisticRegression` also takes a matrix of 0 and 1 with a column for each of L labels
+            (docs/labels.md).
         sample_weight : array-like, shape (N,), default=None
             How much each row counts, at least 0; `weight_bound` says what counts 1, and larger
             weights are clipped to it. Protected like the row. A private fit needs `weight_bound`:
@@ -200,30 +202,31 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     """A model of two or more classes."""
 
     @of_rows(
-        "ndarray of float64, shape (N,), or (N, K) for K > 2 classes",
-        "Of two classes, positive where the second is likelier; of K, largest for the likeliest.",
+        "ndarray of float64, shape (N,), (N, K) for K > 2 classes, or (N, L) for L labels at once",
+        "Of two classes, positive where the second is likelier; of K, largest for the likeliest; "
+        "of each label, positive where it is likelier than not.",
     )
     def decision_function(self, X: Any) -> "NDArray[np.float64]":
         """Return the margins of rows."""
         return margins(self, X)
 
-    @of_rows("ndarray, shape (N,)", "Entries of `classes_`.")
+    @of_rows(
+        "ndarray, shape (N,), or of int64, (N, L) for L labels at once",
+        "Entries of `classes_`; of many labels 1 for each that is likelier than not, otherwise 0.",
+    )
     def predict(self, X: Any) -> "NDArray[Any]":
-        """Return the predicted label of each row."""
+        """Return the predicted label of each row, or labels."""
         found = margins(self, X)
-        place = (found > 0).astype(np.intp) if found.ndim == 1 else found.argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[place]
-        return labels
+        return task_of(self).decided(found)
 
-    @of_rows("ndarray of float64, shape (N, K)", "Columns in the order of `classes_`.")
+    @of_rows("ndarray of float64, shape (N, K) or (N, L)", "Columns in the order of `classes_`.")
     def predict_proba(self, X: Any) -> "NDArray[np.float64]":
         """Return the probability of each label, by the inverse link of the bounded loss."""
         found = margins(self, X)
-        if found.ndim == 1:
-            return Logistic(self.privacy_.residual_bound).link(found)
-        return self.family.probabilities(self, found)
+        probabilities: NDArray[np.float64] = loss_of(self).link(found)
+        return probabilities
 
-    @of_rows("ndarray of float64, shape (N, K)", "Columns in the order of `classes_`.")
+    @of_rows("ndarray of float64, shape (N, K) or (N, L)", "Columns in the order of `classes_`.")
     def predict_log_proba(self, X: Any) -> "NDArray[np.float64]":
         """Return the logarithm of the probability of each label."""
         logarithms: NDArray[np.float64] = np.log(self.predict_proba(X))
@@ -232,12 +235,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     plot_calibration = as_method(CalibrationDisplay, "plot_calibration", __name__)
 
     to_sklearn = to_sklearn
+    to_onnx = to_onnx
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: sparse input, classes."""
         tags = super().__sklearn_tags__()
         # scikit-learn's checks train on a few dozen records, where privacy leaves only noise.
         tags.classifier_tags.poor_score = bool(self.epsilon != math.inf)
+        tags.classifier_tags.multi_label = self.family.many_labels
         return tags
 
 

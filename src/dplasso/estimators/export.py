@@ -1,19 +1,61 @@
 """A fitted model as plain scikit-learn, for tools that know nothing of this package."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from dplasso.estimators.families import loss_of
 
-def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
+
+class Plain(NamedTuple):
+    """A fitted classifier as what it does to rows, and their margins to probabilities.
+
+    `kept`, shape (k,): columns that rows are looked at in; None for all.
+    `bound`: entries are clipped to [-bound, bound]; None for scaled rows.
+    `norm_bound`: what rows are divided by where they are shorter; None for their length always.
+    `divisors`, shape (k,) or (D,): what entries are divided by before rows are scaled; or empty.
+    `weights`, shape (K or 1, k or D), and `intercept`: of margins of the rows.
+    `loss_bound`: C, and `by_length`: whether what it bounds is the length of a record's residuals;
+    otherwise each of them (docs/multiclass.md).
+    """
+
+    kept: NDArray[np.integer] | None
+    bound: float | None
+    norm_bound: float | None
+    divisors: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+    loss_bound: float
+    by_length: bool
+
+    @property
+    def is_softmax(self) -> bool:
+        """Whether probabilities are the softmax, or sigmoid, of margins: nothing is clipped."""
+        return self.loss_bound >= (math.sqrt(2.0) if self.by_length else 1.0)
+
+
+def plain_of(fitted: Any) -> Plain:
+    """Return a fitted classifier as plain arrays; ValueError for more than 10^8 columns."""
+    check_is_fitted(fitted, "coef_")
+    kept, bound, norm_bound, constant, halvings = fitted.family.reading(fitted)
+    weights = np.atleast_2d(fitted.weights(dense=True)) * math.sqrt(1.0 - constant**2)
+    divisors = np.exp2(halvings, dtype=np.float64) if halvings.any() else np.zeros(0)
+    if divisors.size:
+        weights[:, slice(None) if kept is None else kept] *= divisors
+    terms = loss_of(fitted).link_terms
+    return Plain(kept, bound, norm_bound, divisors, weights, fitted.intercept_, *terms)
+
+
+def to_sklearn(self: Any, *, scaling: bool = True, probabilities: bool = True) -> Any:
     """Return the model as a fitted, dense model of scikit-learn alone.
 
-    It predicts the same labels and has the same `decision_function` (up to rounding). Its linear
-    part is a LogisticRegression where this model's probabilities are the sigmoid of the margin,
-    and otherwise, with a `residual_bound` below 1, an SGDClassifier without `predict_proba`:
-    scikit-learn has no model with such probabilities.
+    It predicts the same labels and, up to rounding, the same probabilities. Where these are not the
+    sigmoid or softmax of the margins (with a `residual_bound` below 1, as in private fits by
+    default), its last step is a StackingClassifier: the linear model is its `estimators_[0]`, and
+    its `final_estimator_` makes probabilities of margins by functions of numpy and scipy.
 
     Parameters
     ----------
@@ -23,10 +65,14 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
         some were chosen, after a StandardScaler where strong columns are halved. Without it rows
         must be such already: entries within `feature_bound` (0 and 1 are within a bound of 1), or
         rows of length 1 in these columns.
+    probabilities : bool, default=True
+        Whether it predicts probabilities. Without them the last step is the linear model, with
+        `coef_` and the same `decision_function`: an SGDClassifier, which has no `predict_proba`,
+        unless the sigmoid or softmax is right.
 
     Returns
     -------
-    Pipeline, or LogisticRegression or SGDClassifier without `scaling`
+    Pipeline, or its last step without `scaling`
         Fitted. No part of it refers to this package.
 
     Raises
@@ -34,7 +80,7 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
     sklearn.exceptions.NotFittedError
         Before `fit`.
     ValueError
-        If there are more than two classes or 10^8 columns; or with `scaling`, if `row_norm` is a
+        If it learnt many labels at once or has 10^8 columns; or with `scaling`, if `row_norm` is a
         number: no transformer of scikit-learn scales only the longer rows.
     """
     # Nothing else needs these, and importing them takes longer than a small fit.
@@ -43,45 +89,114 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import Normalizer, StandardScaler
 
-    check_is_fitted(self, "coef_")
-    if self.classes_.size > 2:
+    plain = plain_of(self)
+    if self.privacy_.many_labels:
         raise ValueError(
-            f"only a model of two classes can become one of scikit-learn, and this one has "
-            f"{self.classes_.size}; weights(dense=True) and intercept_ hold its linear part"
+            "nothing in scikit-learn predicts many labels by one linear model; to_onnx() does"
         )
-    kept, bound, norm_bound, constant, halvings = self.family.reading(self)
-    if scaling and norm_bound is not None:
+    if scaling and plain.norm_bound is not None:
         raise ValueError(
             f"nothing in scikit-learn scales rows as row_norm={self.row_norm!r} does: with "
-            f"scaling=False, divide the rows by max({norm_bound:.9g}, their length) yourself"
+            f"scaling=False, divide the rows by max({plain.norm_bound:.9g}, their length) yourself"
         )
-    coefficients = self.weights(dense=True) * math.sqrt(1.0 - constant**2)
-    doubled = np.exp2(halvings)
-    if halvings.any():
-        coefficients[slice(None) if kept is None else kept] *= doubled
     # Entries are clipped alike whether their column has a weight or not.
-    selects = scaling and kept is not None and bound is None
-    sigmoid = self.privacy_.residual_bound == 1.0
-    linear = LogisticRegression() if sigmoid else SGDClassifier(loss="hinge")
-    linear.coef_ = coefficients[np.newaxis, kept if selects else slice(None)]
-    linear.intercept_ = self.intercept_.copy()
-    linear.n_iter_ = np.array([self.n_iter_]) if sigmoid else self.n_iter_
+    selects = scaling and plain.kept is not None and plain.bound is None
+    linear = LogisticRegression() if plain.is_softmax else SGDClassifier(loss="hinge")
+    linear.coef_ = plain.weights[:, plain.kept if selects else slice(None)]
+    linear.intercept_ = plain.intercept.copy()
+    linear.n_iter_ = np.array([self.n_iter_]) if plain.is_softmax else self.n_iter_
     linear.classes_ = self.classes_.copy()
     names = getattr(self, "feature_names_in_", None)
-    _set_columns(linear, linear.coef_.size, None if scaling else names)
+    _set_columns(linear, linear.coef_.shape[1], None if scaling else names)
+    last = linear
+    if probabilities and not plain.is_softmax:
+        last = _stacked(linear, plain)
     if not scaling:
-        return linear
-    steps: list[Any] = [Normalizer() if bound is None else _clip(self.n_features_in_, bound)]
-    if halvings.any():
+        return last
+    front = Normalizer() if plain.bound is None else _clip(self.n_features_in_, plain.bound)
+    steps: list[Any] = [front]
+    if plain.divisors.size:
         scaler = StandardScaler(with_mean=False)
-        scaler.scale_, scaler.var_, scaler.n_features_in_ = doubled, doubled**2, doubled.size
+        scaler.scale_, scaler.var_ = plain.divisors, plain.divisors**2
+        scaler.n_features_in_ = plain.divisors.size
         steps = [scaler, *steps]
-    if selects:
+    if selects and plain.kept is not None:
         front = steps[0] if len(steps) == 1 else make_pipeline(*steps)
-        steps = [ColumnTransformer([("kept", front, kept.tolist())])]
+        steps = [ColumnTransformer([("kept", front, plain.kept.tolist())])]
         steps[0].fit(np.zeros((1, self.n_features_in_)))
     _set_columns(steps[0], self.n_features_in_, names)
-    return make_pipeline(*steps, linear)
+    return make_pipeline(*steps, last)
+
+
+def _stacked(linear: Any, plain: Plain) -> Any:
+    """Return a linear model stacked below one that makes probabilities of its margins."""
+    from sklearn.ensemble import StackingClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import LabelEncoder
+
+    size = linear.classes_.size
+    parts, coefficients = (
+        _two(plain.loss_bound) if size == 2 else _several(size, plain.loss_bound, plain.by_length)
+    )
+    odds = LogisticRegression()
+    odds.coef_, odds.intercept_ = coefficients, np.zeros(len(coefficients))
+    odds.classes_, odds.n_iter_ = np.arange(size), np.array([0])
+    odds.n_features_in_ = coefficients.shape[1]
+    last = make_pipeline(parts, odds)
+    stacked = StackingClassifier([("linear", linear)], last, cv="prefit")
+    stacked.estimators_, stacked.final_estimator_ = [linear], last
+    stacked.stack_method_, stacked.classes_ = ["decision_function"], linear.classes_
+    stacked._label_encoder = LabelEncoder()
+    stacked._label_encoder.classes_ = linear.classes_
+    stacked._n_feature_outs = [1 if size == 2 else size]
+    if hasattr(linear, "feature_names_in_"):
+        stacked.feature_names_in_ = linear.feature_names_in_
+    return stacked
+
+
+def _of(function: Any, **options: Any) -> Any:
+    from sklearn.preprocessing import FunctionTransformer
+
+    return FunctionTransformer(function, kw_args=options or None)
+
+
+def _two(bound: float) -> tuple[Any, NDArray[np.float64]]:
+    """Return what makes parts of the log-odds of a margin, and how they are added up.
+
+    With t the margin of sigma C, they are ``log sigma(min(m, -t)) + clip(m, -t, t) - log
+    sigma(-max(m, t))``.
+    """
+    from scipy.special import log_expit
+    from sklearn.pipeline import make_pipeline, make_union
+
+    t = math.log(bound / (1.0 - bound))
+    low = make_pipeline(_of(np.clip, a_min=None, a_max=-t), _of(log_expit))
+    high = make_pipeline(_of(np.clip, a_min=t, a_max=None), _of(np.negative), _of(log_expit))
+    parts = make_union(low, _of(np.clip, a_min=-t, a_max=t), high)
+    return parts, np.array([[1.0, 1.0, -1.0]])
+
+
+def _several(size: int, bound: float, by_length: bool) -> tuple[Any, NDArray[np.float64]]:
+    """Return the same of K classes: ``log p_j + log max(1, d_j / C)``, but for log C.
+
+    p is the softmax of the margins, d_j the length of ``p - e_j`` or ``1 - p_j``.
+    """
+    from scipy.spatial.distance import cdist
+    from scipy.special import log_softmax, softmax
+    from sklearn.pipeline import make_pipeline, make_union
+    from sklearn.preprocessing import MinMaxScaler
+
+    if by_length:
+        far = _of(cdist, XB=np.eye(size))
+    else:
+        far = MinMaxScaler().fit(np.eye(size))
+        far.scale_, far.min_ = np.full(size, -1.0), np.ones(size)
+    beyond = make_pipeline(
+        _of(softmax, axis=1), far, _of(np.clip, a_min=bound, a_max=None), _of(np.log)
+    )
+    coefficients = np.concatenate([np.eye(size), np.eye(size)], axis=1)
+    return make_union(_of(log_softmax, axis=1), beyond), coefficients
 
 
 def _clip(n_features: int, bound: float) -> Any:

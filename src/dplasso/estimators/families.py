@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from dplasso.fit.descent import GradientDescent
 from dplasso.fit.lasso import Lasso
 from dplasso.fit.method import Method
+from dplasso.fit.task import Labels, Task
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.gradient_descent.energies import halvings_of, shrinking
 from dplasso.gradient_descent.plan import CONSTANT
 from dplasso.gradient_descent.release import NoisyWeights
-from dplasso.losses.clipped_multinomial import ClippedMultinomial
-from dplasso.losses.multinomial import Multinomial, norm_bound
 from dplasso.matrix.starting import spread
 from dplasso.matrix.unit_rows import NO_HALVINGS
 from dplasso.model.staged import StagedRelease
@@ -45,16 +44,18 @@ class Family:
 
     `method`: from an estimator's parameters to the method, checked.
     `reading`: ``reading(estimator)`` of a fitted one.
-    `probabilities`: ``probabilities(estimator, margins)`` of K > 2 classes, shape (N, K).
+    `loss`: ``loss(estimator, task)`` of a fitted classifier: its link makes probabilities.
+    `many_labels`: whether y may have a column for each label.
     `column_bytes`: memory that a fit takes for each column, as measured, without any entry in it.
     `releases`: kinds of what a complete fit releases.
     """
 
     method: Callable[[Mapping[str, Any]], Method]
     reading: Callable[[Any], Reading]
-    probabilities: Callable[[Any, NDArray[np.float64]], NDArray[np.float64]]
+    loss: Callable[[Any, Task], Any]
     column_bytes: int
     releases: tuple[str, ...]
+    many_labels: bool = False
 
 
 def _constant(fitted: Any) -> float:
@@ -87,28 +88,39 @@ def _lasso_reading(fitted: Any) -> Reading:
     return Reading(kept if kept.size else np.arange(1), fitted.privacy_.feature_bound, None, 0.0)
 
 
-def _descent_probabilities(fitted: Any, margins: NDArray[np.float64]) -> NDArray[np.float64]:
-    return Multinomial(margins.shape[1], fitted.privacy_.residual_bound).link(margins)
+def task_of(fitted: Any) -> Task:
+    """Return what a fitted classifier has learnt."""
+    return Labels().of_classes(fitted.classes_, many_labels=fitted.privacy_.many_labels)
 
 
-def _lasso_probabilities(fitted: Any, margins: NDArray[np.float64]) -> NDArray[np.float64]:
-    bound, n_classes = fitted.privacy_.residual_bound, margins.shape[1]
-    if fitted.model_.release.refitted is not None:
-        return Multinomial(n_classes, norm_bound(n_classes, bound)).link(margins)
-    return ClippedMultinomial(bound, np.zeros(n_classes)).link(margins)
+def loss_of(fitted: Any) -> Any:
+    """Return the loss whose link makes probabilities of a fitted classifier's margins."""
+    return fitted.family.loss(fitted, task_of(fitted))
+
+
+def _descent_loss(fitted: Any, task: Task) -> Any:
+    return task.gradient_loss(fitted.privacy_.residual_bound)
+
+
+def _lasso_loss(fitted: Any, task: Task) -> Any:
+    bound = fitted.privacy_.residual_bound
+    if fitted.model_.release.refitted is None:
+        return task.vertex_loss(bound)
+    return task.gradient_loss(task.norm_bound(bound))
 
 
 LASSO = Family(
     Lasso.from_params,
     _lasso_reading,
-    _lasso_probabilities,
+    _lasso_loss,
     12,
     (VertexRelease.kind, StagedRelease.kind),
 )
 GRADIENT_DESCENT = Family(
     GradientDescent.from_params,
     _descent_reading,
-    _descent_probabilities,
+    _descent_loss,
     48,
     (NoisyWeights.kind,),
+    many_labels=True,
 )

@@ -88,13 +88,13 @@ def _in_process(
     estimator: Any, method: Method, X: Any, y: Any, groups: Any, sample_weight: Any
 ) -> LocalRecords:
     """Return the records of one process, checked, of each person no more rows than may enter."""
-    records = local_records(estimator, X, y)
+    records = local_records(estimator, X, y, takes_matrix=method.targets.takes_matrix)
     if estimator.verbose:
         hint = raw_numbers(records.X, estimator.get_params(deep=False), records.feature_names)
         if hint is not None:
             say(hint)
     if sample_weight is not None:
-        n_rows, bound = records.y.size, method.weight_bound
+        n_rows, bound = len(records.y), method.weight_bound
         weights = checked_weights(sample_weight, n_rows, bound, private=method.is_private)
         records = replace(records, weights=weights)
     return records.limited(groups, method.rows_per_person)

@@ -84,7 +84,8 @@ class DPLassoClassifier(PrivateClassifier):
     residual_bound : float or "auto", default="auto"
         Bound C in [1/2, 1] on the size of a record's residual; the noise is proportional to it.
         "auto" is 1/2 in private fits and 1 without privacy; for K > 2 classes, where it bounds the
-        L2 norm of K residuals, sqrt(1 - 1/K) and sqrt(2). Public.
+        L2 norm of K residuals, sqrt(1 - 1/K) and sqrt(2). With a label matrix it bounds the
+        residual of each of the L labels, so all of a record together by sqrt(L) times it. Public.
     """,
 )
 class DPLogisticRegression(PrivateClassifier):
@@ -96,7 +97,8 @@ class DPLogisticRegression(PrivateClassifier):
     each weight comes with a known standard error.
 
     More than two classes are one joint multinomial fit, whose cost does not grow with their number
-    (docs/multiclass.md); one-versus-rest would pay for every class.
+    (docs/multiclass.md); one-versus-rest would pay for every class. A matrix y of 0 and 1, with a
+    column for each of L labels, is one joint fit of all labels (docs/labels.md).
     """
 
     family = GRADIENT_DESCENT
@@ -116,6 +118,7 @@ class DPLogisticRegression(PrivateClassifier):
         n_records: int | None = None,
         rows_per_person: int = 1,
         weight_bound: float | None = None,
+        class_weight: Mapping[Any, float] | Sequence[float] | None = None,
         prior: Any = None,
         prior_standard_error: "ArrayLike | Mapping[Any, Any] | float | None" = None,
         public_data: tuple[Any, Any] | None = None,

@@ -128,7 +128,8 @@ def load(path: str | os.PathLike[str]) -> Any:
                 f"no estimator with its parameters makes a model of the kind {model.release.kind!r}"
             )
         estimator: Estimator = kinds[0](**model.params, prior=model.prior)
-        task = method_of(estimator).targets.of_classes(model.classes)
+        known = method_of(estimator).targets
+        task = known.of_classes(model.classes, many_labels=model.statement.many_labels)
         if bool(task.target_bounds) == bool(model.classes.size):
             raise ValueError("it has labels and an interval of targets, or neither")
         set_fitted(estimator, model)

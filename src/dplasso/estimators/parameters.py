@@ -38,7 +38,12 @@ _ALL = _entries(
         ``epsilon=inf``, for any.
     classes : sequence of labels, default=None
         The label set, declared in advance; of two, the negative class first. None takes it from y,
-        and `privacy_` says that it was treated as public.
+        and `privacy_` says that it was treated as public. With a label matrix, a name for each of
+        its columns, which are public.
+    class_weight : mapping, sequence of floats or None, default=None
+        A weight for each label of `classes`, or for all in their order, public: what the loss of a
+        record counts. Only their ratio matters, and the largest is taken for 1, so that no record
+        pulls more than it does without.
     prior : model, mapping, array, path or None, default=None
         A linear model that is public, which the fit corrects instead of starting from nothing: a
         fitted one of scikit-learn or of this package, a `Pipeline` that ends in one, weights by
@@ -70,7 +75,8 @@ _ALL = _entries(
     intercept_ : ndarray, shape (1,), or (K,) for K > 2 classes
         Intercept, of a regression in the target's unit.
     classes_ : ndarray, shape (K,)
-        The labels; of two, the negative first.
+        The labels; of two classes, the negative first. Of a label matrix the names of its columns:
+        `classes`, or numbers from 0.
     n_features_in_ : int
         D.
     feature_names_in_ : ndarray of str, shape (D,)
@@ -115,10 +121,6 @@ LASSO_TEXTS = _entries(
         The number of rows, where it is public. None counts them privately, together with the
         balance of the classes or the mean of the targets, for 1 % of the budget. Not used where
         both `n_iter` and `l1_radius` are given.
-    class_weight : mapping, sequence of floats or None, default=None
-        A weight for each label of `classes`, or for all in their order, public: what the loss of a
-        record counts. Only their ratio matters, and the largest is taken for 1, so that no record
-        pulls more than it does without.
     mechanism : {"exponential", "paper"}, default="exponential"
         "paper" reproduces the published step (coordinate by magnitude, then the true sign). It is
         **not** differentially private, warns with `PrivacyLeakWarning`, and is for one margin.

@@ -59,7 +59,8 @@ class GradientDescent(Method):
 
     def loss(self, task: Task) -> Any:
         """Return the loss, whose bound clips no residual at zero weights unless it was given."""
-        return task.gradient_loss(self.given_bound or task.gradient_bound(private=self.is_private))
+        bound = task.gradient_bound(private=self.is_private, given=self.given_bound)
+        return task.gradient_loss(bound)
 
     def as_read(self, rows: csr_array) -> csr_array:
         """Return rows scaled as in a fit."""

@@ -41,6 +41,7 @@ class ClusterRecords:
     feature_names: NDArray[np.object_] | None
     origin: Origin | None
     weighted: bool
+    n_labels: int = 0
     task: Task | None = None
 
     every_step: ClassVar[bool] = True
@@ -156,7 +157,7 @@ def cluster_records(
     parts: list[Partition] = []
     names: list[Any] = []
     for number, (some, targets) in enumerate(zip(given, labels, strict=True), 1):
-        part, own = _partition(estimator, some, targets, number)
+        part, own = _partition(estimator, some, targets, number, method.targets.takes_matrix)
         parts.append(part)
         names.append(own)
         if not np.array_equal(names[-1], names[0]):
@@ -176,7 +177,9 @@ def cluster_records(
     except BaseException:
         workers.close()
         raise
-    return ClusterRecords(workers, names[0], origins[0], sample_weight is not None)
+    first = parts[0].y
+    n_labels = 0 if first is None or first.ndim == 1 else int(first.shape[1])
+    return ClusterRecords(workers, names[0], origins[0], sample_weight is not None, n_labels)
 
 
 def _each(some: Any, X: Any, n_partitions: int, kind: str) -> list[Any]:
@@ -211,7 +214,7 @@ def _limited(parts: list[Partition], people: list[Any], rows_per_person: int) ->
             raise DataError(
                 f"{part.name} is a store, and groups are of rows in memory; fit it in one process"
             )
-        named.append((f"groups of {part.name}", own, part.y.size))
+        named.append((f"groups of {part.name}", own, len(part.y)))
     within = rows_within_limit(number_groups(named), rows_per_person)
     kept = np.split(within, np.cumsum([n_rows for _, _, n_rows in named])[:-1])
     for part, rows in zip(parts, kept, strict=True):
@@ -223,7 +226,7 @@ def _limited(parts: list[Partition], people: list[Any], rows_per_person: int) ->
 
 
 def _partition(
-    estimator: BaseEstimator, X: Any, y: Any, number: int
+    estimator: BaseEstimator, X: Any, y: Any, number: int, takes_matrix: bool
 ) -> tuple[Partition, NDArray[np.object_] | None]:
     """Return a partition and the names of its columns, if it has any."""
     store = store_of(X)
@@ -233,7 +236,7 @@ def _partition(
         if y is not None:
             raise DataError(f"{path} has its own labels; leave y out")
         return Partition(path, path=path), None
-    checked = local_records(estimator, X, y)
+    checked = local_records(estimator, X, y, takes_matrix=takes_matrix)
     return Partition(f"partition {number}", X=checked.X, y=checked.y), checked.feature_names
 
 

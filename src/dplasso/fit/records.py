@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
@@ -67,6 +68,11 @@ class LocalRecords:
         return self.y
 
     @property
+    def n_labels(self) -> int:
+        """Columns of y, where it has one for each label; otherwise 0."""
+        return int(self.y.shape[1]) if self.y.ndim == 2 else 0
+
+    @property
     def shape(self) -> tuple[int, int]:
         """N and D."""
         return int(self.X.shape[0]), self.n_features
@@ -85,7 +91,7 @@ class LocalRecords:
             groups = self.X.people
         if groups is None:
             return self
-        within = rows_within_limit(person_numbers(groups, self.y.size), rows_per_person)
+        within = rows_within_limit(person_numbers(groups, len(self.y)), rows_per_person)
         if isinstance(self.X, Store):
             return replace(self, within=within)
         weights = None if self.weights is None else self.weights[within]
@@ -175,17 +181,23 @@ class LocalRecords:
         return records_of(self.X, loss, self.targets, threads, kept, columns, prior)
 
 
-def local_records(estimator: BaseEstimator, X: Any, y: ArrayLike | None) -> LocalRecords:
+def local_records(
+    estimator: BaseEstimator, X: Any, y: ArrayLike | None, *, takes_matrix: bool = False
+) -> LocalRecords:
     """Check what `fit` is given; the estimator, named in messages, is left as it is.
+
+    `takes_matrix`: whether y may have a column for each of several labels.
 
     A store has its own labels. Raises ValueError for NaN or infinity in X, labels that are missing
     or of another length, or no records.
     """
     store = store_of(X)
+    options = {"multi_output": True} if takes_matrix and _is_matrix(y) else {}
     if store is None:
         # scikit-learn sets attributes of the estimator; a refused fit must not change it.
         noted = copy(estimator)
-        matrix, labels = validated(noted, X, y, reset=True)
+        matrix, labels = validated(noted, X, y, reset=True, **options)
+        labels = labels.toarray() if issparse(labels) else labels
         names = getattr(noted, "feature_names_in_", None)
         n_features = int(noted.n_features_in_)
         return LocalRecords(matrix, np.asarray(labels), n_features, names, origin_of(X))
@@ -200,10 +212,18 @@ def local_records(estimator: BaseEstimator, X: Any, y: ArrayLike | None) -> Loca
             raise DataError(f"{store.path} has no {name}; at least one is needed")
     with in_our_words():
         labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-        if labels.ndim != 1:
+        if labels.ndim != 1 + bool(options):
             raise DataError(f"y has the shape {labels.shape}; one label for each record is needed")
         check_consistent_length(store, labels)
     return LocalRecords(store, labels, int(store.shape[1]), None, origin_of(store))
+
+
+def _is_matrix(y: Any) -> bool:
+    """Return whether labels come in two columns or more, as far as their form tells it."""
+    if isinstance(y, list | tuple):
+        return bool(y) and isinstance(y[0], list | tuple | np.ndarray) and np.size(y[0]) > 1
+    shape = getattr(y, "shape", ())
+    return len(shape) == 2 and shape[1] > 1
 
 
 def store_of(X: Any) -> Store | None:
@@ -213,7 +233,7 @@ def store_of(X: Any) -> Store | None:
     return X if isinstance(X, Store) else None
 
 
-def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool) -> Any:
+def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool, **options: Any) -> Any:
     """Check a matrix, and labels if given, as scikit-learn does, copying as little as possible."""
     # The search for NaN adds everything up; its sum may overflow, without a warning.
     with np.errstate(over="ignore", invalid="ignore"), in_our_words(X):
@@ -225,4 +245,5 @@ def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool) -> Any:
             accept_large_sparse=True,
             dtype=(working_dtype(X), np.float32, np.float64),
             reset=reset,
+            **options,
         )

@@ -35,12 +35,13 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     statement = make_statement(
         mechanism,
         seeded=method.random_state is not None,
-        classes_declared=method.targets.is_declared,
+        classes_declared=method.targets.is_declared or task.many_labels,
         records=use_of_count(mechanism, method.n_records),
         n_classes=task.classes.size,
         target_bounds=task.target_bounds,
         weight_bound=method.weight_bound if records.weighted else None,
         prior=method.starts_from,
+        many_labels=task.many_labels,
     )
     n_records = method.n_records if hooks.known_records is None else hooks.known_records
     cautions = statement.cautions(n_records)

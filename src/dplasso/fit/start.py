@@ -179,7 +179,7 @@ def _outputs(
     intercept = np.zeros(weights.shape[0]) if intercept is None else intercept
     ours, n_rows = [text_of(label) for label in classes], weights.shape[0]
     theirs = ours if given.labels is None else [text_of(label) for label in given.labels]
-    if sorted(theirs) != sorted(ours) or n_rows not in (len(ours), 1 if len(ours) == 2 else 0):
+    if sorted(theirs) != sorted(ours) or n_rows not in (len(ours), task.n_outputs):
         told = f"has {n_rows} weight{'' if n_rows == 1 else 's'} for each column"
         if given.labels is not None:
             told = f"is of the classes {', '.join(theirs)}"
@@ -192,7 +192,7 @@ def _outputs(
     order = [theirs.index(label) for label in ours]
     weights, intercept = weights[order], intercept[order]
     error = None if error is None else error[order]
-    if len(ours) > 2:
+    if task.n_outputs > 1:
         return weights, intercept, error
     # Of two classes the margin is the difference.
     combined = None if error is None else np.hypot(error[:1], error[1:])

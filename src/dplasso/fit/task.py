@@ -1,11 +1,12 @@
-"""What a fit learns: one of two classes, one of several, or a number in a public interval.
+"""What a fit learns: a class, of two or of several, many labels, or a number of an interval.
 
 A task answers every question that depends on this.
 
 =================  ==============================================================================
 `classes`          the labels, of two the negative first; empty for a regression
 `target_bounds`    the interval of a regression's targets
-`n_outputs`        margins of a record: K for more than two classes, otherwise 1
+`many_labels`      whether a record has or has not each of the labels; their columns are public
+`n_outputs`        margins of a record: K for more than two classes or of labels, otherwise 1
 `kappa`            how far noise may move the margin of a unit row in a dense run
 `refit_kappa`      the same in a refit
 `column_step`      weight of each drawn column before the refit, times the square root of their
@@ -14,11 +15,12 @@ A task answers every question that depends on this.
 `encode`           labels as the losses take them
 `residual_bound`   what "auto" stands for where columns are drawn: bound C on each residual; in
                    private fits of classes one that clips nothing at zero weights
-`gradient_bound`   the same in a dense run: bound on the length of a record's residuals
+`gradient_bound`   the same in a dense run, or as given: bound on the length of a record's residuals
 `norm_bound`       the length that goes with a bound C on each residual
 `vertex_loss`      the loss that columns are drawn by; its margins start at an offset
 `gradient_loss`    the loss of a dense run
 `refit_loss`       the loss of the refit that follows draws by `vertex_loss`
+`decided`          the labels that margins stand for
 =================  ==============================================================================
 
 `Labels` and `Bounded` are what parameters say of the targets before there are data; for a
@@ -26,6 +28,7 @@ regression that is the whole task.
 
 =================  ==============================================================================
 `is_declared`      whether the labels were named, not taken from the data
+`takes_matrix`     whether y may have a column for each label
 `task`             the task of some records; `of_classes`: of known classes; `of_size`: of so many,
                    None for as many as are declared, or 2
 `written`          parameters as a file holds them
@@ -42,10 +45,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.data.labels import classes_of, encode_targets, numbers_of
+from dplasso.data.labels import classes_of, encode_targets, label_matrix, numbers_of
 from dplasso.gradient_descent.schedule import KAPPA
 from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.many_labels import ManyLogistic
 from dplasso.losses.multinomial import Multinomial, norm_bound, residual_norm_at_zero
 from dplasso.losses.squared import Squared
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE
@@ -58,6 +62,7 @@ class Task:
     classes: NDArray[Any] = field(default_factory=lambda: np.zeros(0))
     target_bounds: tuple[float, float] | None = None
 
+    many_labels: ClassVar[bool] = False
     kappa: ClassVar[float] = KAPPA
     refit_kappa: ClassVar[float] = 1.0
     column_step: ClassVar[float] = 0.8
@@ -73,8 +78,8 @@ class Task:
     def residual_bound(self, *, private: bool) -> float:
         return 0.5 if private else 1.0
 
-    def gradient_bound(self, *, private: bool) -> float:
-        return self.residual_bound(private=private)
+    def gradient_bound(self, *, private: bool, given: float | None = None) -> float:
+        return given or self.residual_bound(private=private)
 
     def norm_bound(self, residual_bound: float) -> float:
         return residual_bound
@@ -99,6 +104,9 @@ class Binary(Task):
     def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:
         return Logistic(residual_bound, offset or 0.0, *self.class_weights)
 
+    def decided(self, margins: NDArray[np.float64]) -> NDArray[Any]:
+        return self.classes[(margins > 0).astype(np.intp)]
+
 
 @dataclass(frozen=True)
 class Multiclass(Task):
@@ -111,8 +119,8 @@ class Multiclass(Task):
     def n_outputs(self) -> int:
         return int(self.classes.size)
 
-    def gradient_bound(self, *, private: bool) -> float:
-        return residual_norm_at_zero(self.n_outputs) if private else math.sqrt(2.0)
+    def gradient_bound(self, *, private: bool, given: float | None = None) -> float:
+        return given or (residual_norm_at_zero(self.n_outputs) if private else math.sqrt(2.0))
 
     def norm_bound(self, residual_bound: float) -> float:
         return norm_bound(self.n_outputs, residual_bound)
@@ -126,6 +134,41 @@ class Multiclass(Task):
 
     def refit_loss(self, norm_bound: float, vertex_loss: Any) -> Any:  # noqa: ARG002
         return self.gradient_loss(norm_bound)
+
+    def decided(self, margins: NDArray[np.float64]) -> NDArray[Any]:
+        return self.classes[margins.argmax(axis=1)]
+
+
+@dataclass(frozen=True)
+class ManyLabels(Task):
+    """Labels that a record has or has not: targets 0 and 1, shape (N, L); `classes` names them."""
+
+    classes: NDArray[Any]
+
+    many_labels: ClassVar[bool] = True
+
+    @property
+    def n_outputs(self) -> int:
+        return int(self.classes.size)
+
+    def encode(self, y: NDArray[Any]) -> NDArray[np.float64]:
+        return label_matrix(y, self.n_outputs)
+
+    def gradient_bound(self, *, private: bool, given: float | None = None) -> float:
+        # Of all labels together, each of which may fill its own.
+        return math.sqrt(self.n_outputs) * (given or self.residual_bound(private=private))
+
+    def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:  # noqa: ARG002
+        raise ValueError(
+            "a LASSO learns one label of each row, and y has a column for each of "
+            f"{self.n_outputs}; take DPLogisticRegression"
+        )
+
+    def gradient_loss(self, bound: float) -> Any:
+        return ManyLogistic(self.n_outputs, bound)
+
+    def decided(self, margins: NDArray[np.float64]) -> NDArray[Any]:
+        return (margins > 0).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -141,8 +184,9 @@ class Bounded(Task):
     calibration: ClassVar[float] = 0.0
     bounds_allowed: ClassVar[tuple[float, float]] = (0.01, 2.0)
     is_declared: ClassVar[bool] = False
+    takes_matrix: ClassVar[bool] = False
 
-    def task(self, records: Any) -> "Bounded":  # noqa: ARG002
+    def task(self, *_: Any, **__: Any) -> "Bounded":
         return self
 
     of_classes = of_size = task
@@ -173,17 +217,34 @@ class Labels:
     weight: Any = None
 
     bounds_allowed: ClassVar[tuple[float, float]] = (0.5, 1.0)
+    takes_matrix: ClassVar[bool] = True
 
     @property
     def is_declared(self) -> bool:
         return self.declared is not None
 
     def task(self, records: Any) -> Task:
+        if records.n_labels:
+            declared = classes_of(None, self.declared) if self.is_declared else None
+            names = np.arange(records.n_labels) if declared is None else declared
+            if names.size != records.n_labels:
+                raise ValueError(
+                    f"y has {records.n_labels} columns, and classes names {names.size} labels; "
+                    "name one for each column"
+                )
+            return self.of_classes(names, many_labels=True)
         # Asked for only where needed: partitions may have too many different labels.
         y = None if self.is_declared else records.labels
         return self.of_classes(classes_of(y, self.declared))
 
-    def of_classes(self, classes: NDArray[Any]) -> Task:
+    def of_classes(self, classes: NDArray[Any], *, many_labels: bool = False) -> Task:
+        if many_labels:
+            if self.weight is not None:
+                raise ValueError(
+                    "class_weight is for one label in each row, and y has a column for each of "
+                    f"{classes.size}; leave it out"
+                )
+            return ManyLabels(classes)
         if self.weight is None:
             return Binary(classes) if classes.size <= 2 else Multiclass(classes)
         if len(self.weight) != classes.size:
@@ -256,6 +317,11 @@ def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, ...]:
     if class_weight is None:
         return 1.0, 1.0
     weights = class_weight
+    if isinstance(weights, str) and weights == "balanced":
+        raise ValueError(
+            "class_weight='balanced' would count the records of each class without noise; give "
+            "weights from public knowledge, such as {label: weight}"
+        )
     if isinstance(weights, Mapping):
         labels = list(weights if classes is None else classes)
         if set(weights) != set(labels):

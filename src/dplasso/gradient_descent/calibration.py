@@ -7,6 +7,7 @@ record counts ``1 / sqrt(|s|^2 + c^2)``: then its share of the gradient in (a, b
 sensitivity is the one of every gradient. With K outputs there is one slope and a constant for each.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ from dplasso.privacy.release import Gaussian, release
 # How far noise may move the slope.
 _KAPPA = 1.0
 # The weighted loss bends by at most c / 4 along a constant, and by at most .224 / a along the slope
-# (the largest of x sigma'(x)): in all by less than twice the bend of the loss.
+# (the largest of x sigma'(x)): in all by less than twice the bend of the loss. Of L labels, along
+# one slope, by sqrt(L) times as much.
 _BEND = 2.0
 # The slope never turns the order of the records round.
 _SMALLEST_SLOPE = 0.2
@@ -58,7 +60,7 @@ def calibrate_margins(
         sensitivity=sensitivity,
         fixed=None if fit_intercept else slice(1, None),
         kappa=_KAPPA,
-        bend=_BEND * loss.curvature,
+        bend=_BEND * loss.curvature * math.sqrt(getattr(loss, "n_labels", 1)),
     )
     shift = tuple((CONSTANT * found[1:]).tolist())
     return Calibration(max(_SMALLEST_SLOPE, float(found[0])), shift)

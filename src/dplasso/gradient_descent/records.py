@@ -49,7 +49,7 @@ class Records:
     @property
     def n_records(self) -> int:
         """N."""
-        return self.targets.labels.size
+        return len(self.targets.labels)
 
     @property
     def counted(self) -> int:
@@ -197,5 +197,5 @@ def _records_of(
         whole = kept is None or kept.size == X.shape[1]
         rows, columns = both_orientations(X if whole else X[:, kept], threads.count)
     else:
-        rows, columns = select_columns(columns, chosen, targets.labels.size, threads.count)
+        rows, columns = select_columns(columns, chosen, len(targets.labels), threads.count)
     return Records(rows, columns, AS_GIVEN, loss, targets, threads)

@@ -52,7 +52,7 @@ class GradientPart:
         self._units = unit, self._limit, min(most, _MOST)
         short = data.columns.indices.size < _SHORT * data.n_columns
         self._add_up = short_column_gradients if short else column_gradients
-        self._scaled = self._by_columns(np.empty(targets.labels.size * self.n_outputs))
+        self._scaled = self._by_columns(np.empty(len(targets.labels) * self.n_outputs))
         self._original = numbering.original[: data.n_columns]
         # With numbers of its own, `data` wants the weights in that order, and then gives gradients.
         own = data.n_coordinates * self.n_outputs if self._original.size else 0

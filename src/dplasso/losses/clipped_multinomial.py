@@ -49,6 +49,11 @@ class ClippedMultinomial(NamedTuple):
         """The largest eigenvalue of ``diag(p) - p p^T``."""
         return 0.5
 
+    @property
+    def link_terms(self) -> tuple[float, bool]:
+        """What the link is made with: C, which bounds each residual."""
+        return self.residual_bound, False
+
     def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.bool_]]:
         """Return which records are of each class but the first."""
         return [labels == k for k in range(1, self.n_outputs)]

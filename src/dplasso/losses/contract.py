@@ -9,6 +9,7 @@ A loss is a NamedTuple of public numbers, in a file of its own, that says
 `curvature`        a bound on its second derivative, and so on the steps that are stable
 `class_parts`      what part of each record counts for each class but the first
 `link`             what margins say: probabilities of the classes, or mean targets
+`link_terms`       C of the link, and whether it bounds the length of all residuals together
 `starting_offset`  the offset that minimises it without columns; for the LASSO alone
 =================  ========================================================================
 

@@ -46,6 +46,11 @@ class Logistic(NamedTuple):
         """That of the logistic loss at 0."""
         return 0.25
 
+    @property
+    def link_terms(self) -> tuple[float, bool]:
+        """What the link is made with: C, which bounds a residual, not the length of several."""
+        return self.residual_bound, False
+
     def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """Return what part of each record is of the second class."""
         return [labels]

@@ -45,6 +45,11 @@ class Multinomial(NamedTuple):
         """Margins have none."""
         return 0.0
 
+    @property
+    def link_terms(self) -> tuple[float, bool]:
+        """What the link is made with: C, which bounds the length of the residuals."""
+        return self.residual_bound, True
+
     def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.bool_]]:
         """Return which records are of each class but the first."""
         return [labels == k for k in range(1, self.n_classes)]

@@ -22,6 +22,7 @@ NO_WEIGHTS, NO_OFFSETS = np.zeros(0), np.zeros((0, 0))
 class Targets(NamedTuple):
     """The targets of some records; the table of `dplasso.losses.contract` says what they are.
 
+    `labels`, shape (N,), or (N, L) where a record has a target for each of L labels.
     `weights`, shape (N,): what each record counts, in [0, 1]; empty where each counts 1.
     `n_records`: the records that are not left out, whatever their weights.
     `offsets`, shape (N, K): where each record's margins start, finite, by its own row and what is
@@ -49,7 +50,7 @@ def targets_of(
     `within`, shape (N,): which records are not left out; the others are neither weighted nor
     counted.
     """
-    n_records = labels.size if within is None else int(np.count_nonzero(within))
+    n_records = len(labels) if within is None else int(np.count_nonzero(within))
     if within is not None:
         weights = np.where(within, 1.0 if weights is None else weights, 0.0)
     return Targets(labels, NO_WEIGHTS if weights is None else weights, n_records)

@@ -49,7 +49,8 @@ class Model(Released):
         schema = None if self.origin is None else self.origin.schema
         if schema is not None and schema.n_features != self.n_features:
             raise ValueError(f"the schema does not make {self.n_features} columns")
-        if self.release.n_outputs != n_outputs_of(self.classes.size):
+        many = self.statement.many_labels
+        if self.release.n_outputs != n_outputs_of(self.classes.size, many_labels=many):
             raise ValueError(f"{self.release.n_outputs} outputs do not fit its labels")
         expected = self.release.n_outputs, self.n_features
         if self.prior is not None and self.prior.weights.shape != expected:

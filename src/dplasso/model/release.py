@@ -45,9 +45,12 @@ def digest_of(release: Release) -> str:
     return sha256(b"".join(array.tobytes() for array in release.arrays().values())).hexdigest()
 
 
-def n_outputs_of(n_classes: int) -> int:
-    """Return how many margins a record has: K for more than two classes, otherwise 1."""
-    return n_classes if n_classes > 2 else 1
+def n_outputs_of(n_classes: int, *, many_labels: bool = False) -> int:
+    """Return how many margins a record has: K for more than two classes, otherwise 1.
+
+    With `many_labels`, of which a record has or has not each, one for each.
+    """
+    return n_classes if n_classes > 2 or many_labels else 1
 
 
 def public_values(

@@ -97,6 +97,8 @@ class PrivacyStatement:
         Whether a fit that draws columns and refits them began with noisy counts; true of others.
     prior : str
         The public model that the fit started from, and its digest; empty for none.
+    many_labels : bool
+        Whether a record has or has not each of `n_classes` labels; otherwise it is in one class.
     """
 
     is_private: bool
@@ -128,6 +130,7 @@ class PrivacyStatement:
     weight_bound: float | None = None
     counted: bool = True
     prior: str = ""
+    many_labels: bool = False
 
     def __post_init__(self) -> None:
         check_kinds(self)
@@ -141,10 +144,11 @@ class PrivacyStatement:
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, in their order, as JSON can hold them; infinity becomes "inf".
 
-        Without a prior there is no such entry.
+        Without a prior, or many labels, there is no such entry.
         """
         held = {name: to_json(value) for name, value in asdict(self).items()}
-        return held if self.prior else {k: value for k, value in held.items() if k != "prior"}
+        absent = {name for name in ("prior", "many_labels") if not held[name]}
+        return {name: value for name, value in held.items() if name not in absent}
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the statement as the text of one JSON object.
@@ -245,6 +249,7 @@ def make_statement(
     target_bounds: tuple[float, float] | None = None,
     weight_bound: float | None = None,
     prior: str = "",
+    many_labels: bool = False,
 ) -> PrivacyStatement:
     """Return what a fit with this mechanism guarantees, from public parameters alone."""
     drawn = mechanism.name != "none"
@@ -269,6 +274,7 @@ def make_statement(
         epsilon_by_rows=by_rows,
         weight_bound=weight_bound,
         prior=prior,
+        many_labels=many_labels,
         **{name: getattr(mechanism, name) for name in _AS_THEY_STAND},
         **mechanism.stated,
     )

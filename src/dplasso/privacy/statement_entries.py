@@ -46,7 +46,8 @@ def _interval(value: Any) -> bool:
 _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(_NUMBERS, (_number, "a number >= 0")),
     **dict.fromkeys(
-        ("is_private", "counted"), (lambda value: isinstance(value, bool), "true or false")
+        ("is_private", "counted", "many_labels"),
+        (lambda value: isinstance(value, bool), "true or false"),
     ),
     **dict.fromkeys(("steps", "rows_per_person"), (_whole(1), "a whole number >= 1")),
     "n_classes": (_whole(0), "a whole number >= 0"),
@@ -121,6 +122,8 @@ def check_claim(statement: "PrivacyStatement") -> None:
     numbers = [statement.n_classes == 0, statement.target_bounds is not None]
     if len({*numbers, statement.classes == wording.CLASSES_NONE}) > 1:
         raise ValueError("A privacy statement has either classes or an interval of the targets.")
+    if statement.many_labels and statement.n_classes < 2:
+        raise ValueError("A privacy statement of many labels has two or more of them.")
     if statement.is_private == bool(statement.reasons):
         raise ValueError("A privacy statement gives reasons exactly when it is not private.")
     has_bound = math.isfinite(statement.epsilon) and math.isfinite(statement.eps0)

@@ -120,6 +120,8 @@ def _steps(statement: "PrivacyStatement") -> str:
 def assumptions(statement: "PrivacyStatement") -> str:
     """Word the last paragraph: what the statement takes as known to everybody."""
     labels = f"the {number_of_classes(statement)} class labels"
+    if statement.many_labels:
+        labels = f"the {number_of_classes(statement)} labels that a record may have"
     if statement.target_bounds is not None:
         low, high = statement.target_bounds
         labels = (

@@ -50,7 +50,9 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
     """
     bounds = model.statement.target_bounds
     labels = ", ".join(map(str, model.classes.tolist()))
-    if model.classes.size == 2:
+    if model.statement.many_labels:
+        labels += " (a row has or has not each)"
+    elif model.classes.size == 2:
         labels = f"{model.classes[1]} (positive) against {model.classes[0]}"
     if bounds is not None:
         labels = f"numbers from {bounds[0]:g} to {bounds[1]:g}"

@@ -7,7 +7,13 @@ from pathlib import Path
 
 from dplasso.errors import MissingExtraError
 
-EXTRAS = {"fsspec": "storage", "matplotlib": "plot", "pooch": "download", "zstandard": "zstd"}
+EXTRAS = {
+    "fsspec": "storage",
+    "matplotlib": "plot",
+    "onnx": "onnx",
+    "pooch": "download",
+    "zstandard": "zstd",
+}
 """The extra of this package that brings each of them."""
 
 

@@ -16,7 +16,7 @@ from dplasso.fit.records import LocalRecords
 from dplasso.fit.start import PARAMETERS
 from dplasso.privacy.randomness import RandomStream, below, random_word
 from dplasso.tuning.cost import rho_of_event
-from dplasso.tuning.metrics import Estimate
+from dplasso.tuning.estimates import Estimate
 from dplasso.tuning.scores import Scorer
 
 # What the search sets itself, or what must be the same for all tries.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplasso.data.labels import encode_targets, refuse_strange
+from dplasso.data.labels import encode_targets, label_matrix, refuse_strange
 from dplasso.data.refusals import of_a_stranger
 from dplasso.errors import DataError
 from dplasso.estimators.record_wise import last_step
@@ -24,19 +24,25 @@ from dplasso.privacy.parameters import check_choice, check_epsilon, check_neighb
 from dplasso.privacy.randomness import RandomStream, random_stream, word_buffers
 from dplasso.privacy.release import Gaussian, release
 from dplasso.privacy.statement import PrivacyStatement, make_statement
-from dplasso.tuning.metrics import (
-    METRICS,
+from dplasso.tuning.estimates import (
+    NUMBERS,
     UNIT,
     Bounds,
+    ClassScore,
+    ConfusionCell,
     CurvePoint,
     Estimate,
     Metric,
-    calibration_curve,
+    Target,
     standard_errors,
 )
+from dplasso.tuning.metrics import METRICS, default_metric
 
-# More sums than any metric has, for what the rounding of their noise may cost.
-_SUMS = 64
+# More sums than any metric has for each class, for what the rounding of their noise may cost; and
+# of all together.
+_SUMS, _LARGEST_SUMS = 64, 2**17
+# Of one output, as two classes are.
+NUMBERS_ALONE = Target()
 # Sums of so many units stay below 2^63 with the noise.
 _LARGEST_ROWS = 2**30
 
@@ -50,7 +56,7 @@ class PrivateScore:
     metric : str
         Which.
     value : float
-        The score; for "calibration" the share of the second class.
+        The score; for "calibration" the share of the second class, for "confusion" the accuracy.
     low, high : float
         Ends of a confidence interval that covers both the noise and the chance of the rows.
     confidence : float
@@ -59,6 +65,10 @@ class PrivateScore:
         For "calibration" only.
     privacy : PrivacyStatement
         What the score guarantees about the rows that it was computed on.
+    by_class : tuple of ClassScore
+        Of AUC and F1, the same for each of several classes or labels, with intervals.
+    confusion : tuple of ConfusionCell
+        Of F1 and "confusion", how many rows of each class were predicted to be of which.
     model : str
         Digest of what the scored model released; empty for another package's.
     """
@@ -70,13 +80,16 @@ class PrivateScore:
     confidence: float
     curve: tuple[CurvePoint, ...]
     privacy: PrivacyStatement
+    by_class: tuple[ClassScore, ...] = ()
+    confusion: tuple[ConfusionCell, ...] = ()
     model: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score as values that JSON can hold."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        curve = [asdict(point) for point in self.curve]
-        return values | {"curve": curve, "privacy": self.privacy.to_dict()}
+        for name in ("curve", "by_class", "confusion"):
+            values[name] = [asdict(one) for one in values[name]]
+        return values | {"privacy": self.privacy.to_dict()}
 
 
 def private_score(
@@ -86,7 +99,7 @@ def private_score(
     epsilon: float = 0.1,
     delta: float = 1e-6,
     *,
-    metric: str = "accuracy",
+    metric: str | None = None,
     neighbors: str = "add-remove",
     rows_per_person: int = 1,
     groups: "ArrayLike | None" = None,
@@ -109,15 +122,20 @@ def private_score(
         this package, the other steps have to learn nothing (docs/howto-pipelines.md).
     X : sparse or dense matrix, shape (N, D), or a store
         The rows; of a pipeline whatever its first step takes.
-    y : array-like, shape (N,), default=None
-        Labels or targets. Only a store may go without.
+    y : array-like, shape (N,) or (N, L), default=None
+        Labels or targets, or 0 and 1 for each of L labels. Only a store may go without.
     epsilon : float, default=0.1
         Privacy loss, positive and finite.
     delta : float, default=1e-6
         In (0, 1).
-    metric : {"accuracy", "auc", "log_loss", "calibration", "mae", "r2"}, default="accuracy"
-        "auc" is that of probabilities rounded to a public grid of 24 places; "log_loss" takes no
-        probability below 0.01.
+    metric : str or None, default=None
+        For classes and labels "accuracy", "auc", "f1" or "log_loss"; for several of them also
+        "auc_weighted" and "f1_weighted"; for classes "confusion", for two of them "calibration";
+        for numbers "mae" or "r2". None takes "auc" for two classes and for labels, "accuracy" for
+        several classes, "mae" for numbers. The AUC is that of probabilities rounded to a public
+        grid of 24 places, F1 of two classes that of the second. AUC and F1 of several classes or
+        labels are means over them, "weighted" by their rows. "log_loss" takes no probability below
+        0.01. What is released and costs how much noise: docs/scores.md.
     neighbors : {"add-remove", "replace-one"}, default="add-remove"
         The neighbour relation.
     rows_per_person : int, default=1
@@ -146,11 +164,12 @@ def private_score(
     BudgetError, LedgerError
         If the ledger has too little left or cannot be used; nothing is spent.
     """
-    check_choice("metric", metric, tuple(METRICS))
     model, X = last_step(model, X)
-    if METRICS[metric].classifies != (getattr(model, "classes_", None) is not None):
-        fit = "classes" if METRICS[metric].classifies else "numbers"
-        raise ValueError(f"metric={metric!r} is for models that predict {fit}; this one does not")
+    labels = getattr(model, "classes_", None)
+    inputs = local_records(model, X, y, takes_matrix=labels is not None)
+    target = target_of(model, labels, inputs.n_labels)
+    metric = default_metric(target.kind) if metric is None else metric
+    check_metric(metric, target)
     settings = {"ledger": ledger, "dataset": dataset, "purpose": purpose}
     epsilon = check_positive("epsilon", check_epsilon(epsilon))
     check_ledger_settings(
@@ -158,18 +177,18 @@ def private_score(
     )
     if not 0.5 <= confidence < 1.0:
         raise ValueError(f"confidence must lie between 0.5 and 1, got {confidence!r}")
-    chosen, bounds = METRICS[metric], checked_bounds(metric, target_bounds, model)
+    chosen = METRICS[metric]
+    target = replace(target, bounds=checked_bounds(metric, target_bounds, model))
     mechanism = score_mechanism(
-        chosen, epsilon, delta, neighbors=neighbors, rows_per_person=rows_per_person
+        chosen, epsilon, delta, target, neighbors=neighbors, rows_per_person=rows_per_person
     )
     sigma = mechanism.sensitivity / mechanism.mu
-    scorer = Scorer(chosen, bounds, mechanism.sensitivity, sigma, confidence)
+    scorer = Scorer(chosen, target, mechanism.sensitivity, sigma, confidence)
     stream = random_stream(random_state)
-    inputs = local_records(model, X, y)
     if groups is not None:
         inputs = inputs.limited(groups, rows_per_person)
     _check_names(getattr(model, "feature_names_in_", None), inputs.feature_names)
-    check_scored(chosen, getattr(model, "classes_", None), inputs.y)
+    check_scored(target, inputs.y)
     statement = make_statement(mechanism, seeded=random_state is not None, classes_declared=True)
     released, scored = getattr(model, "model_", None), ""
     if isinstance(released, Model):
@@ -179,14 +198,14 @@ def private_score(
     check_affordable(ledger, dataset, mechanism, SCORE)
     with charged(ledger, dataset, mechanism, notes={"purpose": purpose, "kind": SCORE}):
         sums = scorer.sums(model, inputs, stream)
-    curve = calibration_curve(sums, sigma, scorer.z) if metric == "calibration" else ()
+    details = chosen.details(sums, sigma, scorer.z, target)
     return PrivateScore(
         metric,
         *scorer.estimate(sums),
         float(confidence),
-        curve,
-        statement,
-        scored,
+        privacy=statement,
+        model=scored,
+        **details._asdict(),
     )
 
 
@@ -195,10 +214,15 @@ class Scorer:
     """How models are scored; public. `sensitivity` and `sigma`, of the noise, are in rows."""
 
     metric: Metric
-    bounds: Bounds
+    target: Target
     sensitivity: float
     sigma: float
     confidence: float
+
+    @property
+    def bounds(self) -> Bounds:
+        """The public interval of the target."""
+        return self.target.bounds
 
     @property
     def z(self) -> float:
@@ -210,18 +234,19 @@ class Scorer:
         with of_a_stranger(model), warnings.catch_warnings():
             # They were compared before.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            exact = self.metric.sums(model, rows.X, rows.y, self.bounds)
+            exact = self.metric.sums(model, rows.X, rows.y, self.target)
         return noisy_sums(exact, self.sensitivity, self.sigma, stream)
 
     def estimate(self, sums: NDArray[np.float64]) -> Estimate:
         """Return what noisy sums say."""
-        return self.metric.estimate(sums, self.sigma, self.z, self.bounds)
+        return self.metric.estimate(sums, self.sigma, self.z, self.target)
 
 
 def score_mechanism(
     metric: Metric,
     epsilon: float,
     delta: float,
+    target: Target = NUMBERS_ALONE,
     *,
     neighbors: str = "add-remove",
     rows_per_person: int = 1,
@@ -231,18 +256,28 @@ def score_mechanism(
         epsilon=epsilon,
         delta=delta,
         n_iter=1,
-        n_coordinates=_SUMS,
+        n_coordinates=most_sums(target),
         neighbors=neighbors,
-        residual_bound=share_bound(metric, neighbors),
+        residual_bound=share_bound(metric, target, neighbors),
         rows_per_person=rows_per_person,
     )
     check_noise(mechanism.sensitivity / mechanism.mu)
     return mechanism
 
 
-def share_bound(metric: Metric, neighbors: str) -> float:
+def most_sums(target: Target) -> int:
+    """Return how many sums a metric has at most; ValueError for more than can be released."""
+    size = max(1, len(target.classes) if target.n_outputs > 1 else 1)
+    if (most := max(_SUMS * size, size * size)) > _LARGEST_SUMS:
+        raise ValueError(f"{size:,} classes or labels are too many for a private score")
+    return most
+
+
+def share_bound(metric: Metric, target: Target, neighbors: str) -> float:
     """Return C such that one row moves the sums by at most C (`replace-one`: 2 C) in L2."""
-    return metric.share if check_neighbors(neighbors) == "add-remove" else metric.exchange / 2.0
+    if check_neighbors(neighbors) == "add-remove":
+        return metric.share(target)
+    return metric.exchange(target) / 2.0
 
 
 def check_noise(sigma: float) -> None:
@@ -259,7 +294,7 @@ def checked_bounds(metric: str, bounds: Any, estimator: Any) -> Bounds:
 
     An estimator that declares one by its parameter `target_bounds` need not be told again.
     """
-    if METRICS[metric].classifies:
+    if NUMBERS not in METRICS[metric].kinds:
         if bounds is not None:
             raise ValueError(f"target_bounds does not go with metric={metric!r}")
         return 0.0, 1.0
@@ -273,16 +308,46 @@ def checked_bounds(metric: str, bounds: Any, estimator: Any) -> Bounds:
     return low, high
 
 
-def check_scored(metric: Metric, classes: Any, y: NDArray[Any]) -> None:
-    """Raise DataError for rows that a metric cannot take."""
-    if y.size >= _LARGEST_ROWS:
-        raise DataError(f"{y.size:,} rows are too many for one score")
-    if not metric.classifies:
+def target_of(model: Any, classes: Any, n_labels: int = 0) -> Target:
+    """Return what a model of these classes predicts; DataError for rows of other labels.
+
+    `n_labels`: columns of y, where it has one for each label.
+    """
+    if classes is None:
+        return Target()
+    names = tuple(np.asarray(classes).tolist())
+    # Of another package's model only its predictions tell.
+    many = getattr(getattr(model, "privacy_", None), "many_labels", bool(n_labels))
+    expected = len(names) if many else 0
+    if n_labels != expected:
+        told = [f"{count} labels" if count else "one label" for count in (expected, n_labels)]
+        raise DataError(f"the model predicts {told[0]} of each row, and y has {told[1]}")
+    return Target(names, bool(n_labels))
+
+
+def check_metric(metric: str, target: Target) -> None:
+    """Raise ValueError for a metric that is unknown, or for another kind of target."""
+    check_choice("metric", metric, tuple(METRICS))
+    kinds = METRICS[metric].kinds
+    if target.kind not in kinds:
+        fitting = [name for name, one in METRICS.items() if target.kind in one.kinds]
+        raise ValueError(
+            f"metric={metric!r} is for {' or '.join(kinds)}, and this model predicts "
+            f"{target.kind}: take {', '.join(fitting)}"
+        )
+
+
+def check_scored(target: Target, y: NDArray[Any]) -> None:
+    """Raise DataError for rows that cannot be scored."""
+    if len(y) >= _LARGEST_ROWS:
+        raise DataError(f"{len(y):,} rows are too many for one score")
+    if target.kind == NUMBERS:
         encode_targets(y, (0.0, 1.0))
         return
-    if metric.two_classes and len(classes) != 2:
-        raise DataError(f"this metric is for two classes; there are {len(classes)}")
-    classes = np.asarray(classes)
+    if target.many_labels:
+        label_matrix(y, len(target.classes))
+        return
+    classes = np.asarray(target.classes)
     refuse_strange(~np.isin(y, classes), "the model's classes", classes)
 
 

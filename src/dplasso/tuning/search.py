@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_regressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.utils.validation import check_is_fitted
 
@@ -59,20 +59,25 @@ from dplasso.tuning.candidates import (
 )
 from dplasso.tuning.cost import SearchCost, search_cost
 from dplasso.tuning.division import divided, draw_held_out, entering_rows
-from dplasso.tuning.metrics import METRICS, Bounds, Metric
+from dplasso.tuning.estimates import NUMBERS, TWO_CLASSES, Bounds, Target
+from dplasso.tuning.metrics import CHOOSING, METRICS, default_metric
 from dplasso.tuning.pipelines import fit_behind, search_for_last
 from dplasso.tuning.scores import (
     Scorer,
+    check_metric,
     check_noise,
     check_scored,
     checked_bounds,
+    most_sums,
     share_bound,
+    target_of,
 )
 from dplasso.tuning.tries import draw_tries, tries_of
 
 _CONFIDENCE = 0.95
 # The rounding of a score's noise (`dplasso.privacy.mechanisms.gaussian`) adds less than this part
-# of its cost; beyond the noise's last integer lies less than `dplasso.tuning.tries.DRAW_ERROR`.
+# of its cost for each 64 sums; beyond the noise's last integer lies less than
+# `dplasso.tuning.tries.DRAW_ERROR`.
 _SCORE_MARGIN = 2.0**-40
 
 
@@ -102,8 +107,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     law : {"auto", "poisson", "geometric", "logarithmic"}, default="auto"
         How it is drawn; "auto" takes what leaves a try the most. By Poisson's law there may be no
         try at all (with probability e^-tries): then the model is a constant one.
-    metric : {"auc", "accuracy", "log_loss", "mae", "r2"}, default="auc"
-        The score by which the best try is chosen (see `private_score`).
+    metric : str or None, default=None
+        The score by which the best try is chosen, any of `private_score` but "calibration" and
+        "confusion". None takes "auc" for two classes, "accuracy" for several, "mae" for numbers.
     held_out : float, default=0.2
         Expected share of the rows that tries are scored on.
     target_bounds : (float, float), default=None
@@ -122,6 +128,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     best_score_ : Estimate or None
         Its noisy score with an interval of 95 %, which takes no account of the choice: as the best
         of several it is too high.
+    metric_ : str
+        The score that tries were compared by.
     privacy_ : PrivacyStatement
         What the search guarantees.
     classes_ : ndarray
@@ -151,7 +159,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         *,
         tries: float = 10,
         law: str = "auto",
-        metric: str = "auc",
+        metric: str | None = None,
         held_out: float = 0.2,
         target_bounds: tuple[float, float] | None = None,
         random_state: Any = None,
@@ -173,8 +181,10 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             )
         check_positive("epsilon", check_epsilon(self.epsilon))
         check_ledger_settings(self.get_params(deep=False) | {"mechanism": "gaussian"})
-        check_choice("metric", self.metric, [name for name in METRICS if name != "calibration"])
-        checked_bounds(self.metric, self.target_bounds, self.estimator)
+        if self.metric is not None:
+            check_choice("metric", self.metric, CHOOSING)
+        metric = self.metric or default_metric(NUMBERS if self._numbers else TWO_CLASSES)
+        checked_bounds(metric, self.target_bounds, self.estimator)
         if not 0.0 < self.held_out < 1.0:
             raise ValueError(f"held_out must lie between 0 and 1, got {self.held_out!r}")
         tries_of(self.tries, self.law)
@@ -233,10 +243,14 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         known = self.estimator.get_params(deep=False)
         relation = known.get("neighbors", "add-remove"), int(known.get("rows_per_person", 1))
         rows, person = entering_rows(inputs, groups, relation[1])
-        classes = _declare_classes(candidates, inputs.y[rows], METRICS[self.metric])
+        classes = None if self._numbers else _declare_classes(candidates, inputs.y[rows])
+        target = target_of(None, classes)
+        metric = self.metric or default_metric(target.kind)
+        check_metric(metric, target)
+        check_scored(target, inputs.y[rows])
         started = fix_starts(candidates, inputs)
         cost = self._divide_budget(candidates, inputs.n_features, *relation)
-        scorer = self._scorer(cost)
+        scorer = self._scorer(cost, metric, target)
         cost = _whole_budget(cost, self.ledger, self.dataset)
         seeded = self.random_state is not None
         declared = self.estimator.get_params(deep=False).get("classes") is not None
@@ -261,6 +275,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             tries = draw_tries(cost.tries, stream)
             best = best_of(candidates, tries, fitted_on, scored_on, scorer, stream, seeded=seeded)
         self._set_best(best, cost, classes, scorer.bounds, inputs, stated)
+        self.metric_ = metric
         return self
 
     def _divide_budget(
@@ -279,15 +294,23 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             give_epsilon(candidate, cost.try_rho, self.delta, n_features)
         return cost
 
-    def _scorer(self, cost: SearchCost) -> Scorer:
+    @property
+    def _numbers(self) -> bool:
+        """Whether what is searched for predicts numbers, by the metric or by the estimator."""
+        if self.metric is not None:
+            return METRICS[self.metric].kinds == (NUMBERS,)
+        return is_regressor(self.estimator)
+
+    def _scorer(self, cost: SearchCost, name: str, target: Target) -> Scorer:
         """Return how every try is scored; a score costs as much as a fit may."""
-        metric = METRICS[self.metric]
-        mu = math.sqrt(2.0 * cost.try_rho * (1.0 - _SCORE_MARGIN))
-        share = share_bound(metric, cost.neighbors)
+        metric, margin = METRICS[name], _SCORE_MARGIN * (most_sums(target) / 64.0)
+        mu = math.sqrt(2.0 * cost.try_rho * (1.0 - margin))
+        share = share_bound(metric, target, cost.neighbors)
         sensitivity = moved_by(1.0, cost.neighbors, share, cost.rows_per_person)
         check_noise(sensitivity / mu)
-        bounds = checked_bounds(self.metric, self.target_bounds, self.estimator)
-        return Scorer(metric, bounds, sensitivity, sensitivity / mu, _CONFIDENCE)
+        bounds = checked_bounds(name, self.target_bounds, self.estimator)
+        target = replace(target, bounds=bounds)
+        return Scorer(metric, target, sensitivity, sensitivity / mu, _CONFIDENCE)
 
     def _set_best(
         self,
@@ -344,13 +367,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             return np.asarray(getattr(self.best_estimator_, method)(X))
 
 
-def _declare_classes(
-    candidates: list[Candidate], y: NDArray[Any], metric: Metric
-) -> NDArray[Any] | None:
+def _declare_classes(candidates: list[Candidate], y: NDArray[Any]) -> NDArray[Any]:
     """Give every try the same classes: those declared, or those of all rows."""
-    if not metric.classifies:
-        check_scored(metric, None, y)
-        return None
     declared = candidates[0].estimator.get_params(deep=False).get("classes")
     classes = np.unique(y) if declared is None else np.asarray(declared)
     if classes.size < 2:
@@ -358,7 +376,6 @@ def _declare_classes(
     for candidate in candidates:
         if "classes" in candidate.estimator.get_params(deep=False):
             candidate.estimator.set_params(classes=classes.tolist())
-    check_scored(metric, classes, y)
     return classes
 
 

@@ -44,8 +44,10 @@ RATIO_RHO = 200.0
 
 def _words(statement: Any) -> str:
     counted = ", a noisy count of the records" if statement.records == COUNT_PRIVATE else ""
+    labels = f", for all {statement.n_classes:,} labels together" if statement.many_labels else ""
     return (
-        f"at most {statement.steps:,} gradients over all records, each with Gaussian noise{counted}"
+        f"at most {statement.steps:,} gradients over all records{labels}, each with Gaussian noise"
+        f"{counted}"
         ", noisy sums of the squared entries of every column"
         f"{calibrated_words(statement)} (together {rounded_up(statement.mu)}-GDP)"
     )

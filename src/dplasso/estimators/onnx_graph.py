@@ -1,0 +1,145 @@
+"""A fitted model as an ONNX graph: from rows to margins, probabilities and labels."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dplasso.estimators.export import Plain, plain_of
+from dplasso.runtime.extras import need
+
+# Of 2020: every runtime in use knows it.
+_OPSET, _IR = 13, 7
+# Below every length that is not 0 of a row in single precision.
+_TINY = 1e-60
+
+
+class _Graph:
+    """Nodes in their order, and the constants that they take; each node has one output."""
+
+    def __init__(self) -> None:
+        import onnx
+
+        self._onnx = onnx
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, value: Any) -> str:
+        """Return the name of a constant."""
+        array, name = np.asarray(value), f"constant_{len(self.constants)}"
+        array = array.astype(object) if array.dtype.kind in "US" else array
+        self.constants.append(self._onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def add(self, kind: str, *inputs: Any, out: str = "", **options: Any) -> str:
+        """Add a node; return the name of its output. Inputs are names, or constants."""
+        names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
+        out = out or f"{kind}_{len(self.nodes)}"
+        self.nodes.append(self._onnx.helper.make_node(kind, names, [out], **options))
+        return out
+
+    def cast(self, name: str, kind: str, out: str = "") -> str:
+        """Add a conversion to a type of ONNX."""
+        return self.add("Cast", name, out=out, to=getattr(self._onnx.TensorProto, kind))
+
+    def model(self, outputs: Sequence[tuple[str, int, list[Any]]], n_features: int) -> Any:
+        """Return the whole as a checked model; rows are float32."""
+        helper, kinds = self._onnx.helper, self._onnx.TensorProto
+        rows = helper.make_tensor_value_info("X", kinds.FLOAT, [None, n_features])
+        found = [helper.make_tensor_value_info(*one) for one in outputs]
+        graph = helper.make_graph(self.nodes, "dplasso", [rows], found, self.constants)
+        opsets = [helper.make_opsetid("", _OPSET)]
+        model = helper.make_model(
+            graph, producer_name="dplasso", opset_imports=opsets, ir_version=_IR
+        )
+        self._onnx.checker.check_model(model)
+        return model
+
+
+def to_onnx(self: Any) -> Any:
+    """Return the model as an ONNX graph, of any number of classes or labels.
+
+    It takes the rows as this model does, unscaled, as an input ``X`` of float32, shape (N, D),
+    computes in double precision, and has the outputs ``label``, as `predict`, and
+    ``probabilities``, float32, as `predict_proba`. The privacy statement goes along as metadata,
+    ``privacy``.
+
+    Returns
+    -------
+    onnx.ModelProto
+        `SerializeToString` writes it; onnxruntime and others run it.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        Before `fit`.
+    MissingExtraError
+        If onnx is not installed.
+    ValueError
+        If there are more than 10^8 columns.
+    """
+    plain = plain_of(self)
+    need("onnx", "a graph")
+    import onnx
+
+    graph, many = _Graph(), self.privacy_.many_labels
+    rows = _rows(graph, graph.cast("X", "DOUBLE"), plain)
+    kept = slice(None) if plain.kept is None else plain.kept
+    weights = np.ascontiguousarray(plain.weights[:, kept].T)
+    margins = graph.add("Add", graph.add("MatMul", rows, weights), plain.intercept)
+    given = _probabilities(graph, margins, plain, many=many)
+    n_outputs = len(self.classes_)
+    if many:
+        label = graph.add("Greater", margins, np.zeros(1))
+        label = graph.cast(label, "INT64", out="label")
+        kind, shape = onnx.TensorProto.INT64, [None, n_outputs]
+    else:
+        place = graph.add("ArgMax", given, axis=1, keepdims=0)
+        classes = graph.constant(self.classes_)
+        graph.add("Gather", classes, place, out="label")
+        kind, shape = graph.constants[-1].data_type, [None]
+    graph.cast(given, "FLOAT", out="probabilities")
+    shown = ("probabilities", onnx.TensorProto.FLOAT, [None, n_outputs])
+    model = graph.model([("label", kind, shape), shown], self.n_features_in_)
+    onnx.helper.set_model_props(model, {"privacy": self.privacy_.to_json(indent=None)})
+    return model
+
+
+def _rows(graph: _Graph, rows: str, plain: Plain) -> str:
+    """Return rows as margins take them: clipped or scaled, in the columns that are looked at."""
+    if plain.kept is not None:
+        rows = graph.add("Gather", rows, plain.kept.astype(np.int64), axis=1)
+    if plain.bound is not None:
+        return graph.add("Clip", rows, np.float64(-plain.bound), np.float64(plain.bound))
+    if plain.divisors.size:
+        rows = graph.add("Div", rows, plain.divisors)
+    length = graph.add("ReduceL2", rows, axes=[1], keepdims=1)
+    least = _TINY if plain.norm_bound is None else plain.norm_bound
+    return graph.add("Div", rows, graph.add("Max", length, np.float64(least)))
+
+
+def _probabilities(graph: _Graph, margins: str, plain: Plain, *, many: bool) -> str:
+    """Return probabilities: ``p_j max(1, d_j / C)`` over their sum, as in docs/multiclass.md.
+
+    p is the softmax of the margins, of two classes or a label of its own that of 0 and its margin.
+    """
+    if many:
+        margins = graph.add("Unsqueeze", margins, np.array([2]))
+    if many or plain.weights.shape[0] == 1:
+        margins = graph.add("Concat", graph.add("Mul", margins, np.zeros(1)), margins, axis=-1)
+    p = graph.add("Softmax", margins, axis=-1)
+    if not plain.is_softmax:
+        far = graph.add("Sub", np.ones(1), p)
+        if plain.by_length:
+            squares = graph.add("ReduceSumSquare", p, axes=[-1], keepdims=1)
+            # |p - e_j|^2 = |p|^2 - 2 p_j + 1 = |p|^2 - 1 + 2 (1 - p_j)
+            both = graph.add("Add", graph.add("Mul", far, np.full(1, 2.0)), squares)
+            far = graph.add(
+                "Sqrt", graph.add("Max", graph.add("Sub", both, np.ones(1)), np.zeros(1))
+            )
+        excess = graph.add("Max", graph.add("Div", far, np.full(1, plain.loss_bound)), np.ones(1))
+        weight = graph.add("Mul", p, excess)
+        p = graph.add("Div", weight, graph.add("ReduceSum", weight, np.array([-1]), keepdims=1))
+    if not many:
+        return p
+    return graph.add("Gather", p, np.array(1), axis=2)

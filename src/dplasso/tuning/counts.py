@@ -1,0 +1,346 @@
+"""Metrics that are counts of rows: AUC and calibration, F1 and the confusion matrix.
+
+Rows are counted by class and by a public grid of probabilities, or by class and the class that is
+predicted. One row is one count; where every class or label has counts of its own, it is one in
+each, so K counts move together by sqrt(K) at most, in L2.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.errors import DataError
+from dplasso.tuning.estimates import (
+    MANY_LABELS,
+    SEVERAL_CLASSES,
+    UNKNOWN,
+    ClassScore,
+    ConfusionCell,
+    CurvePoint,
+    Details,
+    Estimate,
+    Target,
+    mean_estimate,
+    within_unit,
+)
+
+# Inner edges of the grid of AUC, in log-odds; one of them is 0, for K classes the odds of 1/K.
+_LOG_ODDS = np.linspace(-3.85, 3.85, 23)
+_PLACES = _LOG_ODDS.size + 1
+CALIBRATION_BINS = 10
+_CALIBRATION_EDGES = np.arange(1, CALIBRATION_BINS) / CALIBRATION_BINS
+# A class of fewer rows than so many standard deviations of the noise in their number is unknown.
+_DROWNED = 2.0
+
+
+class _Part(NamedTuple):
+    """The score of one class or label among several, read off its own noisy counts.
+
+    `value`: None where noise drowns it.
+    `own`, `shared`, `noise`: its variances, by the rows of the class, by those that all classes
+    have in common, and by the noise.
+    `rows`: of the class, noisy.
+    """
+
+    value: float | None
+    own: float
+    shared: float
+    noise: float
+    rows: float
+
+    def estimate(self, z: float) -> Estimate:
+        """Return the score with its interval."""
+        if self.value is None:
+            return UNKNOWN
+        return within_unit(self.value, z * math.sqrt(self.own + self.shared + self.noise))
+
+
+def _average(
+    parts: list[_Part], weights: NDArray[np.float64], z: float, *, disjoint: bool
+) -> Estimate:
+    """Return the weighted mean of parts; `disjoint`: whether a row is of one class only.
+
+    Errors by rows that parts have in common are taken to add up, which no correlation exceeds. An
+    unknown part may be anything from 0 to 1.
+    """
+    known = np.array([part.value is not None for part in parts])
+    values = np.array([0.5 if part.value is None else part.value for part in parts])
+    own, shared, noise = np.array([(part.own, part.shared, part.noise) for part in parts]).T
+    if not disjoint:
+        own, shared = np.zeros_like(own), own + shared
+    squares = weights * weights
+    sampling = math.sqrt(float(squares @ own)) + float(weights @ np.sqrt(shared))
+    reach = z * math.sqrt(sampling**2 + float(squares @ noise))
+    return within_unit(float(weights @ values), reach + float(weights[~known].sum()) / 2.0)
+
+
+def _by_class(parts: list[_Part], target: Target, z: float) -> tuple[ClassScore, ...]:
+    return tuple(
+        ClassScore(label, max(part.rows, 0.0), *part.estimate(z))
+        for label, part in zip(target.classes, parts, strict=True)
+    )
+
+
+def _weights_of(parts: list[_Part], *, by_rows: bool) -> NDArray[np.float64] | None:
+    """Return the weights of an average: equal, or by rows; None where there are no rows."""
+    if not by_rows:
+        return np.full(len(parts), 1.0 / len(parts))
+    rows = np.array([max(part.rows, 0.0) for part in parts])
+    return rows / rows.sum() if rows.sum() >= 1.0 else None
+
+
+# --- Predictions of rows -----------------------------------------------------------------------
+
+
+def predicted(model: Any, X: Any, y: NDArray[Any]) -> NDArray[Any]:
+    """Return what a model predicts; DataError unless that is one number for each of `y`."""
+    return _checked(np.asarray(model.predict(X)), y.shape)
+
+
+def probabilities(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.float64]:
+    """Return what a model predicts of every class or label; NaN is 0."""
+    found = np.asarray(model.predict_proba(X), dtype=np.float64)
+    found = _checked(found, (len(y), len(target.classes)))
+    return np.clip(np.nan_to_num(found, nan=0.0), 0.0, 1.0)
+
+
+def _checked(found: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return predictions; of another shape, one row's might meet another row's label."""
+    if found.shape != shape:
+        raise DataError(f"the model predicts the shape {found.shape}, and {shape} is needed")
+    return found
+
+
+def class_numbers(target: Target, y: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the place of each label among the classes."""
+    classes = np.asarray(target.classes)
+    found = (np.asarray(y)[:, None] == classes[None, :]).argmax(axis=1)
+    return np.asarray(found, dtype=np.intp)
+
+
+def _of_class(target: Target, y: NDArray[Any], k: int) -> NDArray[np.bool_]:
+    """Return which rows are of class k, or have label k."""
+    if target.many_labels:
+        found: NDArray[np.bool_] = y[:, k] == 1
+        return found
+    return class_numbers(target, y) == k
+
+
+def _cells(cells: NDArray[np.intp], count: int) -> NDArray[np.int64]:
+    return np.bincount(cells, minlength=count) << 32
+
+
+# --- Counts over a grid of probabilities --------------------------------------------------------
+
+
+def _by_place(
+    edges: NDArray[np.float64], p: NDArray[np.float64], of_class: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Count rows by class (negative first) and by where the predicted probability lies."""
+    size = edges.size + 1
+    return _cells(np.searchsorted(edges, p, side="right") + of_class * size, 2 * size)
+
+
+def auc_sums(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.int64]:
+    """Count rows by a grid of probabilities: of each class or label against the others."""
+    p = probabilities(model, X, y, target)
+    if target.n_outputs == 1:
+        return _by_place(_sigmoid(_LOG_ODDS), p[:, 1], _of_class(target, y, 1))
+    shift = 0.0 if target.many_labels else math.log(target.n_outputs - 1)
+    edges = _sigmoid(_LOG_ODDS - shift)
+    each = (_by_place(edges, p[:, k], _of_class(target, y, k)) for k in range(target.n_outputs))
+    return np.concatenate(list(each))
+
+
+def _sigmoid(margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(1.0 / (1.0 + np.exp(-margins)))
+
+
+def _auc_part(noisy: NDArray[np.float64], sigma: float, least: float) -> _Part:
+    """Read the AUC of probabilities rounded to the grid; rows in the same place are ties.
+
+    `least`: rows of a class below which nothing is said.
+    """
+    negative, positive = noisy.reshape(2, -1)
+    n_negative, n_positive = float(negative.sum()), float(positive.sum())
+    if min(n_negative, n_positive) < least:
+        return _Part(None, 0.0, 0.0, 0.0, n_positive)
+    # How a positive row in a place fares against all negative ones, and the other way round.
+    below = (np.cumsum(negative) - negative / 2.0) / n_negative
+    above = 1.0 - (np.cumsum(positive) - positive / 2.0) / n_positive
+    auc = float(positive @ below) / n_positive
+    one, other = (below - auc) ** 2, (above - auc) ** 2
+    # DeLong's variance; noisy counts may make it negative.
+    own = max(float(positive @ one), 0.0) / n_positive**2
+    shared = max(float(negative @ other), 0.0) / n_negative**2
+    bins = negative.size
+    ties = np.tri(bins, k=-1) + 0.5 * np.eye(bins) - auc
+    product = float((ties * ties).sum()) * sigma * sigma / (n_positive * n_negative) ** 2
+    noise = float(one.sum()) / n_positive**2 + float(other.sum()) / n_negative**2 - product
+    # `below` and `above` have noise of their own, which the squares count once more.
+    return _Part(auc, own, shared, sigma * sigma * max(noise, product), n_positive)
+
+
+def _auc_parts(noisy: NDArray[np.float64], sigma: float, target: Target) -> list[_Part]:
+    least = max(1.0, _DROWNED * sigma * math.sqrt(_PLACES)) if target.n_outputs > 1 else 1.0
+    each = noisy.reshape(target.n_outputs, -1)
+    return [_auc_part(some, sigma, least) for some in each]
+
+
+def auc(
+    noisy: NDArray[np.float64], sigma: float, z: float, target: Target, *, by_rows: bool = False
+) -> Estimate:
+    """Estimate the AUC; of several classes or labels the mean, `by_rows` weighted by their rows."""
+    parts = _auc_parts(noisy, sigma, target)
+    if target.n_outputs == 1:
+        return parts[0].estimate(z)
+    weights = _weights_of(parts, by_rows=by_rows)
+    if weights is None:
+        return UNKNOWN
+    return _average(parts, weights, z, disjoint=not target.many_labels)
+
+
+def auc_details(noisy: NDArray[np.float64], sigma: float, z: float, target: Target) -> Details:
+    """Return the AUC of each class or label."""
+    if target.n_outputs == 1:
+        return Details()
+    return Details(by_class=_by_class(_auc_parts(noisy, sigma, target), target, z))
+
+
+def calibration_sums(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.int64]:
+    """Count rows by class and tenths of the predicted probability."""
+    p = probabilities(model, X, y, target)[:, 1]
+    return _by_place(_CALIBRATION_EDGES, p, _of_class(target, y, 1))
+
+
+def positive_share(noisy: NDArray[np.float64], sigma: float, z: float, _: Target) -> Estimate:
+    """Estimate the share of the second class."""
+    negative, positive = noisy.reshape(2, -1)
+    sums = np.array([positive.sum(), negative.sum(), 0.0])
+    return mean_estimate(sums, sigma * math.sqrt(negative.size), z)
+
+
+def calibration_curve(noisy: NDArray[np.float64], sigma: float, z: float, _: Target) -> Details:
+    """Read a calibration curve off noisy counts."""
+    points = []
+    for number, (negative, positive) in enumerate(noisy.reshape(2, -1).T):
+        estimate = mean_estimate(np.array([positive, negative, 0.0]), sigma, z)
+        edges = number / CALIBRATION_BINS, (number + 1) / CALIBRATION_BINS
+        points.append(CurvePoint(*edges, max(float(negative + positive), 0.0), *estimate))
+    return Details(curve=tuple(points))
+
+
+# --- Counts by the class predicted ---------------------------------------------------------------
+
+
+def confusion_sums(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.int64]:
+    """Count rows by class and by the class predicted; of many labels see `_label_sums`."""
+    found = predicted(model, X, y)
+    if target.many_labels:
+        return _label_sums(found == 1, y == 1)
+    size = len(target.classes)
+    cells = class_numbers(target, y) * size + class_numbers(target, found)
+    return _cells(cells, size * size)
+
+
+def _label_sums(found: NDArray[np.bool_], there: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Count of each label the rows that are found, falsely found, and missed."""
+    kinds = found & there, found & ~there, ~found & there
+    counts = np.stack([np.count_nonzero(kind, axis=0) for kind in kinds], axis=1)
+    return counts.ravel() << 32
+
+
+def _f1_part(found: float, false: float, missed: float, sigma: float, extra: float) -> _Part:
+    """Read an F1 off noisy counts; `extra`: variance of false and missed ones, in sigma^2."""
+    size, rows = 2.0 * found + false + missed, found + missed
+    if size < max(1.0, _DROWNED * sigma * math.sqrt(4.0 + extra)):
+        return _Part(None, 0.0, 0.0, 0.0, rows)
+    value = min(max(2.0 * found / size, 0.0), 1.0)
+    slope, other = (2.0 - 2.0 * value) / size, value / size
+    others = max(false, 0.0) + max(missed, 0.0)
+    sampling = max(found, 0.0) * slope**2 + others * other**2
+    return _Part(value, sampling, 0.0, sigma**2 * (slope**2 + extra * other**2), rows)
+
+
+def _f1_parts(noisy: NDArray[np.float64], sigma: float, target: Target) -> list[_Part]:
+    if target.many_labels:
+        return [_f1_part(*counts, sigma, 2.0) for counts in noisy.reshape(-1, 3).tolist()]
+    size = len(target.classes)
+    counts = noisy.reshape(size, size)
+    found, extra = np.diag(counts), 2.0 * (size - 1)
+    false, missed = counts.sum(axis=0) - found, counts.sum(axis=1) - found
+    each = zip(found.tolist(), false.tolist(), missed.tolist(), strict=True)
+    return [_f1_part(*some, sigma, extra) for some in each]
+
+
+def f1(
+    noisy: NDArray[np.float64], sigma: float, z: float, target: Target, *, by_rows: bool = False
+) -> Estimate:
+    """Estimate F1, of two classes of the second; of more, or of labels, the mean.
+
+    `by_rows`: of all classes, weighted by their rows.
+    """
+    parts = _f1_parts(noisy, sigma, target)
+    weights = _weights_of(parts, by_rows=by_rows)
+    if weights is None:
+        return UNKNOWN
+    if len(parts) == 2 and not target.many_labels and not by_rows:
+        return parts[1].estimate(z)
+    if target.many_labels:
+        return _average(parts, weights, z, disjoint=False)
+    return _joint_f1(noisy.reshape(len(parts), -1), parts, weights, sigma, z, by_rows=by_rows)
+
+
+def _joint_f1(
+    counts: NDArray[np.float64],
+    parts: list[_Part],
+    weights: NDArray[np.float64],
+    sigma: float,
+    z: float,
+    *,
+    by_rows: bool,
+) -> Estimate:
+    """Estimate the mean F1 of classes by its slope in every cell of the confusion matrix."""
+    known = np.array([part.value is not None for part in parts])
+    values = np.array([0.5 if part.value is None else part.value for part in parts])
+    value = float(weights @ values)
+    # What a class counts for each row that is of it, or predicted to be.
+    size = counts.sum(axis=0) + counts.sum(axis=1)
+    each = np.divide(weights, size, out=np.zeros_like(weights), where=known)
+    slope = -(each * values)[:, None] - (each * values)[None, :] + np.diag(2.0 * each)
+    if by_rows:
+        slope += ((values - value) / max(1.0, float(counts.sum())))[:, None]
+    squares = slope * slope
+    variance = float((np.maximum(counts, 0.0) * squares).sum()) + sigma**2 * float(squares.sum())
+    return within_unit(value, z * math.sqrt(variance) + float(weights[~known].sum()) / 2.0)
+
+
+def share_correct(noisy: NDArray[np.float64], sigma: float, z: float, target: Target) -> Estimate:
+    """Estimate the accuracy from a confusion matrix."""
+    size = len(target.classes)
+    right = float(np.trace(noisy.reshape(size, size)))
+    sums = np.array([right, float(noisy.sum()) - right, 0.0])
+    return mean_estimate(sums, sigma * math.sqrt(size), z, sigma * math.sqrt(size * (size - 1)))
+
+
+def confusion_details(
+    noisy: NDArray[np.float64], sigma: float, z: float, target: Target
+) -> Details:
+    """Return the F1 of each class or label and, of classes, the cells of the confusion matrix."""
+    by_class = _by_class(_f1_parts(noisy, sigma, target), target, z)
+    if target.many_labels:
+        return Details(by_class=by_class)
+    size, cells = len(target.classes), []
+    for actual, counts in zip(target.classes, noisy.reshape(size, size), strict=True):
+        rows = float(counts.sum())
+        for predicted, count in zip(target.classes, counts.tolist(), strict=True):
+            sums = np.array([count, rows - count, 0.0])
+            share = mean_estimate(sums, sigma, z, sigma * math.sqrt(size - 1))
+            cells.append(ConfusionCell(actual, predicted, max(count, 0.0), *share))
+    return Details(by_class=by_class, confusion=tuple(cells))
+
+
+# Where one row is a count of every class or label.
+IN_EACH_CLASS, IN_EACH_LABEL = (SEVERAL_CLASSES, MANY_LABELS), (MANY_LABELS,)

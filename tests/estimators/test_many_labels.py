@@ -1,0 +1,182 @@
+"""Many labels at once: one joint fit of a matrix of 0 and 1, its noise, and what it predicts."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from dplasso.model.report import report_page, report_section
+from scipy import stats
+from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import MultiLabelBinarizer, normalize
+
+from dplasso import (
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+    PrivateSearch,
+    load,
+)
+from dplasso.cluster import InProcessEngine
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import write_store
+
+N, D, L = 4000, 12, 5
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(N, D)) * (RNG.random((N, D)) < 0.5)
+X[0, 0] = 1.0
+X = sp.csr_array(normalize(X))
+WEIGHTS = RNG.normal(0.0, 5.0, (D, L))
+# From a label that half of the rows have to one that a few have.
+Y = (X @ WEIGHTS + RNG.logistic(size=(N, L)) > np.array([0.0, 0.5, 1.5, 3.0, 5.0])).astype(int)
+NAMES = ["ant", "bee", "cat", "dog", "eel"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return DPLogisticRegression(20.0, classes=NAMES, random_state=5).fit(X, Y)
+
+
+def test_a_joint_fit_has_a_row_of_weights_for_each_label(model):
+    assert model.coef_.shape == (L, D)
+    assert model.classes_.tolist() == NAMES
+    margins, given = model.decision_function(X), model.predict_proba(X)
+    assert margins.shape == given.shape == (N, L)
+    predicted = model.predict(X)
+    np.testing.assert_array_equal(predicted, (given > 0.5).astype(int))
+    np.testing.assert_array_equal(predicted, (margins > 0).astype(int))
+    assert model.score(X, Y) > 0.3  # all five labels right
+    for label in range(L):
+        assert roc_auc_score(Y[:, label], margins[:, label]) > 0.8
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), given)
+
+
+def test_probabilities_mean_what_they_say(model):
+    """In tenths of the predictions, a share within four of its standard errors and .06.
+
+    The rarest label's are timid: all labels have one slope, which this one would have steeper.
+    """
+    given = model.predict_proba(X)
+    for label in range(L - 1):
+        order = np.argsort(given[:, label]).reshape(10, -1)
+        said, seen = given[order, label].mean(axis=1), Y[order, label].mean(axis=1)
+        error = 4.0 * np.sqrt(seen * (1.0 - seen) / order.shape[1])
+        assert (np.abs(said - seen) < 0.06 + error).all()
+
+
+def test_the_noise_is_for_all_labels_together():
+    """A record's residuals are sqrt(L) times as long as one label's, and the noise is that large.
+
+    Kolmogorov and Smirnov at a false alarm of 1e-6; a tenth less noise would be noticed.
+    """
+    many, one = (
+        DPLogisticRegression(1e-2, fit_intercept=False, n_records=N, random_state=1).fit(X, y)
+        for y in (Y, Y[:, 0])
+    )
+    assert many.privacy_.residual_bound == pytest.approx(0.5 * math.sqrt(L))
+    assert many.privacy_.sensitivity == pytest.approx(math.sqrt(L) * one.privacy_.sensitivity)
+    assert many.privacy_.mu == pytest.approx(one.privacy_.mu)
+    wide = sp.csr_array((np.ones(N), (np.arange(N), np.zeros(N, int))), (N, 4000))
+    noise = DPLogisticRegression(1e-2, n_records=N, random_state=2).fit(wide, Y)
+    drawn = (noise.coef_[:, 1:] / noise.coef_standard_error_[1:]).ravel()
+    assert stats.kstest(drawn, "norm").pvalue > 1e-6
+    assert stats.kstest(drawn / 0.9, "norm").pvalue < 1e-6
+
+
+def test_the_statement_says_that_the_labels_are_released_together(model):
+    statement = model.privacy_
+    assert (statement.many_labels, statement.n_classes) == (True, L)
+    assert statement.classes == "declared"
+    private = DPLogisticRegression(1.0).fit(X, Y).privacy_
+    assert private.is_private
+    assert private.classes == "declared"  # columns of y are public, as those of X
+    text = private.text()
+    assert "for all 5 labels together" in text
+    assert "the 5 labels that a record may have" in text
+    assert "many_labels" not in DPLogisticRegression(1.0).fit(X, Y[:, 0]).privacy_.to_dict()
+    assert type(private).from_json(private.to_json()) == private
+    with pytest.raises(ValueError, match="two or more"):
+        type(private).from_dict({**private.to_dict(), "n_classes": 1})
+
+
+def test_it_is_saved_loaded_and_shown(model, tmp_path):
+    model.save(tmp_path / "model.npz")
+    again = load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert set(model.weights().labels) <= set(NAMES)
+    assert "ant, bee, cat, dog, eel (a row has or has not each)" in report_section(model.model_)
+    report_page(model.model_, file={}, ledger="none")
+
+
+def test_two_labels_are_two_margins_and_not_two_classes(tmp_path):
+    two = DPLogisticRegression(20.0, random_state=1).fit(X, Y[:, :2])
+    assert two.coef_.shape == (2, D)
+    assert two.classes_.tolist() == [0, 1]
+    two.save(tmp_path / "two.npz")
+    assert load(tmp_path / "two.npz").predict(X).shape == (N, 2)
+
+
+def test_every_form_gives_the_same_bits(tmp_path):
+    def weights(rows, labels, **given):
+        fit = DPLogisticRegression(1.0, random_state=4, n_iter=20).fit(rows, labels, **given)
+        return np.concatenate([fit.coef_.ravel(), fit.intercept_])
+
+    expected = weights(X, Y)
+    frame = pd.DataFrame(Y, columns=NAMES)
+    binarized = MultiLabelBinarizer(classes=range(L), sparse_output=True).fit_transform(
+        [np.flatnonzero(row) for row in Y]
+    )
+    store = write_store(matrix_source(X, Y[:, 0]), tmp_path / "rows.store")
+    assert len(store.y) == N
+    for labels in (Y.tolist(), Y.astype(bool), Y.astype(np.float32), frame, binarized):
+        np.testing.assert_array_equal(weights(X, labels), expected)
+    np.testing.assert_array_equal(weights(store, Y), expected)
+    np.testing.assert_array_equal(weights(X.tocsc(), Y, groups=np.arange(N)), expected)
+    parts = [X[:1500], X[1500:]], [Y[:1500], Y[1500:]]
+    np.testing.assert_array_equal(weights(*parts, engine=InProcessEngine()), expected)
+
+
+def test_weights_people_and_short_lists():
+    fit = DPLogisticRegression(20.0, max_weights=3, weight_bound=1.0, random_state=0)
+    fit.fit(X, Y, sample_weight=RNG.random(N))
+    assert np.unique(fit.coef_.indices).size == 3
+    fit = DPLogisticRegression(5.0, rows_per_person=2).fit(X, Y, groups=np.arange(N) // 2)
+    assert fit.privacy_.rows_per_person == 2
+    prior = DPLogisticRegression(math.inf).fit(X[:2000], Y[:2000])
+    alone, better = (
+        DPLogisticRegression(0.05, prior=start, random_state=0).fit(X[2000:], Y[2000:])
+        for start in (None, prior)
+    )
+    assert better.score(X, Y) > alone.score(X, Y) + 0.05
+    assert better.privacy_.prior
+
+
+@pytest.mark.parametrize(
+    ("make", "y", "words"),
+    [
+        (lambda: DPLogisticRegression(), 2 * Y, "must hold 0 and 1 only: row 1 of"),
+        (lambda: DPLogisticRegression(), np.where(Y, "a", "b"), "0 and 1 only|not a number"),
+        (lambda: DPLogisticRegression(), np.where(Y, np.nan, 0.0), "NaN"),
+        (lambda: DPLogisticRegression(classes=["a", "b"]), Y, "5 columns, and classes names 2"),
+        (lambda: DPLogisticRegression(class_weight=[1, 2]), Y, "class_weight is for one label in"),
+        (lambda: DPLogisticRegression(), Y[:-1], "inconsistent numbers of samples"),
+        (lambda: DPLogisticRegression(public_data=(X, Y)), Y, "public_data: y should be a 1d"),
+        (lambda: DPLassoClassifier(), Y, "a LASSO learns one label of each row, .* take DPLog"),
+        (lambda: DPLassoClassifier(n_iter=3, l1_radius=2.0), Y, "a LASSO learns one label"),
+        (lambda: DPLinearRegression(target_bounds=(0, 1)), Y, "y should be a 1d array"),
+        (lambda: PrivateSearch(DPLogisticRegression(), {}), Y, "y should be a 1d array"),
+    ],
+)
+def test_what_cannot_be_learnt_is_refused_before_anything_is_spent(make, y, words, tmp_path):
+    with pytest.raises(ValueError, match=words):
+        make().fit(X, y)
+
+
+def test_partitions_of_different_labels_are_refused():
+    parts = [X[:1500], X[1500:]], [Y[:1500], Y[1500:, :3]]
+    with pytest.raises(ValueError, match=r"partition 2: y has the shape \(2500, 3\)"):
+        DPLogisticRegression().fit(*parts, engine=InProcessEngine())
+    with pytest.raises(ValueError, match="a LASSO learns one label"):
+        DPLassoClassifier().fit([X], [Y], engine=InProcessEngine())
