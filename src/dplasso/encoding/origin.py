@@ -26,6 +26,11 @@ class Origin:
     schema: Schema | None = None
     binarize: bool = False
 
+    @property
+    def is_unedited_draft(self) -> bool:
+        """Whether the columns come from a draft that was taken from records and not confirmed."""
+        return self.schema is not None and self.schema.is_unedited_draft
+
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
         schema = None if self.schema is None else self.schema.to_json()

@@ -41,20 +41,31 @@ class Schema:
         Column of the labels; needed to train only.
     note : str
         What a draft says of itself, until a person takes it out.
+    confirm : tuple of str
+        By part, what a person has to confirm of a draft; empty where nothing is left to confirm.
     """
 
     parts: tuple[Part, ...]
     label: str | None = None
     note: str = ""
+    confirm: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
+        object.__setattr__(self, "confirm", tuple(self.confirm) or ("",) * len(self.parts))
         if not self.parts:
             raise ValueError("a schema needs at least one part: declare what a column is")
+        if len(self.confirm) != len(self.parts):
+            raise ValueError("confirm has a text for each part, or none at all")
         if self.label is not None and self.label in self.columns:
             raise ValueError(f"column {self.label!r} cannot be both label and feature")
         # Of crosses this finds out whether there are such columns, and not too many of them.
         assert self.n_features
+
+    @property
+    def is_unedited_draft(self) -> bool:
+        """Whether it was drafted from records, and its note or a mark to confirm is still there."""
+        return bool(self.note) or any(self.confirm)
 
     @property
     def columns(self) -> list[str]:
@@ -108,7 +119,10 @@ class Schema:
         document: dict[str, Any] = {"note": self.note} if self.note else {}
         document["label"] = self.label
         kinds = {kind: name for name, kind in _KINDS.items()}
-        document["parts"] = [{"kind": kinds[type(part)], **asdict(part)} for part in self.parts]  # type: ignore[call-overload]
+        document["parts"] = [
+            {"kind": kinds[type(part)], **asdict(part)} | ({"confirm": mark} if mark else {})  # type: ignore[call-overload]
+            for part, mark in zip(self.parts, self.confirm, strict=True)
+        ]
         plain: dict[str, Any] = json.loads(json.dumps(document))
         return plain
 
@@ -130,7 +144,7 @@ def schema_from_json(document: Any) -> Schema:
     label = document.get("label")
     if label is not None and not isinstance(label, str):
         raise ValueError(f"label must be the name of a column, got {label!r}")
-    parts = []
+    parts, confirm = [], []
     for number, given in enumerate(document["parts"], 1):
         kind = given.get("kind") if isinstance(given, Mapping) else None
         if not isinstance(kind, str) or kind not in _KINDS:
@@ -138,7 +152,8 @@ def schema_from_json(document: Any) -> Schema:
                 f"part {number}: kind must be one of {', '.join(_KINDS)}, got {kind!r}"
             )
         names = {field.name: field.default is MISSING for field in fields(_KINDS[kind])}
-        values = {name: value for name, value in given.items() if name != "kind"}
+        values = {name: value for name, value in given.items() if name not in ("kind", "confirm")}
+        confirm.append(str(given.get("confirm") or ""))
         if unknown := sorted(set(values) - names.keys()):
             raise ValueError(
                 f"part {number}: {kind} has no {unknown[0]!r}; it takes {', '.join(names)}"
@@ -151,7 +166,7 @@ def schema_from_json(document: Any) -> Schema:
             parts.append(_KINDS[kind](**values))
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"part {number}: {error}") from None
-    return Schema(tuple(parts), label, str(document.get("note") or ""))
+    return Schema(tuple(parts), label, str(document.get("note") or ""), tuple(confirm))
 
 
 def read_schema(path: str | Path) -> Schema:
