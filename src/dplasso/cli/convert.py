@@ -16,6 +16,7 @@ from dplasso.data.source_files import expand, is_address
 from dplasso.data.store import describe, write_store
 from dplasso.data.store.place import check_place
 from dplasso.data.store.reader import is_store
+from dplasso.data.tables.dialect import Dialect
 from dplasso.encoding.files import encode_files
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.source import first_rows
@@ -74,6 +75,7 @@ def convert(
     label_column = reading.label_column or "label"
     read = {"label_column": label_column, "n_features": features, **reading.of_rows()}
     place, chosen = Path(store), encoding.encoding(data, features, reading)
+    reading.dialect.say(expand(data))
     if cluster.cluster is not None:
         if chosen is None and features is None:
             raise typer.BadParameter(
@@ -83,7 +85,7 @@ def convert(
     making.check(place)
     started = time.perf_counter()
     if encoding.hash_columns is not None:
-        _warn_of_numbers(data, encoding.hash_columns)
+        _warn_of_numbers(data, encoding.hash_columns, reading.dialect.asked)
     with output.progress_bars() as bars:
         records = encode_files(data, chosen, person_column=person_column, **read)
         report = making.write(records.source, place, bars, records.origin)
@@ -99,9 +101,9 @@ def convert(
     return output.Result(report | {"public": public}, show)
 
 
-def _warn_of_numbers(data: list[str], columns: str) -> None:
+def _warn_of_numbers(data: list[str], columns: str, dialect: Dialect | None) -> None:
     """Say on the curator's screen if a column of many numbers is to be hashed."""
-    table = first_rows(expand(data)[0], _ROWS_LOOKED_AT)
+    table = first_rows(expand(data)[0], _ROWS_LOOKED_AT, dialect)
     for name in (name.strip() for name in columns.split(",")):
         if name in table.column_names and isinstance(draft_part(name, table.column(name)), Bins):
             output.warn(
