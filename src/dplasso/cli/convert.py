@@ -20,7 +20,7 @@ from dplasso.data.tables.dialect import Dialect
 from dplasso.encoding.files import encode_files
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.source import first_rows
-from dplasso.encoding.suggest import draft_part
+from dplasso.encoding.suggest import draft_parts
 from dplasso.errors import DataError
 from dplasso.files.private import make_folder
 
@@ -105,7 +105,8 @@ def _warn_of_numbers(data: list[str], columns: str, dialect: Dialect | None) -> 
     """Say on the curator's screen if a column of many numbers is to be hashed."""
     table = first_rows(expand(data)[0], _ROWS_LOOKED_AT, dialect)
     for name in (name.strip() for name in columns.split(",")):
-        if name in table.column_names and isinstance(draft_part(name, table.column(name)), Bins):
+        drafted = draft_parts(name, table.column(name)) if name in table.column_names else []
+        if any(isinstance(part, Bins) for part in drafted):
             output.warn(
                 f"column {name!r} holds numbers: hashed, each becomes a category of its own, "
                 "and 34 has nothing in common with 35; bins of a schema put them in public "

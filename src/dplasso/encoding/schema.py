@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.encoding.contract import Coded, Part
+from dplasso.encoding.dates import Date
 from dplasso.encoding.parts import Bins, Categories, Cross, Hashed, Number, Text
 
 _KINDS: dict[str, Any] = {
     "categories": Categories,
     "bins": Bins,
+    "date": Date,
     "number": Number,
     "hashed": Hashed,
     "text": Text,
@@ -35,8 +37,8 @@ class Schema:
     Attributes
     ----------
     parts : tuple of parts
-        `Categories`, `Bins`, `Number`, `Hashed`, `Text`, `Cross`. Columns that no part takes are
-        never read.
+        `Categories`, `Bins`, `Date`, `Number`, `Hashed`, `Text`, `Cross`. Columns that no part
+        takes are never read.
     label : str or None
         Column of the labels; needed to train only.
     note : str
@@ -79,7 +81,7 @@ class Schema:
         if len(found) != 1:
             raise ValueError(
                 f"a cross takes column {column!r}, which {len(found) or 'no'} parts of the kinds "
-                "categories, bins and hashed encode; exactly one must"
+                "categories, bins, date and hashed encode; exactly one must"
             )
         return found[0]
 
