@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dplasso.encoding.contract import Coded, Part
 from dplasso.encoding.dates import Date
+from dplasso.encoding.edges import ReleasedEdges, edges_from_json
 from dplasso.encoding.parts import Bins, Categories, Cross, Hashed, Number, Text
 
 _KINDS: dict[str, Any] = {
@@ -45,12 +46,15 @@ class Schema:
         What a draft says of itself, until a person takes it out.
     confirm : tuple of str
         By part, what a person has to confirm of a draft; empty where nothing is left to confirm.
+    edges : ReleasedEdges or None
+        What is said of edges of bins that were released from the records to be fitted.
     """
 
     parts: tuple[Part, ...]
     label: str | None = None
     note: str = ""
     confirm: tuple[str, ...] = ()
+    edges: ReleasedEdges | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
@@ -125,6 +129,8 @@ class Schema:
             {"kind": kinds[type(part)], **asdict(part)} | ({"confirm": mark} if mark else {})  # type: ignore[call-overload]
             for part, mark in zip(self.parts, self.confirm, strict=True)
         ]
+        if self.edges is not None:
+            document["edges"] = self.edges.to_json()
         plain: dict[str, Any] = json.loads(json.dumps(document))
         return plain
 
@@ -141,8 +147,8 @@ def schema_from_json(document: Any) -> Schema:
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("parts"), list):
         raise ValueError('a schema is a JSON object with a list of "parts"')
-    if unknown := sorted(set(document) - {"parts", "label", "note"}):
-        raise ValueError(f"a schema has parts, label and note, but no {unknown[0]!r}")
+    if unknown := sorted(set(document) - {"parts", "label", "note", "edges"}):
+        raise ValueError(f"a schema has parts, label, note and edges, but no {unknown[0]!r}")
     label = document.get("label")
     if label is not None and not isinstance(label, str):
         raise ValueError(f"label must be the name of a column, got {label!r}")
@@ -168,7 +174,8 @@ def schema_from_json(document: Any) -> Schema:
             parts.append(_KINDS[kind](**values))
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"part {number}: {error}") from None
-    return Schema(tuple(parts), label, str(document.get("note") or ""), tuple(confirm))
+    note, edges = str(document.get("note") or ""), edges_from_json(document.get("edges"))
+    return Schema(tuple(parts), label, note, tuple(confirm), edges)
 
 
 def read_schema(path: str | Path) -> Schema:

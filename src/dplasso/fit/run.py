@@ -7,7 +7,7 @@ from dplasso.fit.hooks import Begun, Hooks, Session
 from dplasso.fit.method import Method
 from dplasso.fit.partitioned import Records
 from dplasso.frank_wolfe.work import Work
-from dplasso.ledger import charged, check_affordable
+from dplasso.ledger import charged, check_affordable, check_paid
 from dplasso.model import Model
 from dplasso.model.release import digest_of
 from dplasso.privacy.randomness import random_stream
@@ -32,16 +32,22 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     method, records = method.knowing(task), records.encoded(task)
     method = method.starting(task, records)
     method.warn()
+    edges = None if records.origin is None else records.origin.edges
     mechanism = method.mechanism(task, *records.shape)
+    if edges is not None:
+        mechanism = edges.before(mechanism)
+        check_paid(method.ledger, edges.digest, f"the edges of {', '.join(edges.columns)}")
     statement = make_statement(
         mechanism,
-        seeded=method.random_state is not None,
+        seeded=method.random_state is not None
+        or (edges is not None and not edges.statement.is_private),
         classes_declared=method.targets.is_declared,
         records=use_of_count(mechanism, method.n_records),
         n_classes=task.classes.size,
         target_bounds=task.target_bounds,
         weight_bound=method.weight_bound if records.weighted else None,
         prior=method.starts_from,
+        edges="" if edges is None else edges.told,
     )
     if hooks.checkpoints is None:
         check_affordable(method.ledger, method.dataset, mechanism)

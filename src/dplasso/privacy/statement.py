@@ -82,7 +82,7 @@ class PrivacyStatement:
     epsilon_by_rows : dict of str to float
         The epsilon of somebody with 2, 5 or 10 times as many rows as the guarantee covers, at the
         same delta.
-    release : {"model", "score"}
+    release : {"model", "score", "edges"}
         What the statement is about.
     tries : float
         Expected number of tries, where the model is the best of a random number of them; otherwise
@@ -96,6 +96,11 @@ class PrivacyStatement:
         Whether a fit that draws columns and refits them began with noisy counts; true of others.
     prior : str
         The public model that the fit started from, and its digest; empty for none.
+    edges : str
+        The bins whose edges were released from the same records before the fit, which `epsilon`
+        covers too; empty for none.
+    edges_mu : float
+        Gaussian differential privacy of that release.
     """
 
     is_private: bool
@@ -127,6 +132,8 @@ class PrivacyStatement:
     weight_bound: float | None = None
     counted: bool = True
     prior: str = ""
+    edges: str = ""
+    edges_mu: float = 0.0
 
     def __post_init__(self) -> None:
         check_kinds(self)
@@ -140,10 +147,12 @@ class PrivacyStatement:
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, in their order, as JSON can hold them; infinity becomes "inf".
 
-        Without a prior there is no such entry.
+        Without a prior, or edges that were released before, there is no such entry.
         """
+        left_out = {*([] if self.prior else ["prior"])}
+        left_out |= {*([] if self.edges else ["edges", "edges_mu"])}
         held = {name: to_json(value) for name, value in asdict(self).items()}
-        return held if self.prior else {k: value for k, value in held.items() if k != "prior"}
+        return {name: value for name, value in held.items() if name not in left_out}
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the statement as the text of one JSON object.
@@ -235,6 +244,7 @@ def make_statement(
     target_bounds: tuple[float, float] | None = None,
     weight_bound: float | None = None,
     prior: str = "",
+    edges: str = "",
 ) -> PrivacyStatement:
     """Return what a fit with this mechanism guarantees, from public parameters alone."""
     drawn = mechanism.name != "none"
@@ -259,6 +269,8 @@ def make_statement(
         epsilon_by_rows=by_rows,
         weight_bound=weight_bound,
         prior=prior,
+        edges=edges,
+        edges_mu=mechanism.before,
         **{name: getattr(mechanism, name) for name in _AS_THEY_STAND},
         **mechanism.stated,
     )
