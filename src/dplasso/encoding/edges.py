@@ -17,7 +17,7 @@ class ReleasedEdges:
     """Bins whose edges are private quantiles of the records that are to be fitted.
 
     `columns`: the bins' columns.
-    `digest`: of the edges, as a ledger's entry has it.
+    `digest`: of the release that they follow from, as a ledger's entry has it.
     `statement`: what their release guarantees.
     """
 
@@ -33,10 +33,11 @@ class ReleasedEdges:
             f"records ({rounded_up(self.statement.mu)}-GDP, {self.digest[:12]})"
         )
 
-    def before(self, mechanism: _Mechanism) -> _Mechanism:
+    def before(self, mechanism: _Mechanism, *, seeded: bool) -> _Mechanism:
         """Return a fit's mechanism with room for the edges, which its epsilon is to cover.
 
-        Raises ValueError if the two are about other neighbours, or epsilon is too little.
+        Raises ValueError if the two are about other neighbours, epsilon is too little, or the edges
+        were seeded and the fit is not.
         """
         ours = self.statement
         if mechanism.leak:
@@ -45,6 +46,11 @@ class ReleasedEdges:
             raise ValueError(
                 f"the schema's edges were released for neighbors={ours.neighbors!r}; fit with the "
                 f"same, not {mechanism.neighbors!r}"
+            )
+        if not (ours.is_private or seeded):
+            raise ValueError(
+                "the schema's edges were released with random_state, so no fit with them is "
+                "private; release them without it"
             )
         times = math.ceil(mechanism.rows_per_person / ours.rows_per_person)
         return mechanism.after(times * ours.mu)

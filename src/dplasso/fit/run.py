@@ -35,12 +35,11 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     edges = None if records.origin is None else records.origin.edges
     mechanism = method.mechanism(task, *records.shape)
     if edges is not None:
-        mechanism = edges.before(mechanism)
+        mechanism = edges.before(mechanism, seeded=method.random_state is not None)
         check_paid(method.ledger, edges.digest, f"the edges of {', '.join(edges.columns)}")
     statement = make_statement(
         mechanism,
-        seeded=method.random_state is not None
-        or (edges is not None and not edges.statement.is_private),
+        seeded=method.random_state is not None,
         classes_declared=method.targets.is_declared,
         records=use_of_count(mechanism, method.n_records),
         n_classes=task.classes.size,
