@@ -76,11 +76,11 @@ class TestNeighbours:
 
             def work(table):
                 who = np.minimum(np.arange(len(table)), len(common))
-                asked = {"neighbors": neighbors, "rows_per_person": rows}
-                schema = released(table, groups=who, **asked)
+                # So much budget that the edges are more than noise.
+                asked = {"neighbors": neighbors, "rows_per_person": rows, "epsilon": 40.0}
+                schema = released(table, groups=who, share=0.4, **asked)
                 X = PublicEncoder(schema).transform(table)
-                more = {"epsilon": 1.0, "classes": [0, 1], "n_iter": 3}
-                model = DPLogisticRegression(**more, **asked)
+                model = DPLogisticRegression(classes=[0, 1], n_iter=3, **asked)
                 return schema, model.fit(X, table["y"], groups=who)
 
             found = compare(work, one, other)
@@ -91,6 +91,18 @@ class TestNeighbours:
             assert (ours.coef_ == theirs.coef_).all()
         # Values that move every column's numbers are among them.
         assert 0.99 < largest <= 1.0
+
+    def test_more_rows_than_were_declared_do_not_count(self):
+        common, rng = people(40), np.random.default_rng(4)
+        more = pd.concat([common, own(rng, 30)])
+
+        def work(table):
+            who = np.minimum(np.arange(len(table)), len(common))
+            return released(table, groups=who, rows_per_person=2)
+
+        found = compare(work, common, more)
+        assert found.violations == ()
+        assert found.largest > 0
 
     @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
     def test_the_noise_is_what_the_guarantee_needs(self, neighbors):
