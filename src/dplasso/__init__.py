@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dplasso.fit.cost import privacy_cost as privacy_cost
     from dplasso.fit.cost import weakest_association as weakest_association
     from dplasso.privacy.statement import PrivacyStatement as PrivacyStatement
+    from dplasso.tuning.quantiles import private_quantiles as private_quantiles
     from dplasso.tuning.scores import PrivateScore as PrivateScore, private_score as private_score
     from dplasso.tuning.search import PrivateSearch as PrivateSearch
     # isort: on
@@ -44,6 +45,7 @@ _HOMES = {
     "load": "estimators.load",
     "open_store": "data.store.reader",
     "privacy_cost": "fit.cost",
+    "private_quantiles": "tuning.quantiles",
     "private_score": "tuning.scores",
     "weakest_association": "fit.cost",
 }

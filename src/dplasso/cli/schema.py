@@ -1,15 +1,23 @@
 """``dplasso schema``: what the columns of a table are."""
 
 import json
+import math
 import sys
+from dataclasses import dataclass, fields
 from pathlib import Path
+
+import typer
 
 from dplasso.cli import output
 from dplasso.cli.reading import DialectOptions
 from dplasso.cli.schema_edit import Asker, edited
+from dplasso.data.source_files import expand
+from dplasso.encoding.files import read_records
+from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema, read_schema
 from dplasso.encoding.source import first_rows
 from dplasso.encoding.suggest import NOTE, guess_label, suggest_schema
+from dplasso.tuning.quantiles import quantile_grids, quantiles_of
 
 
 def draft(
@@ -118,6 +126,116 @@ def edit(schema: Path, out: Path | None = None, force: bool = False) -> None:
     state = "still a draft, of which fits warn" if after.is_unedited_draft else "ready to fit with"
     changed = "" if after != before else "nothing was changed; "
     output.facts({"schema": f"{place} ({changed}{state})"})
+
+
+@dataclass(frozen=True)
+class BudgetOptions:
+    """What a release of edges costs, and whom it protects.
+
+    Privacy
+    -------
+    epsilon : E
+        The budget of edges and fit together, as the fit will be given it.
+    share : X
+        The part of it for the edges, of the squared mu of Gaussian differential privacy.
+    """
+
+    epsilon: float
+    delta: float = 1e-6
+    share: float = 0.05
+    neighbors: str = "add-remove"
+    rows_per_person: int = 1
+    ledger: Path | None = None
+    dataset: str | None = None
+    purpose: str | None = None
+    random_state: int | None = None
+
+
+def quantiles(
+    data: list[str],
+    *,
+    schema: Path,
+    bounds: list[str],
+    out: Path,
+    budget: BudgetOptions,
+    dialect: DialectOptions,
+    bins: int = 10,
+    person_column: str | None = None,
+    force: bool = False,
+    explain: bool = False,
+) -> None:
+    """Put the edges of bins at private quantiles of a table.
+
+    Arguments
+    ---------
+    data : TABLE...
+        CSV, JSON lines, Parquet or Arrow; several files, or a quoted pattern, are one table.
+
+    Options
+    -------
+    schema : FILE
+        The schema whose bins get new edges.
+    bounds : COLUMN=LOW,HIGH
+        A column of bins, and the interval that its numbers are publicly known to lie in; give it
+        once for each column.
+    bins : N >= 2
+        Bins of a column, at most.
+
+    Output
+    ------
+    out : FILE
+        Write the schema with the new edges here.
+
+    Examples
+    --------
+    dplasso schema quantiles visits.csv --schema schema.json --bounds age=0,110
+        --bounds income=0,1e6 --epsilon 1 --out edges.json
+    dplasso fit visits.csv --schema edges.json --epsilon 1 --model model.npz
+
+    A fit of the same records with these edges covers their cost by its own --epsilon: both
+    together cost no more. All columns are released at once.
+    """
+    output.check_outputs([out], [schema, budget.ledger], force=force)
+    files, declared = expand(data), read_schema(schema)
+    known = dict(map(_bounds, bounds))
+    if len(known) < len(bounds):
+        raise ValueError("--bounds names a column twice")
+    grids = quantile_grids(declared, known)
+    dialect.say(files)
+    with output.progress_bars() as bars, bars.task(f"reading {files[0].name}") as progress:
+        rows = read_records(files, schema=grids, labelled=False, person_column=person_column,
+                            dialect=dialect.asked, progress=progress)  # fmt: skip
+    asked = {field.name: getattr(budget, field.name) for field in fields(budget)}
+    asked["ledger"] = None if budget.ledger is None else str(budget.ledger)
+    found = quantiles_of(rows.X, declared, grids, groups=rows.people, bins=bins, **asked)
+    with output.uninterrupted():
+        output.write_file(out, _text(found))
+    assert found.edges is not None
+    statement = found.edges.statement
+    # Sums of the noise of half of a column's cells, from either end.
+    cells = max(part.width(grids) for part in grids.parts)
+    off = statement.sensitivity / statement.mu * math.sqrt(cells) / 2.0
+    shown = {
+        part.column: ", ".join(f"{edge:g}" for edge in part.edges)
+        for part in found.parts
+        if isinstance(part, Bins) and part.column in known
+    }
+    noise = f"an edge is off its quantile by some {off:,.0f} records at most, mostly by fewer"
+    output.facts({**shown, "noise": noise, "written": str(out)})
+    output.text()
+    output.promise(statement, explain=explain)
+
+
+def _bounds(text: str) -> tuple[str, tuple[float, float]]:
+    """Read ``COLUMN=LOW,HIGH``."""
+    column, _, interval = text.rpartition("=")
+    try:
+        low, high = (float(end) for end in interval.split(","))
+    except ValueError:
+        column = ""
+    if not column:
+        raise typer.BadParameter(f"{text!r} is not COLUMN=LOW,HIGH, for example age=0,110")
+    return column, (low, high)
 
 
 def _text(schema: Schema) -> str:
