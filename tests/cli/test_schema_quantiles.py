@@ -111,4 +111,4 @@ def test_what_cannot_be_is_refused(folder, run):
     refused(run(*release(folder)), "e.json exists already")
     again = ("--schema", folder / "e.json", "--out", folder / "f.json")
     refused(run(*release(folder, *again)), "were released before")
-    refused(run(*fit(folder, "--neighbors", "replace-one")), "released for neighbors='add-remove'")
+    refused(run(*fit(folder, "--neighbors", "replace-one")), "released for --neighbors add-remove")

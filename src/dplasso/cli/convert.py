@@ -96,7 +96,7 @@ def convert(
             f"The number of columns ({report['n_features']:,}) is treated as public; if it "
             "came from the data alone, declare it with --features."
         )
-    train = f"train on it: dplasso fit {store} --epsilon 1"
+    train = f"train on it: dplasso fit {store} --epsilon 1 --model model.npz"
     show = partial(print_made, {"store": str(place)}, report, train, public)
     return output.Result(report | {"public": public}, show)
 
@@ -148,7 +148,10 @@ def _convert_each(
         **{name: sum(one[name] for one in done) for name in ("n_samples", "nnz", "bytes")},
     }
     made = {"stores": f"{len(places)} in {folder}"}
-    train = f"train on them: dplasso fit {folder} --cluster {cluster.cluster} --epsilon 1"
+    train = (
+        f"train on them: dplasso fit {folder} --cluster {cluster.cluster} --epsilon 1 "
+        "--model model.npz"
+    )
     return output.Result(report, partial(print_made, made, report, train))
 
 

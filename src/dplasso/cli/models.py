@@ -1,5 +1,6 @@
 """What is done with a model file: ``predict``, ``evaluate``, ``show`` and ``report``."""
 
+import shlex
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -68,7 +69,7 @@ def predict(
     -------
     proba
         The probability of the positive class instead of the label; with more than two classes, that
-        of each.
+        of each. The first line names the classes.
 
     Output
     ------
@@ -97,7 +98,9 @@ def predict(
         else:
             given = fitted.predict_proba(rows.X)
             shown = given[:, 1:] if given.shape[1] == 2 else given
-            lines = [" ".join(f"{value:.9g}" for value in row) for row in shown.tolist()]
+            labels = fitted.classes_[-shown.shape[1] :].tolist()
+            lines = [shlex.join(_written(label) for label in labels)]
+            lines += [" ".join(f"{value:.9g}" for value in row) for row in shown.tolist()]
     told = "".join(f"{line}\n" for line in lines)
     if out is None:
         output.write_out(told)

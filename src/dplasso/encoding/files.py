@@ -14,7 +14,7 @@ from dplasso.data.files import Dataset, block_source
 from dplasso.data.formats import is_table
 from dplasso.data.people import number_people
 from dplasso.data.source_files import expand
-from dplasso.data.store.reader import open_store
+from dplasso.data.store.reader import is_store, open_store
 from dplasso.data.streams import Progress
 from dplasso.data.tables.dialect import Dialect, check_goes
 from dplasso.data.tables.lists import ListColumns, list_source
@@ -128,6 +128,11 @@ def read_records(
         if len(files) > 1:
             raise DataError(
                 f"{stores[0]} is a folder: a store is a whole data set and is given alone"
+            )
+        if not is_store(stores[0]) and any(map(is_store, stores[0].iterdir())):
+            raise DataError(
+                f"{stores[0]} is a folder of stores: they are fitted and scored with a cluster; "
+                "--cluster threads is one in this process"
             )
         options.pop("labelled", None)
         _refuse_options(options | {"schema": schema}, "a store; give it to the conversion")
