@@ -26,7 +26,7 @@ from dplasso.errors import BudgetError, DataError
 from dplasso.ledger import create_ledger, read_budgets
 from dplasso.privacy.accounting import epsilon_of_rho
 from dplasso.privacy.gaussian import calibrate_mu, gaussian_delta
-from dplasso.tuning.quantiles import edges_mechanism, private_quantiles, quantile_grids
+from dplasso.tuning.quantiles import EdgesBudget, private_quantiles, quantile_grids
 from recorder import compare
 
 SCHEMA = Schema((Bins("age", (50.0,)), Bins("income", (1.0,)), Categories("ward", ("a", "b"))))
@@ -108,8 +108,8 @@ class TestNeighbours:
     def test_the_noise_is_what_the_guarantee_needs(self, neighbors):
         """Standard deviation at least move / mu, mu on the exact curve; and no more than 1 %."""
         for rows, columns in ((1, 1), (2, 3)):
-            known = columns, 300, 1.0, 1e-6, 0.05, neighbors, rows
-            mechanism = edges_mechanism(*known)
+            asked = EdgesBudget(epsilon=1.0, neighbors=neighbors, rows_per_person=rows)
+            mechanism = asked.mechanism(columns, 300)
             move = rows * math.sqrt(columns * (1 if neighbors == "add-remove" else 2))
             mu = move / (mechanism.sensitivity / mechanism.mu)
             assert 0.99 < mu / (math.sqrt(0.05) * calibrate_mu(1.0, 1e-6)) <= 1

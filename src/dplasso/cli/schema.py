@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -17,7 +17,7 @@ from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema, read_schema
 from dplasso.encoding.source import first_rows
 from dplasso.encoding.suggest import NOTE, guess_label, suggest_schema
-from dplasso.tuning.quantiles import quantile_grids, quantiles_of
+from dplasso.tuning.quantiles import EdgesBudget, quantile_grids, quantiles_of
 
 
 def draft(
@@ -128,8 +128,8 @@ def edit(schema: Path, out: Path | None = None, force: bool = False) -> None:
     output.facts({"schema": f"{place} ({changed}{state})"})
 
 
-@dataclass(frozen=True)
-class BudgetOptions:
+@dataclass(frozen=True, kw_only=True)
+class BudgetOptions(EdgesBudget):
     """What a release of edges costs, and whom it protects.
 
     Privacy
@@ -140,14 +140,7 @@ class BudgetOptions:
         The part of it for the edges, of the squared mu of Gaussian differential privacy.
     """
 
-    epsilon: float
-    delta: float = 1e-6
-    share: float = 0.05
-    neighbors: str = "add-remove"
-    rows_per_person: int = 1
     ledger: Path | None = None
-    dataset: str | None = None
-    purpose: str | None = None
     random_state: int | None = None
 
 
@@ -205,9 +198,7 @@ def quantiles(
     with output.progress_bars() as bars, bars.task(f"reading {files[0].name}") as progress:
         rows = read_records(files, schema=grids, labelled=False, person_column=person_column,
                             dialect=dialect.asked, progress=progress)  # fmt: skip
-    asked = {field.name: getattr(budget, field.name) for field in fields(budget)}
-    asked["ledger"] = None if budget.ledger is None else str(budget.ledger)
-    found = quantiles_of(rows.X, declared, grids, groups=rows.people, bins=bins, **asked)
+    found = quantiles_of(rows.X, declared, grids, bins, rows.people, budget)
     with output.uninterrupted():
         output.write_file(out, _text(found))
     assert found.edges is not None

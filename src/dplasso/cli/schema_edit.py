@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from dplasso.encoding.contract import Coded, Part
@@ -157,14 +158,20 @@ def _asked(part: Any, asker: Asker) -> Any:
         if field == "edges" and not part.edges:
             continue
         if field == "categories" and not isinstance(part.categories[0], str):
-            kind = type(part.categories[0])
-            words = {"true": True, "false": False}
-            read = words.__getitem__ if kind is bool else _number
-            question = replace(
-                question, read=lambda answer, read=read: [read(one) for one in _values(answer)]
-            )
+            read = _truth if isinstance(part.categories[0], bool) else _number
+            question = replace(question, read=partial(_each, read))
         part = asker.changed(part, field, question)
     return part
+
+
+def _each(read: Callable[[str], Any], answer: str) -> list[Any]:
+    return [read(one) for one in _values(answer)]
+
+
+def _truth(word: str) -> bool:
+    if word not in ("true", "false"):
+        raise ValueError("Write true, false, or both apart by a comma")
+    return word == "true"
 
 
 def _number(word: str) -> int | float:

@@ -7,9 +7,8 @@ gives all of them; the edges follow from it and from public bounds alone.
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -46,22 +45,52 @@ _LARGEST_ROWS = 2**30
 Bounds = Mapping[str, tuple[float, float]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class EdgesBudget:
+    """What a release of edges costs, whom it protects, and who pays; see `private_quantiles`."""
+
+    epsilon: float
+    delta: float = 1e-6
+    share: float = 0.05
+    neighbors: str = "add-remove"
+    rows_per_person: int = 1
+    random_state: Any = None
+    ledger: Any = None
+    dataset: str | None = None
+    purpose: str | None = None
+
+    def mechanism(self, n_columns: int, n_cells: int) -> GaussianSteps:
+        """Return the noise of the numbers of records in the cells of so many columns."""
+        epsilon = min(check_positive("epsilon", check_epsilon(self.epsilon)), LARGEST_EPSILON)
+        delta = check_delta(self.delta)
+        if not 0.0 < self.share < 0.5:
+            raise ValueError(f"share must lie between 0 and 0.5, got {self.share!r}")
+        mu = math.sqrt(self.share) * calibrate_mu(epsilon, delta)
+        # A record that is replaced leaves one cell of a column and enters another.
+        added = check_neighbors(self.neighbors) == "add-remove"
+        moved = math.sqrt(n_columns) if added else math.sqrt(2.0 * n_columns) / 2.0
+        mechanism = build_gaussian(
+            epsilon=gaussian_epsilon(mu, delta),
+            delta=delta,
+            n_iter=1,
+            n_coordinates=n_cells,
+            neighbors=self.neighbors,
+            residual_bound=math.nextafter(moved, math.inf),
+            rows_per_person=check_rows_per_person(self.rows_per_person),
+        )
+        check_noise(mechanism.sensitivity / mechanism.mu)
+        check_ledger_settings(vars(self) | {"mechanism": "gaussian"})
+        return mechanism
+
+
 def private_quantiles(
     table: Any,
     schema: Schema,
     bounds: Bounds,
     *,
-    epsilon: float,
-    delta: float = 1e-6,
-    share: float = 0.05,
     bins: int = 10,
-    neighbors: str = "add-remove",
-    rows_per_person: int = 1,
     groups: ArrayLike | None = None,
-    random_state: Any = None,
-    ledger: str | PathLike[str] | None = None,
-    dataset: str | None = None,
-    purpose: str | None = None,
+    **budget: Any,
 ) -> Schema:
     """Put the edges of bins at private quantiles of a table.
 
@@ -77,19 +106,21 @@ def private_quantiles(
     bounds : mapping of str to (float, float)
         By column the interval that its numbers are publicly known to lie in. What lies outside
         counts at its ends.
-    epsilon, delta : float
+    bins : int, default=10
+        Bins of a column, at most: 2 to 64. There are fewer where many records have one value.
+    groups : array-like, shape (N,), default=None
+        The person each row belongs to: of each, the first `rows_per_person` rows enter.
+    epsilon : float
         The budget of edges and fit together, as the fit will be given it.
+    delta : float, default=1e-6
+        In (0, 1); likewise.
     share : float, default=0.05
         The part of it for the edges, of the squared mu of Gaussian differential privacy; from 0 to
         0.5, both excluded.
-    bins : int, default=10
-        Bins of a column, at most: 2 to 64. There are fewer where many records have one value.
     neighbors : {"add-remove", "replace-one"}, default="add-remove"
         The neighbour relation, which the fit must share.
     rows_per_person : int, default=1
         Rows of one person, at most.
-    groups : array-like, shape (N,), default=None
-        The person each row belongs to: of each, the first `rows_per_person` rows enter.
     random_state : None, int, Generator or RandomState, default=None
         Anything but None is for experiments, and the statement says so.
     ledger, dataset, purpose : path, str, str, default=None
@@ -104,30 +135,14 @@ def private_quantiles(
     Raises
     ------
     ValueError
-        For a parameter out of range, or a column without bins; found before anything is charged.
+        For a parameter out of range, or a column without bins; nothing is charged then.
     DataError
         If the table lacks a column, or holds what is no number.
     BudgetError, LedgerError
         If the ledger has too little left or cannot be used; nothing is spent.
     """
-    grids = quantile_grids(schema, bounds)
-    X = PublicEncoder(grids).transform(table)
-    return quantiles_of(
-        X,
-        schema,
-        grids,
-        groups=groups,
-        epsilon=epsilon,
-        delta=delta,
-        share=share,
-        bins=bins,
-        neighbors=neighbors,
-        rows_per_person=rows_per_person,
-        random_state=random_state,
-        ledger=ledger,
-        dataset=dataset,
-        purpose=purpose,
-    )
+    asked, grids = EdgesBudget(**budget), quantile_grids(schema, bounds)
+    return quantiles_of(PublicEncoder(grids).transform(table), schema, grids, bins, groups, asked)
 
 
 def quantile_grids(schema: Schema, bounds: Bounds) -> Schema:
@@ -167,46 +182,27 @@ def _grid(low: float, high: float) -> tuple[float, ...]:
 
 
 def quantiles_of(
-    X: Any,
-    schema: Schema,
-    grids: Schema,
-    *,
-    groups: Any,
-    epsilon: float,
-    delta: float,
-    share: float,
-    bins: int,
-    neighbors: str,
-    rows_per_person: int,
-    random_state: Any = None,
-    ledger: Any = None,
-    dataset: str | None = None,
-    purpose: str | None = None,
+    X: Any, schema: Schema, grids: Schema, bins: int, groups: Any, asked: EdgesBudget
 ) -> Schema:
     """Return what `private_quantiles` does, of records that `grids` encoded."""
     if not (isinstance(bins, int) and 2 <= bins <= _MOST_BINS):
         raise ValueError(f"bins must be a whole number from 2 to {_MOST_BINS}, got {bins!r}")
-    settings = {"ledger": ledger, "dataset": dataset, "purpose": purpose}
-    mechanism = edges_mechanism(
-        len(grids.parts), grids.n_features, epsilon, delta, share, neighbors, rows_per_person
-    )
-    check_ledger_settings(
-        {**settings, "mechanism": "gaussian", "epsilon": epsilon, "random_state": random_state}
-    )
+    mechanism = asked.mechanism(len(grids.parts), grids.n_features)
     if X.shape[0] >= _LARGEST_ROWS:
         raise DataError(f"{X.shape[0]:,} rows are too many for one release")
-    stream, sigma = random_stream(random_state), mechanism.sensitivity / mechanism.mu
+    stream, sigma = random_stream(asked.random_state), mechanism.sensitivity / mechanism.mu
     if groups is not None:
-        X = X[rows_within_limit(person_numbers(groups, X.shape[0]), rows_per_person)]
-    statement = replace(
-        make_statement(mechanism, seeded=random_state is not None, classes_declared=True),
-        release="edges",
+        X = X[rows_within_limit(person_numbers(groups, X.shape[0]), asked.rows_per_person)]
+    statement = make_statement(
+        mechanism, seeded=asked.random_state is not None, classes_declared=True
     )
+    statement = replace(statement, release="edges")
     columns = tuple(part.columns[0] for part in grids.parts)
-    check_affordable(ledger, dataset, mechanism)
-    notes = {"purpose": purpose or f"edges of bins: {', '.join(columns)}"[:200]}
+    check_affordable(asked.ledger, asked.dataset, mechanism)
+    notes = {"purpose": asked.purpose or f"edges of bins: {', '.join(columns)}"[:200]}
     noisy = np.empty(0)
-    with charged(ledger, dataset, mechanism, release=lambda: _digest(noisy), notes=notes):
+    paid = asked.ledger, asked.dataset, mechanism
+    with charged(*paid, release=lambda: _digest(noisy), notes=notes):
         counted = np.bincount(X.indices, minlength=grids.n_features).astype(np.int64)
         noisy = noisy_sums(counted << 32, mechanism.sensitivity, sigma, stream)
     cells = np.split(noisy, grids.offsets[1:-1])
@@ -215,37 +211,6 @@ def quantiles_of(
         for part, own in zip(grids.parts, cells, strict=True)
     }
     return _with_edges(schema, edges, ReleasedEdges(columns, _digest(noisy), statement))
-
-
-def edges_mechanism(
-    n_columns: int,
-    n_cells: int,
-    epsilon: float,
-    delta: float,
-    share: float,
-    neighbors: str = "add-remove",
-    rows_per_person: int = 1,
-) -> GaussianSteps:
-    """Return the noise of the numbers of records, for a share of a budget."""
-    epsilon = min(check_positive("epsilon", check_epsilon(epsilon)), LARGEST_EPSILON)
-    delta = check_delta(delta)
-    if not 0.0 < share < 0.5:
-        raise ValueError(f"share must lie between 0 and 0.5, got {share!r}")
-    mu = math.sqrt(share) * calibrate_mu(epsilon, delta)
-    # A record that is replaced leaves one cell of a column and enters another.
-    added = check_neighbors(neighbors) == "add-remove"
-    moved = math.sqrt(n_columns) if added else math.sqrt(2.0 * n_columns) / 2.0
-    mechanism = build_gaussian(
-        epsilon=gaussian_epsilon(mu, delta),
-        delta=delta,
-        n_iter=1,
-        n_coordinates=n_cells,
-        neighbors=neighbors,
-        residual_bound=math.nextafter(moved, math.inf),
-        rows_per_person=check_rows_per_person(rows_per_person),
-    )
-    check_noise(mechanism.sensitivity / mechanism.mu)
-    return mechanism
 
 
 def _edges_at(
