@@ -305,6 +305,7 @@ class TestRefusals:
         for change, words in (
             ({"digest": 3}, "edges have a digest"),
             ({"more": 1}, "edges say columns, digest and statement"),
+            ({"statement": document["edges"]["statement"] | {"mu": 10**400}}, "is damaged"),
             ({"statement": document["edges"]["statement"] | {"release": "score"}}, "not one of"),
         ):
             with pytest.raises(ValueError, match=words):

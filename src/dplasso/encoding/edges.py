@@ -70,7 +70,10 @@ def edges_from_json(document: Any) -> ReleasedEdges | None:
     columns, digest = document["columns"], document["digest"]
     if not isinstance(digest, str) or not isinstance(columns, list):
         raise ValueError("edges have a digest and a list of columns")
-    statement = PrivacyStatement.from_dict(document["statement"])
+    try:
+        statement = PrivacyStatement.from_dict(document["statement"])
+    except (TypeError, OverflowError) as error:
+        raise ValueError(f"the statement of edges is damaged: {error}") from None
     if statement.release != "edges" or not math.isfinite(statement.mu):
         raise ValueError("the statement of edges is not one of their release")
     return ReleasedEdges(tuple(map(str, columns)), digest, statement)

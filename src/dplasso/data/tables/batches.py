@@ -1,7 +1,7 @@
 """Tables as row blocks: batches of named columns, and what makes rows of them."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,8 +44,12 @@ class TableReader:
     def __init__(self, path: Path, dialect: Dialect | None) -> None:
         found = table_format(path)
         check_goes(path, dialect, text=found.compressible)
-        self.path, self.module, self._asked = path, found.reader, dialect
-        self._dialect = (sniffed(path, dialect),) if found.compressible else ()
+        self.path, self.module = path, found.reader
+        self._asked, self._text = dialect, found.compressible
+
+    @cached_property
+    def _dialect(self) -> tuple[Dialect, ...]:
+        return (sniffed(self.path, self._asked),) if self._text else ()
 
     def column_names(self) -> list[str]:
         """Return the names of the columns."""

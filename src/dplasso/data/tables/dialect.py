@@ -128,10 +128,9 @@ def said(path: Path, asked: Dialect | None) -> str | None:
         told.insert(0, f"{_SHOWN.get(found.delimiter, repr(found.delimiter))} between fields")
         told.insert(1, f"decimal {'comma' if found.decimal == ',' else 'point'}")
         told.insert(2, f"quotes {found.quote}" if found.quote else "no quotes")
-    return (
-        f"{path.name}: {', '.join(told)} (as the header or you say; --delimiter, --decimal, "
-        "--quote, --encoding)"
-    )
+    options = "--delimiter, --decimal, --quote, --encoding set it"
+    shown = f"as its header shows; {options}" if asked is None else "as asked"
+    return f"{path.name}: {', '.join(told)} ({shown})"
 
 
 def with_points(values: list[str], asked: Dialect | None) -> list[str]:
