@@ -82,7 +82,7 @@ def test_the_page_runs(page, tmp_path, monkeypatch):
         assert [part["column"] for part in draft["parts"]] == ["age", "ward", "note"]
         assert "70<=age<80" in outputs["show"]
         assert "first model" in (tmp_path / "report.html").read_text()
-        assert len(outputs["predict"].splitlines()) == 5
+        assert len(outputs["predict"].splitlines()) == 6
     if page.stem == "howto-researcher":
         assert names["clear"] > 10
         assert all(min(found) > 0.87 for found in names["auc"].values())

@@ -21,7 +21,10 @@ COVERED = {
     "svmlight": ("dplasso.data.svmlight.reader", "dplasso.data.streams"),
     "compressed": ("dplasso.data.svmlight.reader", "dplasso.data.streams"),
     "npz": ("dplasso.data.npz",),
-    "text": ("dplasso.data.tables.text", "dplasso.data.tables.batches"),
+    "text": (
+        *("dplasso.data.tables.text", "dplasso.data.tables.batches"),
+        "dplasso.data.tables.dialect",
+    ),
     "model": _ARCHIVE,
     "checkpoint": _ARCHIVE,
 }

@@ -8,16 +8,22 @@ import csv
 import io
 import json
 import random
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from dplasso.data.tables.dialect import Dialect, sniffed, with_points
 from dplasso.data.tables.lists import ListColumns, list_source
+from dplasso.encoding.dates import Date
+from dplasso.encoding.edges import ReleasedEdges
 from dplasso.encoding.parts import Bins, Categories, Cross, Hashed, Number, Text
 from dplasso.encoding.schema import Schema, read_schema, schema_from_json
 from dplasso.encoding.source import table_source
 from dplasso.errors import DataError, LedgerError
+from dplasso.privacy.mechanisms.gaussian import build_gaussian
+from dplasso.privacy.statement import make_statement
 from evidence.assurance import fuzz_mutations as corrupt
 
 _MEMORY = 1 << 20
@@ -135,6 +141,8 @@ def schema_seeds() -> list[bytes]:
     parts = (
         Categories("sex", ("F", "M")),
         Bins("age", (18, 65), True),
+        Date("born", "year", (1950, 2000)),
+        Date("seen", "days", (0, 30), "2026-01-31", "%d.%m.%Y"),
         Number("bmi", 60, 20),
         Hashed(("ward",), 5, words=("A", "B")),
         Text("note", 5),
@@ -142,7 +150,13 @@ def schema_seeds() -> list[bytes]:
     )
     edges = {"low": 1, "high": 100, "bins": 4, "spacing": "log"}
     rule = {"parts": [{"kind": "bins", "column": "age", "edges": edges}]}
-    return [json.dumps(document).encode() for document in (Schema(parts, "y").to_json(), rule)]
+    statement = make_statement(
+        build_gaussian(epsilon=0.2, delta=1e-6, n_iter=1), seeded=False, classes_declared=True
+    )
+    released = ReleasedEdges(("age",), "0f" * 32, replace(statement, release="edges"))
+    marks = ("", "the range", *[""] * (len(parts) - 2))
+    draft = Schema(parts, "y", "a draft", marks, released)
+    return [json.dumps(document).encode() for document in (draft.to_json(), rule)]
 
 
 def check_schema(data: bytes, folder: Path) -> str:
@@ -166,6 +180,8 @@ def check_schema(data: bytes, folder: Path) -> str:
     table = {name: pa.array(["1", None, "F"]) for name in schema.columns}
     numbers = [part.column for part in schema.parts if isinstance(part, Bins | Number)]
     table |= {name: pa.array(["1", None, "2"]) for name in numbers}
+    dates = [part for part in schema.parts if isinstance(part, Date)]
+    table |= {part.column: pa.array(["2024-02-29", None, "01.01.1970"]) for part in dates}
     try:
         rows = encode(schema, table, 3, lambda column, row: f"{path} {column} {row}")
     except DataError as error:
@@ -185,7 +201,7 @@ def text_seeds() -> list[bytes]:
     """Return small files of texts in each of the formats."""
     lines = [("1", 'The film was good, "very" good'), ("0", "bad\nfilm"), ("1", "")]
     seeds = []
-    for suffix, delimiter in ((".csv", ","), (".tsv", "\t")):
+    for suffix, delimiter in ((".csv", ","), (".tsv", "\t"), (".csv", ";")):
         sink = io.StringIO(newline="")
         writer = csv.writer(sink, delimiter=delimiter)
         writer.writerow(["id", "body", "y"])
@@ -208,7 +224,7 @@ def check_text(data: bytes, folder: Path) -> str:
     except DataError as error:
         return refused(error, path)
     labels = [str(label) for block in blocks for label in block.labels.tolist()]
-    expected = [str(label) for label in _plain_labels(rest, suffix)]
+    expected = [str(label) for label in _plain_labels(rest, suffix, sniffed(path, None))]
     if not (labels == expected or _numbers(labels) == _numbers(expected)):
         raise Misread(f"it has the labels {expected[:5]}, read were {labels[:5]}")
     for block in blocks:
@@ -220,13 +236,16 @@ def check_text(data: bytes, folder: Path) -> str:
     return "accepted"
 
 
-def _plain_labels(data: bytes, suffix: str) -> list[Any]:
-    text = data.decode("utf-8-sig")
+def _plain_labels(data: bytes, suffix: str, dialect: Dialect) -> list[Any]:
+    """Return the labels that Python's own parsers find, in the dialect that the header shows."""
+    encoding = str(dialect.encoding)
+    text = data.decode("utf-8-sig" if encoding == "utf-8" else encoding)
     if suffix == ".jsonl":
         return [json.loads(line)["y"] for line in text.split("\n") if line.strip()]
-    delimiter = "\t" if suffix == ".tsv" else ","
-    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
-    return [row[rows[0].index("y")] for row in rows[1:]]
+    form = {"delimiter": str(dialect.delimiter), "quotechar": str(dialect.quote)}
+    rows = [row for row in csv.reader(io.StringIO(text, newline=""), **form) if row]
+    labels = [row[rows[0].index("y")] for row in rows[1:]]
+    return with_points(labels, None) if dialect.decimal == "," else labels
 
 
 def _numbers(labels: list[str]) -> list[float] | None:

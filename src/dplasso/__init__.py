@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dplasso.report.displays import BudgetDisplay as BudgetDisplay
     from dplasso.report.displays import CalibrationDisplay as CalibrationDisplay
     from dplasso.report.displays import WeightsDisplay as WeightsDisplay
+    from dplasso.tuning.quantiles import private_quantiles as private_quantiles
     from dplasso.tuning.scores import PrivateScore as PrivateScore, private_score as private_score
     from dplasso.tuning.search import PrivateSearch as PrivateSearch
     # isort: on
@@ -54,6 +55,7 @@ _HOMES = {
     "top_features": "estimators.load",
     "open_store": "data.store.reader",
     "privacy_cost": "fit.cost",
+    "private_quantiles": "tuning.quantiles",
     "private_score": "tuning.scores",
     "weakest_association": "fit.cost",
 }

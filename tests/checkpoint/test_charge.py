@@ -5,10 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from checkpoint.conftest import WRITES
-from dplasso import BudgetError, DPLassoClassifier, LedgerError
+from dplasso import (
+    BudgetError,
+    DPLassoClassifier,
+    DPLogisticRegression,
+    LedgerError,
+    PublicEncoder,
+    private_quantiles,
+)
 from dplasso.checkpoint import charge as checkpoint_charge
 from dplasso.checkpoint import session as checkpoint
 from dplasso.checkpoint.format import ChargeNote
@@ -18,6 +26,8 @@ from dplasso.checkpoint.session import (
     read_checkpoint,
     resume_fit,
 )
+from dplasso.encoding.parts import Bins
+from dplasso.encoding.schema import Schema
 from dplasso.errors import CheckpointError
 from dplasso.fit import run as fit_run
 from dplasso.frank_wolfe.solve import FrankWolfe
@@ -264,3 +274,18 @@ def test_a_checkpoint_says_nothing_new_about_the_data(ledger, tmp_path):
         tokens.add(read_checkpoint(tmp_path / name).charge.token)
     assert len(tokens) == 2
     assert np.unique([entry.number for entry in entries(ledger)]).size == 3
+
+
+def test_a_resumed_fit_leaves_room_for_its_edges(kept, ledger, killed):
+    """Its charge is the one that was made, and its statement the one that was kept."""
+    table = pd.DataFrame({"x": np.arange(200.0) % 90, "y": np.arange(200) % 2})
+    known = {"epsilon": 2.0, "ledger": ledger}
+    schema = Schema((Bins("x", (1.0,)),))
+    schema = private_quantiles(table, schema, {"x": (0, 100)}, **known)
+    data = PublicEncoder(schema).transform(table), table["y"].to_numpy()
+    own = DPLogisticRegression(**known, n_iter=10)
+    killed(own, data, kept, 6)
+    check_resumable(own, kept)
+    made = resume_fit(own, *data, kept)
+    assert made.privacy_.edges_mu == schema.edges.statement.mu
+    assert states(ledger) == ["finished", "finished"]

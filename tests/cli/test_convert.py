@@ -161,7 +161,11 @@ def test_without_pyarrow(run, table, tmp_path, monkeypatch):
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_hashing_a_number_is_remarked_on(tmp_path, suffix):
     path = tmp_path / f"t{suffix}"
-    columns = {"age": range(40), "ward": ["A", "B"] * 20, "id": [f"x{i}" for i in range(40)]}
+    columns = {
+        "age": [i % 39 for i in range(40)],
+        "ward": ["A", "B"] * 20,
+        "id": [f"x{i}" for i in range(40)],
+    }
     table = pa.table({name: list(values) for name, values in columns.items()} | {"label": [0] * 40})
     write = pq.write_table if suffix == ".parquet" else csv.write_csv
     write(table, path)

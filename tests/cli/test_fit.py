@@ -106,7 +106,8 @@ def test_a_model_from_fit_to_evaluate(fitted, held_out, tmp_path):
     scores = found("evaluate", out, held_out)
     assert report["test"] == {key: scores[key] for key in ("auc", "accuracy", "n_samples")}
     assert scores["auc"] > 0.9
-    lines = said("predict", out, held_out, "--proba").split()
+    heading, *lines = said("predict", out, held_out, "--proba").split()
+    assert heading == "1"
     truth = np.array([line.split()[0] == "+1" for line in held_out.read_text().splitlines()])
     positive = np.array(lines, dtype=float)
     # The inverse link of the clipped loss, in both.

@@ -27,7 +27,9 @@ def test_probabilities_to_a_file(model, held_out, expected, tmp_path):
     result = done("predict", model, held_out, "--binarize", "--proba", "--out", out)
     assert result.stdout == ""
     assert list(tmp_path.iterdir()) == [out]
-    written = np.array(out.read_text().split(), dtype=float)
+    heading, *lines = out.read_text().split()
+    assert heading == "1"
+    written = np.array(lines, dtype=float)
     np.testing.assert_allclose(written, fitted.predict_proba(X)[:, 1], atol=1e-8)
 
 

@@ -325,7 +325,7 @@ def test_refused_before_training(case, world, no_training, run, monkeypatch):
 @pytest.mark.parametrize(
     "case",
     [
-        "fit one.svm --epsilon 1 --model m.npz => the data hold only one class | --classes",
+        "fit one.svm --epsilon 1 --model m.npz => the data contain only one class | --classes",
         "fit two.svm --epsilon 1 --classes 0,1 --model m.npz => row 2 | 0 and 1",
         "fit stores stores --epsilon 1 --cluster threads => is given twice",
     ],

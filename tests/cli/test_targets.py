@@ -5,7 +5,7 @@ import pytest
 
 import dplasso
 import dplasso.data.files
-from cli.conftest import found, refused, said
+from cli.conftest import done, found, refused, said
 
 
 @pytest.fixture
@@ -54,7 +54,10 @@ def test_classes(rows, tmp_path, options):
     assert "macro AUC" in shown
     assert "│ 3 " in shown
     assert set(said("predict", path, test).split()) <= {"1", "2", "3"}
-    given = np.array(said("predict", path, test, "--proba").split(), dtype=float)
+    heading, *lines = done("predict", path, test, "--proba").stdout.splitlines()
+    order = options[-1].split(",") if "--classes" in options else ["1", "2", "3"]
+    assert heading.split() == order
+    given = np.array(" ".join(lines).split(), dtype=float)
     np.testing.assert_allclose(given.reshape(-1, 3).sum(axis=1), 1.0, atol=1e-6)
     assert "The largest weights" in said(*fit)
 

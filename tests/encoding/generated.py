@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
+from dplasso.encoding.dates import Date
 from dplasso.encoding.parts import Bins, Categories, Cross, Hashed, Number, Text
 from dplasso.encoding.schema import Schema
 
@@ -24,6 +25,7 @@ VALUES = {
     "whole": WHOLE,
     "real": REAL,
     "bool": st.booleans(),
+    "day": st.dates().map(str),
     "text": st.lists(st.sampled_from(["good", "bad", "très", "film,", "the"]), max_size=6).map(
         " ".join
     ),
@@ -40,6 +42,8 @@ def parts(draw, name, kind):
         ways += ["bins", "number"]
     if kind in ("words", "text"):
         ways += ["text"]
+    if kind == "day":
+        ways += ["date"]
     way = draw(st.sampled_from(ways))
     if way == "categories":
         declared = VALUES[kind].filter(lambda value: value != "")
@@ -50,6 +54,11 @@ def parts(draw, name, kind):
     if way == "bins":
         edges = draw(st.lists(REAL | WHOLE, min_size=1, max_size=5, unique_by=float))
         return Bins(name, sorted(edges), draw(st.booleans()), missing)
+    if way == "date":
+        take = draw(st.sampled_from(["year", "month", "weekday", "days"]))
+        edges = draw(st.lists(st.integers(-3000, 3000), min_size=1, max_size=4, unique=True))
+        edges = sorted(edges) if take in ("year", "days") else ()
+        return Date(name, take, edges, "1999-12-31" if take == "days" else None, missing=missing)
     if way == "number":
         return Number(name, draw(st.floats(1e-3, 1e6)), draw(WHOLE), missing)
     ngrams = draw(st.sampled_from([(1, 1), (1, 2), (2, 3)]))
@@ -68,7 +77,7 @@ def tables(draw):
         columns[name] = draw(st.lists(st.none() | VALUES[kind], min_size=n_rows, max_size=n_rows))
         chosen.append(draw(parts(name, kind)))
     coded = [p.columns[0] if isinstance(p, Hashed) else p.column for p in chosen
-             if isinstance(p, Categories | Bins | Hashed)]  # fmt: skip
+             if isinstance(p, Categories | Bins | Date | Hashed)]  # fmt: skip
     if len(coded) >= 2:
         crossed = draw(st.lists(st.sampled_from(coded), min_size=2, max_size=3, unique=True))
         chosen.append(Cross(crossed, draw(st.none() | st.integers(1, 10))))
@@ -78,7 +87,7 @@ def tables(draw):
 
 
 ARROW = {"words": pa.string(), "whole": pa.int64(), "real": pa.float64(), "bool": pa.bool_(),
-         "text": pa.string(), "label": pa.string()}  # fmt: skip
+         "text": pa.string(), "day": pa.string(), "label": pa.string()}  # fmt: skip
 
 
 def arrow(columns):

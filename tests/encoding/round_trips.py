@@ -66,7 +66,7 @@ def check_predictions(schema, columns, folder):
         arguments = ["predict", "--proba", folder / "m.npz", write(folder / name, found)]
         result = CliRunner().invoke(app, list(map(str, arguments)))
         assert result.exit_code == 0, result.output
-        assert result.stdout.split() == probabilities
+        assert result.stdout.split() == ["yes", *probabilities]
 
 
 def main(n_examples):

@@ -113,3 +113,12 @@ def test_what_cannot_be_encoded(tmp_path, table):
     (tmp_path / "list.json").write_text("[1]")
     with pytest.raises(DataError, match="a JSON object of column names"):
         read_categories(tmp_path / "list.json")
+
+
+def test_a_folder_of_stores_is_for_a_cluster(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_text("1 1:1\n-1 2:1\n")
+    (tmp_path / "stores").mkdir()
+    write_store(encode_files(path).source, tmp_path / "stores" / "a.store", memory=1 << 27)
+    with pytest.raises(DataError, match=r"stores is a folder of stores: .*--cluster threads"):
+        read_records(tmp_path / "stores")

@@ -1,10 +1,13 @@
 """Schemas: what they make of a record, their names, their JSON, and what makes no sense."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from dplasso.encoding.encoder import warn_of_draft
+from dplasso.encoding.origin import Origin, origin_from_json
 from dplasso.encoding.parts import (
     Bins,
     Categories,
@@ -16,6 +19,7 @@ from dplasso.encoding.parts import (
     log_edges,
 )
 from dplasso.encoding.schema import Schema, read_schema, schema_from_json
+from dplasso.errors import PrivacyLeakWarning
 
 SEX = Categories("sex", ("F", "M"))
 AGE = Bins("age", (18, 65))
@@ -159,3 +163,22 @@ def test_files_that_hold_no_schema(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         read_schema(path)
+
+
+def test_a_draft_stays_one_until_its_note_and_its_marks_are_gone():
+    part = {"kind": "categories", "column": "a", "categories": ["x"]}
+    document = {"note": "a draft", "parts": [part | {"confirm": "are these all?"}, part]}
+    draft = schema_from_json(document)
+    assert draft.is_unedited_draft
+    assert Origin(draft).is_unedited_draft
+    assert draft.confirm == ("are these all?", "")
+    assert schema_from_json(draft.to_json()) == draft
+    assert origin_from_json(Origin(draft).to_json()).is_unedited_draft
+    assert replace(draft, note="").is_unedited_draft
+    edited = replace(draft, note="", confirm=())
+    assert not edited.is_unedited_draft
+    assert not Origin(edited).is_unedited_draft
+    assert not Origin().is_unedited_draft
+    assert edited.same_columns(draft)
+    with pytest.warns(PrivacyLeakWarning, match="nobody has edited: parts for a are to be conf"):
+        warn_of_draft(replace(draft, note=""))

@@ -4,9 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dplasso.encoding.dates import Date
 from dplasso.encoding.parts import Bins, Categories, Hashed, Text
 from dplasso.encoding.schema import schema_from_json
-from dplasso.encoding.suggest import NOTE, suggest_schema
+from dplasso.encoding.suggest import NOTE, guess_label, suggest_schema
 from dplasso.errors import DataError
 
 
@@ -17,26 +18,82 @@ def drafted(values, **table):
 
 
 def test_kinds_of_columns():
-    rng = np.random.default_rng(0)
     assert drafted([True, None, False]) == Categories("x", (False, True))
     assert drafted([3, 1, 1, None]) == Categories("x", (1, 3))
     assert drafted(["b", "a", "", None]) == Categories("x", ("a", "b"))
     assert drafted(pa.array(["b", "a"]).dictionary_encode()) == Categories("x", ("a", "b"))
     assert drafted(["1", "30", "", "2"]) == Categories("x", (1, 2, 30))
-    ages = drafted(rng.uniform(0, 99, 5000))
-    assert ages.edges == tuple(range(0, 110, 10))
-    incomes = drafted(np.exp(rng.normal(8, 3, 5000)))
-    assert isinstance(incomes, Bins)
-    assert incomes.edges[1] == pytest.approx(3 * incomes.edges[0])
-    assert isinstance(drafted([0.5, 0.5, 0.5]), Bins)
     words = [f"w{k % 40}" for k in range(80)]
     assert drafted(words) == Hashed(("x",), 9)
     assert drafted([f"{word} is what was said" for word in words]) == Text("x")
 
 
+def test_edges_that_a_person_can_read():
+    rng = np.random.default_rng(0)
+    assert drafted(rng.uniform(0, 99, 5000)).edges == tuple(range(0, 110, 10))
+    incomes = np.exp(rng.normal(10, 1, 5000))
+    expected = (1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5)
+    assert drafted(incomes).edges == expected
+    # Of amounts that are mostly 0 that is a bin of its own, below the first edge.
+    assert drafted(np.where(rng.random(5000) < 0.9, 0, incomes)).edges[0] > 0
+    wide = drafted(np.exp(rng.normal(8, 3, 5000))).edges
+    assert wide[1] == 3 * wide[0]
+    assert len(drafted(np.exp(rng.normal(0, 20, 5000))).edges) < 50
+    assert drafted([-3.0, 4.5, 0.5, 1.5]).edges == tuple(range(-3, 6))
+    assert isinstance(drafted([0.5, 0.5, 0.5]), Bins)
+
+
+def test_pairs_that_everybody_knows_are_proposed_whole():
+    """What can only be one of two tells nothing of the records, even where one alone occurs."""
+    for found, pair in (
+        (["yes", "yes"], ("no", "yes")),
+        (["Yes", "No"], ("No", "Yes")),
+        (["NEIN"], ("NEIN", "JA")),
+        (["F", "T"], ("F", "T")),
+        ([1, 1], (0, 1)),
+        (["0", "1"], (0, 1)),
+    ):
+        schema = suggest_schema(pa.table({"x": found}), None)
+        assert schema.parts == (Categories("x", pair),)
+        assert schema.confirm == ("",)
+    assert suggest_schema(pa.table({"x": ["maybe", "no"]}), None).confirm[0].startswith("these are")
+
+
+def test_dates():
+    years = ["2019-01-05", "2024-12-31", None]
+    table = pa.table({"x": pa.array(years)})
+    schema = suggest_schema(table, None)
+    edges = tuple(range(2019, 2025))
+    assert schema.parts == (Date("x", "year", edges), Date("x", "month"))
+    assert schema.confirm[0].startswith("the range was taken from the records")
+    assert not schema.confirm[1]
+    assert suggest_schema(pa.table({"x": table["x"].cast(pa.date32())}), None) == schema
+    short = [Date("x", take, format="%d.%m.%Y") for take in ("month", "weekday")]
+    assert suggest_schema(pa.table({"x": ["31.12.2024", "1.1.2024"]}), None).parts == (*short,)
+    # 6/12 may be in June or in December.
+    either = suggest_schema(pa.table({"x": ["6/12/2024", "1/2/2024"]}), None)
+    assert "which number is the month" in either.confirm[0]
+
+
+def test_codes_are_no_amounts():
+    codes = [10115 + 7 * (k % 60) for k in range(120)]
+    assert suggest_schema(pa.table({"zip_code": codes}), None).parts == (Hashed(("zip_code",), 9),)
+    with pytest.raises(DataError, match="no column of numbers, words, dates or bools"):
+        suggest_schema(pa.table({"visit id": codes[:60], "row": list(range(60))}), None)
+
+
+def test_the_likely_label():
+    table = pa.table({"x": [1.5, 2.5, 3.5], "when": ["a", "b", "c"], "back": ["no", "no", "yes"]})
+    assert guess_label(table) == "back"
+    assert guess_label(table.rename_columns(["x", "Target", "z"])) == "Target"
+    assert guess_label(table.select(["back"])) is None
+    many = pa.table({"y2": [0, 1] * 20, "x": [k / 7 for k in range(40)]})
+    assert guess_label(many) is None
+
+
 def test_label_and_identifiers_are_left_out():
     ids = [f"id{k}" for k in range(100)]
-    table = pa.table({"id": ids, "when": pa.array([0] * 100, pa.date32()), "a": [1] * 100,
+    table = pa.table({"id": ids, "when": pa.array([0] * 100, pa.time32("s")), "a": [1] * 100,
                       "label": [0, 1] * 50})  # fmt: skip
     schema = suggest_schema(table, None)
     assert schema.columns == ["a"]
@@ -45,5 +102,5 @@ def test_label_and_identifiers_are_left_out():
     assert suggest_schema(table, "a").columns == ["label"]
     with pytest.raises(DataError, match="no column 'y'; there are"):
         suggest_schema(table, "y")
-    with pytest.raises(DataError, match="no column of numbers, words or bools"):
+    with pytest.raises(DataError, match="no column of numbers, words, dates"):
         suggest_schema(table.select(["id", "label"]), None)

@@ -143,6 +143,17 @@ def test_data_of_the_wrong_shape_or_kind(kind, rows, labels, expected):
     assert expected in str(refusal(kind, X=rows, y=labels))
 
 
+@each_kind
+def test_missing_values_are_told_of_what_is_private(kind):
+    """scikit-learn recommends models that are not."""
+    broken = X.copy()
+    broken[3, 1] = NAN
+    message = str(refusal(kind, X=broken))
+    assert message.startswith("Input X contains NaN: a missing value needs a place of its own; enc")
+    assert "sklearn" not in message
+    assert str(refusal(kind, y=[NAN, *Y[1:]])) == "Input y contains NaN: every row needs a label"
+
+
 @each_classifier
 def test_labels(kind):
     assert "continuous" in str(refusal(kind, y=np.linspace(0, 1, 20)))

@@ -3,6 +3,7 @@
 from math import comb
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dplasso.model.weights import Weights, steps_beyond_chance
@@ -38,3 +39,10 @@ def test_a_model_without_weights_is_an_empty_table():
     nothing = Weights(np.zeros(0, dtype=np.int64), np.zeros(0))
     assert nothing.to_pandas().empty
     assert (len(nothing), nothing.rows(), repr(nothing)) == (0, [], "(no column has a weight)")
+
+
+def test_a_data_frame_of_weights_names_its_columns():
+    table = Weights(np.array([3, 1]), np.array([0.5, -2.0]), np.array(["a", "b"], dtype=object))
+    assert list(table) == [("a", 0.5), ("b", -2.0)]
+    frame = pd.DataFrame(table.top(5))
+    assert frame.to_dict("list") == {"name": ["b", "a"], "weight": [-2.0, 0.5]}

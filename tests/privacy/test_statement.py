@@ -135,8 +135,10 @@ def test_json_is_strict_and_complete(statement):
 
     values = json.loads(statement.to_json(), parse_constant=refuse)
     names = [field.name for field in dataclasses.fields(PrivacyStatement)]
-    assert list(values) == [name for name in names if name not in ("prior", "many_labels")]
-    started = dataclasses.replace(statement, prior="a model")
+    absent = ("prior", "many_labels", "edges", "edges_mu")
+    assert list(values) == [name for name in names if name not in absent]
+    given = {"prior": "a model", "many_labels": True, "edges": "edges of bins", "edges_mu": 0.5}
+    started = dataclasses.replace(statement, **given)
     assert list(json.loads(started.to_json())) == names
     assert values["is_private"] == statement.is_private
     assert (values["epsilon"] == "inf") == math.isinf(statement.epsilon)
@@ -226,3 +228,16 @@ def test_a_claim_that_its_entries_contradict_is_refused():
 def test_only_mappings_are_statements(values):
     with pytest.raises(ValueError, match="must be a mapping"):
         PrivacyStatement.from_dict(values)
+
+
+def test_a_release_of_edges_says_what_it_is():
+    statement = dataclasses.replace(
+        state(), release="edges", mechanism="gaussian", eps0=0.0, mu=0.1
+    )
+    for words in ("from the edges", "in the cells of a public grid (together 0.1-GDP)", "bounds"):
+        assert words in statement.text()
+    assert "gradients" not in statement.text()
+    seeded = dataclasses.replace(state(seeded=True), release="edges")
+    assert "Treat these edges like the records that went in." in seeded.text()
+    with pytest.raises(ValueError, match="says which edges were released before the fit"):
+        dataclasses.replace(state(), edges_mu=0.1)

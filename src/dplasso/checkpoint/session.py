@@ -159,6 +159,8 @@ def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Check
     _check_same_params(path, stored.params, _stored(method.params), besides=("classes",))
     # The cost that a ledger accounts for does not depend on the number of rows.
     mechanism = method.mechanism(task, 1, stored.n_features)
+    if stored.statement.edges_mu:
+        mechanism = mechanism.after(stored.statement.edges_mu)
     check_charge(method, mechanism, stored, path)
     return stored
 

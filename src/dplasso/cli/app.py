@@ -221,8 +221,8 @@ for home in (
     add_command(app, home)
 DATA = "Data sets and stores: list and fetch them, and see what is in them."
 add_group(app, "data", DATA, ("info", "list_sets", "fetch"))
-SCHEMA = "What the columns of a table are: draft a schema to edit."
-add_group(app, "schema", SCHEMA, ("draft",))
+SCHEMA = "What the columns of a table are: draft a schema, edit it, set its edges."
+add_group(app, "schema", SCHEMA, ("draft", "edit", "quantiles"))
 LEDGER = """Keep one privacy budget for all fits on a data set: who spent what, and what is left.
 
 Examples

@@ -19,10 +19,11 @@ from dplasso.data.source_files import expand, is_address
 from dplasso.data.store import describe, write_store
 from dplasso.data.store.place import check_place
 from dplasso.data.store.reader import is_store
+from dplasso.data.tables.dialect import Dialect
 from dplasso.encoding.files import encode_files
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.source import first_rows
-from dplasso.encoding.suggest import draft_part
+from dplasso.encoding.suggest import draft_parts
 from dplasso.errors import DataError
 from dplasso.files.private import make_folder
 
@@ -75,6 +76,7 @@ def convert(
     label_column = reading.label_column or "label"
     read = {"label_column": label_column, "n_features": features, **reading.of_rows()}
     chosen = encoding.encoding(data, features, reading)
+    reading.dialect.say(expand(data))
     if cluster.cluster is not None:
         if chosen is None and features is None:
             raise typer.BadParameter(
@@ -87,7 +89,7 @@ def convert(
         making.check(Path(store))
     started = time.perf_counter()
     if encoding.hash_columns is not None:
-        _warn_of_numbers(data, encoding.hash_columns)
+        _warn_of_numbers(data, encoding.hash_columns, reading.dialect.asked)
     with output.progress_bars() as bars, _made(store) as place:
         records = encode_files(data, chosen, person_column=person_column, **read)
         report = making.write(records.source, place, bars, records.origin)
@@ -99,7 +101,7 @@ def convert(
             "came from the data alone, declare it with --features."
         )
     away = " --cluster threads" if is_address(store) else ""
-    train = f"train on it: dplasso fit {store} --epsilon 1{away}"
+    train = f"train on it: dplasso fit {store} --epsilon 1 --model model.npz{away}"
     show = partial(print_made, {"store": store}, report, train, public)
     return output.Result(report | {"public": public}, show)
 
@@ -116,11 +118,12 @@ def _made(store: str) -> Iterator[Path]:
         put_store(place, store)
 
 
-def _warn_of_numbers(data: list[str], columns: str) -> None:
+def _warn_of_numbers(data: list[str], columns: str, dialect: Dialect | None) -> None:
     """Say on the curator's screen if a column of many numbers is to be hashed."""
-    table = first_rows(expand(data)[0], _ROWS_LOOKED_AT)
+    table = first_rows(expand(data)[0], _ROWS_LOOKED_AT, dialect)
     for name in (name.strip() for name in columns.split(",")):
-        if name in table.column_names and isinstance(draft_part(name, table.column(name)), Bins):
+        drafted = draft_parts(name, table.column(name)) if name in table.column_names else []
+        if any(isinstance(part, Bins) for part in drafted):
             output.warn(
                 f"column {name!r} holds numbers: hashed, each becomes a category of its own, "
                 "and 34 has nothing in common with 35; bins of a schema put them in public "
@@ -169,7 +172,10 @@ def _convert_each(
         **{name: sum(one[name] for one in done) for name in ("n_samples", "nnz", "bytes")},
     }
     made = {"stores": f"{len(places)} in {folder}"}
-    train = f"train on them: dplasso fit {folder} --cluster {cluster.cluster} --epsilon 1"
+    train = (
+        f"train on them: dplasso fit {folder} --cluster {cluster.cluster} --epsilon 1 "
+        "--model model.npz"
+    )
     return output.Result(report, partial(print_made, made, report, train))
 
 

@@ -163,7 +163,10 @@ def _checked(asked: FitOptions) -> tuple[Estimator, Schema | None, list[Path], l
     if not resume:
         method = method_of(estimator)
         # Finds a delta too small for n_iter; the size of the data does not matter for that.
-        check_affordable(method.ledger, method.dataset, method.cost())
+        cost = method.cost()
+        if schema is not None and schema.edges is not None:
+            cost = schema.edges.before(cost, seeded=wanted.random_state is not None)
+        check_affordable(method.ledger, method.dataset, cost)
     tests = asked.test or []
     if asked.cluster.cluster is not None:
         refuse({"--test": bool(tests), "--labels": reading.labels}, BESIDE_CLUSTER)

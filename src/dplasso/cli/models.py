@@ -1,6 +1,7 @@
 """What is done with a model file: ``predict``, ``evaluate``, ``show`` and ``report``."""
 
 import json
+import shlex
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -79,7 +80,7 @@ def predict(
     -------
     proba
         The probability of the positive class instead of the label; with more than two classes, that
-        of each.
+        of each. The first line names the classes.
 
     Output
     ------
@@ -111,7 +112,9 @@ def predict(
             given = fitted.predict_proba(rows.X)
             two = given.shape[1] == 2 and not fitted.privacy_.many_labels
             shown = given[:, 1:] if two else given
-            lines = [" ".join(f"{value:.9g}" for value in row) for row in shown.tolist()]
+            labels = fitted.classes_[-shown.shape[1] :].tolist()
+            lines = [shlex.join(_written(label) for label in labels)]
+            lines += [" ".join(f"{value:.9g}" for value in row) for row in shown.tolist()]
     told = "".join(f"{line}\n" for line in lines)
     if out is None:
         output.write_out(told)

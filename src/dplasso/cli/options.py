@@ -368,7 +368,7 @@ def in_options(message: str) -> str:
         ("must be None or ", "must be "),
         (", None or", ", none or"),
         ("float('inf')", "inf"),
-        ("y holds ", "the data hold "),
+        ("y holds ", "the data contain "),
     ):
         told = told.replace(library, here)
     return told

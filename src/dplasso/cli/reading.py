@@ -11,8 +11,9 @@ import typer
 from dplasso.cli import output
 from dplasso.cli.options import option_name
 from dplasso.data.files import Dataset
-from dplasso.data.formats import is_table
+from dplasso.data.formats import is_table, table_format
 from dplasso.data.label_map import parse_label_map
+from dplasso.data.tables.dialect import Dialect, said
 from dplasso.data.tables.lists import ListColumns
 from dplasso.encoding.encoder import warn_of_draft
 from dplasso.encoding.files import read_categories, read_records
@@ -31,6 +32,43 @@ _NEEDS = {
     ("--ignore-unknown",): ("--categories",),
     ("--hash-bits",): ("--hash-columns", "--text"),
 }
+
+
+@dataclass(frozen=True)
+class DialectOptions:
+    """How tables that are text are written, where their headers do not say it.
+
+    Tables that are text
+    --------------------
+    delimiter : CHARACTER
+        What stands between fields, one character or tab. Default: as the header shows.
+    decimal : .|,
+        What stands in numbers. Default: a comma where semicolons are between fields.
+    quote : CHARACTER
+        What stands around fields, one character or none. Default: as the header shows.
+    encoding : NAME
+        How characters are written, for example utf-8, cp1252, utf-16. Default: as the header shows,
+        else utf-8.
+    """
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    quote: str | None = None
+    encoding: str | None = None
+
+    @property
+    def asked(self) -> Dialect | None:
+        """What was said; None for nothing."""
+        found = Dialect(self.delimiter, self.decimal, self.quote, self.encoding)
+        return found if found.is_asked else None
+
+    def say(self, files: Sequence[Path]) -> None:
+        """Say how files are taken to be written, unless it is as their names say; each once."""
+        for path in files:
+            if path.is_file() and is_table(path) and table_format(path).compressible:
+                told = said(path, self.asked)
+                if told is not None:
+                    output.note(told)
 
 
 @dataclass(frozen=True)
@@ -62,6 +100,7 @@ class ReadingOptions:
     label_map: str | None = None
     schema: Path | None = None
     label_column: str | None = None
+    dialect: DialectOptions = DialectOptions()
 
     def meaning(self) -> dict[str, float] | None:
         """Read ``--label-map``; anything malformed is wrong usage."""
@@ -91,6 +130,7 @@ class ReadingOptions:
             "labels_path": self.labels,
             "label_map": self.meaning(),
             "binarize": self.binarize,
+            "dialect": self.dialect.asked,
         }
 
     def read(
@@ -106,6 +146,7 @@ class ReadingOptions:
         `n_features` None takes the number of columns from the files.
         """
         rest = f" and {len(files) - 1} more" if len(files) > 1 else ""
+        self.dialect.say(files)
         with bars.task(f"reading {files[0].name}{rest}") as progress:
             more |= self.of_rows() | {"schema": schema, "progress": progress}
             return read_records(files, n_features=n_features, **more)

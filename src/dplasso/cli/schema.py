@@ -1,13 +1,31 @@
 """``dplasso schema``: what the columns of a table are."""
 
 import json
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
 
 from dplasso.cli import output
+from dplasso.cli.reading import DialectOptions
+from dplasso.cli.schema_edit import Asker, edited
+from dplasso.data.source_files import expand
+from dplasso.encoding.files import read_records
+from dplasso.encoding.parts import Bins
+from dplasso.encoding.schema import Schema, read_schema
 from dplasso.encoding.source import first_rows
-from dplasso.encoding.suggest import NOTE, suggest_schema
+from dplasso.encoding.suggest import NOTE, guess_label, suggest_schema
+from dplasso.tuning.quantiles import EdgesBudget, quantile_grids, quantiles_of
 
 
-def draft(table: str, label_column: str | None = None, rows: int = 1 << 16) -> None:
+def draft(
+    table: Path,
+    dialect: DialectOptions,
+    label_column: str | None = None,
+    rows: int = 1 << 16,
+) -> None:
     """Print a draft of a schema, as JSON.
 
     Arguments
@@ -18,18 +36,198 @@ def draft(table: str, label_column: str | None = None, rows: int = 1 << 16) -> N
     Options
     -------
     label_column : NAME
-        Where the label is. Default: label.
+        Where the label is. Default: asked for on a terminal, elsewhere guessed, and said.
     rows : N >= 1
         Rows to look at.
 
     Examples
     --------
     dplasso schema draft visits.csv --label-column readmitted > schema.json
-    dplasso fit visits.csv --schema schema.json --epsilon 1 --model model.npz    (after editing)
+    dplasso schema edit schema.json
+    dplasso fit visits.csv --schema schema.json --epsilon 1 --model model.npz
 
     The first rows are looked at. What is drafted from records is not private: replace it by what
-    was known without them.
+    was known without them. Parts that were taken from records are marked with "confirm".
     """
-    schema = suggest_schema(first_rows(table, rows), label_column)
-    output.write_out(json.dumps(schema.to_json(), indent=1, ensure_ascii=False) + "\n")
+    dialect.say([table])
+    found = first_rows(table, rows, dialect.asked)
+    if label_column is None:
+        label_column = _label_of(found)
+    schema = suggest_schema(found, label_column)
+    output.write_out(_text(schema))
     output.warn(NOTE[0].upper() + NOTE[1:])
+    if marked := sum(map(bool, schema.confirm)):
+        output.note(
+            f"{marked} of {len(schema.parts)} parts are marked with what a person has to confirm; "
+            "dplasso schema edit asks about each"
+        )
+
+
+def _label_of(table: object) -> str | None:
+    """Ask for the label on a terminal; elsewhere guess it, and say so."""
+    guess = guess_label(table)
+    if on_terminal():
+        answer = ask("Which column is the label?", guess or "none")
+        return None if answer == "none" else answer
+    if guess is None:
+        output.warn("no column looks like the label; name it with --label-column")
+    else:
+        output.warn(f"the label is taken to be {guess!r}; --label-column names another")
+    return guess
+
+
+def on_terminal() -> bool:
+    """Return whether somebody can be asked."""
+    return sys.stdin.isatty() and output.err.is_terminal
+
+
+def ask(question: str, default: str) -> str:
+    """Ask on standard error, for standard output may be a file; EOFError without an answer."""
+    output.err.print(f"{question} [{default}]: ", end="", markup=False, highlight=False,
+                     soft_wrap=True)  # fmt: skip
+    answer = sys.stdin.readline()
+    if not answer:
+        output.note("")
+        raise EOFError(f"{question} has no answer")
+    return answer.strip() or default
+
+
+def edit(schema: Path, out: Path | None = None, force: bool = False) -> None:
+    """Go through a schema column by column, with questions; Enter leaves things as they are.
+
+    Arguments
+    ---------
+    schema : SCHEMA
+        A JSON file, such as schema draft prints.
+
+    Output
+    ------
+    out : FILE
+        Write the edited schema here. Default: where it was.
+
+    Examples
+    --------
+    dplasso schema edit schema.json
+    dplasso schema edit draft.json --out schema.json
+
+    The file is replaced when the last question is answered, and not before.
+    """
+    if out is not None:
+        output.check_outputs([out], [schema], force=force)
+    before = read_schema(schema)
+    try:
+        after = edited(before, Asker(ask, lambda line: output.note(line, "")))
+    except EOFError:
+        raise ValueError(f"the questions ended early: {schema} is as it was") from None
+    place = schema if out is None else out
+    if after != before or out is not None:
+        with output.uninterrupted():
+            output.write_file(place, _text(after))
+    state = "still a draft, of which fits warn" if after.is_unedited_draft else "ready to fit with"
+    changed = "" if after != before else "nothing was changed; "
+    output.facts({"schema": f"{place} ({changed}{state})"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetOptions(EdgesBudget):
+    """What a release of edges costs, and whom it protects.
+
+    Privacy
+    -------
+    epsilon : E
+        The budget of edges and fit together, as the fit will be given it.
+    share : X
+        The part of it for the edges, of the squared mu of Gaussian differential privacy.
+    """
+
+    ledger: Path | None = None
+    random_state: int | None = None
+
+
+def quantiles(
+    data: list[str],
+    *,
+    schema: Path,
+    bounds: list[str],
+    out: Path,
+    budget: BudgetOptions,
+    dialect: DialectOptions,
+    bins: int = 10,
+    person_column: str | None = None,
+    force: bool = False,
+    explain: bool = False,
+) -> None:
+    """Put the edges of bins at private quantiles of a table.
+
+    Arguments
+    ---------
+    data : TABLE...
+        CSV, JSON lines, Parquet or Arrow; several files, or a quoted pattern, are one table.
+
+    Options
+    -------
+    schema : FILE
+        The schema whose bins get new edges.
+    bounds : COLUMN=LOW,HIGH
+        A column of bins, and the interval that its numbers are publicly known to lie in; give it
+        once for each column.
+    bins : N >= 2
+        Bins of a column, at most.
+
+    Output
+    ------
+    out : FILE
+        Write the schema with the new edges here.
+
+    Examples
+    --------
+    dplasso schema quantiles visits.csv --schema schema.json --bounds age=0,110
+        --bounds income=0,1e6 --epsilon 1 --out edges.json
+    dplasso fit visits.csv --schema edges.json --epsilon 1 --model model.npz
+
+    A fit of the same records with these edges covers their cost by its own --epsilon: both
+    together cost no more. All columns are released at once.
+    """
+    output.check_outputs([out], [schema, budget.ledger], force=force)
+    files, declared = expand(data), read_schema(schema)
+    known = dict(map(_bounds, bounds))
+    if len(known) < len(bounds):
+        raise ValueError("--bounds names a column twice")
+    grids = quantile_grids(declared, known)
+    dialect.say(files)
+    with output.progress_bars() as bars, bars.task(f"reading {files[0].name}") as progress:
+        rows = read_records(files, schema=grids, labelled=False, person_column=person_column,
+                            dialect=dialect.asked, progress=progress)  # fmt: skip
+    found = quantiles_of(rows.X, declared, grids, bins, rows.people, budget)
+    with output.uninterrupted():
+        output.write_file(out, _text(found))
+    assert found.edges is not None
+    statement = found.edges.statement
+    # Sums of the noise of half of a column's cells, from either end.
+    cells = max(part.width(grids) for part in grids.parts)
+    off = statement.sensitivity / statement.mu * math.sqrt(cells) / 2.0
+    shown = {
+        part.column: ", ".join(f"{edge:g}" for edge in part.edges)
+        for part in found.parts
+        if isinstance(part, Bins) and part.column in known
+    }
+    noise = f"an edge is off its quantile by some {off:,.0f} records at most, mostly by fewer"
+    output.facts({**shown, "noise": noise, "written": str(out)})
+    output.text()
+    output.promise(statement, explain=explain)
+
+
+def _bounds(text: str) -> tuple[str, tuple[float, float]]:
+    """Read ``COLUMN=LOW,HIGH``."""
+    column, _, interval = text.rpartition("=")
+    try:
+        low, high = (float(end) for end in interval.split(","))
+    except ValueError:
+        column = ""
+    if not column:
+        raise typer.BadParameter(f"{text!r} is not COLUMN=LOW,HIGH, for example age=0,110")
+    return column, (low, high)
+
+
+def _text(schema: Schema) -> str:
+    return json.dumps(schema.to_json(), indent=1, ensure_ascii=False) + "\n"

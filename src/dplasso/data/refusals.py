@@ -47,6 +47,15 @@ def in_our_words(X: Any = None) -> Iterator[None]:
         message = str(error)
         if not _WITHOUT_ENTRIES.match(message):
             raise DataError(_what_is_wrong(X, error)) from None
+        if "contains NaN" in message:
+            # What follows recommends models that are not private.
+            cure = (
+                "every row needs a label"
+                if message.startswith("Input y")
+                else "a missing value needs a place of its own; encode the table by a schema "
+                "(PublicEncoder), or put a public number there"
+            )
+            message = message.splitlines()[0].rstrip(".:") + f": {cure}"
         if message.startswith(("Expected 2D", "Complex")):
             # What follows is the array.
             hint = f". {_RESHAPE}" if message.startswith("Expected") else ": give real numbers"

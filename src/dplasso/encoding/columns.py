@@ -63,22 +63,13 @@ class TableColumns:
     def numbers(self, column: str, missing: str) -> NDArray[np.float64]:
         """Return a column as float64, NaN where it is missing."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
-        values = as_arrow(self.table[column], self.where(column, None))
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
+        values, text = self._decoded(column)
         kind, types = values.type, pa.types
-        if types.is_string_view(kind):
-            values, kind = values.cast(pa.string()), pa.string()
-        text = types.is_string(kind) or types.is_large_string(kind)
         if types.is_boolean(kind):
             values = values.cast(pa.uint8())
-        elif text:
-            values = pc.utf8_trim_whitespace(values)
-            values = pc.if_else(pc.equal(values, ""), None, values)
         elif types.is_temporal(kind) or not (
-            types.is_primitive(kind) or types.is_decimal(kind) or types.is_null(kind)
+            text or types.is_primitive(kind) or types.is_decimal(kind) or types.is_null(kind)
         ):
             raise DataError(f"{self.where(column, None)}: numbers are needed, not {kind}")
         try:
@@ -94,6 +85,43 @@ class TableColumns:
         found: NDArray[np.float64] = cast.to_numpy(zero_copy_only=False)
         self._refuse_missing(column, np.isnan(found), missing)
         return found
+
+    def dates(self, column: str, format: str, missing: str) -> NDArray[np.datetime64]:
+        """Return a column as days, NaT where it is missing; `format` is that of words."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        values, text = self._decoded(column)
+        if text:
+            read = pc.strptime(values, format=format, unit="s", error_is_null=True)
+            wrong = pc.and_(read.is_null(), values.is_valid()).to_numpy(zero_copy_only=False)
+            if wrong.any():
+                place = self.where(column, int(np.argmax(wrong)))
+                raise DataError(f"{place}: the value is not a date as {format} says")
+            values = read
+        elif not (pa.types.is_date(values.type) or pa.types.is_timestamp(values.type)):
+            if values.null_count < len(values):
+                raise DataError(f"{self.where(column, None)}: dates are needed, not {values.type}")
+            values = values.cast(pa.date32())
+        days: NDArray[np.datetime64] = values.to_numpy(zero_copy_only=False).astype("M8[D]")
+        self._refuse_missing(column, np.isnat(days), missing)
+        return days
+
+    def _decoded(self, column: str) -> tuple[Any, bool]:
+        """Return a column, and whether it is text: trimmed, an empty one missing."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        values = as_arrow(self.table[column], self.where(column, None))
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        if pa.types.is_string_view(values.type):
+            values = values.cast(pa.string())
+        text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+        if text:
+            values = pc.utf8_trim_whitespace(values)
+            values = pc.if_else(pc.equal(values, ""), None, values)
+        return values, text
 
     def texts(self, column: str, missing: str) -> tuple[list[str], NDArray[np.bool_]]:
         """Return texts, and which are missing or empty."""

@@ -196,10 +196,13 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
 
 
 def warn_of_draft(schema: Schema) -> None:
-    """Warn with `PrivacyLeakWarning` if a schema is a draft whose note is still there."""
-    if schema.note:
+    """Warn with `PrivacyLeakWarning` if a schema is a draft, or has parts left to confirm."""
+    if schema.is_unedited_draft:
+        parts = zip(schema.parts, schema.confirm, strict=True)
+        marked = [part.columns[0] for part, mark in parts if mark]
+        left = f"parts for {', '.join(marked[:5])}{' ...' * (len(marked) > 5)} are to be confirmed"
         warnings.warn(
-            f"the schema is a draft that nobody has edited: {schema.note}",
+            f"the schema is a draft that nobody has edited: {schema.note or left}",
             PrivacyLeakWarning,
             stacklevel=3,
         )

@@ -14,8 +14,9 @@ from dplasso.data.files import Dataset, block_source
 from dplasso.data.formats import is_table
 from dplasso.data.people import number_people
 from dplasso.data.source_files import expand
-from dplasso.data.store.reader import open_store
+from dplasso.data.store.reader import is_store, open_store
 from dplasso.data.streams import Progress
+from dplasso.data.tables.dialect import Dialect, check_goes
 from dplasso.data.tables.lists import ListColumns, list_source
 from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.schema import Schema
@@ -48,6 +49,7 @@ def encode_files(
     label_map: Mapping[str, float] | None = None,
     binarize: bool = False,
     labelled: bool = True,
+    dialect: Dialect | None = None,
 ) -> EncodedRecords:
     """Open files of records as sparse rows; what is wrong inside them is raised when it is read.
 
@@ -57,6 +59,7 @@ def encode_files(
     `person_column`: column that names the person of each row, with a schema only.
     `label_map`: what the labels mean; any other label is an error.
     `labelled`: with a schema, whether labels are read; otherwise they are all 0.
+    `dialect`: how tables that are text are written. Default: as their headers say.
     """
     files = expand(paths)
     if person_column is not None and not isinstance(encoding, Schema):
@@ -67,18 +70,20 @@ def encode_files(
     origin = Origin(encoding if isinstance(encoding, Schema) else None, binarize).to_json()
     public = None
     if isinstance(encoding, Schema):
-        source = table_source(files, encoding, labelled=labelled, person_column=person_column)
+        asked = {"labelled": labelled, "person_column": person_column, "dialect": dialect}
+        source = table_source(files, encoding, **asked)  # type: ignore[arg-type]
         public = (
             f"The {encoding.n_features:,} columns follow from the schema alone: no category, "
             "word or range is taken from the data."
         )
     elif isinstance(encoding, ListColumns):
-        source = list_source(files, encoding, label_column=label_column)
+        source = list_source(files, encoding, label_column=label_column, dialect=dialect)
         lists = {"indices": encoding.indices, "values": encoding.values}
         origin |= {"lists": lists, "label_column": label_column}
         if encoding.n_features is not None:
             public = f"The {encoding.n_features:,} columns were declared."
     else:
+        check_goes(files[0], dialect, text=False)
         # The reader of svmlight text needs the map itself: its labels may be words.
         source = block_source(
             files,
@@ -123,6 +128,11 @@ def read_records(
         if len(files) > 1:
             raise DataError(
                 f"{stores[0]} is a folder: a store is a whole data set and is given alone"
+            )
+        if not is_store(stores[0]) and any(map(is_store, stores[0].iterdir())):
+            raise DataError(
+                f"{stores[0]} is a folder of stores: they are fitted and scored with a cluster; "
+                "--cluster threads is one in this process"
             )
         options.pop("labelled", None)
         _refuse_options(options | {"schema": schema}, "a store; give it to the conversion")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dplasso.data.store.reader import Store, StoreMatrix
+from dplasso.encoding.edges import ReleasedEdges
 from dplasso.encoding.schema import Schema, schema_from_json
 from dplasso.errors import DataError
 
@@ -25,6 +26,16 @@ class Origin:
 
     schema: Schema | None = None
     binarize: bool = False
+
+    @property
+    def is_unedited_draft(self) -> bool:
+        """Whether the columns come from a draft that was taken from records and not confirmed."""
+        return self.schema is not None and self.schema.is_unedited_draft
+
+    @property
+    def edges(self) -> ReleasedEdges | None:
+        """What is said of edges that were released from the records; None for none."""
+        return None if self.schema is None else self.schema.edges
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""

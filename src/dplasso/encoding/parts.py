@@ -198,8 +198,8 @@ class Number(OfOneColumn, Part):
 class Cross(Part):
     """One column for each combination of what two or three columns of the table are encoded to.
 
-    `columns`: two or three columns of the table, each of which one `Categories`, `Bins` or
-    `Hashed` takes.
+    `columns`: two or three columns of the table, each of which one `Categories`, `Bins`, `Date`
+    or `Hashed` takes.
     `bits`: hash the combinations to ``2**bits`` columns; None gives each its own.
     """
 

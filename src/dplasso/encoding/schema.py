@@ -16,11 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.encoding.contract import Coded, Part
+from dplasso.encoding.dates import Date
+from dplasso.encoding.edges import ReleasedEdges, edges_from_json
 from dplasso.encoding.parts import Bins, Categories, Cross, Hashed, Number, Text
 
 _KINDS: dict[str, Any] = {
     "categories": Categories,
     "bins": Bins,
+    "date": Date,
     "number": Number,
     "hashed": Hashed,
     "text": Text,
@@ -35,26 +38,40 @@ class Schema:
     Attributes
     ----------
     parts : tuple of parts
-        `Categories`, `Bins`, `Number`, `Hashed`, `Text`, `Cross`. Columns that no part takes are
-        never read.
+        `Categories`, `Bins`, `Date`, `Number`, `Hashed`, `Text`, `Cross`. Columns that no part
+        takes are never read.
     label : str or None
         Column of the labels; needed to train only.
     note : str
         What a draft says of itself, until a person takes it out.
+    confirm : tuple of str
+        By part, what a person has to confirm of a draft; empty where nothing is left to confirm.
+    edges : ReleasedEdges or None
+        What is said of edges of bins that were released from the records to be fitted.
     """
 
     parts: tuple[Part, ...]
     label: str | None = None
     note: str = ""
+    confirm: tuple[str, ...] = ()
+    edges: ReleasedEdges | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
+        object.__setattr__(self, "confirm", tuple(self.confirm) or ("",) * len(self.parts))
         if not self.parts:
             raise ValueError("a schema needs at least one part: declare what a column is")
+        if len(self.confirm) != len(self.parts):
+            raise ValueError("confirm has a text for each part, or none at all")
         if self.label is not None and self.label in self.columns:
             raise ValueError(f"column {self.label!r} cannot be both label and feature")
         # Of crosses this finds out whether there are such columns, and not too many of them.
         assert self.n_features
+
+    @property
+    def is_unedited_draft(self) -> bool:
+        """Whether it was drafted from records, and its note or a mark to confirm is still there."""
+        return bool(self.note) or any(self.confirm)
 
     @property
     def columns(self) -> list[str]:
@@ -68,7 +85,7 @@ class Schema:
         if len(found) != 1:
             raise ValueError(
                 f"a cross takes column {column!r}, which {len(found) or 'no'} parts of the kinds "
-                "categories, bins and hashed encode; exactly one must"
+                "categories, bins, date and hashed encode; exactly one must"
             )
         return found[0]
 
@@ -108,7 +125,12 @@ class Schema:
         document: dict[str, Any] = {"note": self.note} if self.note else {}
         document["label"] = self.label
         kinds = {kind: name for name, kind in _KINDS.items()}
-        document["parts"] = [{"kind": kinds[type(part)], **asdict(part)} for part in self.parts]  # type: ignore[call-overload]
+        document["parts"] = [
+            {"kind": kinds[type(part)], **asdict(part)} | ({"confirm": mark} if mark else {})  # type: ignore[call-overload]
+            for part, mark in zip(self.parts, self.confirm, strict=True)
+        ]
+        if self.edges is not None:
+            document["edges"] = self.edges.to_json()
         plain: dict[str, Any] = json.loads(json.dumps(document))
         return plain
 
@@ -125,12 +147,12 @@ def schema_from_json(document: Any) -> Schema:
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("parts"), list):
         raise ValueError('a schema is a JSON object with a list of "parts"')
-    if unknown := sorted(set(document) - {"parts", "label", "note"}):
-        raise ValueError(f"a schema has parts, label and note, but no {unknown[0]!r}")
+    if unknown := sorted(set(document) - {"parts", "label", "note", "edges"}):
+        raise ValueError(f"a schema has parts, label, note and edges, but no {unknown[0]!r}")
     label = document.get("label")
     if label is not None and not isinstance(label, str):
         raise ValueError(f"label must be the name of a column, got {label!r}")
-    parts = []
+    parts, confirm = [], []
     for number, given in enumerate(document["parts"], 1):
         kind = given.get("kind") if isinstance(given, Mapping) else None
         if not isinstance(kind, str) or kind not in _KINDS:
@@ -138,7 +160,8 @@ def schema_from_json(document: Any) -> Schema:
                 f"part {number}: kind must be one of {', '.join(_KINDS)}, got {kind!r}"
             )
         names = {field.name: field.default is MISSING for field in fields(_KINDS[kind])}
-        values = {name: value for name, value in given.items() if name != "kind"}
+        values = {name: value for name, value in given.items() if name not in ("kind", "confirm")}
+        confirm.append(str(given.get("confirm") or ""))
         if unknown := sorted(set(values) - names.keys()):
             raise ValueError(
                 f"part {number}: {kind} has no {unknown[0]!r}; it takes {', '.join(names)}"
@@ -151,7 +174,8 @@ def schema_from_json(document: Any) -> Schema:
             parts.append(_KINDS[kind](**values))
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"part {number}: {error}") from None
-    return Schema(tuple(parts), label, str(document.get("note") or ""))
+    note, edges = str(document.get("note") or ""), edges_from_json(document.get("edges"))
+    return Schema(tuple(parts), label, note, tuple(confirm), edges)
 
 
 def read_schema(path: str | Path) -> Schema:

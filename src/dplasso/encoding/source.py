@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from dplasso.data.blocks import BlockSource, Rows
-from dplasso.data.formats import is_table, table_format
+from dplasso.data.formats import is_table
 from dplasso.data.source_files import Paths, source_files
 from dplasso.data.streams import check_readable
 from dplasso.data.tables import batches
+from dplasso.data.tables.dialect import Dialect
 from dplasso.encoding.columns import as_arrow, encode
 from dplasso.encoding.parts import Text
 from dplasso.encoding.schema import Schema
@@ -18,13 +19,19 @@ _DRAFT_BYTES = 1 << 26
 
 
 def table_source(
-    paths: Paths, schema: Schema, *, labelled: bool = True, person_column: str | None = None
+    paths: Paths,
+    schema: Schema,
+    *,
+    labelled: bool = True,
+    person_column: str | None = None,
+    dialect: Dialect | None = None,
 ) -> BlockSource:
     """Open files of tables as a stream of encoded row blocks, float32; progress counts bytes.
 
     Without `labelled` the labels are not read but all 0. In text files they are numbers if the
     first one is, else strings. `person_column` names the person of each row; it can be neither a
-    feature nor the label. What is wrong inside a file is raised, with its place, when it is read.
+    feature nor the label. `dialect`: how text files are written. What is wrong inside a file is
+    raised, with its place, when it is read.
     """
     if labelled and schema.label is None:
         raise DataError(
@@ -52,6 +59,7 @@ def table_source(
         person=person_column,
         # Words of a text take more memory than entries of other columns.
         memory_share=0.5 if any(texts) else 1.0,
+        dialect=dialect,
     )
 
 
@@ -63,7 +71,7 @@ def need_pyarrow() -> None:
         raise DataError(str(error)) from error
 
 
-def first_rows(path: str | Path, most: int) -> Any:
+def first_rows(path: str | Path, most: int, dialect: Dialect | None = None) -> Any:
     """Return at most so many rows of a table file as pyarrow.Table, with all its columns."""
     need_pyarrow()
     import pyarrow as pa
@@ -74,9 +82,9 @@ def first_rows(path: str | Path, most: int) -> Any:
         raise DataError(
             f"{path}: a schema is drafted from a table: CSV, JSON lines, Parquet, Arrow"
         )
-    reader = table_format(path).reader
+    reader = batches.TableReader(path, dialect)
     pieces: list[Any] = []
-    for batch in reader.batches(path, reader.column_names(path), _DRAFT_BYTES):
+    for batch in reader.batches(reader.column_names(), _DRAFT_BYTES):
         columns = {
             name: as_arrow(values, f"{path}, column {name!r}")
             for name, values in batch.columns.items()

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.encoding.contract import Part
+from dplasso.encoding.dates import Date
 from dplasso.encoding.parts import Bins, Categories, Hashed, Text
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
@@ -19,14 +20,49 @@ NOTE = (
 _MOST_CATEGORIES = 30
 _MOST_NUMBERS = 12
 _WORDS_OF_TEXT = 4.0
+_EDGES = 10
+# Beyond these ratios of large numbers to small ones, and to those in the middle, edges are powers
+# of ten and steps between.
+_WIDE, _SKEWED = 50.0, 5.0
+_LABELS = ("label", "target", "outcome", "class", "response", "y")
+# What is whole but no amount, by how its column is called.
+_CODES = ("code", "zip", "postcode", "postal", "plz", "icd", "sku", "iban")
+# Two words that are all there can be: to propose both tells nothing of the records.
+_PAIRS = (
+    *(("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"), ("off", "on")),
+    *(("nein", "ja"), ("non", "oui"), ("0", "1")),
+)
+_FORMATS = (
+    *("%Y-%m-%d", "%d.%m.%Y", "%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y"),
+    *("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%d.%m.%Y %H:%M"),
+)
+_EITHER = ("%m/%d/%Y", "%d/%m/%Y")
+_SEEN = {
+    Categories: "these are the values that occur in the records: list all that there can be",
+    Bins: "the range was taken from the records: set edges that were known without them",
+    Date: "the range was taken from the records: set edges that were known without them",
+    Hashed: "the number of bits follows from how many values the records have",
+}
+
+
+def guess_label(table: Any) -> str | None:
+    """Return the column that is likely the label: by its name, else the last, if of few values."""
+    named = [name for word in _LABELS for name in table.column_names if name.lower() == word]
+    if named:
+        return str(named[0])
+    last = table.column_names[-1]
+    few = table.num_columns > 1 and 2 <= len(table.column(last).unique()) <= _MOST_NUMBERS
+    return str(last) if few else None
 
 
 def suggest_schema(table: Any, label: str | None) -> Schema:
     """Draft a schema from a pyarrow table; a sample will do.
 
-    Few distinct values become categories, other numbers bins with round edges, other words hashed
-    categories, longer texts hashed words. What is neither, or differs in every record as an
-    identifier does, is left out and named in the note. `label` None takes a column of that name.
+    Few distinct values become categories, other numbers bins whose edges a person can read, dates
+    years and months, other words and codes hashed categories, longer texts hashed words. What is
+    neither, or differs in every record as an identifier does, is left out and named in the note.
+    What was taken from the records is marked, to be confirmed. `label` None takes a column of that
+    name.
 
     Raises DataError if there is no such label, or no column to encode.
     """
@@ -39,19 +75,27 @@ def suggest_schema(table: Any, label: str | None) -> Schema:
     left_out = []
     for name in names:
         if name != label:
-            part = draft_part(name, table.column(name))
-            if part is None:
-                left_out.append(name)
-            else:
-                parts.append(part)
+            found = draft_parts(name, table.column(name))
+            parts += found
+            left_out += [] if found else [name]
     if not parts:
-        raise DataError("the table has no column of numbers, words or bools to encode")
+        raise DataError("the table has no column of numbers, words, dates or bools to encode")
     note = NOTE if not left_out else f"{NOTE} (left out: {', '.join(left_out)})"
-    return Schema(tuple(parts), label, note)
+    return Schema(tuple(parts), label, note, tuple(map(_mark, parts)))
 
 
-def draft_part(name: str, values: Any) -> Part | None:
-    """Draft what a column of a pyarrow table is; None if it is to be left out."""
+def _mark(part: Part) -> str:
+    if isinstance(part, Categories) and _is_pair(part.categories):
+        return ""
+    if isinstance(part, Date) and part.format in _EITHER:
+        return f"dates may be read wrongly: {part.format} says which number is the month"
+    if isinstance(part, Date) and not part.edges:
+        return ""
+    return _SEEN.get(type(part), "")
+
+
+def draft_parts(name: str, values: Any) -> list[Part]:
+    """Draft what a column of a pyarrow table is; nothing if it is to be left out."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -59,47 +103,118 @@ def draft_part(name: str, values: Any) -> Part | None:
         values = values.cast(values.type.value_type)
     kind = values.type
     if pa.types.is_boolean(kind):
-        return Categories(name, (False, True))
+        return [Categories(name, (False, True))]
     values = values.drop_null()
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return _of_dates(name, values, _FORMATS[0])
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _of_numbers(name, values.cast(pa.float64(), safe=False).to_numpy())
     if pa.types.is_string_view(kind):
         values, kind = values.cast(pa.string()), pa.string()
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        return None
-    values = values.filter(pc.not_equal(values, ""))
+        return []
+    values = pc.utf8_trim_whitespace(values.filter(pc.not_equal(values, "")))
     if not len(values):
-        return None
+        return []
+    for format in _FORMATS:
+        if not pc.strptime(values, format=format, unit="s", error_is_null=True).null_count:
+            return _of_dates(name, pc.strptime(values, format=format, unit="s"), format)
     try:
-        return _of_numbers(name, pc.utf8_trim_whitespace(values).cast(pa.float64()).to_numpy())
+        return _of_numbers(name, values.cast(pa.float64()).to_numpy())
     except pa.ArrowInvalid:
         pass
     found = sorted(values.unique().to_pylist())
     if len(found) <= _MOST_CATEGORIES:
-        return Categories(name, tuple(found))
+        return [Categories(name, _completed(found))]
     n_words = pc.mean(pc.add(pc.count_substring(values, " "), 1)).as_py()
     if n_words >= _WORDS_OF_TEXT:
-        return Text(name)
-    if len(found) == len(values):
-        return None
-    return Hashed((name,), bits=min(max(math.ceil(math.log2(len(found))) + 3, 8), 20))
+        return [Text(name)]
+    return _hashed(name, len(found), len(values))
 
 
-def _of_numbers(name: str, numbers: NDArray[np.float64]) -> Part | None:
+def _hashed(name: str, n_found: int, n_records: int) -> list[Part]:
+    """Draft a column of many words or codes; one that differs in every record is left out."""
+    if n_found == n_records > 1:
+        return []
+    return [Hashed((name,), bits=min(max(math.ceil(math.log2(n_found)) + 3, 8), 20))]
+
+
+def _completed(found: list[str]) -> tuple[str, ...]:
+    """Return words with the other of a pair that everybody knows, written in the same way."""
+    for pair in _PAIRS:
+        for write in (str.lower, str.upper, str.title):
+            written = tuple(map(write, pair))
+            if set(found) <= set(written):
+                return written
+    return tuple(found)
+
+
+def _is_pair(categories: tuple[Any, ...]) -> bool:
+    return tuple(str(category).lower() for category in categories) in _PAIRS
+
+
+def _of_dates(name: str, values: Any, format: str) -> list[Part]:
+    """Draft a column of dates: years, where there are several, and months; else weekdays too."""
+    if not len(values):
+        return []
+    days = values.to_numpy().astype("M8[D]")
+    years = days.astype("M8[Y]").astype(np.int64) + 1970
+    low, high = int(years.min()), int(years.max())
+    if high - low < 2:
+        return [Date(name, take, format=format) for take in ("month", "weekday")]
+    edges = _steps(low, high, 1.0)
+    return [Date(name, "year", edges, format=format), Date(name, "month", format=format)]
+
+
+def _of_numbers(name: str, numbers: NDArray[np.float64]) -> list[Part]:
     numbers = numbers[np.isfinite(numbers)]
     if not numbers.size:
-        return None
+        return []
     found = np.unique(numbers)
-    if found.size <= _MOST_NUMBERS and (found == np.rint(found)).all():
-        return Categories(name, tuple(int(value) for value in found))
+    whole = bool((found == np.rint(found)).all())
+    if whole and set(found.tolist()) <= {0.0, 1.0}:
+        return [Categories(name, (0, 1))]
+    if whole and found.size <= _MOST_NUMBERS:
+        return [Categories(name, tuple(int(value) for value in found))]
+    words = set(name.lower().replace("-", "_").replace(" ", "_").split("_"))
+    if whole and not words.isdisjoint(_CODES):
+        return _hashed(name, found.size, numbers.size)
+    counted = found.size == numbers.size > _MOST_NUMBERS and bool((np.diff(found) == 1).all())
+    if whole and (counted or ("id" in words and found.size == numbers.size)):
+        return []
+    return [Bins(name, readable_edges(numbers))]
+
+
+def readable_edges(numbers: NDArray[np.float64]) -> tuple[float, ...]:
+    """Return some ten edges for numbers that a person can read: 1, 2, 5 and their tenfold."""
+    above = numbers[numbers > 0]
+    if numbers.min() >= 0 and above.size:
+        # What is 0 is below the first edge, in a bin of its own.
+        low, middle, high = np.quantile(above, [0.01, 0.5, 0.99])
+        if high / low >= _WIDE and high / middle >= _SKEWED:
+            first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+            # As many to a power of ten as make some ten edges.
+            digits = next(
+                (
+                    some
+                    for some in ((1, 2, 5), (1, 3))
+                    if (last - first) * len(some) <= 1.5 * _EDGES
+                ),
+                (1,),
+            )
+            edges = [
+                float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits
+            ]
+            begin = max(np.searchsorted(edges, low, side="right") - 1, 0)
+            return tuple(edges[begin : np.searchsorted(edges, high) + 1])
     low, high = np.quantile(numbers, [0.01, 0.99])
-    if low > 0 and high / low >= 1000:
-        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        edges = [float(f"{digit}e{power}") for power in powers for digit in (1, 3)]
-    else:
-        width = max(high - low, abs(high) * 1e-6, 1e-300) / 10
-        power = 10.0 ** math.floor(math.log10(width))
-        step = next(power * digit for digit in (1, 2, 5, 10) if power * digit >= width * 0.999)
-        first, last = math.floor(low / step), math.ceil(high / step)
-        edges = [float(f"{k * step:.12g}") for k in range(first, last + 1)]
-    return Bins(name, tuple(edges))
+    return _steps(low, high)
+
+
+def _steps(low: float, high: float, least: float = 1e-300) -> tuple[float, ...]:
+    """Return edges from below `low` to above `high` whose distance is 1, 2 or 5, or a tenfold."""
+    width = max((high - low) / _EDGES, abs(high) * 1e-7, least)
+    power = 10.0 ** math.floor(math.log10(width))
+    step = next(power * digit for digit in (1, 2, 5, 10) if power * digit >= width * 0.999)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    return tuple(float(f"{k * step:.12g}") for k in range(first, last + 1))

@@ -1,7 +1,9 @@
 """What estimators have in common: all of them, those of classes, and those of numbers."""
 
 import math
+import warnings
 from copy import copy
+from importlib.metadata import version
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -172,6 +174,23 @@ class PrivateLinearModel(BaseEstimator):
         """
         check_is_fitted(self, "coef_")
         write_model(self.model_, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds, and the version that wrote it."""
+        return dict(super().__getstate__()) | {"_dplasso_version": version("dplasso")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a pickle's state; warn if another version wrote it."""
+        state = dict(state)
+        wrote, here = state.pop("_dplasso_version", "another version"), version("dplasso")
+        if wrote != here:
+            warnings.warn(
+                f"this pickle of {type(self).__name__} was written by dplasso {wrote} and is read "
+                f"by {here}, which may understand it otherwise; keep models in files (save, load)",
+                UserWarning,
+                stacklevel=2,
+            )
+        super().__setstate__(state)
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy with the same prior: a copy of a fitted model is not fitted."""

@@ -7,7 +7,7 @@ from dplasso.fit.hooks import Begun, Hooks, Session
 from dplasso.fit.method import Method
 from dplasso.fit.partitioned import Records
 from dplasso.frank_wolfe.work import Work
-from dplasso.ledger import charged, check_affordable
+from dplasso.ledger import charged, check_affordable, check_paid
 from dplasso.model import Model
 from dplasso.model.release import digest_of
 from dplasso.privacy.randomness import random_stream
@@ -31,7 +31,11 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     task = method.targets.task(records)
     method, records = method.knowing(task), records.encoded(task)
     method = method.starting(task, records)
+    edges = None if records.origin is None else records.origin.edges
     mechanism = method.mechanism(task, *records.shape)
+    if edges is not None:
+        mechanism = edges.before(mechanism, seeded=method.random_state is not None)
+        check_paid(method.ledger, edges.digest, f"the edges of {', '.join(edges.columns)}")
     statement = make_statement(
         mechanism,
         seeded=method.random_state is not None,
@@ -42,6 +46,7 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
         weight_bound=method.weight_bound if records.weighted else None,
         prior=method.starts_from,
         many_labels=task.many_labels,
+        edges="" if edges is None else edges.told,
     )
     n_records = method.n_records if hooks.known_records is None else hooks.known_records
     cautions = statement.cautions(n_records)

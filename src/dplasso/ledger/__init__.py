@@ -13,6 +13,7 @@ from dplasso.ledger.charging import (
     charged as charged,
     check_affordable as check_affordable,
     check_ledger_settings as check_ledger_settings,
+    check_paid as check_paid,
 )
 from dplasso.ledger.cohorts import (
     People as People,

@@ -75,6 +75,18 @@ def check_affordable(
         refuse_overspending(budget, charge, ledger)
 
 
+def check_paid(ledger: LedgerPath | None, release: str, what: str) -> None:
+    """Raise LedgerError if an earlier release, which is called `what`, was not charged here."""
+    if ledger is None:
+        return
+    entries = (entry for budget in read_budgets(ledger) for entry in budget.entries)
+    if all(entry.release != release for entry in entries):
+        raise LedgerError(
+            f"{what} were released from the same records, and {os.fspath(ledger)} was not charged "
+            "for it; release them with this ledger"
+        )
+
+
 @contextmanager
 def charged(
     ledger: LedgerPath | None,

@@ -17,6 +17,8 @@ from dplasso.privacy.statement_entries import WORDS, check_claim, check_kinds, f
 __all__ = ["Accounted", "PrivacyStatement", "make_statement", "state_search", "use_of_count"]
 
 # Entries that are what the mechanism says of itself.
+# Entries that stand in JSON only where there is something to say.
+_WHERE_THERE_IS_ONE = ("prior", "many_labels", "edges", "edges_mu")
 _AS_THEY_STAND = (
     *("delta", "neighbors", "eps0", "sensitivity", "feature_bound", "sampling_delta"),
     *("residual_bound", "rows_per_person"),
@@ -83,7 +85,7 @@ class PrivacyStatement:
     epsilon_by_rows : dict of str to float
         The epsilon of somebody with 2, 5 or 10 times as many rows as the guarantee covers, at the
         same delta.
-    release : {"model", "score"}
+    release : {"model", "score", "edges"}
         What the statement is about.
     tries : float
         Expected number of tries, where the model is the best of a random number of them; otherwise
@@ -99,6 +101,11 @@ class PrivacyStatement:
         The public model that the fit started from, and its digest; empty for none.
     many_labels : bool
         Whether a record has or has not each of `n_classes` labels; otherwise it is in one class.
+    edges : str
+        The bins whose edges were released from the same records before the fit, which `epsilon`
+        covers too; empty for none.
+    edges_mu : float
+        Gaussian differential privacy of that release.
     """
 
     is_private: bool
@@ -131,6 +138,8 @@ class PrivacyStatement:
     counted: bool = True
     prior: str = ""
     many_labels: bool = False
+    edges: str = ""
+    edges_mu: float = 0.0
 
     def __post_init__(self) -> None:
         check_kinds(self)
@@ -144,10 +153,10 @@ class PrivacyStatement:
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, in their order, as JSON can hold them; infinity becomes "inf".
 
-        Without a prior, or many labels, there is no such entry.
+        Without a prior, many labels, or edges that were released before, there is no such entry.
         """
         held = {name: to_json(value) for name, value in asdict(self).items()}
-        absent = {name for name in ("prior", "many_labels") if not held[name]}
+        absent = {name for name in _WHERE_THERE_IS_ONE if not held[name]}
         return {name: value for name, value in held.items() if name not in absent}
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -250,6 +259,7 @@ def make_statement(
     weight_bound: float | None = None,
     prior: str = "",
     many_labels: bool = False,
+    edges: str = "",
 ) -> PrivacyStatement:
     """Return what a fit with this mechanism guarantees, from public parameters alone."""
     drawn = mechanism.name != "none"
@@ -275,6 +285,8 @@ def make_statement(
         weight_bound=weight_bound,
         prior=prior,
         many_labels=many_labels,
+        edges=edges,
+        edges_mu=mechanism.before,
         **{name: getattr(mechanism, name) for name in _AS_THEY_STAND},
         **mechanism.stated,
     )

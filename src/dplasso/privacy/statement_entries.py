@@ -22,7 +22,7 @@ WORDS = {
 }
 _NUMBERS = (
     *("epsilon", "epsilon_requested", "delta", "eps0", "sensitivity", "feature_bound"),
-    *("sampling_delta", "residual_bound", "mu", "rho", "tries"),
+    *("sampling_delta", "residual_bound", "mu", "rho", "tries", "edges_mu"),
 )
 
 
@@ -64,7 +64,9 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: isinstance(value, dict) and all(map(_number, value.values())),
         "numbers >= 0 by rows",
     ),
-    **dict.fromkeys(("accountant", "prior"), (lambda value: isinstance(value, str), "text")),
+    **dict.fromkeys(
+        ("accountant", "prior", "edges"), (lambda value: isinstance(value, str), "text")
+    ),
     "reasons": (
         lambda value: isinstance(value, tuple) and all(isinstance(text, str) for text in value),
         "a list of texts",
@@ -76,7 +78,7 @@ _CHOICES = {
     "records": (wording.COUNT_UNUSED, wording.COUNT_PUBLIC, wording.COUNT_PRIVATE),
     "randomness": (wording.FROM_SYSTEM, wording.SEEDED, wording.NOT_RANDOM),
     "classes": (wording.CLASSES_DECLARED, wording.CLASSES_FROM_Y, wording.CLASSES_NONE),
-    "release": ("model", "score"),
+    "release": ("model", "score", "edges"),
     "tries_law": ("", "poisson", "geometric", "logarithmic"),
 }
 
@@ -117,6 +119,8 @@ def check_kinds(statement: "PrivacyStatement") -> None:
 
 def check_claim(statement: "PrivacyStatement") -> None:
     """Refuse a statement that claims more than its own entries support."""
+    if bool(statement.edges_mu) and not statement.edges:
+        raise ValueError("A privacy statement says which edges were released before the fit.")
     if bool(statement.tries) != bool(statement.tries_law):
         raise ValueError("A privacy statement gives the tries of a search and their law, or none.")
     numbers = [statement.n_classes == 0, statement.target_bounds is not None]

@@ -19,6 +19,7 @@ COUNT_PRIVATE = "counted privately"
 STAGED = "exponential and gaussian"
 # Beyond this nobody can picture e^epsilon.
 PICTURED = 10.0
+_THIS = {"score": "this score", "edges": "these edges"}
 
 
 def rounded_up(value: float, digits: int = 4) -> str:
@@ -50,7 +51,7 @@ def odds(epsilon: float) -> str:
 def _protection(statement: "PrivacyStatement") -> str:
     """Word who is protected, how strongly, and who less."""
     rows, by_rows = statement.rows_per_person, statement.epsilon_by_rows
-    data = "training data" if statement.release == "model" else "scored data"
+    data = {"model": "training data", "score": "scored data"}.get(statement.release, "data")
     if rows == 1:
         who = f"each single record (one row of the {data})."
         moved, others = "any one record", "any other"
@@ -84,13 +85,13 @@ def guarantee(statement: "PrivacyStatement") -> list[str]:
             "NOT differentially private: " + "; and ".join(statement.reasons) + ".",
             "Treat this model like the records it was trained on."
             if statement.release == "model"
-            else "Treat this score like the records it was computed on.",
+            else f"Treat {_THIS[statement.release]} like the records that went in.",
         ]
     return [
         f"Differentially private with epsilon = {rounded_up(statement.epsilon)} and delta = "
         f"{rounded_up(statement.delta)}.",
         _protection(statement),
-        f"How: {_steps(statement)}. Accounted by: "
+        f"How: {_earlier(statement)}{_steps(statement)}. Accounted by: "
         f"{statement.accountant}. Of delta, {statement.sampling_delta:.2g} covers the rounding of "
         "the random draws. Random numbers: a cryptographic generator keyed by the operating "
         "system.",
@@ -102,7 +103,16 @@ def number_of_classes(statement: "PrivacyStatement") -> str:
     return "two" if statement.n_classes == 2 else f"{statement.n_classes:,}"
 
 
+def _earlier(statement: "PrivacyStatement") -> str:
+    return f"{statement.edges}, and then " if statement.edges else ""
+
+
 def _steps(statement: "PrivacyStatement") -> str:
+    if statement.release == "edges":
+        return (
+            "Gaussian noise on the numbers of records in the cells of a public grid (together "
+            f"{rounded_up(statement.mu)}-GDP)"
+        )
     if statement.release == "score" and not statement.tries:
         return f"Gaussian noise on sums over all rows (together {rounded_up(statement.mu)}-GDP)"
     assert statement.words is not None
@@ -139,6 +149,12 @@ def assumptions(statement: "PrivacyStatement") -> str:
         return (
             "Taken as public, and not protected by this: the model and all settings. What the "
             "model's own training cost, and other releases from these rows, is not counted here."
+        )
+    if statement.release == "edges":
+        return (
+            "Taken as public, and not protected by this: the columns, their bounds, the grid and "
+            "all settings. A fit with these edges counts their cost in its own statement; other "
+            "releases from these records are not counted here."
         )
     bound = f"feature_bound ({statement.feature_bound:g}; larger entries were clipped to it), "
     if statement.words is not None and not statement.words.clips_entries:

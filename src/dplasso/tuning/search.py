@@ -232,6 +232,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             return self
         stream = random_stream(self.random_state)
         inputs = local_records(self.estimator, X, y)
+        if inputs.origin is not None and inputs.origin.edges is not None:
+            raise DataError(
+                "a search does not count what the edges of the schema's bins cost, which were "
+                "released from the same records: take a schema whose edges were known without them"
+            )
         check_columns_fit(self.estimator, inputs.n_features)
         warn_of_found_names(inputs.feature_names)
         if isinstance(inputs.X, Store) and not is_ours(self.estimator):

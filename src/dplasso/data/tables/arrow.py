@@ -18,7 +18,7 @@ try:
     import pyarrow.parquet as pq
 except ImportError as error:
     raise ImportError(
-        "Parquet and Arrow files are read with pyarrow, which is not installed; "
+        "Tables (CSV, JSON lines, Parquet, Arrow) are read with pyarrow, which is not installed; "
         "install it with: pip install 'dplasso[arrow]'"
     ) from error
 

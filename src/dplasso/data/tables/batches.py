@@ -1,7 +1,7 @@
 """Tables as row blocks: batches of named columns, and what makes rows of them."""
 
-from collections.abc import Callable, Generator, Sequence
-from functools import partial
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 from dplasso.data.blocks import BlockSource, Piece, Rows, files_source
 from dplasso.data.formats import table_format
 from dplasso.data.source_files import SourceFiles
+from dplasso.data.tables.dialect import Dialect, check_goes, sniffed, with_points
 
 
 class Batch(NamedTuple):
@@ -37,6 +38,39 @@ class Batch(NamedTuple):
         return at if row is None else f"{at}, {self.unit} {self.numbers[row]}"
 
 
+class TableReader:
+    """A table file and what reads it; of text also how it is written."""
+
+    def __init__(self, path: Path, dialect: Dialect | None) -> None:
+        found = table_format(path)
+        check_goes(path, dialect, text=found.compressible)
+        self.path, self.module = path, found.reader
+        self._asked, self._text = dialect, found.compressible
+
+    @cached_property
+    def _dialect(self) -> tuple[Dialect, ...]:
+        return (sniffed(self.path, self._asked),) if self._text else ()
+
+    def column_names(self) -> list[str]:
+        """Return the names of the columns."""
+        names: list[str] = self.module.column_names(self.path, *self._dialect)
+        return names
+
+    def batches(
+        self, columns: Sequence[str], memory_bytes: int, as_they_stand: str | None = None
+    ) -> Iterator[Batch]:
+        """Yield some columns; numbers with a decimal comma get a point, but not those of people.
+
+        Two people whose names are numbers must not become one.
+        """
+        comma = [one.decimal for one in self._dialect] == [","]
+        for batch in self.module.batches(self.path, columns, memory_bytes, *self._dialect):
+            if comma:
+                for name in set(columns) - {as_they_stand}:
+                    batch.columns[name] = with_points(batch.columns[name], self._asked)
+            yield batch
+
+
 def table_source(
     files: SourceFiles,
     columns: Sequence[str],
@@ -46,18 +80,20 @@ def table_source(
     label: str | None,
     person: str | None = None,
     memory_share: float = 1.0,
+    dialect: Dialect | None = None,
 ) -> BlockSource:
     """Return tables as row blocks; `columns` are those that `encode` takes of a batch.
 
     Without the column `label` all labels are 0; the column `person` names people. `memory_share` is
-    the part of the memory that the batches may take.
+    the part of the memory that the batches may take. `dialect`: of text files.
     """
-    readers = [table_format(path).reader for path in files.paths]
+    readers = [TableReader(path, dialect) for path in files.paths]
     wanted = [*columns, *(name for name in (label, person) if name is not None)]
 
     def read(i: int, memory_bytes: int) -> Generator[Piece]:
-        for batch in readers[i].batches(files.paths[i], wanted, int(memory_bytes * memory_share)):
-            labels = np.zeros(batch.n_rows) if label is None else readers[i].labels(batch, label)
+        reader = readers[i]
+        for batch in reader.batches(wanted, int(memory_bytes * memory_share), person):
+            labels = np.zeros(batch.n_rows) if label is None else reader.module.labels(batch, label)
             names = None
             if person is not None:
                 names = batch.columns[person], partial(batch.where, person)

@@ -11,6 +11,7 @@ from dplasso.data.blocks import BlockSource, Rows
 from dplasso.data.formats import INT32_MAX, MOST_COLUMNS, check_n_features, table_format
 from dplasso.data.source_files import Paths, source_files
 from dplasso.data.tables.batches import Batch, table_source
+from dplasso.data.tables.dialect import Dialect
 from dplasso.errors import DataError
 from dplasso.matrix.compressed import check_rows, working_dtype
 
@@ -32,7 +33,9 @@ class ListColumns:
         check_n_features(self.n_features)
 
 
-def list_source(paths: Paths, lists: ListColumns, *, label_column: str) -> BlockSource:
+def list_source(
+    paths: Paths, lists: ListColumns, *, label_column: str, dialect: Dialect | None = None
+) -> BlockSource:
     """Open Parquet or Arrow IPC (Feather 2) files of lists as a stream of row blocks."""
     columns = [name for name in (lists.indices, lists.values) if name is not None]
     if label_column in columns:
@@ -42,7 +45,9 @@ def list_source(paths: Paths, lists: ListColumns, *, label_column: str) -> Block
         if table_format(path).compressible:
             raise DataError(f"{path}: lists are read from Parquet and Arrow files")
     encode = partial(_list_rows, lists)
-    return table_source(files, columns, encode, lists.n_features, label=label_column)
+    return table_source(
+        files, columns, encode, lists.n_features, label=label_column, dialect=dialect
+    )
 
 
 def _list_rows(lists: ListColumns, batch: Batch) -> Rows:

@@ -1,18 +1,19 @@
 """Records from CSV (with a header) and JSON lines, in bounded memory; errors name lines."""
 
+import codecs
 import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from dplasso.data.formats import plain_suffix
 from dplasso.data.streams import BLOCK_BYTES, line_blocks
 from dplasso.data.tables.batches import Batch
+from dplasso.data.tables.dialect import DELIMITERS, Dialect, sniffed
 from dplasso.errors import DataError
-
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 # A quote that is never closed would otherwise take the rest of the file for one field.
 LONGEST_FIELD = 16 << 20
@@ -22,19 +23,22 @@ _BYTES_PER_CHARACTER = 32
 _MOST_CHARACTERS = 4 << 20
 
 
-def column_names(path: Path) -> list[str]:
+def column_names(path: Path, dialect: Dialect | None = None) -> list[str]:
     """Return the names in the header of CSV, or the keys of the first object of JSON lines."""
-    lines = _Lines(path, BLOCK_BYTES)
-    if plain_suffix(path) in _DELIMITERS:
+    lines = _Lines(path, BLOCK_BYTES, sniffed(path, dialect))
+    if plain_suffix(path) in DELIMITERS:
         return next(_csv_reader(lines))
     return list(next(_objects(lines), {}))
 
 
-def batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Iterator[Batch]:
+def batches(
+    path: Path, columns: Sequence[str], memory_bytes: int, dialect: Dialect | None = None
+) -> Iterator[Batch]:
     """Stream some columns of a file, or keys of its objects; `DataError` names a wrong line."""
-    lines = _Lines(path, min(BLOCK_BYTES, max(memory_bytes // 8, 1 << 12)))
+    block_bytes = min(BLOCK_BYTES, max(memory_bytes // 8, 1 << 12))
+    lines = _Lines(path, block_bytes, sniffed(path, dialect))
     most = min(memory_bytes // _BYTES_PER_CHARACTER, _MOST_CHARACTERS)
-    rows = _csv_rows if plain_suffix(path) in _DELIMITERS else _json_rows
+    rows = _csv_rows if plain_suffix(path) in DELIMITERS else _json_rows
     records: list[list[Any]] = []
     starts: list[int] = []
 
@@ -62,25 +66,35 @@ def labels(batch: Batch, column: str) -> list[Any]:
 class _Lines:
     """A file's lines as text, and how far they reach; `csv` takes this for an open file."""
 
-    def __init__(self, path: Path, block_bytes: int) -> None:
+    def __init__(self, path: Path, block_bytes: int, dialect: Dialect) -> None:
         self.path = path
+        self.dialect = dialect
         self._blocks = line_blocks(path, block_bytes)
         self.number = 0
         self.characters = 0
         self.done = 0
 
     def __iter__(self) -> Iterator[str]:
-        for block, done in self._blocks:
-            self.done = done
+        decoder, held = codecs.getincrementaldecoder(str(self.dialect.encoding))(), ""
+        for block, done in chain(self._blocks, [(b"", None)]):
+            self.done = self.done if done is None else done
             try:
-                text = block.decode()
-            except UnicodeDecodeError as error:
-                number = self.number + block.count(b"\n", 0, error.start) + 1
+                text = held + decoder.decode(block, final=done is None)
+            except UnicodeError as error:
+                # Other codecs than those of Unicode do not say where.
+                start = getattr(error, "start", 0)
+                number = self.number + block.count(b"\n", 0, start) + 1
+                encoding = str(self.dialect.encoding).upper()
                 raise DataError(
-                    f"{self.path}, line {number}: this is not UTF-8 text; convert the file first"
+                    f"{self.path}, line {number}: this is not {encoding} text; say what it is with "
+                    "--encoding, for example cp1252"
                 ) from None
             # Only these line ends count, and csv needs to see them.
-            for line in io.StringIO(text, newline=""):
+            lines = list(io.StringIO(text, newline=""))
+            # Of a line end in UTF-16 a block may hold the first half.
+            whole = done is None or not lines or lines[-1].endswith("\n")
+            held = "" if whole else lines.pop()
+            for line in lines:
                 self.number += 1
                 self.characters += len(line)
                 yield line
@@ -89,7 +103,14 @@ class _Lines:
 def _csv_reader(lines: _Lines) -> Iterator[list[str]]:
     if csv.field_size_limit() < LONGEST_FIELD:
         csv.field_size_limit(LONGEST_FIELD)
-    rows = csv.reader(iter(lines), delimiter=_DELIMITERS[plain_suffix(lines.path)], strict=True)
+    quote = lines.dialect.quote
+    rows = csv.reader(
+        iter(lines),
+        delimiter=str(lines.dialect.delimiter),
+        quotechar=quote or None,
+        quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
+        strict=True,
+    )
     start = 1
     try:
         for row in rows:

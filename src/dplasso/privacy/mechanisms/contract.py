@@ -4,9 +4,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 from dplasso.privacy.parameters import check_neighbors
+
+MOST_EARLIER = 2**20
+"""Draws that a release before a fit has at most."""
 
 EXACT = "epsilon is infinite: every step was chosen exactly, without noise"
 
@@ -71,6 +74,8 @@ class Promise:
     `feature_bound`, `residual_bound`: bounds B on the magnitude of an entry and C on that of a
     residual.
     `rows_per_person`: rows of one person, at most, that may change between neighbours.
+    `before`: Gaussian differential privacy of what was released of the same records before, for
+    which the fit leaves room (`after`); 0 for nothing.
     `sensitivity`: how far one coordinate of the summed gradient, or with Gaussian noise the whole
     of it in L2, can move between neighbours.
     `leak`: why no fit with it is private; empty if fits are.
@@ -90,11 +95,12 @@ class Promise:
     where the cost is `rho`.
     `epsilon_spent`: what the accountant reports, with what rounding may use up; at most `epsilon`,
     infinite if not private.
-    `rho`: the zCDP of the whole fit; infinite if not private.
+    `rho`: the zCDP of the whole fit, without what was released before; infinite if not private.
     `sampling_delta`: the part of `delta` set aside for the inexactness of the draws.
     `ratio_error`: what rounding of Gaussian noise can add to a log-ratio of probabilities.
     `release_kind`: the kind of release that a fit begins with (`dplasso.model.release`).
-    `event()`: the whole fit as an event of ``dp-accounting``; raises if it has none.
+    `event()`: the whole fit, with what was released before, as an event of ``dp-accounting``;
+    raises if it has none.
     `epsilon_of_rows(count)`: the epsilon for somebody with `count` times as many rows as are
     covered; infinite where the inexactness of the draws, which counts for more then, uses delta up.
     `rule(unit)`, of vertices: what a structure draws from, with so many fixed-point units per unit
@@ -107,6 +113,7 @@ class Promise:
     feature_bound: float
     residual_bound: float
     rows_per_person: int
+    before: float = 0.0
 
     @property
     def sensitivity(self) -> float:
@@ -125,6 +132,31 @@ class Promise:
     @property
     def stated(self) -> dict[str, Any]:
         return {}
+
+    def after(self, mu: float) -> Self:  # noqa: ARG002
+        """Return the mechanism that spends its epsilon together with a mu-GDP release before it."""
+        if self.leak:
+            return self
+        raise ValueError(
+            "edges that were released from the same records go with fits that choose their own "
+            "settings; leave n_iter or l1_radius out"
+        )
+
+
+def left_of(budget: float, before: float, what: str) -> float:
+    """Return what an earlier release leaves of a squared mu or a rho, a little less than exactly.
+
+    The part withheld covers what rounding of the earlier release's noise adds to a log-ratio: of at
+    most `MOST_EARLIER` draws in units of 2^-32 that is below 2^-39 of its squared mu, which adds
+    less than 2^-31 of that to rho at every Renyi order.
+    """
+    left = (budget - before) * (1.0 - 2.0**-30)
+    if left < budget / 4.0:
+        raise ValueError(
+            f"{what} is too little: the edges of bins that were released from the same records "
+            "have used most of it up"
+        )
+    return left
 
 
 @dataclass(frozen=True, kw_only=True)

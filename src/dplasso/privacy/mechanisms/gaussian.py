@@ -22,7 +22,7 @@ from typing import Any
 
 from dplasso.privacy.gaussian import calibrate_mu, gaussian_epsilon
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, TAIL
-from dplasso.privacy.mechanisms.contract import Promise, Words
+from dplasso.privacy.mechanisms.contract import MOST_EARLIER, Promise, Words, left_of
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors
 from dplasso.privacy.wording import COUNT_PRIVATE, rounded_up
 
@@ -91,7 +91,21 @@ class GaussianSteps(Promise):
 
     @property
     def stated(self) -> dict[str, Any]:
-        return {"mu": self.mu}
+        return {"mu": self.whole}
+
+    @property
+    def whole(self) -> float:
+        """Gaussian differential privacy of the fit together with what was released before."""
+        return math.hypot(self.mu, self.before)
+
+    def after(self, mu: float) -> "GaussianSteps":
+        if self.leak:
+            return self
+        left = math.sqrt(left_of(self.mu * self.mu, mu * mu, f"epsilon={self.epsilon:g}"))
+        sampling = self.sampling_delta + earlier_tails(self.epsilon)
+        steps = replace(self, mu=left, before=mu, sampling_delta=sampling)
+        spent = gaussian_epsilon(steps.whole, self.delta - sampling) + self.ratio_error
+        return replace(steps, epsilon_spent=min(self.epsilon, spent))
 
     @property
     def count_sensitivity(self) -> int:
@@ -104,17 +118,22 @@ class GaussianSteps(Promise):
         return self.mu * self.mu / 2.0 + RATIO_RHO * self.ratio_error
 
     def epsilon_of_rows(self, count: int) -> float:
-        largest = gaussian_epsilon(count * self.mu, self.delta / 2.0)
+        largest = gaussian_epsilon(count * self.whole, self.delta / 2.0)
         growth = math.exp(min(700.0, max(0.0, largest - self.epsilon_spent)))
         rest = self.delta - self.sampling_delta * growth
         if rest < self.delta / 2.0:
             return math.inf
-        return gaussian_epsilon(count * self.mu, rest) + count * self.ratio_error
+        return gaussian_epsilon(count * self.whole, rest) + count * self.ratio_error
 
     def event(self) -> Any:
         from dp_accounting import GaussianDpEvent
 
-        return GaussianDpEvent(noise_multiplier=1.0 / self.mu)
+        return GaussianDpEvent(noise_multiplier=1.0 / self.whole)
+
+
+def earlier_tails(epsilon: float) -> float:
+    """Return the delta of the tails that no draw of an earlier release has."""
+    return inexactness(MOST_EARLIER, 1.0, min(epsilon, LARGEST_EPSILON))[0]
 
 
 def calibration_draws(n_outputs: int, from_prior: bool) -> float:

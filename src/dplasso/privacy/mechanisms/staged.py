@@ -14,7 +14,7 @@ from typing import Any
 
 from dplasso.privacy.accounting import calibrate, epsilon_of_rho, library, root_rho, zcdp_event
 from dplasso.privacy.gaussian import calibrate_mu
-from dplasso.privacy.mechanisms.contract import Promise, Words
+from dplasso.privacy.mechanisms.contract import Promise, Words, left_of
 from dplasso.privacy.mechanisms.gaussian import (
     COUNT_SHARE,
     ENERGY_DRAWS,
@@ -24,6 +24,7 @@ from dplasso.privacy.mechanisms.gaussian import (
     calibrated_words,
     calibration_draws,
     check_rounding,
+    earlier_tails,
     inexactness,
 )
 from dplasso.privacy.mechanisms.signed_exponential import (
@@ -102,7 +103,21 @@ class StagedSteps(Promise):
 
     @property
     def stated(self) -> dict[str, Any]:
-        return {"rho": self.rho, "counted": self.counted}
+        return {"rho": self.whole, "counted": self.counted}
+
+    @property
+    def whole(self) -> float:
+        """Return the zCDP of the fit together with what was released before."""
+        return self.rho + self.before * self.before / 2.0
+
+    def after(self, mu: float) -> "StagedSteps":
+        if self.leak:
+            return self
+        left = left_of(self.rho, mu * mu / 2.0, f"epsilon={self.epsilon:g}")
+        sampling = self.sampling_delta + earlier_tails(self.epsilon)
+        steps = replace(self, rho=left, before=mu, sampling_delta=sampling)
+        spent = epsilon_of_rho(steps.whole, self.delta - sampling)
+        return replace(steps, epsilon_spent=min(self.epsilon, spent))
 
     @property
     def n_iter(self) -> int:
@@ -128,10 +143,10 @@ class StagedSteps(Promise):
         return self.rho - RATIO_RHO * self.ratio_error
 
     def event(self) -> Any:
-        return zcdp_event(self.rho)
+        return zcdp_event(self.whole)
 
     def epsilon_of_rows(self, count: int) -> float:
-        rho = count * count * self.rho
+        rho = count * count * self.whole
         rest = self.delta - _sampling_delta(rho, self.n_vertices, self._gaussian_draws)
         return epsilon_of_rho(rho, rest) if rest > self.delta / 2.0 else math.inf
 

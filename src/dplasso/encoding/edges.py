@@ -1,0 +1,79 @@
+"""Edges of bins that were released from records: what a schema, and a fit with it, says of them."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from dplasso.privacy.mechanisms.contract import Promise
+from dplasso.privacy.statement import PrivacyStatement
+from dplasso.privacy.wording import rounded_up
+
+_Mechanism = TypeVar("_Mechanism", bound=Promise)
+
+
+@dataclass(frozen=True)
+class ReleasedEdges:
+    """Bins whose edges are private quantiles of the records that are to be fitted.
+
+    `columns`: the bins' columns.
+    `digest`: of the release that they follow from, as a ledger's entry has it.
+    `statement`: what their release guarantees.
+    """
+
+    columns: tuple[str, ...]
+    digest: str
+    statement: PrivacyStatement
+
+    @property
+    def told(self) -> str:
+        """Words for the statement of a fit."""
+        return (
+            f"edges of the bins of {', '.join(self.columns)} at private quantiles of the same "
+            f"records ({rounded_up(self.statement.mu)}-GDP, {self.digest[:12]})"
+        )
+
+    def before(self, mechanism: _Mechanism, *, seeded: bool) -> _Mechanism:
+        """Return a fit's mechanism with room for the edges, which its epsilon is to cover.
+
+        Raises ValueError if the two are about other neighbours, epsilon is too little, or the edges
+        were seeded and the fit is not.
+        """
+        ours = self.statement
+        if mechanism.leak:
+            return mechanism
+        if ours.neighbors != mechanism.neighbors:
+            raise ValueError(
+                f"the schema's edges were released for neighbors={ours.neighbors!r}; fit with the "
+                f"same, not {mechanism.neighbors!r}"
+            )
+        if not (ours.is_private or seeded):
+            raise ValueError(
+                "the schema's edges were released with random_state, so no fit with them is "
+                "private; release them without it"
+            )
+        times = math.ceil(mechanism.rows_per_person / ours.rows_per_person)
+        return mechanism.after(times * ours.mu)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        statement = self.statement.to_dict()
+        return {"columns": list(self.columns), "digest": self.digest, "statement": statement}
+
+
+def edges_from_json(document: Any) -> ReleasedEdges | None:
+    """Read what `to_json` returned; None for nothing, ValueError for anything else."""
+    if document is None:
+        return None
+    if not isinstance(document, Mapping) or set(document) != {"columns", "digest", "statement"}:
+        raise ValueError("edges say columns, digest and statement, as their release wrote them")
+    columns, digest = document["columns"], document["digest"]
+    if not isinstance(digest, str) or not isinstance(columns, list):
+        raise ValueError("edges have a digest and a list of columns")
+    try:
+        statement = PrivacyStatement.from_dict(document["statement"])
+    except (TypeError, OverflowError) as error:
+        raise ValueError(f"the statement of edges is damaged: {error}") from None
+    if statement.release != "edges" or not math.isfinite(statement.mu):
+        raise ValueError("the statement of edges is not one of their release")
+    return ReleasedEdges(tuple(map(str, columns)), digest, statement)

@@ -1,0 +1,249 @@
+"""Edges of bins at private quantiles: noisy numbers of records in the cells of a public grid.
+
+Each record is in one cell of each column's grid, so with add-remove neighbours the numbers of
+records of k columns move by sqrt(k) in L2 at most, whatever the values are. One Gaussian release
+gives all of them; the edges follow from it and from public bounds alone.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dplasso.encoding.edges import ReleasedEdges
+from dplasso.encoding.encoder import PublicEncoder
+from dplasso.encoding.parts import Bins
+from dplasso.encoding.schema import Schema
+from dplasso.errors import DataError
+from dplasso.fit.groups import person_numbers, rows_within_limit
+from dplasso.ledger import charged, check_affordable, check_ledger_settings
+from dplasso.privacy.gaussian import calibrate_mu, gaussian_epsilon
+from dplasso.privacy.mechanisms.contract import MOST_EARLIER
+from dplasso.privacy.mechanisms.gaussian import LARGEST_EPSILON, GaussianSteps, build_gaussian
+from dplasso.privacy.parameters import (
+    check_delta,
+    check_epsilon,
+    check_neighbors,
+    check_positive,
+    check_rows_per_person,
+)
+from dplasso.privacy.randomness import random_stream
+from dplasso.privacy.statement import make_statement
+from dplasso.tuning.scores import check_noise, noisy_sums
+
+_CELLS = 128
+# Steps within a power of ten, near zero: none is a quarter more than the one before.
+_STEPS = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+_DECADES = 4
+_MOST_BINS = 64
+_LARGEST_ROWS = 2**30
+
+Bounds = Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgesBudget:
+    """What a release of edges costs, whom it protects, and who pays; see `private_quantiles`."""
+
+    epsilon: float
+    delta: float = 1e-6
+    share: float = 0.05
+    neighbors: str = "add-remove"
+    rows_per_person: int = 1
+    random_state: Any = None
+    ledger: Any = None
+    dataset: str | None = None
+    purpose: str | None = None
+
+    def mechanism(self, n_columns: int, n_cells: int) -> GaussianSteps:
+        """Return the noise of the numbers of records in the cells of so many columns."""
+        epsilon = min(check_positive("epsilon", check_epsilon(self.epsilon)), LARGEST_EPSILON)
+        delta = check_delta(self.delta)
+        if not 0.0 < self.share < 0.5:
+            raise ValueError(f"share must lie between 0 and 0.5, got {self.share!r}")
+        mu = math.sqrt(self.share) * calibrate_mu(epsilon, delta)
+        # A record that is replaced leaves one cell of a column and enters another.
+        added = check_neighbors(self.neighbors) == "add-remove"
+        moved = math.sqrt(n_columns) if added else math.sqrt(2.0 * n_columns) / 2.0
+        mechanism = build_gaussian(
+            epsilon=gaussian_epsilon(mu, delta),
+            delta=delta,
+            n_iter=1,
+            n_coordinates=n_cells,
+            neighbors=self.neighbors,
+            residual_bound=math.nextafter(moved, math.inf),
+            rows_per_person=check_rows_per_person(self.rows_per_person),
+        )
+        check_noise(mechanism.sensitivity / mechanism.mu)
+        check_ledger_settings(vars(self) | {"mechanism": "gaussian"})
+        return mechanism
+
+
+def private_quantiles(
+    table: Any,
+    schema: Schema,
+    bounds: Bounds,
+    *,
+    bins: int = 10,
+    groups: ArrayLike | None = None,
+    **budget: Any,
+) -> Schema:
+    """Put the edges of bins at private quantiles of a table.
+
+    A fit on rows that the resulting schema encoded covers the edges by its own `epsilon`: its noise
+    is as much larger as they cost, and its statement says so.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch
+        The records.
+    schema : Schema
+        Its bins of the columns in `bounds` get other edges; all else stays.
+    bounds : mapping of str to (float, float)
+        By column the interval that its numbers are publicly known to lie in. What lies outside
+        counts at its ends.
+    bins : int, default=10
+        Bins of a column, at most: 2 to 64. There are fewer where many records have one value.
+    groups : array-like, shape (N,), default=None
+        The person each row belongs to: of each, the first `rows_per_person` rows enter.
+    epsilon : float
+        The budget of edges and fit together, as the fit will be given it.
+    delta : float, default=1e-6
+        In (0, 1); likewise.
+    share : float, default=0.05
+        The part of it for the edges, of the squared mu of Gaussian differential privacy; from 0 to
+        0.5, both excluded.
+    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+        The neighbour relation, which the fit must share.
+    rows_per_person : int, default=1
+        Rows of one person, at most.
+    random_state : None, int, Generator or RandomState, default=None
+        Anything but None is for experiments, and the statement says so.
+    ledger, dataset, purpose : path, str, str, default=None
+        The budget that is charged before anything is computed, and what for. A fit with a ledger
+        needs its edges charged to the same one.
+
+    Returns
+    -------
+    Schema
+        With the edges, and with `edges`, what is said of them.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of range, or a column without bins; nothing is charged then.
+    DataError
+        If the table lacks a column, or holds what is no number.
+    BudgetError, LedgerError
+        If the ledger has too little left or cannot be used; nothing is spent.
+    """
+    asked, grids = EdgesBudget(**budget), quantile_grids(schema, bounds)
+    return quantiles_of(PublicEncoder(grids).transform(table), schema, grids, bins, groups, asked)
+
+
+def quantile_grids(schema: Schema, bounds: Bounds) -> Schema:
+    """Return a schema whose bins are the cells that records are counted in."""
+    if schema.edges is not None:
+        raise ValueError(
+            f"the edges of {', '.join(schema.edges.columns)} were released before; begin from the "
+            "schema without them, and name all columns at once"
+        )
+    if not bounds:
+        raise ValueError("name at least one column of bins, and the bounds of its numbers")
+    known = [part.column for part in schema.parts if isinstance(part, Bins)]
+    for column, pair in bounds.items():
+        if known.count(column) != 1:
+            raise ValueError(f"column {column!r} has no bins in the schema; declare it as bins")
+        low, high = pair
+        if not (math.isfinite(high - low) and low < high):
+            raise ValueError(f"the bounds of {column!r} must be two finite numbers, low < high")
+    parts = [Bins(name, _grid(*bounds[name]), missing="ignore") for name in bounds]
+    grids = Schema(tuple(parts))
+    if grids.n_features >= MOST_EARLIER:
+        raise ValueError(f"{len(parts):,} columns are too many for one release")
+    return grids
+
+
+def _grid(low: float, high: float) -> tuple[float, ...]:
+    """Return the cells' edges: steps of 1, 2 or 5, and near zero ever smaller ones."""
+    width = (high - low) / _CELLS
+    power = 10.0 ** math.floor(math.log10(width))
+    step = next(power * digit for digit in (1, 2, 5, 10) if power * digit >= width * 0.999)
+    places = {k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)}
+    fine = {digit * step * 10.0**-decade for digit in _STEPS for decade in range(-1, _DECADES)}
+    whole = low == int(low) and high == int(high) and step >= 1.0
+    places |= {sign * one for one in fine for sign in (1, -1) if not whole or one == int(one)}
+    found = sorted({float(f"{one:.9g}") for one in (*places, low, high) if low <= one <= high})
+    return tuple(found)
+
+
+def quantiles_of(
+    X: Any, schema: Schema, grids: Schema, bins: int, groups: Any, asked: EdgesBudget
+) -> Schema:
+    """Return what `private_quantiles` does, of records that `grids` encoded."""
+    if not (isinstance(bins, int) and 2 <= bins <= _MOST_BINS):
+        raise ValueError(f"bins must be a whole number from 2 to {_MOST_BINS}, got {bins!r}")
+    mechanism = asked.mechanism(len(grids.parts), grids.n_features)
+    if X.shape[0] >= _LARGEST_ROWS:
+        raise DataError(f"{X.shape[0]:,} rows are too many for one release")
+    stream, sigma = random_stream(asked.random_state), mechanism.sensitivity / mechanism.mu
+    if groups is not None:
+        X = X[rows_within_limit(person_numbers(groups, X.shape[0]), asked.rows_per_person)]
+    statement = make_statement(
+        mechanism, seeded=asked.random_state is not None, classes_declared=True
+    )
+    statement = replace(statement, release="edges")
+    columns = tuple(part.columns[0] for part in grids.parts)
+    check_affordable(asked.ledger, asked.dataset, mechanism)
+    notes = {"purpose": asked.purpose or f"edges of bins: {', '.join(columns)}"[:200]}
+    noisy = np.empty(0)
+    paid = asked.ledger, asked.dataset, mechanism
+    with charged(*paid, release=lambda: _digest(noisy), notes=notes):
+        counted = np.bincount(X.indices, minlength=grids.n_features).astype(np.int64)
+        noisy = noisy_sums(counted << 32, mechanism.sensitivity, sigma, stream)
+    cells = np.split(noisy, grids.offsets[1:-1])
+    edges = {
+        part.column: _edges_at(own, part.edges, bins, sigma)  # type: ignore[attr-defined]
+        for part, own in zip(grids.parts, cells, strict=True)
+    }
+    return _with_edges(schema, edges, ReleasedEdges(columns, _digest(noisy), statement))
+
+
+def _edges_at(
+    cells: NDArray[np.float64], grid: tuple[float, ...], bins: int, sigma: float
+) -> tuple[float, ...]:
+    """Return places of the grid near quantiles, from noisy numbers of records between them.
+
+    Where noise is all that there is, the places are evenly spread over the grid.
+    """
+    total, below = float(cells.sum()), np.cumsum(cells)[:-1]
+    if total <= 3.0 * sigma * math.sqrt(cells.size):
+        chosen = np.linspace(0, len(grid) - 1, bins + 1).astype(int)
+    else:
+        upwards = np.maximum.accumulate(below)
+        downwards = np.minimum.accumulate(below[::-1])[::-1]
+        rising = 0.5 * (upwards + downwards)
+        aims = total * np.arange(1, bins) / bins
+        chosen = np.abs(rising[None, :] - aims[:, None]).argmin(axis=1)
+    return tuple(grid[k] for k in np.unique(chosen))
+
+
+def _digest(noisy: NDArray[np.float64]) -> str:
+    """Return what tells this release from others, which may come to the same edges."""
+    return sha256(noisy.astype("<f8").tobytes()).hexdigest()
+
+
+def _with_edges(
+    schema: Schema, edges: Mapping[str, tuple[float, ...]], told: ReleasedEdges
+) -> Schema:
+    """Put edges into a schema; they need no confirmation any more."""
+    parts, marks = [], []
+    for part, mark in zip(schema.parts, schema.confirm, strict=True):
+        ours = isinstance(part, Bins) and part.column in edges
+        parts.append(replace(part, edges=edges[part.column]) if ours else part)  # type: ignore[attr-defined, type-var]
+        marks.append("" if ours else mark)
+    return replace(schema, parts=tuple(parts), confirm=tuple(marks), edges=told)

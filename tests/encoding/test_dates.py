@@ -1,0 +1,96 @@
+"""Dates: months and weekdays, years and days in public bins, and words that are no dates."""
+
+from datetime import UTC, date, datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dplasso import PublicEncoder
+from dplasso.encoding.dates import Date
+from dplasso.encoding.schema import Schema, schema_from_json
+from dplasso.errors import DataError
+
+DAYS = [date(1969, 12, 31), date(1970, 1, 1), None, date(2024, 2, 29), date(1600, 3, 1)]
+
+
+def codes(part, values):
+    schema = Schema((part,))
+    assert schema_from_json(schema.to_json()) == schema
+    names = schema.names(range(schema.n_features))
+    X = PublicEncoder(schema).transform(pa.table({"d": values})).tocoo()
+    found = dict(zip(X.row.tolist(), X.col.tolist(), strict=True))
+    return [names[found[row]] if row in found else None for row in range(len(values))]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(DAYS),
+        pa.array(DAYS, pa.date64()),
+        pa.array([d and datetime(d.year, d.month, d.day, 23, 59) for d in DAYS]),
+        pa.array([d and datetime(d.year, d.month, d.day, 1, tzinfo=UTC) for d in DAYS]),
+        pa.array([d and f" {d}" for d in DAYS]),
+        pa.array([str(d or "") for d in DAYS]).dictionary_encode(),
+    ],
+    ids=["days", "milliseconds", "times", "zoned", "words", "dictionary"],
+)
+def test_what_is_taken_of_a_date(values):
+    """As the standard library says it."""
+    for take, code in (("month", "%b"), ("weekday", "%a")):
+        expected = [f"{take}(d)={d:{code}}" if d else f"{take}(d) (missing)" for d in DAYS]
+        assert codes(Date("d", take), values) == expected
+        assert codes(Date("d", take, missing="ignore"), values)[2] is None
+    assert codes(Date("d", "year", (1970, 2000)), values) == [
+        *("year(d)<1970", "1970<=year(d)<2000", "year(d) (missing)", "year(d)>=2000"),
+        "year(d)<1970",
+    ]
+    assert codes(Date("d", "days", (0, 1), "1970-01-01"), values) == [
+        *("days(d)<0", "0<=days(d)<1", "days(d) (missing)", "days(d)>=1", "days(d)<0")
+    ]
+
+
+def test_formats_and_what_is_no_date():
+    spoken = pa.array(["31.12.2024 23:00", "01.02.2024 00:00"])
+    found = codes(Date("d", "month", format="%d.%m.%Y %H:%M"), spoken)
+    assert found == ["month(d)=Dec", "month(d)=Feb"]
+    assert (
+        codes(Date("d", "month"), pa.array([None, None], pa.null())) == ["month(d) (missing)"] * 2
+    )
+    for values, words in (
+        (pa.array(["2024-01-01", "2024-13-01"]), "row 2: the value is not a date as %Y-%m-%d says"),
+        (pa.array([1, 2]), "dates are needed, not int64"),
+        (pa.array([["a"]]), "dates are needed, not list"),
+    ):
+        with pytest.raises(DataError, match=words):
+            codes(Date("d", "month"), values)
+    with pytest.raises(DataError, match="row 3: the value is missing"):
+        codes(Date("d", "month", missing="error"), pa.array(DAYS))
+
+
+def test_a_cross_takes_a_date():
+    schema = schema_from_json({"parts": [
+        {"kind": "date", "column": "d", "take": "weekday"},
+        {"kind": "categories", "column": "w", "categories": ["a", "b"], "unknown": "ignore"},
+        {"kind": "cross", "columns": ["d", "w"]},
+    ]})  # fmt: skip
+    table = pa.table({"d": pa.array([date(2024, 1, 1)]), "w": ["b"]})
+    found = np.flatnonzero(PublicEncoder(schema).transform(table).toarray())
+    assert schema.names(found)[-1] == "weekday(d)=Mon & w=b"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"take": "hour"}, "take one of year, month, weekday, days, not 'hour'"),
+        ({"take": "year"}, "must be finite, ascending numbers, at least one"),
+        ({"take": "days", "edges": (1,)}, "needs since, a day, exactly where days are taken"),
+        ({"take": "month", "since": "2020-01-01"}, "exactly where days are taken"),
+        ({"take": "days", "edges": (1,), "since": "1.1.2020"}, "since is a day as 2026-01-31"),
+        ({"take": "month", "format": "%Y-%m"}, "format says where year, month and day are"),
+        ({"take": "month", "missing": "no"}, "missing must be one of"),
+    ],
+)
+def test_what_makes_no_sense(options, words):
+    with pytest.raises(ValueError, match=words):
+        Date("d", **options)

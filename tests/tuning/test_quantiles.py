@@ -1,0 +1,312 @@
+"""Bins at private quantiles: neighbours, noise, what fits and ledgers make of their cost."""
+
+import json
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.pipeline import make_pipeline
+
+from dplasso import (
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+    LedgerError,
+    PrivateSearch,
+    PublicEncoder,
+    load,
+)
+from dplasso.encoding.parts import Bins, Categories
+from dplasso.encoding.schema import Schema, schema_from_json
+from dplasso.errors import BudgetError, DataError
+from dplasso.ledger import create_ledger, read_budgets
+from dplasso.privacy.accounting import epsilon_of_rho
+from dplasso.privacy.gaussian import calibrate_mu, gaussian_delta
+from dplasso.tuning.quantiles import EdgesBudget, private_quantiles, quantile_grids
+from recorder import compare
+
+SCHEMA = Schema((Bins("age", (50.0,)), Bins("income", (1.0,)), Categories("ward", ("a", "b"))))
+BOUNDS = {"age": (0, 100), "income": (0, 1e6)}
+HOSTILE = [np.nan, math.inf, -math.inf, 1e300, -1e300, 5e-324, -0.0, 0.0, 100.0, 1e6, 37.5]
+
+
+def people(n, seed=0):
+    rng = np.random.default_rng(seed)
+    age, income = rng.uniform(18, 95, n), np.exp(rng.normal(10, 1, n))
+    ward = rng.choice(["a", "b"], n)
+    y = (rng.random(n) < 1 / (1 + np.exp(-(age - 60) / 10))).astype(int)
+    return pd.DataFrame({"age": age, "income": income, "ward": ward, "y": y})
+
+
+def own(rng, size):
+    """Return the rows of a person who may choose them; now and then all alike."""
+    drawn = rng.choice(HOSTILE, (len(BOUNDS), 1 if rng.integers(2) else size))
+    pair = dict(zip(BOUNDS, np.broadcast_to(drawn, (2, size)), strict=True))
+    return pd.DataFrame(pair | {"ward": "a", "y": 1})
+
+
+def released(table, **options):
+    asked = {"epsilon": 1.0, "delta": 1e-6} | options
+    return private_quantiles(table, SCHEMA, BOUNDS, **asked)
+
+
+def fitted(kind, schema, table, **options):
+    asked = {"epsilon": 1.0, "delta": 1e-6, "classes": [0, 1]} | options
+    if kind is DPLinearRegression:
+        del asked["classes"]
+        asked["target_bounds"] = (0, 1)
+    model = make_pipeline(PublicEncoder(schema), kind(**asked))
+    return model.fit(table, table["y"])[-1]
+
+
+class TestNeighbours:
+    @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+    @pytest.mark.parametrize("rows", [1, 3])
+    def test_nothing_moves_by_more_than_its_noise_was_made_for(self, neighbors, rows):
+        """Edges and a fit with them, of records whose values are anything."""
+        rng, largest = np.random.default_rng(2), 0.0
+        common = people(40)
+        for _ in range(15):
+            one = pd.concat([common, own(rng, rows)]) if neighbors == "replace-one" else common
+            other = pd.concat([common, own(rng, rows)])
+
+            def work(table):
+                who = np.minimum(np.arange(len(table)), len(common))
+                # So much budget that the edges are more than noise.
+                asked = {"neighbors": neighbors, "rows_per_person": rows, "epsilon": 40.0}
+                schema = released(table, groups=who, share=0.4, **asked)
+                X = PublicEncoder(schema).transform(table)
+                model = DPLogisticRegression(classes=[0, 1], n_iter=3, **asked)
+                return schema, model.fit(X, table["y"], groups=who)
+
+            found = compare(work, one, other)
+            assert found.violations == ()
+            largest = max(largest, found.largest)
+            (left, ours), (right, theirs) = found.results
+            assert left == right
+            assert (ours.coef_ == theirs.coef_).all()
+        # Values that move every column's numbers are among them.
+        assert 0.99 < largest <= 1.0
+
+    def test_more_rows_than_were_declared_do_not_count(self):
+        common, rng = people(40), np.random.default_rng(4)
+        more = pd.concat([common, own(rng, 30)])
+
+        def work(table):
+            who = np.minimum(np.arange(len(table)), len(common))
+            return released(table, groups=who, rows_per_person=2)
+
+        found = compare(work, common, more)
+        assert found.violations == ()
+        assert found.largest > 0
+
+    @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+    def test_the_noise_is_what_the_guarantee_needs(self, neighbors):
+        """Standard deviation at least move / mu, mu on the exact curve; and no more than 1 %."""
+        for rows, columns in ((1, 1), (2, 3)):
+            asked = EdgesBudget(epsilon=1.0, neighbors=neighbors, rows_per_person=rows)
+            mechanism = asked.mechanism(columns, 300)
+            move = rows * math.sqrt(columns * (1 if neighbors == "add-remove" else 2))
+            mu = move / (mechanism.sensitivity / mechanism.mu)
+            assert 0.99 < mu / (math.sqrt(0.05) * calibrate_mu(1.0, 1e-6)) <= 1
+            assert gaussian_delta(mu, mechanism.epsilon_spent) <= 1e-6
+
+
+class TestUtility:
+    def test_edges_lie_near_the_quantiles(self):
+        """Within a cell of the grid and four standard deviations: a false alarm of 1e-3 in all."""
+        table = people(50_000)
+        schema = released(table, bins=8)
+        grids = quantile_grids(SCHEMA, BOUNDS)
+        sigma = math.sqrt(2.0) / schema.edges.statement.mu
+        for part, grid in zip(schema.parts[:2], grids.parts, strict=True):
+            values = table[part.column].to_numpy()
+            assert set(part.edges) <= set(grid.edges)
+            assert len(part.edges) == 7
+            below = np.array([(values < edge).mean() for edge in grid.edges])
+            cell = np.diff(below).max()
+            slack = 4 * sigma * math.sqrt(len(grid.edges)) / len(values)
+            place = [(values < edge).mean() for edge in part.edges]
+            assert np.abs(place - np.arange(1, 8) / 8).max() < cell + slack
+
+    def test_the_noise_is_gaussian_and_hides_a_record(self, monkeypatch):
+        """Kolmogorov and Smirnov at a false alarm of 1e-6; a tenth less noise would be noticed."""
+        seen = []
+
+        def noisy(cells, grid, bins, sigma):
+            seen.append((cells, sigma))
+            return grid[:1]
+
+        monkeypatch.setattr("dplasso.tuning.quantiles._edges_at", noisy)
+        table = people(2000)
+        exact = PublicEncoder(quantile_grids(SCHEMA, BOUNDS)).transform(table).sum(axis=0)
+        for seed in range(60):
+            released(table, random_state=seed)
+        cells = np.array([np.concatenate([seen[k][0], seen[k + 1][0]]) for k in range(0, 120, 2)])
+        z = ((cells - exact) / seen[0][1]).ravel()
+        assert stats.kstest(z, "norm").pvalue > 1e-6
+        assert stats.kstest(z / 0.9, "norm").pvalue < 1e-6
+
+    def test_few_records_get_edges_that_say_nothing(self):
+        schema = released(people(3), epsilon=0.01)
+        for part in schema.parts[:2]:
+            assert 2 <= len(part.edges) <= 11
+            low, high = BOUNDS[part.column]
+            assert low <= part.edges[0] < part.edges[-1] <= high
+
+    def test_amounts_that_are_mostly_one(self):
+        table = people(20_000)
+        table["income"] = np.where(np.arange(20_000) % 10 > 0, 0.0, table["income"])
+        edges = released(table).parts[1].edges
+        assert edges[-1] > 0
+        assert len(edges) < 9
+
+    def test_grids(self):
+        grids = quantile_grids(SCHEMA, {"age": (0, 100), "income": (-1e4, 1e6)})
+        whole, wide = (part.edges for part in grids.parts)
+        assert whole == tuple(range(101))
+        assert len(wide) < 256
+        assert -1e4 in wide
+        near = [edge for edge in wide if 100 <= edge <= 1e5]
+        assert max(b / a for a, b in pairwise(near)) <= 1.34
+
+
+class TestCost:
+    @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearRegression, DPLassoClassifier])
+    def test_a_fit_covers_its_edges(self, kind):
+        table = people(300)
+        schema = released(table, share=0.2)
+        ours = fitted(kind, schema, table).privacy_
+        plain = fitted(kind, replace(schema, edges=None), table).privacy_
+        assert ours.is_private
+        assert 0.99 < ours.epsilon <= 1.0
+        assert ours.edges.startswith("edges of the bins of age, income at private quantiles of")
+        assert ours.edges_mu == schema.edges.statement.mu
+        assert plain.edges == ""
+        assert ours.edges in ours.text()
+        assert "edges" not in plain.to_dict()
+        assert type(ours).from_json(ours.to_json()) == ours
+        if kind is DPLassoClassifier:
+            assert epsilon_of_rho(ours.rho, 1e-6) <= 1.0
+            assert ours.rho == pytest.approx(plain.rho, rel=1e-8)
+        else:
+            assert gaussian_delta(ours.mu, 1.0) <= 1e-6
+            assert ours.mu == pytest.approx(plain.mu, rel=1e-8)
+        assert all(
+            ours.epsilon_by_rows[k] == pytest.approx(plain.epsilon_by_rows[k], rel=1e-6)
+            for k in ("2", "10")
+        )
+
+    def test_the_noise_of_the_fit_makes_room(self):
+        """The squared mu of fit and edges are that of a fit without."""
+        table = people(300)
+        schema = released(table, share=0.2)
+        mu = schema.edges.statement.mu
+        steps = DPLogisticRegression(epsilon=1.0, delta=1e-6)
+        from dplasso.estimators.fitting import method_of
+
+        whole = method_of(steps).cost()
+        left = schema.edges.before(whole, seeded=False)
+        assert left.mu**2 + mu**2 <= whole.mu**2
+        assert left.mu**2 + mu**2 == pytest.approx(whole.mu**2, rel=1e-8)
+        assert left.rho < whole.rho
+        assert left.event().noise_multiplier == pytest.approx(1 / whole.mu)
+        assert left.sampling_delta > whole.sampling_delta
+
+    def test_more_rows_of_a_person_cost_more(self):
+        table = people(200)
+        schema = released(table)
+        steps = {"epsilon": 3.0, "rows_per_person": 2}
+        found = fitted(DPLogisticRegression, schema, table, **steps).privacy_
+        assert found.edges_mu == 2 * schema.edges.statement.mu
+
+    def test_a_model_keeps_what_is_said(self, tmp_path):
+        table = people(300)
+        model = fitted(DPLogisticRegression, released(table), table)
+        model.save(tmp_path / "m.npz")
+        held = load(tmp_path / "m.npz")
+        assert held.privacy_ == model.privacy_
+        assert held.model_.origin.edges == model.model_.origin.edges
+        assert (held.predict(table) == model.predict(table)).all()
+
+    def test_ledgers_are_charged_for_both(self, tmp_path):
+        table, ledger = people(300), tmp_path / "l.ledger"
+        create_ledger(ledger, 3.0, 1e-5, dataset="visits")
+        paid = {"ledger": str(ledger), "dataset": "visits"}
+        schema = released(table, **paid)
+        model = fitted(DPLogisticRegression, schema, table, **paid)
+        edges, fit = read_budgets(ledger)[0].entries
+        assert edges.release == schema.edges.digest
+        assert edges.charge.purpose == "edges of bins: age, income"
+        assert edges.state == fit.state == "finished"
+        mu = model.privacy_.mu
+        assert (edges.charge.rho + fit.charge.rho) / 1e30 == pytest.approx(mu * mu / 2, rel=1e-6)
+        elsewhere = released(table)
+        with pytest.raises(LedgerError, match="was not charged for it"):
+            fitted(DPLogisticRegression, elsewhere, table, **paid)
+        with pytest.raises(BudgetError):
+            released(table, **paid, epsilon=1e3, share=0.4)
+        assert len(read_budgets(ledger)[0].entries) == 2
+
+
+class TestRefusals:
+    def test_what_cannot_be_released(self):
+        table = people(50)
+        for options, words in (
+            ({"bins": 1}, "bins must be a whole number from 2 to 64"),
+            ({"share": 0.5}, "share must lie between 0 and 0.5"),
+            ({"epsilon": -1}, "epsilon must be greater than 0"),
+            ({"epsilon": math.inf}, "epsilon must be positive and finite"),
+            ({"neighbors": "all"}, "neighbors must be"),
+            ({"random_state": 1, "ledger": "x"}, "no ledger can account for it"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                released(table, **options)
+        for bounds, words in (
+            ({}, "name at least one column"),
+            ({"ward": (0, 1)}, "column 'ward' has no bins in the schema"),
+            ({"age": (5, 5)}, "two finite numbers, low < high"),
+            ({"age": (-1e308, 1e308)}, "two finite numbers, low < high"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                private_quantiles(table, SCHEMA, bounds, epsilon=1.0)
+        with pytest.raises(DataError, match="no column 'income'"):
+            released(table[["age"]])
+
+    def test_what_cannot_be_fitted(self):
+        table = people(100)
+        schema = released(table)
+        assert not released(table, random_state=1).edges.statement.is_private
+        for options, words, used in (
+            ({"neighbors": "replace-one"}, "were released for neighbors='add-remove'", schema),
+            ({"epsilon": 0.01}, "epsilon=0.01 is too little: the edges of bins", schema),
+            ({}, "released with random_state", released(table, random_state=1)),
+        ):
+            with pytest.raises(ValueError, match=words):
+                fitted(DPLogisticRegression, used, table, **options)
+        with pytest.raises(ValueError, match="choose their own settings; leave n_iter or l1_rad"):
+            fitted(DPLassoClassifier, schema, table, n_iter=3, l1_radius=2.0, refit=None)
+        with pytest.raises(ValueError, match="were released before; begin from the schema"):
+            private_quantiles(table, schema, BOUNDS, epsilon=1.0)
+        X = PublicEncoder(schema).transform(table)
+        search = PrivateSearch(DPLogisticRegression(classes=[0, 1]), {"max_weights": [None, 3]})
+        with pytest.raises(DataError, match="a search does not count what the edges"):
+            search.fit(X, table["y"])
+        fitted(DPLogisticRegression, schema, table, epsilon=math.inf)
+
+    def test_what_is_no_statement_of_edges(self):
+        schema = released(people(50))
+        document = schema.to_json()
+        assert schema_from_json(json.loads(json.dumps(document))) == schema
+        for change, words in (
+            ({"digest": 3}, "edges have a digest"),
+            ({"more": 1}, "edges say columns, digest and statement"),
+            ({"statement": document["edges"]["statement"] | {"mu": 10**400}}, "is damaged"),
+            ({"statement": document["edges"]["statement"] | {"release": "score"}}, "not one of"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                schema_from_json(document | {"edges": document["edges"] | change})
