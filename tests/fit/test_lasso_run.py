@@ -157,6 +157,7 @@ def test_no_class_weighs_more_than_one():
 def test_with_a_ledger_few_steps_cost_what_the_ledger_adds_up(data, tmp_path):
     create_ledger(tmp_path / "l.ledger", 5.0, 1e-5)
     asked = {"n_iter": 2, "l1_radius": 3.0, "delta": 1e-6}
+    asked |= {"n_records": 60, "fit_intercept": False}
     alone = DPLassoClassifier(0.9, **asked).fit(*data)
     paid = DPLassoClassifier(0.9, ledger=tmp_path / "l.ledger", **asked).fit(*data)
     assert alone.privacy_.eps0 == pytest.approx(0.45, rel=1e-5)

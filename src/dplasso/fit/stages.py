@@ -15,7 +15,8 @@ from dplasso.fit.task import Task
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
-from dplasso.frank_wolfe.transcript import NO_VERTICES
+from dplasso.frank_wolfe.transcript import NO_VERTICES, History
+from dplasso.frank_wolfe.work import Work
 from dplasso.gradient_descent.blend import blended, find_slopes, find_start
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import noisy_counts
@@ -41,9 +42,6 @@ class StagedLasso:
 
     `n_steps` is the most vertices and gradients. Steps beyond the planned vertices do nothing.
     """
-
-    history = None
-    work = None
 
     def __init__(
         self, method: "Lasso", task: Task, mechanism: StagedSteps, records: Any, drawing: Drawing
@@ -98,7 +96,9 @@ class StagedLasso:
         )
 
     def _warn(self, plan: LassoPlan, n_records: float) -> None:
-        """Warn where the fit can be expected to find nothing but noise."""
+        """Warn where the fit can be expected to find nothing but noise, unless its plan is given."""
+        if self._method.draws_alone:
+            return
         findable = findable_columns(self._mechanism, plan, n_records, self._n_features)
         if self._method.prior is None and finds_nothing(
             findable, self._method.n_iter, self._n_features
@@ -145,6 +145,16 @@ class StagedLasso:
             calibration=self._calibration if done == self.n_steps else None,
             start=self._start,
         )
+
+    @property
+    def history(self) -> History | None:
+        """Objective and gap of the vertices, where they are kept."""
+        return getattr(self._columns, "history", None)
+
+    @property
+    def work(self) -> Work | None:
+        """Work per step, where it is kept."""
+        return getattr(self._columns, "work", None)
 
     @property
     def _before_gradients(self) -> int:
@@ -218,7 +228,8 @@ class StagedLasso:
             return RoundsFrankWolfe(rounds, rows, selector, stream, empty, prefix)
         known = plan.n_vertices, self._total, self._started()
         steps = method.steps(mechanism, self._loss, self._n_features, *known)
-        return records.vertices(method, steps, mechanism, replace(self._drawing, prefix=prefix))
+        drawing = replace(self._drawing, prefix=prefix)
+        return records.vertices(method, steps, mechanism, drawing, recorded=True)
 
     def _gradient_run(self) -> GradientRun | None:
         """Begin the refit; None if only the constant was drawn."""
