@@ -4,7 +4,8 @@ Data come from the raw words of a bit generator, whose stream numpy promises nev
 from whole multiples of 1/64, which every summation adds up exactly.
 
 Kept are the fits whose random draws are to stay as they are: the LASSO with `n_iter` and
-`l1_radius`, which counted nothing and drew the constant like a column (`as_then`). Of default LASSO fits and of noisy gradient descent only the files are.
+`l1_radius`, which counted nothing and drew the constant like a column (`as_then`). Of default LASSO
+fits and of noisy gradient descent only the files are.
 """
 
 import warnings

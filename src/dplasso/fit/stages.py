@@ -96,7 +96,7 @@ class StagedLasso:
         )
 
     def _warn(self, plan: LassoPlan, n_records: float) -> None:
-        """Warn where the fit can be expected to find nothing but noise, unless its plan is given."""
+        """Warn where noise alone can be expected to be found, unless the plan is given."""
         if self._method.draws_alone:
             return
         findable = findable_columns(self._mechanism, plan, n_records, self._n_features)
