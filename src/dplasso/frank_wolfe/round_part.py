@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dplasso.frank_wolfe.column_gradients import (
     ENTRIES,
     LARGE_STEP_ENTRIES,
+    RECOMPUTED_PART,
     SHARED_PART,
     Units,
     gradients_of,
@@ -33,9 +34,8 @@ from dplasso.selection.contract import NOTHING_REPORTED
 
 # Bits of a margin behind the entries' bound: 2^22 steps cannot overflow 62 bits.
 _MARGIN_BITS = 40
-# Changes are listed where rounds touch no more entries than one for so many gradients. From so
-# large a part of all entries on, all gradients are computed anew, column by column.
-_LISTED, _ANEW = 4, 0.25
+# Changes are listed where rounds touch no more entries than one for so many gradients.
+_LISTED = 4
 
 
 # A column, its first and last entry, and the output and sign of its vertex.
@@ -162,7 +162,7 @@ class RoundRows:
         large = touched > max(LARGE_STEP_ENTRIES, SHARED_PART * n_coordinates)
         threads = self._threads if large else ONE_THREAD
         edges = even_parts(design.rows.indptr, threads.count).tolist()
-        if self._alone and touched > _ANEW * design.rows.indices.size:
+        if self._alone and touched > RECOMPUTED_PART * design.rows.indices.size:
             threads.run(lambda t: self._renew(self._touch(drawn, edges[t], edges[t + 1])))
             return Changes(None, self._gradients(), whole=True)
         found = threads.run(lambda t: self._move_some(drawn, edges[t], edges[t + 1]))
