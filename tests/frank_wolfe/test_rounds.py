@@ -217,9 +217,10 @@ def test_every_form_draws_the_same_and_no_column_twice(loss, name):
 
 @pytest.mark.parametrize("name", ["bucket", "big-little", "noisy-max"])
 @pytest.mark.parametrize("n_columns", [COLUMNS, 2000])
-def test_rounds_whose_gradients_are_computed_anew_draw_the_same(n_columns, name, monkeypatch):
+@pytest.mark.parametrize("way", [("RECOMPUTED_PART", -1.0), ("_LISTED", 1), ("_LISTED", 10**6)])
+def test_draws_do_not_depend_on_how_changes_are_told(n_columns, name, way, monkeypatch):
     data = X, labels, steps = case(seed=9, n_columns=n_columns)
-    monkeypatch.setattr(round_part, "RECOMPUTED_PART", -1.0)
+    monkeypatch.setattr(round_part, *way)
     run = run_of(steps, rows_of(X, labels, steps, alone=True), selector_of(steps, name))
     run.advance(1, STEPS)
     assert run.transcript() == drawn(data, selector_of(steps, name))
