@@ -26,7 +26,9 @@ class LoopTime:
     """One training run."""
 
     setup: float  # Seconds before the first step
-    loop: float  # Seconds of all `n_steps` steps, scaled up if fewer were timed
+    # Seconds of all `n_steps` steps. Those after a stop are taken to cost what the second half of
+    # the timed ones did: steps become cheaper, the first are the dearest.
+    loop: float
     # timed_steps, n_steps: steps timed (the first, which is cold, is not) and steps of the whole
     # run.
     timed_steps: int
@@ -64,9 +66,10 @@ class StepClock:
             # A run of one chunk: nothing to tell set-up and steps apart.
             return LoopTime(0.0, started - self.began, first, n_steps)
         step = (ended - started) / timed
-        return LoopTime(
-            max(0.0, started - self.began - first * step), step * n_steps, timed, n_steps
-        )
+        half, since = next(mark for mark in self.marks if 2 * mark[0] >= first + last)
+        late = (ended - since) / (last - half) if last > half else step
+        setup = max(0.0, started - self.began - first * step)
+        return LoopTime(setup, step * last + late * (n_steps - last), timed, n_steps)
 
 
 def time_steps(

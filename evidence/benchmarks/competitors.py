@@ -46,12 +46,15 @@ class Training:
 # What of `DPLassoClassifier` runs under which name. No intercept: the paper has none.
 OWN: dict[str, dict[str, Any]] = {
     "dplasso": {},
+    "dplasso-given": {},
     "algorithm-1": {"solver": "standard", "selector": "noisy-max"},
     "algorithm-2": {"drift_tol": None, "selector": "noisy-max"},
     "paper-system": {"drift_tol": None, "selector": "big-little"},
 }
 MEANING = {
-    "dplasso": "DPLassoClassifier's defaults: sparse solver, drift control, bucket selector",
+    "dplasso": "DPLassoClassifier's defaults: sparse solver, drift control, bucket selector, N "
+    "counted privately",
+    "dplasso-given": "the same with N given as public (`n_records`)",
     "algorithm-1": "`solver='standard'` with noisy-max: everything recomputed at every step",
     "algorithm-2": "the paper's ablation: stale Algorithm 2 (`drift_tol=None`) with noisy-max",
     "paper-system": "the paper's system: stale Algorithm 2 with big-little",
@@ -197,7 +200,10 @@ def training_loop(name: str, X: Any, y: Any, training: Training) -> LoopTime:
         return copt_loop(X, y, training)
     if name not in OWN:
         raise UnavailableError(f"there is no competitor {name!r}")
-    return time_fit(X, y, training.limit, **own_parameters(name, training))[0]
+    parameters = own_parameters(name, training)
+    if name == "dplasso-given":
+        parameters["n_records"] = X.shape[0]
+    return time_fit(X, y, training.limit, **parameters)[0]
 
 
 def product_seconds(X: Any, kind: Any = np.float64, n_products: int = 9) -> float:

@@ -10,7 +10,7 @@ from evidence.benchmarks.items import COMPARISONS, ITEMS, read_config
 from evidence.cells import call_apart
 from evidence.items import Settings
 from evidence.machine import describe_machine, machine_line
-from evidence.timing import time_fit, time_steps
+from evidence.timing import StepClock, time_fit, time_steps
 from evidence.true_gap import true_gap
 from evidence.twins.generate import make_synthetic
 
@@ -206,6 +206,14 @@ class TestClocks:
         through, result = time_steps(100, 60.0, run)
         assert result == "through"
         assert through.timed_steps == 99
+
+    def test_what_was_not_timed_costs_what_late_steps_did(self):
+        clock = StepClock(60.0)
+        # Ten dear steps, then cheap ones.
+        seconds = np.cumsum([0.0] + [1.0] * 10 + [0.1] * 90)
+        clock.began, clock.marks = 0.0, [*enumerate(seconds.tolist())][1:]
+        found = clock.result(1000)
+        assert found.loop == pytest.approx(19.0 - 1.0 + 900 * 0.1, rel=0.1)
 
     def test_a_whole_fit_is_returned(self, adult):
         times, model = time_fit(*adult, 60.0, n_iter=20, random_state=0)

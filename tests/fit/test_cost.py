@@ -24,6 +24,7 @@ NUMBERS = {"target_bounds": (0.0, 9.0)}
     [
         ("lasso", {}, {}),
         ("lasso", {"n_iter": 300, "l1_radius": 9.0, "feature_bound": 3.0}, {}),
+        ("lasso", {"n_iter": 300, "l1_radius": 9.0, "n_records": 40, "fit_intercept": False}, {}),
         ("lasso", {"neighbors": "replace-one"}, {}),
         ("lasso", {"rows_per_person": 2}, {}),
         ("lasso", {"n_records": 40}, {}),
@@ -52,7 +53,7 @@ def test_is_what_a_fit_states(kind, given, told):
         assert found[name] == pytest.approx(stated[name], rel=1e-4, abs=1e-9), name
     # Where single rows are replaced their number is no secret, and is used as it is.
     single = given.get("neighbors") == "replace-one" and "rows_per_person" not in given
-    public = "n_records" in given or (single and method != "lasso") or "l1_radius" in given
+    public = "n_records" in given or (single and method != "lasso")
     assert ("counted privately" in stated["records"]) == (not public)
     words = "interval of the targets (0" if "target_bounds" in given else "class labels"
     assert words in cost.text()

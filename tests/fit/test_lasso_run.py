@@ -157,10 +157,49 @@ def test_no_class_weighs_more_than_one():
 def test_with_a_ledger_few_steps_cost_what_the_ledger_adds_up(data, tmp_path):
     create_ledger(tmp_path / "l.ledger", 5.0, 1e-5)
     asked = {"n_iter": 2, "l1_radius": 3.0, "delta": 1e-6}
+    asked |= {"n_records": 60, "fit_intercept": False}
     alone = DPLassoClassifier(0.9, **asked).fit(*data)
     paid = DPLassoClassifier(0.9, ledger=tmp_path / "l.ledger", **asked).fit(*data)
     assert alone.privacy_.eps0 == pytest.approx(0.45, rel=1e-5)
     assert paid.privacy_.eps0 < alone.privacy_.eps0
+
+
+GIVEN = {"n_iter": 30, "l1_radius": 9.0}
+
+
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"n_records": 70}])
+def test_vertices_that_are_given_pay_for_the_counts(data, options, monkeypatch):
+    paid, vertices = [], StagedSteps.vertices
+
+    def spent(*given):
+        paid.append(vertices(*given))
+        return paid[-1]
+
+    monkeypatch.setattr(StagedSteps, "vertices", spent)
+    model = fitted(data, random_state=None, **GIVEN, **options)
+    stated = model.privacy_
+    assert stated.mechanism == "exponential and gaussian"
+    assert stated.steps == model.n_iter_ == 30
+    assert paid[-1].rho == pytest.approx(0.99 * stated.rho, rel=1e-9)
+    assert stated.eps0 == paid[-1].eps0
+    assert "noisy counts of the two classes, then 30 steps" in stated.text()
+    assert not (model.transcript_.vertex >= data[0].shape[1]).any()
+
+
+def test_the_level_of_given_vertices_follows_from_the_counts(data, monkeypatch):
+    levels = []
+    for counts in ([30.0, 40.0], [30.0, 90.0]):
+        monkeypatch.setattr(
+            stages, "noisy_counts", lambda *_, counts=counts, **__: np.array(counts)
+        )
+        levels.append(float(fitted(data, **GIVEN).intercept_[0]))
+    assert 0.0 < levels[0] < levels[1]
+
+
+def test_without_intercept_and_with_n_given_nothing_is_counted(data):
+    model = fitted(data, **GIVEN, fit_intercept=False, n_records=data[1].size)
+    assert model.privacy_.mechanism == "exponential"
+    assert model.intercept_ == 0.0
 
 
 @pytest.mark.parametrize("options", [{}, {"refit": None}, {"refit": 0.4}, {"n_iter": 3}])

@@ -139,13 +139,11 @@ LAYOUTS = {
 
 
 # How a step is taken: as the sizes suggest, or all of them in one way.
-_NEVER = {"RECOMPUTED_PART": np.inf, "RECOMPUTED_PART_EQUAL": np.inf}
-_ALWAYS = {"RECOMPUTED_PART": -1.0, "RECOMPUTED_PART_EQUAL": -1.0}
 WAYS = {
     "as it comes": {},
     "small": {"LARGE_STEP_ENTRIES": np.inf},
-    "large": {"LARGE_STEP_ENTRIES": 0, "SHARED_PART": -1.0} | _NEVER,
-    "recomputed": {"LARGE_STEP_ENTRIES": 0} | _ALWAYS,
+    "large": {"LARGE_STEP_ENTRIES": 0, "SHARED_PART": -1.0, "RECOMPUTED_PART": np.inf},
+    "recomputed": {"LARGE_STEP_ENTRIES": 0, "RECOMPUTED_PART": -1.0},
 }
 
 
@@ -227,5 +225,7 @@ def moved(part, step, taken):
 def add_changes(alpha, changes):
     """Add changes; return whether they are of all coordinates."""
     dense = changes.coordinates is None
+    if changes.whole:
+        alpha[:] = 0
     np.add.at(alpha, slice(None) if dense else changes.coordinates, changes.amounts)
     return dense

@@ -99,18 +99,22 @@ def test_the_ends_of_rounds_are_public(n_steps, step):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("n_threads", [1, 3])
 @settings(max_examples=4)
-@given(seeds, st.sampled_from([0.3, 1.7]), st.booleans(), st.booleans())
-def test_gradients_are_those_of_the_definition(loss, layout, n_threads, seed, bound, equal, dense):
+@given(seeds, st.sampled_from([0.3, 1.7]), st.booleans(), st.booleans(), st.booleans())
+def test_gradients_are_those_of_the_definition(
+    loss, layout, n_threads, seed, bound, equal, dense, anew
+):
     X, labels, steps = case(loss, seed, bound=bound, equal=equal)
     taken = vertices(steps, seed)
     with thread_pool(n_threads) as threads, pytest.MonkeyPatch.context() as patch:
         patch.setattr(round_part, "_LISTED", 10**6 if dense else 1)
-        rows = rows_of(X, labels, steps, layout, threads=threads)
+        patch.setattr(round_part, "RECOMPUTED_PART", -1.0 if anew else np.inf)
+        rows = rows_of(X, labels, steps, layout, threads=threads, alone=True)
         alpha = rows.start().copy()
         for done, some in zip(ENDS, rounds(taken), strict=True):
             changes = rows.move(*some)
             # A round of columns without entries that matter changes nothing, and lists that.
             assert add_changes(alpha, changes) or not dense or not changes.amounts.size
+            assert changes.whole == (anew and layout != "rows only")
             residuals, expected = gradients(X, labels, steps, [one[:done] for one in taken])
             assert np.abs(residuals).max() <= steps.loss.residual_bound
             assert alpha.tolist() == expected.tolist()
@@ -209,6 +213,17 @@ def test_every_form_draws_the_same_and_no_column_twice(loss, name):
     assert np.unique(expected.vertex).size == STEPS
     for layout in LAYOUTS:
         assert drawn(data, selector_of(data[2], name), layout) == expected
+
+
+@pytest.mark.parametrize("name", ["bucket", "big-little", "noisy-max"])
+@pytest.mark.parametrize("n_columns", [COLUMNS, 2000])
+@pytest.mark.parametrize("way", [("RECOMPUTED_PART", -1.0), ("_LISTED", 1), ("_LISTED", 10**6)])
+def test_draws_do_not_depend_on_how_changes_are_told(n_columns, name, way, monkeypatch):
+    data = X, labels, steps = case(seed=9, n_columns=n_columns)
+    monkeypatch.setattr(round_part, *way)
+    run = run_of(steps, rows_of(X, labels, steps, alone=True), selector_of(steps, name))
+    run.advance(1, STEPS)
+    assert run.transcript() == drawn(data, selector_of(steps, name))
 
 
 @pytest.mark.parametrize("count", [0, 1, 9, 11, STEPS])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.steps import column_gradients, short_column_gradients, update
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
@@ -13,7 +14,8 @@ from dplasso.losses.targets import targets_of
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.unit_rows import NO_HALVINGS
 from dplasso.privacy.mechanisms import sensitivity as moved_by
-from gradient_descent.cases import gradients, records, some_halvings
+from dplasso.runtime.threads import ONE_THREAD, thread_pool
+from gradient_descent.cases import gradients, records, some_halvings, targets_from, unit_rows
 from gradient_descent.reference import contributions
 from neighbours import INPUT_KINDS, added, hostile_records, in_form, pairs
 
@@ -223,3 +225,20 @@ def test_several_rows_of_one_person():
         sensitivity = moved_by(1.0, relation, 0.5, 7)
         assert inside(moved(first, second), sensitivity)
         assert not inside(moved(first, second), 0.99 * sensitivity)
+
+
+@OUTPUTS
+def test_threads_divide_the_entries_where_columns_differ_in_length(loss):
+    """Blocks of columns are those of the noise; the first of them has nearly all entries here."""
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((60, 40)) < np.geomspace(1.0, 0.01, 40), rng.normal(size=(60, 40)), 0.0)
+    weights, parts = some_weights(loss, 41), []
+    targets = targets_from(rng.integers(0, max(2, loss.n_outputs), 60))
+    with thread_pool(3) as threads:
+        for used in (ONE_THREAD, threads):
+            part = GradientPart(unit_rows(X, 0.1), loss, targets, 2.0**40, threads=used)
+            parts.append((part.whole(weights.ravel(), 8), part._parts))
+    (alone, whole), (together, cut) = parts
+    assert alone.tolist() == together.tolist()
+    assert not whole
+    assert len(cut) == 12

@@ -33,6 +33,11 @@ DEFAULT_SECONDS = 5.0
 # The pause between checkpoints, at least, in multiples of the time that the last one took.
 _PAUSE = 10.0
 
+_OTHER_STATEMENT = (
+    "was written under another privacy statement, by another version of dplasso or dp-accounting "
+    "or with a seed on one side only: resume as the fit was begun."
+)
+
 # They say how to compute or what to report, not what is computed. A seed is a secret.
 _NOT_STORED = ("random_state", "n_jobs", "verbose", "ledger", "dataset", "purpose")
 
@@ -159,6 +164,8 @@ def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Check
     _check_same_params(path, stored.params, _stored(method.params), besides=("classes",))
     # The cost that a ledger accounts for does not depend on the number of rows.
     mechanism = method.mechanism(task, 1, stored.n_features)
+    if mechanism.name != stored.statement.mechanism:
+        raise CheckpointError(f"{os.fspath(path)} {_OTHER_STATEMENT}")
     if stored.statement.edges_mu:
         mechanism = mechanism.after(stored.statement.edges_mu)
     check_charge(method, mechanism, stored, path)
@@ -279,8 +286,7 @@ def _check_same(path: str | os.PathLike[str], stored: Checkpoint, current: Check
             stored.statement.prior,
             current.statement.prior,
         ),
-        "was written under another privacy statement, by another version of dplasso or "
-        "dp-accounting or with a seed on one side only: resume as the fit was begun.": (
+        _OTHER_STATEMENT: (
             stored.statement,
             current.statement,
         ),

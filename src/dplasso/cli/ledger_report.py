@@ -78,7 +78,6 @@ class Planned:
             n_iter=self.n_iter,
             neighbors=neighbors,
             rows_per_person=rows_per_person,
-            **({"plain_sum": False} if self.method == "lasso" and self.n_iter else {}),
         )
 
 
@@ -90,7 +89,8 @@ def left_after(
     `statement` and `release` are of what was charged.
     """
     method = "logistic" if statement.mechanism == "gaussian" else "lasso"
-    steps = statement.steps if statement.mechanism in ("gaussian", "exponential") else None
+    # Of several kinds of steps, vertices alone have an eps0.
+    steps = statement.steps if statement.mechanism == "gaussian" or statement.eps0 else None
     fit = Planned(method, statement.delta, steps, statement.rows_per_person)
     return left_of(ledger, dataset, fit, release)
 

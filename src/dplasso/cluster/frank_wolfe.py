@@ -111,7 +111,9 @@ class PartitionedFrankWolfe(VertexRun):
             self._refreshed_part = n_refreshed / n_looked_at
         changed, before = np.empty((2, found.amounts.size), dtype=np.int64)
         shift = granularity(self._selector)
-        count = take_changes(self._alpha, found.coordinates, found.amounts, shift, changed, before)
+        count = take_changes(
+            self._alpha, found.coordinates, found.amounts, False, shift, changed, before
+        )
         if few:
             update_many(self._selector, self._alpha, changed, before, count)
         else:

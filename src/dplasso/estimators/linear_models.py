@@ -37,9 +37,10 @@ class DPLassoClassifier(PrivateClassifier):
     non-zero weights. By default only `epsilon` has to be set: the classes are counted
     privately, the number of steps and their size follow from the counts, epsilon, delta and D,
     every column is drawn at most once, and noisy gradient descent refits the weights of the columns
-    drawn (docs/lasso.md). With both `n_iter` and `l1_radius` given, the fit is T steps over
-    ``||w||_1 <= l1_radius`` and nothing else, as in the paper. The whole fit is (`epsilon`,
-    `delta`)-differentially private either way, and a step costs only the entries of X it touches.
+    drawn (docs/lasso.md). With both `n_iter` and `l1_radius` given, the fit counts the classes for
+    1 % of the budget and takes T steps over ``||w||_1 <= l1_radius``, as in the paper. The whole
+    fit is (`epsilon`, `delta`)-differentially private either way, and a step costs only the entries
+    of X it touches.
     """
 
     family = LASSO

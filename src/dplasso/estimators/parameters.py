@@ -114,13 +114,12 @@ LASSO_TEXTS = _entries(
         (which halves the exponent scale).
     fit_intercept : bool, default=True
         Let margins have a constant term: the balance of the classes or the mean of the targets and,
-        in the refit, a constant entry of a tenth of each row. With a radius given, add a constant
-        column of value `feature_bound` inside the L1 ball instead, drawn like any other; a step
-        along it touches every record (docs/performance.md).
+        in the refit, a constant entry of a tenth of each row. With ``mechanism="paper"``, add a
+        constant column of value `feature_bound` inside the L1 ball instead, drawn like any other.
     n_records : int, default=None
         The number of rows, where it is public. None counts them privately, together with the
-        balance of the classes or the mean of the targets, for 1 % of the budget. Not used where
-        both `n_iter` and `l1_radius` are given.
+        balance of the classes or the mean of the targets, for 1 % of the budget. Where both
+        `n_iter` and `l1_radius` are given, nothing is counted with it and without an intercept.
     mechanism : {"exponential", "paper"}, default="exponential"
         "paper" reproduces the published step (coordinate by magnitude, then the true sign). It is
         **not** differentially private, warns with `PrivacyLeakWarning`, and is for one margin.
@@ -134,8 +133,8 @@ LASSO_TEXTS = _entries(
     drift_tol : float, None or "auto", default="auto"
         With `l1_radius` given and ``solver="sparse"`` only: largest error allowed in a record's
         gradient before that record is refreshed. "auto" is 0.0025 in a private fit, or more, up
-        to 0.1, where N is given (`n_records`) or counted: as much as the noise of the draws hides
-        (docs/drift.md). It is 0.0001 with ``epsilon=inf``. 0 gives Algorithm 1's iterates; None
+        to 0.1: as much as the noise of the draws hides, by N as given or counted (docs/drift.md).
+        It is 0.0001 with ``epsilon=inf``. 0 gives Algorithm 1's iterates; None
         the paper's stale ones. It does not affect privacy.
     coef_ : scipy.sparse.csr_array, shape (1, D), or (K, D) for K > 2 classes
         Weights; after a refit, for rows scaled to unit length in the columns that have one.
@@ -152,8 +151,8 @@ LASSO_TEXTS = _entries(
         The number of records as given or counted privately; only where it was used.
     transcript_ : Transcript
         The vertices drawn: private by composition; the weights are a function of them. With K > 2
-        classes, coordinate ``k D + j`` is column j of class k (``k (D + 1) + j`` where a radius is
-        given and with it a constant column).
+        classes, coordinate ``k D + j`` is column j of class k. With ``mechanism="paper"`` and an
+        intercept, coordinate D is the constant column.
     history_ : History
         Objective and gap per step; only with ``epsilon=inf``, `n_iter` and `l1_radius` given,
         and one margin.

@@ -133,6 +133,8 @@ def plan_lasso(
 ) -> LassoPlan:
     """Choose what the parameters leave open (None); N is public or was counted privately."""
     most, rho = mechanism.n_vertices, mechanism.rho_left
+    if mechanism.vertices_alone and l1_radius is not None:
+        return LassoPlan(most, 0.0, l1_radius, 0)
     start = CALIBRATION_SHARE if mechanism.from_prior else 0.0
     calibration = start or task.calibration
     if most == 0:

@@ -18,7 +18,7 @@ from dplasso.gradient_descent.plan import CONSTANT, SIGNIFICANT
 from dplasso.gradient_descent.schedule import MOST_STEPS, Schedule, schedule_for
 from dplasso.privacy.mechanisms import StagedSteps, build_mechanism, build_staged
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps, build_gaussian
-from dplasso.privacy.parameters import check_positive
+from dplasso.privacy.parameters import check_n_iter, check_positive
 from dplasso.privacy.statement import Accounted, PrivacyStatement, make_statement, use_of_count
 
 # Assumed where the number of columns is not known.
@@ -62,6 +62,7 @@ def privacy_cost(
     n_records: int | None = None,
     n_classes: int = 2,
     target_bounds: tuple[float, float] | None = None,
+    fit_intercept: bool = True,
 ) -> PrivacyStatement:
     """Say what a fit with these settings would spend, without data.
 
@@ -73,7 +74,7 @@ def privacy_cost(
         In (0, 1).
     n_iter : int, default=None
         Number of steps T. None for the method's own: a LASSO that chooses its settings, or at
-        most 400 gradients. Of a LASSO with a number, T vertices and nothing else.
+        most 400 gradients. Of a LASSO with a number, noisy counts and T vertices.
     neighbors : {"add-remove", "replace-one"}, default="add-remove"
         The neighbour relation.
     feature_bound : float, default=1.0
@@ -91,6 +92,9 @@ def privacy_cost(
     target_bounds : tuple of float, default=None
         The interval of a regression's targets, whose ends cost nothing; of "linear" 0 to 1 where it
         is not given.
+    fit_intercept : bool, default=True
+        Of a LASSO with a number of steps, whether it has an intercept: without one, and with
+        `n_records`, nothing is counted.
 
     Returns
     -------
@@ -108,7 +112,7 @@ def privacy_cost(
     --------
     >>> cost = privacy_cost(epsilon=1.0, delta=1e-6, n_iter=1000)
     >>> round(cost.eps0, 5)
-    0.01396
+    0.01389
     >>> cost = privacy_cost(epsilon=1.0, delta=1e-6, method="logistic")
     >>> round(cost.mu, 3)
     0.237
@@ -125,6 +129,7 @@ def privacy_cost(
         neighbors=neighbors,
         residual_bound=residual_bound,
         rows_per_person=rows_per_person,
+        counted=fit_intercept or n_records is None,
         **({"feature_bound": feature_bound} if method == "lasso" else {}),
     )
     return make_statement(
@@ -156,12 +161,19 @@ def task_of(method: str, n_classes: int, target_bounds: Any) -> Task:
 
 
 def mechanism_for(
-    method: str, task: Task | None = None, /, *, n_iter: int | None = None, **settings: Any
+    method: str,
+    task: Task | None = None,
+    /,
+    *,
+    n_iter: int | None = None,
+    counted: bool = True,
+    **settings: Any,
 ) -> Accounted:
     """Return the private step of a method, for data of many columns.
 
-    The task is by default that of two classes, or of an interval. Settings are those of
-    `build_mechanism`, `build_staged` or `build_gaussian`.
+    The task is by default that of two classes, or of an interval. `counted` says whether a LASSO
+    with a number of steps counts first. Settings are those of `build_mechanism`, `build_staged` or
+    `build_gaussian`.
     """
     task = task_of(method, 2, None) if task is None else task
     if settings.get("residual_bound") is None:
@@ -169,8 +181,13 @@ def mechanism_for(
         settings["residual_bound"] = bound(private=True)
     if method != "lasso":
         return build_gaussian(n_iter=MOST_STEPS if n_iter is None else n_iter, **settings)
-    if n_iter is not None:
+    if n_iter is not None and not counted:
         return build_mechanism(n_iter=n_iter, **settings)
+    outputs = {"n_outputs": task.n_outputs}
+    outputs["norm_bound"] = task.norm_bound(settings["residual_bound"])
+    if n_iter is not None:
+        alone = {"n_vertices": check_n_iter(n_iter), "n_gradients": 0, "vertices_alone": True}
+        return build_staged(**alone, **outputs, **settings)
     n_features = _MANY_COORDINATES // task.n_outputs
     kept = most_kept(None, None, None, task.n_outputs, n_features)
     return build_staged(
@@ -180,8 +197,7 @@ def mechanism_for(
         n_screening=SCREENING_STEPS,
         n_features=n_features,
         most_kept=kept,
-        n_outputs=task.n_outputs,
-        norm_bound=task.norm_bound(settings["residual_bound"]),
+        **outputs,
         **settings,
     )
 

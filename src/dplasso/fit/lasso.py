@@ -115,14 +115,21 @@ class Lasso(Method):
         )
 
     @property
+    def draws_alone(self) -> bool:
+        """Whether the plan is given: T vertices of a radius, with no refit and no public start."""
+        given = self.n_iter is not None and self.l1_radius is not None
+        return given and not self.refit and not self.from_prior
+
+    @property
     def is_staged(self) -> bool:
-        """Whether the fit counts, draws and refits; otherwise it draws T vertices and no more."""
-        return self.n_iter is None or self.l1_radius is None or bool(self.refit)
+        """Whether the fit counts before it draws, or refits; otherwise it draws T vertices."""
+        counts = self.fit_intercept or self.n_records is None
+        return self.step != "paper" and (counts or not self.draws_alone)
 
     @property
     def draws_constant(self) -> bool:
         """Whether the constant column is drawn like the others; otherwise margins start offset."""
-        return self.fit_intercept and self.l1_radius is not None
+        return self.fit_intercept and self.step == "paper"
 
     def knowing(self, task: Task) -> Self:
         """Return the method once the classes are known; the paper's step refuses more than two."""
@@ -151,7 +158,7 @@ class Lasso(Method):
         if math.isinf(mechanism.rho) or self.step == "paper":
             return ""
         known, fewest = (n_records, n_features), self.n_iter
-        if not self.is_staged:
+        if self.draws_alone:
             # The one column that stands out is drawn again and again.
             drawn, fewest = (self.n_iter or 1, n_records, task.n_outputs, n_features), 1
             findable = noise.findable_columns(mechanism.rho, *drawn)
@@ -203,12 +210,11 @@ class Lasso(Method):
         n_vertices = most_vertices(self.n_iter, self.l1_radius, n_features)
         n_outputs = task.n_outputs
         kept = most_kept(self.n_iter, self.l1_radius, self.refit, n_outputs, n_features)
-        balance = self.fit_intercept and self.l1_radius is None
         return build_staged(
             **common,
             n_vertices=n_vertices,
             n_gradients=0 if n_vertices and self.refit == 0.0 else REFIT_STEPS,
-            counted=balance or self.n_records is None,
+            counted=self.fit_intercept or self.n_records is None,
             n_columns=max(n_vertices, kept) or n_features,
             n_outputs=n_outputs,
             n_screening=SCREENING_STEPS if kept else 0,
@@ -216,6 +222,7 @@ class Lasso(Method):
             most_kept=kept,
             norm_bound=task.norm_bound(common["residual_bound"]),
             from_prior=self.from_prior,
+            vertices_alone=self.draws_alone,
         )
 
     def tolerance(
@@ -244,7 +251,7 @@ class Lasso(Method):
         return VertexSteps(
             loss=loss,
             bound=self.feature_bound,
-            intercept=self.fit_intercept,
+            intercept=self.draws_constant,
             radius=self.l1_radius,
             n_steps=n_steps,
             drift_tol=self.tolerance(mechanism, n_records, n_features),

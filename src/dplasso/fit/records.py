@@ -161,7 +161,7 @@ class LocalRecords:
     def rows(self, steps: RoundSteps, threads: Threads) -> RoundRows:
         """Return the rows for a run in rounds."""
         assert self.design is not None
-        return RoundRows(steps, self.design, self.targets, threads)
+        return RoundRows(steps, self.design, self.targets, threads, alone=True)
 
     def gradients(
         self,

@@ -12,7 +12,8 @@ from dplasso.fit.task import Task
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
-from dplasso.frank_wolfe.transcript import NO_VERTICES
+from dplasso.frank_wolfe.transcript import NO_VERTICES, History
+from dplasso.frank_wolfe.work import Work
 from dplasso.gradient_descent.blend import blended, find_slopes, find_start
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import noisy_counts
@@ -38,9 +39,6 @@ class StagedLasso:
 
     `n_steps` is the most vertices and gradients. Steps beyond the planned vertices do nothing.
     """
-
-    history = None
-    work = None
 
     def __init__(
         self, method: "Lasso", task: Task, mechanism: StagedSteps, records: Any, drawing: Drawing
@@ -117,6 +115,16 @@ class StagedLasso:
         )
 
     @property
+    def history(self) -> History | None:
+        """Objective and gap of the vertices, where they are kept."""
+        return getattr(self._columns, "history", None)
+
+    @property
+    def work(self) -> Work | None:
+        """Work per step, where it is kept."""
+        return getattr(self._columns, "work", None)
+
+    @property
     def _before_gradients(self) -> int:
         """Steps before the first gradient."""
         most, plan = self._mechanism.n_vertices, self._plan
@@ -188,7 +196,8 @@ class StagedLasso:
             return RoundsFrankWolfe(rounds, rows, selector, stream, empty, prefix)
         known = plan.n_vertices, self._total, self._started()
         steps = method.steps(mechanism, self._loss, self._n_features, *known)
-        return records.vertices(method, steps, mechanism, replace(self._drawing, prefix=prefix))
+        drawing = replace(self._drawing, prefix=prefix)
+        return records.vertices(method, steps, mechanism, drawing, recorded=True)
 
     def _gradient_run(self) -> GradientRun | None:
         """Begin the refit; None if only the constant was drawn."""

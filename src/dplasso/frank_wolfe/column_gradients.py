@@ -25,8 +25,12 @@ _CACHED_ROWS = 2**17
 # Steps that touch more entries than this, and than this part of all gradients, are shared among
 # threads, each of which sums changes in an array of its own.
 LARGE_STEP_ENTRIES, SHARED_PART = 2**20, 0.5
-# Columns whose indices stay in a core's cache.
-_BLOCK = 4096
+# From this part of all contributions on, computing alpha anew is cheaper than replacing them: an
+# entry costs 0.8 to 1.9 ns by columns and 1.4 to 7 ns replaced, the more the larger alpha is.
+RECOMPUTED_PART = 0.3
+# Columns whose indices stay in a core's cache. Shorter columns are summed in one loop, of so many
+# entries together.
+_BLOCK, _SHORT, _TOGETHER = 4096, 64, 1024
 # Entries of a row whose changes are computed together.
 ENTRIES = 256
 
@@ -139,6 +143,9 @@ def _contribute(residuals, value, unit, limit, first, last, found):
 def _gather(columns, units, residuals, shared, internal, first, last, alpha):
     """Set the column gradients `first` to `last` (exclusive) to the sums of their contributions.
 
+    The entries of many short columns are added up in one loop, whose length no column's end cuts
+    short; a column's sum is the difference between two places.
+
     `shared`: what each record adds to its columns, if that does not depend on the entry.
 
     Returns whether all row numbers were inside the matrix.
@@ -146,6 +153,7 @@ def _gather(columns, units, residuals, shared, internal, first, last, alpha):
     indptr, indices, values = columns.indptr, columns.indices, columns.values
     bound, unit, limit = units
     n_columns, size, inside = indptr.size - 1, residuals.size, True
+    sums = np.zeros(_TOGETHER + 1, dtype=np.int64)
     for begin in range(first, min(last, n_columns), _BLOCK):
         end = min(begin + _BLOCK, last, n_columns)
         # Indices from a store on disk have not been looked at before.
@@ -153,15 +161,38 @@ def _gather(columns, units, residuals, shared, internal, first, last, alpha):
             inside &= np.uint64(indices[p]) < np.uint64(size)
         if not inside:
             return False
-        for c in range(begin, end):
-            total = np.int64(0)
-            for p in range(np.uint64(indptr[c]), np.uint64(indptr[c + 1])):
+        c = begin
+        while c < end:
+            until, start = c, np.uint64(indptr[c])
+            most = indptr[c] + _TOGETHER
+            while until < end and indptr[until + 1] <= min(most, indptr[until] + _SHORT):
+                until += 1
+            # A long column alone.
+            until = max(until, c + 1)
+            stop, total = np.uint64(indptr[until]), np.int64(0)
+            if until == c + 1:
+                for p in range(start, stop):
+                    i = np.uint64(indices[p])
+                    if shared.size:
+                        total += shared[i]
+                    else:
+                        total += contribution(residuals[i] * unit, clip(values[p], bound), limit)
+                alpha[look_up(internal, c)] = total
+                c = until
+                continue
+            for p in range(start, stop):
                 i = np.uint64(indices[p])
                 if shared.size:
                     total += shared[i]
                 else:
                     total += contribution(residuals[i] * unit, clip(values[p], bound), limit)
-            alpha[look_up(internal, c)] = total
+                sums[p - start + np.uint64(1)] = total
+            before = np.int64(0)
+            for k in range(c, until):
+                here = sums[np.uint64(indptr[k + 1]) - start]
+                alpha[look_up(internal, k)] = here - before
+                before = here
+            c = until
     if last > n_columns:
         total = np.int64(0)
         for i in range(residuals.size):

@@ -21,6 +21,8 @@ from dplasso.selection.contract import NOTHING_REPORTED
 
 # Of the entry that is its bound, with some room for rounding (`frank_wolfe.problem.margin_unit`).
 LARGEST_MARGIN_TERM = 2.0**41
+# Entries of a cache line, of 4 bytes each, and rows that are looked at ahead.
+_LINE, _AHEAD = np.uint64(16), 32
 
 
 @njit(cache=True, nogil=True)
@@ -88,6 +90,22 @@ def make_room(changed, before, count, more):
 
 
 @register_jitable
+def _look_ahead(rows, refreshed, first, last):
+    """Read an entry of every cache line of some rows; return a number that nobody needs.
+
+    These loads do not wait for each other, as those of rows that are worked through one by one do.
+    """
+    seen = np.int64(0)
+    for m in range(first, last):
+        i = refreshed[m]
+        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), _LINE):
+            seen ^= np.int64(rows.indices[p])
+            if rows.values.size:
+                seen ^= np.int64(rows.values[p] != 0)
+    return seen
+
+
+@register_jitable
 def _add(alpha, k, change, reported, changed, before, count):
     """Change a gradient, and note it if need be; return how many notes there are."""
     if alpha.size == 0:
@@ -127,6 +145,8 @@ def replace_contributions(
     room, size = np.uint64(amounts.size), np.uint64(n_columns)
     count = np.uint64(noted)
     for m in range(refreshed.size):
+        if m % _AHEAD == 0:
+            amounts[0] = _look_ahead(rows, refreshed, m, min(m + _AHEAD, refreshed.size))
         if old[m] == new[m]:
             continue
         i = refreshed[m]
@@ -153,7 +173,10 @@ def replace_contributions(
                 return changed, before, np.int64(-1)
             # Written out: by `_add` the loop takes three times as long. Unsigned, an index needs no
             # test for counting from the end.
-            if alpha.size:
+            if alpha.size and not reporting:
+                for p in range(some):
+                    alpha[np.uint64(indices[first + p])] += amounts[p]
+            elif alpha.size:
                 for p in range(some):
                     k = np.uint64(indices[first + p])
                     was = alpha[k]

@@ -16,7 +16,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.column_gradients import LARGE_STEP_ENTRIES, SHARED_PART, alpha_of
+from dplasso.frank_wolfe.column_gradients import (
+    LARGE_STEP_ENTRIES,
+    RECOMPUTED_PART,
+    SHARED_PART,
+    alpha_of,
+)
 from dplasso.frank_wolfe.gradient import share_units
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.sparse import step_numbers, step_rows, work_through
@@ -24,10 +29,6 @@ from dplasso.frank_wolfe.state import BLOCK_ROWS, SparseState, new_scratch
 from dplasso.matrix.design import Column, refuse_damage
 from dplasso.runtime.threads import Threads, cut
 from dplasso.selection.contract import NOTHING_REPORTED
-
-# From this part of all contributions on, computing alpha anew is cheaper than replacing them: where
-# entries differ, and where all are equal, so that a row has one change.
-RECOMPUTED_PART, RECOMPUTED_PART_EQUAL = 0.15, 0.6
 
 Notes = tuple[NDArray[np.int64], NDArray[np.int64], int]
 
@@ -72,9 +73,8 @@ def take_step(
     threads, n_rows = large_steps.threads, problem.labels.size
     # As many contributions are about to change as the last such step lets expect.
     part = n_looked_at / max(1, n_rows)
-    n_entries, equal = problem.design.rows.indices.size, not problem.design.rows.values.size
-    enough = RECOMPUTED_PART_EQUAL if equal else RECOMPUTED_PART
-    afresh = large_steps.recomputing and part * float(state.refreshed_part[0]) > enough
+    n_entries, expected = problem.design.rows.indices.size, part * float(state.refreshed_part[0])
+    afresh = large_steps.recomputing and expected > RECOMPUTED_PART
     size = state.alpha.size
     shared = threads.count > 1 and size > 0 and part * n_entries > SHARED_PART * size
     if n_looked_at <= large_rows(problem) or not (afresh or shared):

@@ -104,19 +104,20 @@ def report(problem, state, selector, telling, notes):
 
 
 @njit(cache=True, nogil=True)
-def take_changes(alpha, coordinates, amounts, shift, changed, before):
+def take_changes(alpha, coordinates, amounts, whole, shift, changed, before):
     """Change gradients; return how many changes a selector of this granularity has to hear of.
 
     `coordinates`: those of the amounts; empty where there is an amount for each.
+    `whole`: whether the amounts are the gradients themselves.
     `changed`, `before`: filled with the changes to be told and what was there, as far as they go.
     """
     count = 0
     for m in range(amounts.size):
-        if amounts[m] == 0:
+        if amounts[m] == 0 and not whole:
             continue
         k = coordinates[m] if coordinates.size else np.int64(m)
         was = alpha[k]
-        now = was + amounts[m]
+        now = amounts[m] if whole else was + amounts[m]
         alpha[k] = now
         if shift != NOTHING_REPORTED and (was ^ now) >> shift:
             if count < changed.size:

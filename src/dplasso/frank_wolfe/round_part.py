@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dplasso.frank_wolfe.column_gradients import (
     ENTRIES,
     LARGE_STEP_ENTRIES,
+    RECOMPUTED_PART,
     SHARED_PART,
     Units,
     gradients_of,
@@ -37,6 +38,10 @@ _MARGIN_BITS = 40
 _LISTED = 4
 
 
+# A column, its first and last entry, and the output and sign of its vertex.
+Drawn = tuple[Column, int, int, tuple[int, int]]
+
+
 class Changes(NamedTuple):
     """What rows change of the column gradients.
 
@@ -44,11 +49,13 @@ class Changes(NamedTuple):
     `amounts`: by how much; those of one coordinate add up.
     `counts`, shape (3,): rows looked at, rows whose residual changed, and their entries; none in a
     run in rounds.
+    `whole`: whether the amounts are all gradients themselves.
     """
 
     coordinates: NDArray[np.integer] | None
     amounts: NDArray[np.int64]
     counts: NDArray[np.int64] = np.zeros(3, dtype=np.int64)
+    whole: bool = False
 
 
 def listed(places: NDArray[np.int64], amounts: NDArray[np.int64], numbering: Numbering) -> Changes:
@@ -114,7 +121,10 @@ class RoundRows:
     """Rows of one design; a `dplasso.frank_wolfe.rounds.Rows`.
 
     One thread adds up a round that touches few entries. Otherwise each thread takes a range of the
-    rows, and sums their changes in an array of its own.
+    rows, and sums their changes in an array of its own; or, where most entries are touched, ranges
+    of the columns.
+
+    `alone`: whether these are all rows there are, so that gradients may be told anew.
     """
 
     def __init__(
@@ -123,7 +133,10 @@ class RoundRows:
         design: Design,
         targets: Targets,
         threads: Threads = ONE_THREAD,
+        *,
+        alone: bool = False,
     ) -> None:
+        self._alone = alone and design.has_columns
         shape = targets.labels.size, steps.loss.n_outputs
         self._steps, self._design, self._threads = steps, design, threads
         self._targets = starting(targets, design, steps.start, threads)
@@ -134,10 +147,8 @@ class RoundRows:
     def start(self) -> NDArray[np.int64]:
         """Return these rows' part of the column gradients at zero weights."""
         edges = cut(0, self._rows.size, self._threads.count)
-        found = self._threads.run(lambda t: self._renew(self._rows[edges[t] : edges[t + 1]])[1])
-        residuals = np.concatenate(found, axis=1)
-        alpha = gradients_of(self._design, self._units, residuals, self._threads)
-        return in_original_order(alpha, self._design.numbering)
+        self._threads.run(lambda t: self._renew(self._rows[edges[t] : edges[t + 1]]))
+        return self._gradients()
 
     def move(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:
         """Add the vertices of a round."""
@@ -151,6 +162,9 @@ class RoundRows:
         large = touched > max(LARGE_STEP_ENTRIES, SHARED_PART * n_coordinates)
         threads = self._threads if large else ONE_THREAD
         edges = even_parts(design.rows.indptr, threads.count).tolist()
+        if self._alone and touched > RECOMPUTED_PART * design.rows.indices.size:
+            threads.run(lambda t: self._renew(self._touch(drawn, edges[t], edges[t + 1])))
+            return Changes(None, self._gradients(), whole=True)
         found = threads.run(lambda t: self._move_some(drawn, edges[t], edges[t + 1]))
         places, amounts = found[0]
         if places is not None:
@@ -168,6 +182,12 @@ class RoundRows:
     def _units(self) -> Units:
         return self._steps.bound, self._steps.unit, 2.0**self._steps.share_bits
 
+    def _gradients(self) -> NDArray[np.int64]:
+        """Return the column gradients at the residuals."""
+        residuals = np.ascontiguousarray(self._residual.T)
+        alpha = gradients_of(self._design, self._units, residuals, self._threads)
+        return in_original_order(alpha, self._design.numbering)
+
     def _renew(self, rows: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Renew the residuals of some rows; return them before and after, shape (K, n)."""
         steps, targets = self._steps, self._targets
@@ -177,17 +197,8 @@ class RoundRows:
         renew_residuals(steps.loss, given, rows, scale, self._margin, self._residual, old, new)
         return np.ascontiguousarray(old.T), np.ascontiguousarray(new.T)
 
-    def _move_some(
-        self,
-        drawn: list[tuple[Column, int, int, tuple[int, int]]],
-        first: int,
-        last: int,
-    ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
-        """Add vertices to the rows `first` to `last`; return the changes by their places.
-
-        With places of None, the amounts are those of all gradients.
-        """
-        design, units, size = self._design, self._units, self._steps.n_columns
+    def _touch(self, drawn: list[Drawn], first: int, last: int) -> NDArray[np.int32]:
+        """Add vertices to the margins of the rows `first` to `last`; return the rows touched."""
         every = last - first == self._rows.size
         rows, count = self._rows[first:last], 0
         for column, begin, end, vertex in drawn:
@@ -202,7 +213,7 @@ class RoundRows:
                 (begin, end),
                 (first, last),
                 vertex,
-                (units[0], self._steps.margin_unit),
+                (self._steps.bound, self._steps.margin_unit),
                 self._margin,
                 self._touched,
                 rows,
@@ -212,7 +223,18 @@ class RoundRows:
                 refuse_damage()
         rows = rows[:count]
         self._touched[rows] = False
-        indptr = design.rows.indptr
+        return rows
+
+    def _move_some(
+        self, drawn: list[Drawn], first: int, last: int
+    ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
+        """Add vertices to the rows `first` to `last`; return the changes by their places.
+
+        With places of None, the amounts are those of all gradients.
+        """
+        design, units, size = self._design, self._units, self._steps.n_columns
+        every = last - first == self._rows.size
+        rows, indptr = self._touch(drawn, first, last), design.rows.indptr
         n_entries = (indptr[rows + 1] - indptr[rows]).sum() * self._steps.loss.n_outputs
         listing = every and n_entries <= self._steps.n_coordinates // _LISTED
         room = n_entries + 1 if listing else 0

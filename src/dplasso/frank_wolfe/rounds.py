@@ -52,7 +52,7 @@ class Rows(Protocol):
         """Return the column gradients at zero weights; the caller may change them."""
 
     def move(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:
-        """Add the vertices of a round; return what that changes of the gradients."""
+        """Add the vertices of a round; return what that changes of the gradients, or all anew."""
 
 
 class RoundsFrankWolfe(VertexRun):
@@ -107,18 +107,26 @@ class RoundsFrankWolfe(VertexRun):
         found = self._rows.move(taken.vertex[self._moved :], taken.sign[self._moved :])
         self._moved = done
         changed, before = self._room
-        every = found.coordinates is None
-        coordinates = changed[:0] if every else found.coordinates
-        shift = granularity(self._selector)
-        count = take_changes(self._alpha, coordinates, found.amounts, shift, changed, before)
+        most, shift = changed.size, granularity(self._selector)
+        coordinates = found.coordinates
+        if coordinates is None:
+            coordinates, found.amounts[taken.vertex] = changed[:0], 0
+        elif coordinates.size > most:
+            # A gradient may be listed, and noted, several times.
+            changed, before = np.empty((2, coordinates.size), dtype=np.int64)
+        told = found.amounts, found.whole, shift
+        count = take_changes(self._alpha, coordinates, *told, changed, before)
         # Columns that are left out stay so.
         self._alpha[taken.vertex] = 0
-        if count > changed.size or (shift == 0 and count):
+        if count > changed.size:
             rebuild(self._selector, self._alpha)
             return
         # Of several notes of a gradient, the first has it as it was; of columns left out it was 0.
         places, first = np.unique(changed[:count], return_index=True)
         crossed = (before[first] ^ self._alpha[places]) >> shift != 0
-        told = places[crossed]
-        if told.size:
-            update_many(self._selector, self._alpha, told, before[first[crossed]], told.size)
+        places = places[crossed]
+        # How many have crossed a level does not depend on how the changes were told.
+        if places.size > most or (shift == 0 and places.size):
+            rebuild(self._selector, self._alpha)
+        elif places.size:
+            update_many(self._selector, self._alpha, places, before[first[crossed]], places.size)

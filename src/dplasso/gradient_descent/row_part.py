@@ -4,6 +4,7 @@ A part keeps nothing between two steps: it is given the weights and answers with
 The sum over the parts is what one process computes, whatever the partition.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
 _SHORT = 16
 # The largest whole number that a record may contribute before it is halved.
 _MOST = 2.0**62
+# Blocks of columns are no parts for threads where one would have so much more to do than another.
+_UNEVEN = 1.2
 
 
 class GradientPart:
@@ -55,15 +58,19 @@ class GradientPart:
         self._scaled = self._by_columns(np.empty(len(targets.labels) * self.n_outputs))
         self._original = numbering.original[: data.n_columns]
         # With numbers of its own, `data` wants the weights in that order, and then gives gradients.
-        own = data.n_coordinates * self.n_outputs if self._original.size else 0
-        self._reordered = np.empty(own)
+        # So it does for threads that take other ranges of the columns than the blocks asked for.
+        self._kept, self._parts = np.zeros(0), list[tuple[int, int]]()
         self._row_edges = even_parts(data.rows.indptr, threads.count)
 
     def begin(self, weights: NDArray[np.float64], spans: list[tuple[int, int]]) -> None:
         """Compute what `sums` adds up; `spans` are begins and ends of all columns asked for."""
+        if not self._kept.size and (self._original.size or self._uneven(spans)):
+            self._kept = np.empty(self._data.n_coordinates * self.n_outputs)
+            edges = even_parts(self._data.columns.indptr, 4 * self._threads.count).tolist()
+            self._parts = list(pairwise(edges))
         if self._original.size:
             self._share(spans, lambda begin, end: self._reorder(weights, begin, end))
-            weights = self._reordered
+            weights = self._kept
         pull = row_gradients if self.n_outputs == 1 else row_gradient_vectors
         given = self._data, self._loss, self._targets, self._by_columns(weights), self._units
         filled = self._scaled, self._scaled.view(np.int64)
@@ -75,14 +82,13 @@ class GradientPart:
             return totals
 
         self._constant_totals: NDArray[np.int64] = np.sum(self._threads.run(residuals), axis=0)
-        if self._original.size:
-            self._share(spans, self._reordered_sums)
+        self._share(self._parts, self._keep_sums)
 
     def sums(self, begin: int, end: int) -> NDArray[np.int64]:
         """Return the sums of the gradients of columns `begin` to `end`, each K numbers."""
         span = slice(begin * self.n_outputs, end * self.n_outputs)
-        reordered = self._original.size > 0
-        totals = self._reordered.view(np.int64)[span] if reordered else self._sums(begin, end)
+        kept = self._kept.view(np.int64)
+        totals = kept[span] if kept.size else self._sums(begin, end)
         if end > self._data.n_columns:
             totals[-self.n_outputs :] = self._constant_totals
         return totals
@@ -118,14 +124,22 @@ class GradientPart:
         add_up(*data, *given, *span, self._by_columns(totals))
         return totals
 
-    def _reordered_sums(self, begin: int, end: int) -> None:
-        gradients = self._by_columns(self._reordered.view(np.int64))
-        places = self._original[begin:end]
-        gradients[places] = self._by_columns(self._sums(begin, end))[: places.size]
+    def _uneven(self, spans: list[tuple[int, int]]) -> bool:
+        """Return whether threads that share these blocks would have different amounts to add up."""
+        ends = self._data.columns.indptr[np.minimum(np.array(spans), self._data.n_columns)]
+        sizes, count = ends[:, 1] - ends[:, 0], self._threads.count
+        return count > 1 and max(sizes[t::count].sum() for t in range(count)) * count > (
+            _UNEVEN * sizes.sum()
+        )
+
+    def _keep_sums(self, begin: int, end: int) -> None:
+        gradients = self._by_columns(self._kept.view(np.int64))
+        places = self._original[begin:end] if self._original.size else slice(begin, end)
+        gradients[places] = self._by_columns(self._sums(begin, end))
 
     def _reorder(self, given: NDArray[np.float64], begin: int, end: int) -> None:
         """Put the weights into the order of the data."""
-        reordered, weights = self._by_columns(self._reordered), self._by_columns(given)
+        reordered, weights = self._by_columns(self._kept), self._by_columns(given)
         places = self._original[begin:end]
         reordered[begin : begin + places.size] = weights[places]
         reordered[begin + places.size : end] = weights[begin + places.size : end]

@@ -34,12 +34,16 @@ from typing import Any
 from dplasso.privacy import accounting
 from dplasso.privacy.mechanisms.contract import SelectionRule, VertexSteps, Words, sensitivity
 
-WORDS = Words(
-    lambda statement: (
+
+def vertex_words(statement: Any) -> str:
+    """Return the steps that a statement is of, in words."""
+    return (
         f"{statement.steps:,} steps, each a random choice by the exponential "
         f"mechanism (a step is bounded range with eps0 = {statement.eps0:.4g})"
     )
-)
+
+
+WORDS = Words(vertex_words)
 
 # Total variation between a selection structure's draw and the exponential mechanism's.
 SAMPLING_ERROR = 2.0**-42

@@ -31,6 +31,7 @@ from dplasso.privacy.mechanisms.signed_exponential import (
     LEDGER_MARGIN,
     SignedExponential,
     sampling_delta_of,
+    vertex_words,
     with_eps0,
 )
 from dplasso.privacy.mechanisms.unbounded import ExactStep
@@ -47,8 +48,14 @@ def _words(statement: Any) -> str:
     counted = f"of the {number_of_classes(statement)} classes"
     if not statement.n_classes:
         counted = "at both ends of the interval of the targets"
+    before = f"noisy counts {counted}, then " if statement.counted else ""
+    if statement.eps0:
+        return (
+            f"{before}{vertex_words(statement)}; of the budget, {COUNT_SHARE:.0%} is for the "
+            f"counts (together {rounded_up(statement.rho)}-zCDP)"
+        )
     return (
-        f"{f'noisy counts {counted}, then ' if statement.counted else ''}"
+        f"{before}"
         f"at most {statement.steps:,} steps: columns drawn by the exponential mechanism or kept "
         "by noisy gradients, sums of squared entries, and gradients over all records, each with "
         f"Gaussian noise{calibrated_words(statement)} (together {rounded_up(statement.rho)}-zCDP)"
@@ -72,6 +79,7 @@ class StagedSteps(Promise):
     `counted`: whether the records of the classes are counted; each record is in one.
     `from_prior`: whether the slope of a public start is found, for the vertices and for the
     gradients.
+    `vertices_alone`: whether all that the counts leave is for `n_vertices` vertices.
     """
 
     n_vertices: int
@@ -84,18 +92,22 @@ class StagedSteps(Promise):
     n_screening: int = 0
     n_features: int = 0
     most_kept: int = 0
+    vertices_alone: bool = False
     rho: float = math.inf
     epsilon_spent: float = math.inf
     sampling_delta: float = 0.0
     ratio_error: float = 0.0
 
-    eps0 = 0.0
     eps0_accounted = None
     release_kind = "staged"
 
     @property
     def name(self) -> str:
         return STAGED if math.isfinite(self.rho) else "none"
+
+    @property
+    def eps0(self) -> float:
+        return self.vertices(self.n_vertices, 1.0).eps0 if self.vertices_alone else 0.0
 
     @property
     def accountant(self) -> str:
@@ -212,6 +224,7 @@ def build_staged(
     n_screening: int = 0,
     n_features: int = 0,
     most_kept: int = 0,
+    vertices_alone: bool = False,
 ) -> StagedSteps:
     """Return the mechanism that spends at most `epsilon`, and no more than `LARGEST_EPSILON`.
 
@@ -236,6 +249,7 @@ def build_staged(
         n_screening=n_screening,
         n_features=n_features,
         most_kept=most_kept,
+        vertices_alone=vertices_alone,
     )
     if math.isinf(epsilon):
         return steps
