@@ -236,7 +236,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     def predict(self, X: Any) -> "NDArray[Any]":
         """Return the predicted label of each row, or labels."""
         found = margins(self, X)
-        return task_of(self).decided(found)
+        labels: NDArray[Any] = task_of(self).decided(found)
+        return labels
 
     @of_rows("ndarray of float64, shape (N, K) or (N, L)", "Columns in the order of `classes_`.")
     def predict_proba(self, X: Any) -> "NDArray[np.float64]":

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
@@ -197,7 +196,7 @@ def local_records(
         # scikit-learn sets attributes of the estimator; a refused fit must not change it.
         noted = copy(estimator)
         matrix, labels = validated(noted, X, y, reset=True, **options)
-        labels = labels.toarray() if issparse(labels) else labels
+        labels = getattr(labels, "toarray", lambda given=labels: given)()
         names = getattr(noted, "feature_names_in_", None)
         n_features = int(noted.n_features_in_)
         return LocalRecords(matrix, np.asarray(labels), n_features, names, origin_of(X))
@@ -222,7 +221,7 @@ def _is_matrix(y: Any) -> bool:
     """Return whether labels come in two columns or more, as far as their form tells it."""
     if isinstance(y, list | tuple):
         return bool(y) and isinstance(y[0], list | tuple | np.ndarray) and np.size(y[0]) > 1
-    shape = getattr(y, "shape", ())
+    shape: tuple[int, ...] = getattr(y, "shape", ())
     return len(shape) == 2 and shape[1] > 1
 
 

@@ -93,6 +93,9 @@ class Task:
     def refit_loss(self, norm_bound: float, vertex_loss: Any) -> Any:  # noqa: ARG002
         return vertex_loss
 
+    def decided(self, margins: NDArray[np.float64]) -> NDArray[Any]:
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class Binary(Task):
@@ -105,7 +108,7 @@ class Binary(Task):
         return Logistic(residual_bound, offset or 0.0, *self.class_weights)
 
     def decided(self, margins: NDArray[np.float64]) -> NDArray[Any]:
-        return self.classes[(margins > 0).astype(np.intp)]
+        return np.asarray(self.classes[(margins > 0).astype(np.intp)])
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ class Multiclass(Task):
         return self.gradient_loss(norm_bound)
 
     def decided(self, margins: NDArray[np.float64]) -> NDArray[Any]:
-        return self.classes[margins.argmax(axis=1)]
+        return np.asarray(self.classes[margins.argmax(axis=1)])
 
 
 @dataclass(frozen=True)

@@ -123,9 +123,8 @@ def class_numbers(target: Target, y: NDArray[Any]) -> NDArray[np.intp]:
 def _of_class(target: Target, y: NDArray[Any], k: int) -> NDArray[np.bool_]:
     """Return which rows are of class k, or have label k."""
     if target.many_labels:
-        found: NDArray[np.bool_] = y[:, k] == 1
-        return found
-    return class_numbers(target, y) == k
+        return np.asarray(y[:, k] == 1)
+    return np.asarray(class_numbers(target, y) == k)
 
 
 def _cells(cells: NDArray[np.intp], count: int) -> NDArray[np.int64]:
@@ -266,11 +265,13 @@ def _f1_part(found: float, false: float, missed: float, sigma: float, extra: flo
 
 def _f1_parts(noisy: NDArray[np.float64], sigma: float, target: Target) -> list[_Part]:
     if target.many_labels:
-        return [_f1_part(*counts, sigma, 2.0) for counts in noisy.reshape(-1, 3).tolist()]
-    size = len(target.classes)
-    counts = noisy.reshape(size, size)
-    found, extra = np.diag(counts), 2.0 * (size - 1)
-    false, missed = counts.sum(axis=0) - found, counts.sum(axis=1) - found
+        found, false, missed = noisy.reshape(-1, 3).T
+        extra = 2.0
+    else:
+        size = len(target.classes)
+        counts = noisy.reshape(size, size)
+        found, extra = np.diag(counts), 2.0 * (size - 1)
+        false, missed = counts.sum(axis=0) - found, counts.sum(axis=1) - found
     each = zip(found.tolist(), false.tolist(), missed.tolist(), strict=True)
     return [_f1_part(*some, sigma, extra) for some in each]
 

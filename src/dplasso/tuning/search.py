@@ -304,7 +304,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         """Whether what is searched for predicts numbers, by the metric or by the estimator."""
         if self.metric is not None:
             return METRICS[self.metric].kinds == (NUMBERS,)
-        return is_regressor(self.estimator)
+        return bool(is_regressor(self.estimator))
 
     def _scorer(self, cost: SearchCost, name: str, target: Target) -> Scorer:
         """Return how every try is scored; a score costs as much as a fit may."""
