@@ -130,7 +130,8 @@ def test_the_slope_of_a_start_is_that_of_its_weights_whatever_the_intercept(inte
     y = (rng.random(own.size) < [sigma(m) for m in 3.0 * own + true]).astype(np.float64)
     prior = StartingModel(np.ones((1, 1)), np.array([intercept]))
     known = {"n_records": own.size, "mu": 50.0, "sensitivity": 1.0, "fit_intercept": True}
-    start = find_start(FromPrior(prior, y, Logistic(1.0), own), None, stream(0), **known)
+    records = FromPrior(prior, y, Logistic(1.0), own)
+    start = find_start(records, None, stream(0), **known) / part_taken(own.size, 50.0)
     assert start[0] == pytest.approx(3.0, rel=0.15)
     assert np.isfinite(start).all()
     if intercept < 1e3:
@@ -139,7 +140,5 @@ def test_the_slope_of_a_start_is_that_of_its_weights_whatever_the_intercept(inte
 
 
 def test_less_of_a_start_is_taken_the_more_is_learnt():
-    paths = [0.0, 30.0, 60.0, 120.0, 1e4, math.inf]
-    with np.errstate(divide="ignore"):
-        parts = [part_taken(np.float64(path)) for path in paths]
-    assert parts == [1.0, 1.0, 1.0, 0.5, 0.125, 0.125]
+    budgets = [1e-9, 0.028, 0.056, 0.112, 1e4, math.inf]
+    assert [part_taken(1_000.0, mu) for mu in budgets] == [1.0, 1.0, 1.0, 0.5, 0.125, 0.125]

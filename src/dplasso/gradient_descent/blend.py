@@ -22,9 +22,9 @@ from dplasso.privacy.randomness import RandomStream
 
 # How far noise may move a slope.
 _KAPPA = 0.5
-# A start is taken whole where gradient descent learns no direction that holds less of the records
-# than one in so many, and never less of it than the second.
-_LEARNT, _LEAST_PART = 60.0, 0.125
+# A start is taken whole where records times mu are no more than this, and beyond as much less of
+# it; never less than the second.
+_LEARNT, _LEAST_PART = 56.0, 0.125
 # Intercepts of a start are clipped to it.
 _USEFUL = 8.0
 # In standard errors: one that cannot be told from 0 by far need not be 0.
@@ -90,15 +90,12 @@ def find_start(
     largest = np.finfo(np.float64).max
     with np.errstate(over="ignore"):
         constants = np.clip(found.shift - slope * prior.intercept, -largest, largest)
-    return np.array([slope, *constants])
+    return part_taken(known["n_records"], known["mu"]) * np.array([slope, *constants])
 
 
-def part_taken(path: float) -> float:
-    """Return what part of a start is taken by a run that learns a weight for every column.
-
-    `path`: how far it goes, in directions that all records share: steps times curvature times N.
-    """
-    return max(_LEAST_PART, min(1.0, _LEARNT / path))
+def part_taken(n_records: float, mu: float) -> float:
+    """Return what part of a start a fit takes, by the budget that its slope is found with."""
+    return max(_LEAST_PART, min(1.0, _LEARNT / (n_records * mu)))
 
 
 def blended(found: Slopes, start: NDArray[np.float64]) -> Calibration:

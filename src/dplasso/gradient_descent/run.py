@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.blend import blended, find_slopes, find_start, part_taken
+from dplasso.gradient_descent.blend import blended, find_slopes, find_start
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import noisy_counts
 from dplasso.gradient_descent.energies import (
@@ -241,12 +241,7 @@ class GradientRun:
             return NOWHERE
         n_outputs = records.loss.n_outputs
         nothing = LinearModel(np.zeros((0, n_outputs)), np.zeros(n_outputs), self._scaling)
-        found = find_start(records, nothing, self._stream, **self._known(self._plan.start))
-        stage = self._plan.stages[0]
-        if len(self._plan.stages) > 1 or stage.n_columns < len(records.prior.weights):
-            return found
-        path = stage.kappa * self._stage_mu / self._mechanism.sensitivity
-        return found * part_taken(path * records.loss.curvature * float(self._numbers[0]))
+        return find_start(records, nothing, self._stream, **self._known(self._plan.start))
 
     def _known(self, share: float) -> dict[str, Any]:
         """Return what setting margins right needs to know besides them."""
@@ -258,20 +253,15 @@ class GradientRun:
         }
 
     @property
-    def _stage_mu(self) -> float:
-        """The mu of the gradients of the stage."""
-        left = 1.0 - self._plan.calibration - self._plan.start
-        if self._energies.size:
-            left -= SCALES_SHARE + CURVATURE_SHARE
-        return self._share(self._plan.stages[self._stage].share * left)
-
-    @property
     def _schedule(self) -> Schedule:
         """The steps of the stage."""
         stage = self._plan.stages[self._stage]
+        left = 1.0 - self._plan.calibration - self._plan.start
+        if self._energies.size:
+            left -= SCALES_SHARE + CURVATURE_SHARE
         return schedule_for(
             self._numbers[2],
-            self._stage_mu,
+            self._share(stage.share * left),
             self._mechanism.sensitivity,
             None if stage.is_adaptive else stage.n_steps,
             stage.kappa,

@@ -4,6 +4,7 @@ See `dplasso.gradient_descent.calibration` and `.blend` for what becomes of them
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,11 +56,16 @@ class Margins:
     targets: Targets
     threads: Threads
 
+    @cached_property
+    def _whole(self) -> "Blend":
+        """Margins of several outputs are one part, and no record counts less."""
+        given = self.margins[:, np.newaxis], self.loss, self.targets, self.threads
+        return Blend(*given, longest=np.inf)
+
     def sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
         """Return the gradient in a and b / c, shape (1 + K,), in units; exact."""
         if self.loss.n_outputs > 1:
-            given = self.margins[:, np.newaxis], self.loss, self.targets, self.threads
-            return Blend(*given, longest=np.inf).sums(parameters, unit)
+            return self._whole.sums(parameters, unit)
         known = self.loss, self.targets, self.margins, parameters, unit
         return _sums_over_rows(slope_gradient, *known, self.threads)
 
@@ -78,10 +84,17 @@ class Blend:
     threads: Threads
     longest: float = LONGEST
 
+    @cached_property
+    def _margins(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        scales = np.empty(len(self.parts))
+        blend_scales(self.targets, self.parts, self.longest, scales)
+        return self.parts, scales
+
     def sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
         """Return the gradient in slopes and b / c, shape (S + K,), in units; exact."""
-        known = self.loss, self.targets, (self.parts, self.longest), parameters, unit
-        return _sums_over_rows(blend_gradient, *known, self.threads)
+        add_up = blend_gradient if self.loss.n_outputs == 1 else blend_gradient_vectors
+        known = self.loss, self.targets, self._margins, parameters, unit
+        return _sums_over_rows(add_up, *known, self.threads)
 
 
 def _sums_over_rows(
@@ -123,28 +136,57 @@ def slope_gradient(loss, targets, margins, parameters, unit, limit, first, last,
 
 
 @njit(cache=True, nogil=True)
-def blend_gradient(loss, targets, margins, parameters, unit, limit, first, last, totals):
-    """Add up shares as in `slope_gradient`, of S parts of K margins, each part with a slope.
+def blend_scales(targets, parts, longest, scales):
+    """Set what the rows' residuals are multiplied by, for shares no longer than a residual.
 
-    `margins`: the parts, and the length beyond which a record counts less.
     By Cauchy's inequality ``sum_s (q.s)^2 + c^2 |q|^2 <= |q|^2 (|s|^2 + c^2)``.
     """
-    parts, longest = margins
+    for i in range(scales.size):
+        squares = CONSTANT * CONSTANT
+        for s in range(parts.shape[1]):
+            for k in range(parts.shape[2]):
+                own = clip(parts[i, s, k], LARGEST_MARGIN)
+                squares += own * own
+        length = np.sqrt(squares)
+        counts = SLACK / length * min(1.0, longest / length)
+        scales[i] = weight_of(targets.weights, i) * counts
+
+
+@njit(cache=True, nogil=True)
+def blend_gradient(loss, targets, margins, parameters, unit, limit, first, last, totals):
+    """Add up shares as in `slope_gradient`, of one or two parts, each of one margin.
+
+    `margins`: the parts, and what `blend_scales` makes of them.
+    """
+    parts, scales = margins
+    two, last_slope = parts.shape[1] == 2, parts.shape[1] - 1
+    for i in range(first, last):
+        one = clip(parts[i, 0, 0], LARGEST_MARGIN)
+        other = clip(parts[i, last_slope, 0], LARGEST_MARGIN) if two else 0.0
+        margin = CONSTANT * parameters[last_slope + 1] + parameters[0] * one
+        margin += parameters[last_slope] * other
+        q, scale = gradient(loss, margin, targets.labels[i]), scales[i] * unit
+        totals[last_slope + 1] += share(q * CONSTANT * scale, limit)
+        totals[0] += share(q * one * scale, limit)
+        if two:
+            totals[1] += share(q * other * scale, limit)
+
+
+@njit(cache=True, nogil=True)
+def blend_gradient_vectors(loss, targets, margins, parameters, unit, limit, first, last, totals):
+    """Add up shares as in `blend_gradient`, of S parts of K margins, each part with a slope."""
+    parts, scales = margins
     n_parts, n_outputs = parts.shape[1], parts.shape[2]
     blended, residuals = np.empty(n_outputs), np.empty(n_outputs)
     own = np.empty((n_parts, n_outputs))
     for i in range(first, last):
-        squares = CONSTANT * CONSTANT
         for k in range(n_outputs):
             blended[k] = CONSTANT * parameters[n_parts + k]
             for s in range(n_parts):
                 own[s, k] = clip(parts[i, s, k], LARGEST_MARGIN)
-                squares += own[s, k] * own[s, k]
                 blended[k] += parameters[s] * own[s, k]
         residual_vector(loss, blended, targets.labels[i], residuals)
-        length = np.sqrt(squares)
-        counts = SLACK / length * min(1.0, longest / length)
-        scale = weight_of(targets.weights, i) * counts * unit
+        scale = scales[i] * unit
         for k in range(n_outputs):
             totals[n_parts + k] += share(residuals[k] * CONSTANT * scale, limit)
         for s in range(n_parts):
