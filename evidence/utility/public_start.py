@@ -1,7 +1,8 @@
 """What a public start buys: public rows alone, private rows alone, and both, on the same test rows.
 
 A part of the training rows is taken for public and the rest stays private; or the public rows are
-of other people than the private ones; or the prior is noise, which must not harm.
+of other people or on other subjects than the private ones; or the prior is noise, which must not
+harm.
 """
 
 import warnings
@@ -22,12 +23,22 @@ STARTS = {
     "1": "1 % of the rows",
     "5": "5 % of the rows",
     "women": "women, for a model of men",
+    "abroad": "born abroad, for a model of those born in the United States",
+    "groups": "rec.* and sci.*, for a model of the other groups",
     "noise": "normal numbers as prior",
+    "lasso-1": "1 % of the rows, `DPLassoClassifier`",
+    "lasso-5": "5 % of the rows, `DPLassoClassifier`",
 }
 _ALL = [*STARTS]
 _SHARES = {"1": 0.01, "5": 0.05}
-# The column of UCI Adult, as packaged, that says that somebody is a woman.
-_WOMAN = 71
+# Starts of one data set alone.
+_ONLY = {"women": "adult", "abroad": "adult", "groups": "news20_rebuilt"}
+# A column of UCI Adult, as packaged, and what it holds for people who are public: a woman; not
+# born in the United States.
+_PEOPLE = {"women": (71, 1.0), "abroad": (82, 0.0)}
+# News20 rebuilt stands group by group, so its label changes where other groups begin: alt.*; comp.*
+# and misc.*; rec.*; sci.*; soc.* and talk.*. As many articles are public.
+_SUBJECTS, _ARTICLES = (2, 3), 1_000
 _DRAWS, _FEW, _LARGE = 5, 2, 3_000_000
 # So that a few public rows of a small file are of both classes.
 _LEAST = 16
@@ -55,7 +66,7 @@ class Compared:
         runs = []
         for draw in range(self.draws):
             rng = np.random.default_rng(1_000 + draw)
-            public, private, tested = self._parts(X, training, test, rng)
+            public, private, tested = self._parts(X, y, training, test, rng)
             known: dict[str, Any] = {"prior": rng.normal(size=X.shape[1])}
             if self.start != "noise":
                 known = {"public_data": (X[public], y[public])}
@@ -73,33 +84,52 @@ class Compared:
         return {"runs": runs, "public_rows": int(public.size), "private_rows": int(private.size)}
 
     def _parts(
-        self, X: Any, training: NDArray[Any], test: NDArray[Any], rng: np.random.Generator
+        self,
+        X: Any,
+        y: NDArray[Any],
+        training: NDArray[Any],
+        test: NDArray[Any],
+        rng: np.random.Generator,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return the rows that are public, those that are private, and those that score."""
         if self.start == "noise":
             return training[:0], training, test
-        if self.start == "women":
-            women = X[:, [_WOMAN]].toarray().ravel() > 0
-            return training[women[training]], training[~women[training]], test[~women[test]]
+        public = self._others(X, y)
+        if public is not None:
+            found = rng.permutation(training[public[training]])
+            most = _ARTICLES if self.start == "groups" else found.size
+            return found[:most], training[~public[training]], test[~public[test]]
         order = rng.permutation(training)
-        n_public = max(_LEAST, round(_SHARES[self.start] * training.size))
+        n_public = max(_LEAST, round(_SHARES[self.start.removeprefix("lasso-")] * training.size))
         return order[:n_public], order[n_public:], test
 
-    def _fitted(self, X: Any, y: NDArray[Any], seed: int, **known: Any) -> Any:
-        from dplasso import DPLogisticRegression
+    def _others(self, X: Any, y: NDArray[Any]) -> NDArray[np.bool_] | None:
+        """Return which rows are of other people or subjects; None if the start is not."""
+        if self.start in _PEOPLE:
+            column, value = _PEOPLE[self.start]
+            there: NDArray[np.bool_] = X[:, [column]].toarray().ravel() == value
+            return there
+        if self.start == "groups":
+            return np.isin(np.cumsum(np.diff(y, prepend=y[0]) != 0), _SUBJECTS)
+        return None
 
+    def _estimator(self, **given: Any) -> Any:
+        from dplasso import DPLassoClassifier, DPLogisticRegression
+
+        estimator = DPLassoClassifier if "lasso" in self.start else DPLogisticRegression
+        return estimator(self.epsilon, DELTA, **given)
+
+    def _fitted(self, X: Any, y: NDArray[Any], seed: int, **known: Any) -> Any:
         given = {"classes": (0, 1), "random_state": seed, "n_jobs": self.n_jobs}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return DPLogisticRegression(self.epsilon, DELTA, **given, **known).fit(X, y)
+            return self._estimator(**given, **known).fit(X, y)
 
     def _margins(self, prior: Any, X: Any) -> NDArray[np.float64]:
-        from dplasso import DPLogisticRegression
         from dplasso.estimators.fitting import method_of
 
-        margins: NDArray[np.float64] = (
-            method_of(DPLogisticRegression()).as_read(X.astype(np.float64)) @ prior.weights[0]
-        )
+        rows = method_of(self._estimator()).as_read(X.astype(np.float64))
+        margins: NDArray[np.float64] = rows @ prior.weights[0]
         return margins
 
 
@@ -112,7 +142,7 @@ def cells(settings: Settings) -> list[Cell]:
         for source in settings.sources
         for start in asked
         for epsilon in epsilons
-        if start != "women" or source.label == "adult"
+        if _ONLY.get(start, source.label) == source.label
     ]
 
 

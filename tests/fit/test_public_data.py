@@ -127,17 +127,21 @@ def test_very_few_rows_do():
     [
         ((X[:150], Y[:149]), "public_data: Found input variables with inconsistent"),
         ((X[:150] * np.nan, Y[:150]), "public_data: Input X contains NaN"),
-        ((X[:150], ["yes"] * 150), "public_data has the classes yes, and the data have no, yes"),
+        (
+            (X[:150], ["yes"] * 150),
+            "public_data: y holds the classes yes, and the data have no, yes",
+        ),
         ((X[:150], Y == "yes"), "public_data"),
-        ((X[:150], np.where(Y[:150] == "yes", 1, 0)), "public_data has the classes 0, 1"),
+        (X[:150], r"public_data must be a pair \(X, y\) .* got a csr_array"),
+        ((X[:150], np.where(Y[:150] == "yes", 1, 0)), "public_data: y holds the classes 0, 1"),
         ((X[:150, :5], Y[:150]), "prior has 5 columns and the data have 8"),
     ],
 )
 def test_public_rows_that_do_not_fit_are_refused(data, words):
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((ValueError, TypeError), match=words):
         fitted("logistic", *PRIVATE, public_data=data)
 
 
 def test_targets_that_are_no_numbers_are_refused():
-    with pytest.raises(ValueError, match="public_data"):
+    with pytest.raises(ValueError, match="public_data: y holds something that is not a number"):
         fitted("linear", PRIVATE[0], SCORE[150:], public_data=PUBLIC)

@@ -226,7 +226,7 @@ def test_what_cannot_be_a_prior_is_refused_in_one_sentence(tmp_path):
         "prior_standard_error must be a number, an array", [1, 2, 3, 4], prior_standard_error=[1, 2]
     )
     refused("prior_standard_error must be a number", [1, 2, 3, 4], prior_standard_error={"a": 1})
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"path of a file that is not there: .*none.npz"):
         start_of({"prior": str(tmp_path / "none.npz")})
     (tmp_path / "none.npz").write_bytes(b"PK")
     with pytest.raises(ModelFileError, match="not a dplasso model file"):

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dplasso.gradient_descent.blend import Slopes, blended, find_slopes
-from dplasso.gradient_descent.blend_sums import Blend
+from dplasso.gradient_descent.blend import Slopes, blended, find_slopes, find_start, part_taken
+from dplasso.gradient_descent.slopes import Blend
 from dplasso.losses.logistic import Logistic, sigma
 from dplasso.losses.multinomial import Multinomial
 from dplasso.losses.squared import Squared
 from dplasso.losses.targets import targets_of
+from dplasso.matrix.starting import StartingModel
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import stream
 
@@ -107,3 +108,37 @@ def test_slopes_after_slopes_multiply():
     own = blended(Slopes((0.5, 2.0), (0.1,)), np.array([4.0, 0.6]))
     assert own == (2.0, (pytest.approx(0.4),), 2.0)
     assert blended(Slopes((0.5,), (0.1,)), np.array([4.0, 0.6])).slope == 1.0
+
+
+class FromPrior:
+    """Records whose prior gives a margin to each, beside its intercept."""
+
+    def __init__(self, prior, y, loss, own):
+        self.prior, self.loss, self._y, self._own = prior, loss, y, own
+
+    def margins(self, _, model):
+        margins = self._own[:, np.newaxis] * model.weights[0] + model.intercept
+        return Blend(margins[:, np.newaxis], self.loss, targets_of(self._y), ONE_THREAD)
+
+
+@pytest.mark.parametrize("intercept", [-3.0, 0.5, 1e308])
+def test_the_slope_of_a_start_is_that_of_its_weights_whatever_the_intercept(intercept):
+    # As of raw rows three times as long: margins are stretched, the intercept is not.
+    rng = np.random.default_rng(4)
+    own = rng.normal(1.0, 0.5, 20_000)
+    true = intercept if intercept < 1e3 else 0.0
+    y = (rng.random(own.size) < [sigma(m) for m in 3.0 * own + true]).astype(np.float64)
+    prior = StartingModel(np.ones((1, 1)), np.array([intercept]))
+    known = {"n_records": own.size, "mu": 50.0, "sensitivity": 1.0, "fit_intercept": True}
+    records = FromPrior(prior, y, Logistic(1.0), own)
+    start = find_start(records, None, stream(0), **known) / part_taken(own.size, 50.0)
+    assert start[0] == pytest.approx(3.0, rel=0.15)
+    assert np.isfinite(start).all()
+    if intercept < 1e3:
+        constant = prior.stretched(start[0], start[1:]).intercept
+        assert constant == pytest.approx([true], abs=0.4)
+
+
+def test_less_of_a_start_is_taken_the_more_is_learnt():
+    budgets = [1e-9, 0.028, 0.056, 0.112, 1e4, math.inf]
+    assert [part_taken(1_000.0, mu) for mu in budgets] == [1.0, 1.0, 1.0, 0.5, 0.125, 0.125]

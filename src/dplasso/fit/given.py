@@ -5,6 +5,7 @@ import os
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from errno import ENOENT
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,10 @@ def _read(prior: Any) -> Given:
         return _of_fitted(prior, getattr(prior, "feature_names_in_", None))
     if isinstance(prior, str | os.PathLike):
         path = Path(prior)
+        if not path.exists():
+            raise FileNotFoundError(
+                ENOENT, "prior is the path of a file that is not there", str(path)
+            )
         return _of_csv(path) if path.suffix.lower() == ".csv" else _of_model(read_model(path))
     if isinstance(prior, Mapping):
         return _of_mapping(prior)

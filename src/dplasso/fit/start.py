@@ -10,10 +10,9 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dplasso.encoding.schema import Schema
-from dplasso.fit.given import Given, given_model, text_of
+from dplasso.fit.given import Given, given_model
 from dplasso.fit.public_data import checked_public_data, trained_on
 from dplasso.fit.task import Task
 from dplasso.model.prior import Prior, prior_of
@@ -70,7 +69,9 @@ def _matched(given: Given, task: Task, records: Any) -> Prior:
     Raises ValueError if it is of other classes or targets, or not one of its columns is there.
     """
     n_features = int(records.shape[1])
-    weights, intercept, error = _outputs(given, task)
+    if given.learns is not None and given.learns != task.learns:
+        raise ValueError(f"prior is a model of {given.learns}, and the fit learns {task.learns}")
+    weights, intercept, error = task.margins_of(given)
     own, theirs, told = _columns(given, records, n_features)
     found = np.zeros((task.n_outputs, n_features))
     found[:, theirs] = weights[:, own]
@@ -149,51 +150,3 @@ def _names(names: Any, schema: Schema | None) -> Iterator[list[str]] | None:
 def _quoted(names: list[str]) -> str:
     more = ", ..." if len(names) > _SHOWN else ""
     return ", ".join(repr(name) for name in names[:_SHOWN]) + more
-
-
-def _outputs(
-    given: Given, task: Task
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
-    """Return weights, intercepts and errors of the task's margins, from those of a given model.
-
-    Raises ValueError if it is of another kind of target, or of other classes.
-    """
-    classes, bounds = task.classes.tolist(), task.target_bounds
-    if given.learns is not None and given.learns != ("numbers" if bounds else "classes"):
-        raise ValueError(
-            f"prior is a model of {given.learns}, and the fit learns "
-            f"{'numbers' if bounds else 'classes'}"
-        )
-    weights, intercept, error = given.weights, given.intercept, given.error
-    if bounds is not None:
-        low, high = bounds
-        half, middle = 0.5 * high - 0.5 * low, 0.5 * low + 0.5 * high
-        if weights.shape[0] != 1:
-            raise ValueError(
-                f"prior has weights of {weights.shape[0]} classes; a regression has one weight "
-                "for each column"
-            )
-        # Without an intercept, predictions start in the middle of the interval.
-        start = np.zeros(1) if intercept is None else (intercept - middle) / half
-        return weights / half, start, None if error is None else error / half
-    intercept = np.zeros(weights.shape[0]) if intercept is None else intercept
-    ours, n_rows = [text_of(label) for label in classes], weights.shape[0]
-    theirs = ours if given.labels is None else [text_of(label) for label in given.labels]
-    if sorted(theirs) != sorted(ours) or n_rows not in (len(ours), task.n_outputs):
-        told = f"has {n_rows} weight{'' if n_rows == 1 else 's'} for each column"
-        if given.labels is not None:
-            told = f"is of the classes {', '.join(theirs)}"
-        raise ValueError(
-            f"prior {told}, and the data have the classes {', '.join(ours)}; they must be the same"
-        )
-    if n_rows == 1:
-        sign = 1.0 if theirs == ours else -1.0
-        return sign * weights, sign * intercept, error
-    order = [theirs.index(label) for label in ours]
-    weights, intercept = weights[order], intercept[order]
-    error = None if error is None else error[order]
-    if task.n_outputs > 1:
-        return weights, intercept, error
-    # Of two classes the margin is the difference.
-    combined = None if error is None else np.hypot(error[:1], error[1:])
-    return weights[1:] - weights[:1], intercept[1:] - intercept[:1], combined

@@ -21,6 +21,12 @@ A task answers every question that depends on this.
 `gradient_loss`    the loss of a dense run
 `refit_loss`       the loss of the refit that follows draws by `vertex_loss`
 `decided`          the labels that margins stand for
+`learns`           "classes" or "numbers"
+`margins_of`       weights, intercepts and errors of its margins, from those of a given model
+`plain_model`      what public rows train: a model of scikit-learn, the name of its strength, and
+                   the score that chooses it
+`plain_labels`     labels of public rows as that model takes them
+`folds`            divisions of public rows, None for too few
 =================  ==============================================================================
 
 `Labels` and `Bounded` are what parameters say of the targets before there are data; for a
@@ -44,8 +50,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import KFold, StratifiedKFold
 
 from dplasso.data.labels import classes_of, encode_targets, label_matrix, numbers_of
+from dplasso.errors import DataError
+from dplasso.fit.given import Given, text_of
 from dplasso.gradient_descent.schedule import KAPPA
 from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.logistic import Logistic
@@ -53,6 +63,9 @@ from dplasso.losses.many_labels import ManyLogistic
 from dplasso.losses.multinomial import Multinomial, norm_bound, residual_norm_at_zero
 from dplasso.losses.squared import Squared
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE
+
+# Weights, intercepts, and standard errors of the weights or None.
+LinearParts = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +80,7 @@ class Task:
     refit_kappa: ClassVar[float] = 1.0
     column_step: ClassVar[float] = 0.8
     calibration: ClassVar[float] = CALIBRATION_SHARE
+    learns: ClassVar[str] = "classes"
 
     @property
     def n_outputs(self) -> int:
@@ -95,6 +109,47 @@ class Task:
 
     def decided(self, margins: NDArray[np.float64]) -> NDArray[Any]:
         raise NotImplementedError
+
+    def margins_of(self, given: Given) -> LinearParts:
+        weights, intercept, error = given.weights, given.intercept, given.error
+        intercept = np.zeros(weights.shape[0]) if intercept is None else intercept
+        ours, n_rows = [text_of(label) for label in self.classes.tolist()], weights.shape[0]
+        theirs = ours if given.labels is None else [text_of(label) for label in given.labels]
+        if sorted(theirs) != sorted(ours) or n_rows not in (len(ours), self.n_outputs):
+            told = f"has {n_rows} weight{'' if n_rows == 1 else 's'} for each column"
+            if given.labels is not None:
+                told = f"is of the classes {', '.join(theirs)}"
+            raise ValueError(
+                f"prior {told}, and the data have the classes {', '.join(ours)}; they must be the "
+                "same"
+            )
+        if n_rows == 1:
+            sign = 1.0 if theirs == ours else -1.0
+            return sign * weights, sign * intercept, error
+        order = [theirs.index(label) for label in ours]
+        weights, intercept = weights[order], intercept[order]
+        error = None if error is None else error[order]
+        if self.n_outputs > 1:
+            return weights, intercept, error
+        # Of two classes the margin is the difference.
+        combined = None if error is None else np.hypot(error[:1], error[1:])
+        return weights[1:] - weights[:1], intercept[1:] - intercept[:1], combined
+
+    def plain_model(self) -> tuple[Any, str, str]:
+        return LogisticRegression(max_iter=1_000), "C", "neg_log_loss"
+
+    def plain_labels(self, y: NDArray[Any]) -> NDArray[Any]:
+        found, ours = np.unique(y).tolist(), self.classes.tolist()
+        if len(found) < 2 or set(map(text_of, found)) != set(map(text_of, ours)):
+            raise DataError(
+                f"y holds the classes {', '.join(map(text_of, found))}, and the data have "
+                f"{', '.join(map(text_of, ours))}; they must be the same"
+            )
+        return y
+
+    def folds(self, labels: NDArray[Any], most: int) -> Any:
+        count = min(most, int(np.unique(labels, return_counts=True)[1].min()))
+        return StratifiedKFold(count, shuffle=True, random_state=0) if count > 1 else None
 
 
 @dataclass(frozen=True)
@@ -185,6 +240,7 @@ class Bounded(Task):
     refit_kappa: ClassVar[float] = 0.2
     column_step: ClassVar[float] = 0.2
     calibration: ClassVar[float] = 0.0
+    learns: ClassVar[str] = "numbers"
     bounds_allowed: ClassVar[tuple[float, float]] = (0.01, 2.0)
     is_declared: ClassVar[bool] = False
     takes_matrix: ClassVar[bool] = False
@@ -210,6 +266,30 @@ class Bounded(Task):
 
     def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:
         return Squared(residual_bound, offset or 0.0)
+
+    def margins_of(self, given: Given) -> LinearParts:
+        weights, intercept, error = given.weights, given.intercept, given.error
+        (low, high), n_rows = self.target_bounds, weights.shape[0]
+        half, middle = 0.5 * high - 0.5 * low, 0.5 * low + 0.5 * high
+        if n_rows != 1:
+            raise ValueError(
+                f"prior has weights of {n_rows} classes; a regression has one weight for each "
+                "column"
+            )
+        # Without an intercept, predictions start in the middle of the interval.
+        start = np.zeros(1) if intercept is None else (intercept - middle) / half
+        return weights / half, start, None if error is None else error / half
+
+    def plain_model(self) -> tuple[Any, str, str]:
+        return Ridge(), "alpha", "neg_mean_squared_error"
+
+    def plain_labels(self, y: NDArray[Any]) -> NDArray[Any]:
+        self.encode(y)  # Refuses what a fit refuses.
+        return np.clip(np.asarray(y, dtype=np.float64), *self.target_bounds)
+
+    def folds(self, labels: NDArray[Any], most: int) -> Any:
+        count = min(most, labels.size)
+        return KFold(count, shuffle=True, random_state=0) if count > 1 else None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 The margin of a record is ``a.s + b``, with s the margins of the start and, in the end, of what was
 learnt. a and b are found by noisy gradient descent, as in `dplasso.gradient_descent.calibration`,
-but a slope may fall to 0: a start that does not fit the records is given up, and so is noise. A
+but a slope may fall to 0: a start that does not fit the records is given up, and so is noise. The
+slope of the start alone is too large for a fit that learns much of what the start says, and has to
+unlearn what is wrong in it, so only a part of it is taken then; the rest comes back in the end. A
 record counts ``1 / sqrt(|s|^2 + c^2)``, and beyond a length of s less still, so that steps are
 stable however large margins are: its share of the gradient in (a, b / c) is no longer than its
 residual.
@@ -13,14 +15,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.blend_sums import LONGEST
 from dplasso.gradient_descent.calibration import descend
 from dplasso.gradient_descent.release import Calibration
-from dplasso.gradient_descent.slopes import CONSTANT, LinearModel
+from dplasso.gradient_descent.slopes import CONSTANT, LONGEST, LinearModel
 from dplasso.privacy.randomness import RandomStream
 
 # How far noise may move a slope.
 _KAPPA = 0.5
+# A start is taken whole where records times mu are no more than this, and beyond as much less of
+# it; never less than the second.
+_LEARNT, _LEAST_PART = 56.0, 0.125
+# Intercepts of a start are clipped to it.
+_USEFUL = 8.0
 # In standard errors: one that cannot be told from 0 by far need not be 0.
 _LEAST = 0.2
 
@@ -42,12 +48,14 @@ def find_slopes(
     mu: float,
     sensitivity: float,
     fit_intercept: bool,
+    shift: NDArray[np.float64] | None = None,
 ) -> Slopes:
-    """Find slopes and constants with a budget of `mu`, starting from 1 and 0.
+    """Find slopes and constants with a budget of `mu`, starting from 1 and `shift`, or 0.
 
     `margins` answer `sums` as `Blend` does; the others are as of `calibrate_margins`.
     """
-    start = np.concatenate([np.ones(n_parts), np.zeros(loss.n_outputs)])
+    constants = np.zeros(loss.n_outputs) if shift is None else shift / CONSTANT
+    start = np.concatenate([np.ones(n_parts), constants])
     found, error = descend(
         margins,
         loss,
@@ -71,10 +79,23 @@ def find_start(
 
     `nothing`: a model without weights, that says what the rows are; `known`: as of `find_slopes`.
     """
-    prior = records.prior
-    tried = prior.stretched(prior.loudness, np.zeros(prior.intercept.size))
-    found = find_slopes(records.margins(nothing, tried), records.loss, stream, 1, **known)
-    return np.array([prior.loudness * found.slopes[0], *found.shift])
+    # The slope is of the weights alone: rows may be longer or shorter than those that the prior was
+    # made for, and its intercept means the same for both.
+    prior, loud = records.prior, records.prior.loudness
+    given = loud * prior.intercept
+    shift = np.clip(given, -_USEFUL, _USEFUL)
+    margins = records.margins(nothing, prior.stretched(loud, -given))
+    found = find_slopes(margins, records.loss, stream, 1, **known, shift=shift)
+    slope = loud * found.slopes[0]
+    largest = np.finfo(np.float64).max
+    with np.errstate(over="ignore"):
+        constants = np.clip(found.shift - slope * prior.intercept, -largest, largest)
+    return part_taken(known["n_records"], known["mu"]) * np.array([slope, *constants])
+
+
+def part_taken(n_records: float, mu: float) -> float:
+    """Return what part of a start a fit takes, by the budget that its slope is found with."""
+    return max(_LEAST_PART, min(1.0, _LEARNT / (n_records * mu)))
 
 
 def blended(found: Slopes, start: NDArray[np.float64]) -> Calibration:

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
-from dplasso.gradient_descent.blend_sums import Blend
 from dplasso.gradient_descent.energies import N_SIZES, column_energies, row_sizes
 from dplasso.gradient_descent.row_part import GradientPart
-from dplasso.gradient_descent.slopes import LinearModel, Margins
+from dplasso.gradient_descent.slopes import Blend, LinearModel, Margins
 from dplasso.losses.contract import without_offset
 from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import Compressed, clipped, compress
