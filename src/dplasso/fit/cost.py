@@ -183,11 +183,13 @@ def mechanism_for(
         return build_gaussian(n_iter=MOST_STEPS if n_iter is None else n_iter, **settings)
     if n_iter is not None and not counted:
         return build_mechanism(n_iter=n_iter, **settings)
-    outputs = {"n_outputs": task.n_outputs}
-    outputs["norm_bound"] = task.norm_bound(settings["residual_bound"])
+    outputs: dict[str, Any] = {
+        "n_outputs": task.n_outputs,
+        "norm_bound": task.norm_bound(settings["residual_bound"]),
+    }
     if n_iter is not None:
-        alone = {"n_vertices": check_n_iter(n_iter), "n_gradients": 0, "vertices_alone": True}
-        return build_staged(**alone, **outputs, **settings)
+        alone: dict[str, Any] = {"n_gradients": 0, "vertices_alone": True}
+        return build_staged(n_vertices=check_n_iter(n_iter), **alone, **outputs, **settings)
     n_features = _MANY_COORDINATES // task.n_outputs
     kept = most_kept(None, None, None, task.n_outputs, n_features)
     return build_staged(
