@@ -31,7 +31,7 @@ from dplasso.gradient_descent.release import (
     NoisyWeights,
     scales_of,
 )
-from dplasso.gradient_descent.schedule import Schedule, schedule_for
+from dplasso.gradient_descent.schedule import Schedule, further, schedule_for
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import NOWHERE, GradientState
@@ -259,13 +259,19 @@ class GradientRun:
         left = 1.0 - self._plan.calibration - self._plan.start
         if self._energies.size:
             left -= SCALES_SHARE + CURVATURE_SHARE
+        mu, loss = self._share(stage.share * left), self._records.loss
+        # In records of which each pulls with no more than C.
+        told = self._numbers[0] * mu / self._moved
+        kappa = stage.kappa
+        if stage.grows:
+            kappa *= further(told, loss.n_outputs * stage.n_columns)
         return schedule_for(
             self._numbers[2],
-            self._share(stage.share * left),
+            mu,
             self._mechanism.sensitivity,
             None if stage.is_adaptive else stage.n_steps,
-            stage.kappa,
-            self._records.loss.curvature,
+            kappa,
+            loss.curvature,
         )
 
     @property
