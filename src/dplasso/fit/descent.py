@@ -12,6 +12,7 @@ from dplasso.fit.drawing import Drawing
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.public_data import scaled_rows
 from dplasso.fit.task import Task
+from dplasso.gradient_descent.counts import Classes
 from dplasso.gradient_descent.plan import RunPlan, plan_stages
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import CompletedRun, GradientRun
@@ -91,6 +92,8 @@ class GradientDescent(Method):
             residual_bound=loss.residual_bound,
             rows_per_person=self.rows_per_person,
             from_prior=self.from_prior,
+            # A prior has intercepts of its own.
+            by_class=self.fit_intercept and self.n_records is None and not self.from_prior,
         )
 
     def solver(
@@ -106,7 +109,11 @@ class GradientDescent(Method):
             # for more than 1: where one row replaces another that number is public, the sum of the
             # weights is not.
             plan = replace(plan, n_records=rows.total_weight)
-        given = {"threads": drawing.threads, "prefix": drawing.prefix}
+        classes = None
+        if mechanism.by_class:
+            vertex_loss = task.vertex_loss(task.residual_bound(private=True))
+            classes = Classes(lambda: records.counts(vertex_loss), vertex_loss.starting_offset)
+        given = {"threads": drawing.threads, "prefix": drawing.prefix, "classes": classes}
         return GradientRun(plan, mechanism, rows, drawing.stream, **given)
 
     def released_numbers(self, mechanism: Any, n_features: int, n_outputs: int) -> tuple[int, int]:  # noqa: ARG002

@@ -16,6 +16,7 @@ CLASSES_FROM_Y = "taken from y, treated as public"
 COUNT_UNUSED = "not used"
 COUNT_PUBLIC = "given as public"
 COUNT_PRIVATE = "counted privately"
+COUNT_BY_CLASS = "counted privately by class"
 STAGED = "exponential and gaussian"
 # Beyond these a promise means little.
 _LARGE_EPSILON = 10.0
@@ -114,6 +115,13 @@ def guarantee(statement: "PrivacyStatement") -> list[str]:
 def number_of_classes(statement: "PrivacyStatement") -> str:
     """Return the number of classes as a text says it."""
     return "two" if statement.n_classes == 2 else f"{statement.n_classes:,}"
+
+
+def counts_of_classes(statement: "PrivacyStatement") -> str:
+    """Name the noisy counts that margins start from."""
+    if statement.n_classes:
+        return f"noisy counts of the {number_of_classes(statement)} classes"
+    return "noisy counts at both ends of the interval of the targets"
 
 
 def _steps(statement: "PrivacyStatement") -> str:

@@ -39,15 +39,12 @@ from dplasso.privacy.parameters import (
     check_feature_bound,
     check_neighbors,
 )
-from dplasso.privacy.wording import STAGED, number_of_classes, rounded_up
+from dplasso.privacy.wording import STAGED, counts_of_classes, rounded_up
 
 
 def _words(statement: Any) -> str:
-    counted = f"of the {number_of_classes(statement)} classes"
-    if not statement.n_classes:
-        counted = "at both ends of the interval of the targets"
     return (
-        f"{f'noisy counts {counted}, then ' if statement.counted else ''}"
+        f"{f'{counts_of_classes(statement)}, then ' if statement.counted else ''}"
         f"at most {statement.steps:,} steps: columns drawn by the exponential mechanism or kept "
         "by noisy gradients, sums of squared entries, and gradients over all records, each with "
         f"Gaussian noise{calibrated_words(statement)} (together {rounded_up(statement.rho)}-zCDP)"
