@@ -281,10 +281,10 @@ class GradientRun:
         if self._energies.size:
             left -= SCALES_SHARE + CURVATURE_SHARE
         mu, loss = self._share(stage.share * left), self._records.loss
-        # In records of which each pulls with no more than C.
-        told = self._numbers[0] * mu / self._moved
         kappa = stage.kappa
-        if stage.grows:
+        if stage.grows and math.isfinite(mu):
+            # In standard deviations of the noise of all gradients.
+            told = self._numbers[0] * mu / self._moved
             kappa *= further(told, loss.n_outputs * stage.n_columns)
         return schedule_for(
             self._numbers[2],
@@ -306,11 +306,18 @@ class GradientRun:
         share, records = self._plan.calibration, self._records
         if not share or (math.isinf(self._mechanism.mu) and not self._start.size):
             return None
-        margins = records.margins(LinearModel(*self._averaged(), self._scaling), self._started())
-        known = self._known(share)
-        if not self._start.size:
-            return calibrate_margins(margins, records.loss, self._stream, **known)
-        return blended(find_slopes(margins, records.loss, self._stream, 2, **known), self._start)
+        weights, constant = self._averaged()
+        model, known = LinearModel(weights, constant, self._scaling), self._known(share)
+        if self._start.size:
+            margins = records.margins(model, self._started())
+            found = find_slopes(margins, records.loss, self._stream, 2, **known)
+            return blended(found, self._start)
+        # Around the margins they started from, as far as these are beyond 1.
+        centre = 0.0 * constant + records.loss.offset
+        centre[: self._numbers[3:].size] += self._numbers[3:]
+        centre -= np.clip(centre, -1.0, 1.0)
+        margins = records.margins(replace(model, intercept=constant - centre))
+        return calibrate_margins(margins, records.loss, self._stream, centre=centre, **known)
 
     def _averaged(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the weights of the last stage, shape (k, K), and the constants of the margins."""

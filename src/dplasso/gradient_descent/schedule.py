@@ -67,7 +67,7 @@ class Schedule:
 def further(told: float, n_columns: int) -> float:
     """Return how many times as far as `KAPPA` a run goes, from public and released numbers.
 
-    `told`: N mu, for records that pull with no more than C and noise made for that.
+    `told`: how many standard deviations of all the noise N records pull with at most: N mu.
     `n_columns`: D; K times as many of K outputs.
     """
     return min(_FURTHER, math.sqrt(max(1.0, told / min(n_columns, _MANY_COLUMNS))))

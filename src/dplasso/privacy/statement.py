@@ -222,7 +222,7 @@ def use_of_count(mechanism: Accounted, n_records: int | None) -> str:
     moved = mechanism.count_sensitivity
     if mechanism.leak or moved is None:
         return wording.COUNT_UNUSED
-    if mechanism.by_class:
+    if mechanism.by_class and n_records is None:
         return wording.COUNT_BY_CLASS
     return wording.COUNT_PRIVATE if n_records is None and moved else wording.COUNT_PUBLIC
 
