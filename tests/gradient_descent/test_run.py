@@ -159,8 +159,9 @@ def test_margins_start_from_the_noisy_counts_of_the_classes():
         offset = Logistic(0.5).starting_offset(counts, deviation)
         total, _, _, started = fit.release(0).numbers
         assert total == pytest.approx(counts.sum(), rel=1e-12)
-        assert started == pytest.approx(offset, rel=1e-9)
-        assert -5.0 < started < -1.0
+        # As far as it is beyond twice what noise may move it.
+        assert started == pytest.approx(offset + 1.0, rel=1e-9)
+        assert -4.0 < started < -1.0
         # The constant entry of a row makes that margin.
         assert fit._solver.weights[-1] * 0.1 == pytest.approx(started, rel=1e-6)
         assert not fit._solver.weights[:-1].any()

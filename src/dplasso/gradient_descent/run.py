@@ -164,7 +164,12 @@ class GradientRun:
         noisy = noisy_counts(counts, moved, mu, self._stream, part_bits)
         if self._classes is None:
             return float(noisy[0]), NOWHERE
-        return float(noisy.sum()), np.atleast_1d(self._classes.offset(noisy, moved / mu))
+        return float(noisy.sum()), self._beyond(self._classes.offset(noisy, moved / mu))
+
+    def _beyond(self, margins: Any) -> NDArray[np.float64]:
+        """Return margins as far as they are beyond twice what noise will move them, shape (K,)."""
+        limit = 2.0 * self._plan.stages[-1].kappa
+        return np.atleast_1d(margins - np.clip(margins, -limit, limit))
 
     @property
     def _starting_constant(self) -> NDArray[np.float64]:
@@ -312,10 +317,9 @@ class GradientRun:
             margins = records.margins(model, self._started())
             found = find_slopes(margins, records.loss, self._stream, 2, **known)
             return blended(found, self._start)
-        # Around the margins they started from, as far as these are beyond 1.
-        centre = 0.0 * constant + records.loss.offset
+        # Around the margins they started from.
+        centre = 0.0 * constant + self._beyond(records.loss.offset)
         centre[: self._numbers[3:].size] += self._numbers[3:]
-        centre -= np.clip(centre, -1.0, 1.0)
         margins = records.margins(replace(model, intercept=constant - centre))
         return calibrate_margins(margins, records.loss, self._stream, centre=centre, **known)
 
