@@ -12,10 +12,11 @@ from dplasso.fit.drawing import Drawing
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.public_data import scaled_rows
 from dplasso.fit.task import Task
+from dplasso.gradient_descent.completed import CompletedRun
 from dplasso.gradient_descent.counts import Classes
 from dplasso.gradient_descent.plan import RunPlan, plan_stages
 from dplasso.gradient_descent.release import NoisyWeights
-from dplasso.gradient_descent.run import CompletedRun, GradientRun
+from dplasso.gradient_descent.run import GradientRun
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE, GaussianSteps, build_gaussian
 from dplasso.privacy.parameters import check_n_iter
 

@@ -4,7 +4,7 @@ The budget is divided by shares of ``mu^2``, which add up exactly (docs/logistic
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -288,7 +288,6 @@ class GradientRun:
         mu, loss = self._share(stage.share * left), self._records.loss
         kappa = stage.kappa
         if stage.grows and math.isfinite(mu):
-            # In standard deviations of the noise of all gradients.
             told = self._numbers[0] * mu / self._moved
             kappa *= further(told, loss.n_outputs * stage.n_columns)
         return schedule_for(
@@ -311,16 +310,14 @@ class GradientRun:
         share, records = self._plan.calibration, self._records
         if not share or (math.isinf(self._mechanism.mu) and not self._start.size):
             return None
-        weights, constant = self._averaged()
-        model, known = LinearModel(weights, constant, self._scaling), self._known(share)
+        model, known = LinearModel(*self._averaged(), self._scaling), self._known(share)
         if self._start.size:
-            margins = records.margins(model, self._started())
-            found = find_slopes(margins, records.loss, self._stream, 2, **known)
-            return blended(found, self._start)
+            both = records.margins(model, self._started())
+            return blended(find_slopes(both, records.loss, self._stream, 2, **known), self._start)
         # Around the margins they started from.
-        centre = 0.0 * constant + self._beyond(records.loss.offset)
+        centre = 0.0 * model.intercept + self._beyond(records.loss.offset)
         centre[: self._numbers[3:].size] += self._numbers[3:]
-        margins = records.margins(replace(model, intercept=constant - centre))
+        margins = records.margins(replace(model, intercept=model.intercept - centre))
         return calibrate_margins(margins, records.loss, self._stream, centre=centre, **known)
 
     def _averaged(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -395,26 +392,6 @@ class GradientRun:
             energies=self._energies,
             prior_slope=stretched.prior_slope,
         )
-
-
-@dataclass(frozen=True)
-class CompletedRun:
-    """A fit whose checkpoint holds all of it; see `GradientRun`."""
-
-    n_steps: int
-    finished: NoisyWeights
-
-    history = work = None
-
-    def begin(self) -> None:
-        """Do nothing: the records were counted before."""
-
-    def advance(self, first: int, last: int) -> None:
-        """Do nothing: every gradient was taken before."""
-
-    def release(self, done: int | None = None) -> NoisyWeights:  # noqa: ARG002
-        """Return what the checkpoint holds."""
-        return self.finished
 
 
 def largest(weights: NDArray[np.float64], count: int) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from dplasso.privacy.parameters import check_neighbors
 
@@ -108,7 +108,7 @@ class Promise:
     residual_bound: float
     rows_per_person: int
 
-    by_class: ClassVar[bool] = False
+    by_class = False
 
     @property
     def sensitivity(self) -> float:

@@ -189,5 +189,5 @@ def build_gaussian(
     check_rounding(paid_for, epsilon, delta, draws)
     mu = calibrate_mu(aim - ratio, steps.delta - sampling) * (1.0 - _MU_MARGIN)
     spent = min(aim, gaussian_epsilon(mu, steps.delta - sampling) + ratio)
-    rounding = {"sampling_delta": sampling, "ratio_error": ratio}
-    return replace(steps, mu=mu, epsilon_spent=spent, by_class=by_class, **rounding)
+    steps = replace(steps, mu=mu, epsilon_spent=spent, by_class=by_class)
+    return replace(steps, sampling_delta=sampling, ratio_error=ratio)
