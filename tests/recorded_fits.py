@@ -260,7 +260,7 @@ def _cases():
             work, n_rows = partial(_fit, kind, classes, options), N_ROWS
             if name in scaled:
                 # Two rows of a person move energies twice as far.
-                n_rows = SCALED_ROWS * (2 if "people" in uses else 1)
+                n_rows = SCALED_ROWS * (2 if uses else 1)
             drawn = "epsilon" in options and name not in scaled
             many = family == "labels"
             yield f"{family}{name}", Case(work, classes, uses, drawn, forms, n_rows, many)

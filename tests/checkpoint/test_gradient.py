@@ -117,7 +117,8 @@ def test_a_checkpoint_holds_nothing_else_of_the_data(data, path, killed):
         "velocity": 41,
         "averaged": 41,
         "columns": 0,
-        # Gradients taken, the noisy count, a standard error, and a bound on the curvature.
-        "numbers": 4,
+        # Gradients taken, the noisy count, a standard error, a bound on the curvature, and the
+        # margin it started from.
+        "numbers": 5,
     }
     assert release.numbers[0] != 80

@@ -87,11 +87,16 @@ def test_probabilities_are_the_inverse_link_of_the_bound(data):
 @pytest.mark.parametrize(
     ("options", "use"),
     [
-        ({}, "counted privately"),
+        ({}, "counted privately by class"),
         ({"n_records": 120}, "given as public"),
-        ({"neighbors": "replace-one"}, "given as public"),
+        ({"neighbors": "replace-one"}, "counted privately by class"),
+        ({"fit_intercept": False}, "counted privately"),
+        ({"fit_intercept": False, "neighbors": "replace-one"}, "given as public"),
         # Replacing a person of one row by one of two moves the number of rows.
-        ({"neighbors": "replace-one", "rows_per_person": 2}, "counted privately"),
+        (
+            {"fit_intercept": False, "neighbors": "replace-one", "rows_per_person": 2},
+            "counted privately",
+        ),
         ({"epsilon": INF}, "not used"),
     ],
 )
@@ -108,8 +113,8 @@ def test_the_statement_in_words_and_as_json(data):
     text = statement.text()
     assert "Differentially private with epsilon = 1 and delta = 1e-06" in text
     assert (
-        "at most 12 gradients over all records, each with Gaussian noise, a noisy count of the "
-        "records, noisy sums of the squared entries of every column" in text
+        "at most 12 gradients over all records, each with Gaussian noise, noisy counts of the two "
+        "classes, noisy sums of the squared entries of every column" in text
     )
     assert "0.2368-GDP" in text
     assert "feature_bound" not in text

@@ -51,9 +51,7 @@ def test_is_what_a_fit_states(kind, given, told):
         assert found[name] == stated[name], name
     for name in NEARLY:
         assert found[name] == pytest.approx(stated[name], rel=1e-4, abs=1e-9), name
-    # Where single rows are replaced their number is no secret, and is used as it is.
-    single = given.get("neighbors") == "replace-one" and "rows_per_person" not in given
-    public = "n_records" in given or (single and method != "lasso")
+    public = "n_records" in given
     assert ("counted privately" in stated["records"]) == (not public)
     words = "interval of the targets (0" if "target_bounds" in given else "class labels"
     assert words in cost.text()

@@ -23,7 +23,9 @@ UNIT = 2.0**33
 C = 0.5
 
 
-def calibrated(margins, labels, loss, *, mu=200.0, seed=0, threads=ONE_THREAD, intercept=True):
+def calibrated(
+    margins, labels, loss, *, mu=200.0, seed=0, threads=ONE_THREAD, intercept=True, centre=0.0
+):
     return calibrate_margins(
         Margins(margins, loss, targets_of(labels), threads),
         loss,
@@ -32,6 +34,7 @@ def calibrated(margins, labels, loss, *, mu=200.0, seed=0, threads=ONE_THREAD, i
         mu=mu,
         sensitivity=loss.residual_bound,
         fit_intercept=intercept,
+        centre=centre,
     )
 
 
@@ -42,6 +45,19 @@ def labelled(slope, shift, *, n_rows=40_000, seed=1):
     p = np.array([sigma(m) for m in slope * margins + shift])
     p = np.where(p < 0.5, p / (0.5 + p), 1.0 - (1.0 - p) / (1.5 - p))
     return margins[:, np.newaxis], (rng.random(n_rows) < p).astype(np.float64)
+
+
+def test_margins_of_a_rare_class_are_stretched_around_their_centre():
+    """Far from 0, slope and constant would be hard to tell apart."""
+    margins, labels = labelled(2.5, -3.0)
+    found = calibrated(margins, labels, Logistic(C), centre=np.array([-3.0]))
+    assert found.slope == pytest.approx(2.5, abs=0.3)
+    assert found.shift[0] - 3.0 * found.slope == pytest.approx(-3.0, abs=0.2)
+    around_zero = calibrated(margins - 3.0, labels, Logistic(C))
+    assert abs(around_zero.slope - 2.5) > 2.0 * abs(found.slope - 2.5)
+    # Without a constant to find, the centre stays where it is.
+    fixed = calibrated(margins, labels, Logistic(C), centre=np.array([-3.0]), intercept=False)
+    assert fixed.shift[0] - 3.0 * fixed.slope == pytest.approx(-3.0, rel=1e-12)
 
 
 finite = st.floats(-1e9, 1e9)

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chi2, kstest
 
 from dplasso.gradient_descent import run as module
-from dplasso.gradient_descent.counts import noisy_counts
+from dplasso.gradient_descent.counts import Classes, noisy_counts
 from dplasso.gradient_descent.plan import RunPlan, plan_stages
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.release import NoisyWeights
@@ -17,7 +17,7 @@ from dplasso.gradient_descent.run import GradientRun, largest
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import GradientState
 from dplasso.losses.logistic import Logistic
-from dplasso.losses.targets import targets_of
+from dplasso.losses.targets import count_classes, targets_of
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS, build_gaussian
 from dplasso.runtime.threads import ONE_THREAD
 from gradient_descent.cases import records, stream
@@ -43,7 +43,7 @@ def plan(n_steps, max_weights=None, n_features=12, **options):
     return RunPlan(stages=stages, **(public | options))
 
 
-def make(a_plan, X, y, *, mechanism=None, seed=0, prefix=None):
+def make(a_plan, X, y, *, mechanism=None, seed=0, prefix=None, classes=None):
     fit = GradientRun(
         a_plan,
         mechanism or budget(n_iter=a_plan.ends[-1]),
@@ -51,6 +51,7 @@ def make(a_plan, X, y, *, mechanism=None, seed=0, prefix=None):
         stream(seed),
         threads=ONE_THREAD,
         prefix=prefix,
+        classes=classes,
     )
     fit.begin()
     return fit
@@ -112,6 +113,96 @@ def test_what_is_drawn_costs_no_more_than_the_budget(relation, rows, max_weights
     assert len(spent) == a_plan.ends[-1] + counts + CALIBRATION_STEPS * (share > 0.0)
     assert sum(spent) <= mechanism.mu**2 * (1 + 1e-12)
     assert sum(spent) >= mechanism.mu**2 * (1 - 1e-9)
+
+
+def classes_of(y):
+    loss = Logistic(0.5)
+    return Classes(lambda: count_classes(loss, targets_of(y)), loss.starting_offset)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("max_weights", [None, 3])
+def test_classes_are_counted_for_the_same_budget(relation, rows, max_weights):
+    mechanism = budget(neighbors=relation, rows_per_person=rows, by_class=True)
+    X, y = records()
+    a_plan = replace(plan(20, max_weights), calibration=0.05)
+    with recording() as recorder:
+        finished(a_plan, X, y, mechanism=mechanism, classes=classes_of(y))
+    first, *others = recorder.releases
+    moved = rows * (1.0 if relation == "add-remove" else math.sqrt(2.0))
+    assert (first.sensitivity, first.statistic.size) == (moved * 2.0**32, 2)
+    assert (first.statistic / 2.0**32).tolist() == [40 - y.sum(), y.sum()]
+    spent = [(first.sensitivity / first.scale) ** 2]
+    gradient = 0.5 * rows * (1 if relation == "add-remove" else 2) * gradient_unit(0.5, 0.0)
+    spent += [(gradient / one.scale) ** 2 for one in others]
+    assert len(others) == 20 + CALIBRATION_STEPS
+    assert sum(spent) == pytest.approx(mechanism.mu**2, rel=1e-9)
+    assert sum(spent) <= mechanism.mu**2 * (1 + 1e-12)
+
+
+def rare(n_rows=4000):
+    X, _ = records(n_rows, 12)
+    y = (np.arange(n_rows) % 25 == 0).astype(np.float64)
+    return X, y, {"mechanism": budget(by_class=True), "classes": classes_of(y)}
+
+
+def test_margins_start_from_the_noisy_counts_of_the_classes():
+    """And from nothing else: not from the exact ones."""
+    X, y, given = rare()
+    found = set()
+    for seed in range(3):
+        with recording() as recorder:
+            fit = make(plan(20), X, y, seed=seed, **given)
+        counts = recorder.releases[0].answer / 2.0**32
+        deviation = 1.0 / (given["mechanism"].mu * 0.1)
+        offset = Logistic(0.5).starting_offset(counts, deviation)
+        total, _, _, started = fit.release(0).numbers
+        assert total == pytest.approx(counts.sum(), rel=1e-12)
+        # As far as it is beyond twice what noise may move it.
+        assert started == pytest.approx(offset + 1.0, rel=1e-9)
+        assert -4.0 < started < -1.0
+        # The constant entry of a row makes that margin.
+        assert fit._solver.weights[-1] * 0.1 == pytest.approx(started, rel=1e-6)
+        assert not fit._solver.weights[:-1].any()
+        found.add(started)
+    assert len(found) == 3
+
+
+def test_a_balance_within_the_noise_is_none():
+    X, y = records()
+    given = {"mechanism": budget(by_class=True), "classes": classes_of(y)}
+    fit = make(plan(20), X, y, **given)
+    assert fit.release(0).numbers[3:].tolist() == [0.0]
+    assert not fit._solver.weights.any()
+
+
+@pytest.mark.parametrize("at", [0, 1, 5])
+def test_a_fit_that_goes_on_starts_from_the_same_margins(at):
+    X, y, given = rare()
+    fit = make(plan(12, 2), X, y, **given)
+    fit.advance(1, at)
+    state = through_a_file(fit.release(at), 12)
+    given["classes"] = Classes(lambda: pytest.fail("counted once more"), given["classes"].offset)
+    again = make(plan(12, 2), X, y, seed=1, prefix=state, **given)
+    np.testing.assert_array_equal(again._numbers, fit._numbers)
+    np.testing.assert_array_equal(again._solver.weights, fit._solver.weights)
+    # A cut halves what was learnt, not where margins start.
+    again.advance(at + 1, 6)
+    assert again._solver.weights[-1] * 0.1 < 0.5 * fit._numbers[3]
+
+
+def test_a_rare_class_is_told_apart_from_the_first_gradient_on():
+    """Gradients of columns that say nothing are noise, not the pull of the commoner class."""
+    X, y, given = rare(20_000)
+    X = np.abs(X)
+    given["mechanism"] = budget(epsilon=20.0, by_class=True)
+    pulls = []
+    for classes in (None, given["classes"]):
+        fit = make(plan(20), X, y, **(given | {"classes": classes}))
+        fit.advance(1, 1)
+        pulls.append(np.abs(fit._solver.velocity[:-1]).max())
+    assert pulls[1] < 0.2 * pulls[0]
 
 
 def test_the_count_is_normal_around_the_number_of_records():

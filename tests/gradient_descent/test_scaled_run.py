@@ -12,7 +12,7 @@ from dplasso.gradient_descent.energies import N_SIZES, halvings_of, shrinking
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.release import NoisyWeights, scales_of
 from dplasso.gradient_descent.run import GradientRun
-from dplasso.gradient_descent.schedule import FEWEST_STEPS, MOST_STEPS, schedule_for
+from dplasso.gradient_descent.schedule import FEWEST_STEPS, KAPPA, MOST_STEPS, further, schedule_for
 from dplasso.gradient_descent.state import GradientState
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import targets_of
@@ -153,7 +153,8 @@ def test_the_steps_follow_from_what_was_released():
         count, _, eigenvalue = fit.release(0).numbers
         assert eigenvalue < count
         left = mechanism.mu * math.sqrt(0.99 * 0.97)
-        expected = schedule_for(eigenvalue, left, mechanism.sensitivity)
+        kappa = KAPPA * further(count * left, D)
+        expected = schedule_for(eigenvalue, left, mechanism.sensitivity, None, kappa)
         assert fit._solver.schedule == expected
         found.add(eigenvalue)
     assert len(found) == 3

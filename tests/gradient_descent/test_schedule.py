@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from dplasso.gradient_descent.plan import plan_stages
 from dplasso.gradient_descent.schedule import (
     FEWEST_STEPS,
     KAPPA,
     MOST_STEPS,
     Schedule,
+    further,
     schedule_for,
 )
 
@@ -114,6 +116,19 @@ def test_curvature_only_limits_the_steps():
     assert many.noise_scale == few.noise_scale
     # However noisy the bound is, it counts as one row's at least.
     assert schedule_for(-5.0, 1e9, 0.5, 1) == schedule_for(1.0, 1e9, 0.5, 1)
+
+
+def test_runs_go_further_where_the_records_tell_much_of_each_column():
+    assert further(100.0, 100) == further(0.0, 100) == 1.0
+    assert further(169.0, 100) == pytest.approx(1.3)
+    assert further(1e9, 100) == 1.4
+    # Most of very many columns hardly ever occur.
+    assert further(3000.0 * 1.69, 3000) == further(3000.0 * 1.69, 30_000) == pytest.approx(1.3)
+    assert further(8000.0 * 1.69, 80_000) == pytest.approx(1.3)
+    dense, (*cuts, last) = plan_stages(None, None, 500), plan_stages(None, 5, 500)
+    assert [one.grows for one in dense] == [True]
+    assert last.grows
+    assert not any(one.grows for one in cuts)
 
 
 def test_without_privacy_there_is_no_noise():

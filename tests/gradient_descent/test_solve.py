@@ -228,3 +228,19 @@ def test_without_noise_it_comes_to_the_optimum():
     gaps = [gap(schedule_for(300, math.inf, 1.0, n_steps)) for n_steps in (10, 100, None)]
     assert all(later < earlier / 5 for earlier, later in pairwise(gaps))
     assert gaps[-1] < 1e-6 * best
+
+
+def test_no_smaller_error_can_be_told_from_energies():
+    """A column and two copies of another have the same energy; the copies scatter as is printed.
+
+    The noise along their difference is bent by nothing. 60 fits: a spread is off by 9 %.
+    """
+    alone, copies = np.zeros((1000, 3)), np.zeros((2000, 3))
+    alone[:, 0], copies[:, 1:] = 1.0, 1.0
+    X, y = np.concatenate([alone, copies]), np.arange(3000) % 2 * 1.0
+    schedule = schedule_for(3000, 0.4, 0.5)
+    found = [average(solver(X, y, schedule, seed=seed)) for seed in range(60)]
+    lone, one, other = np.std(found, axis=0, ddof=1) / schedule.standard_error
+    assert lone < 0.2
+    assert 0.6 < one < 1.2
+    assert 0.6 < other < 1.2

@@ -17,7 +17,7 @@ from dplasso.fit.cost import dense_schedule
 from dplasso.gradient_descent.plan import SIGNIFICANT
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE, COUNT_SHARE
 from dplasso.privacy.statement import PrivacyStatement
-from dplasso.privacy.wording import COUNT_PRIVATE, rounded_up
+from dplasso.privacy.wording import COUNT_BY_CLASS, COUNT_PRIVATE, rounded_up
 from dplasso.privacy.wording import rounded_down as down
 from dplasso.tuning.plan import Part, plan_budget
 
@@ -133,7 +133,7 @@ def _noise_row(
     """Say what the noise of a dense fit is, from public numbers."""
     mu = statement.mu if statement.mechanism == "gaussian" else math.inf
     mu *= math.sqrt(1.0 - CALIBRATION_SHARE)
-    if statement.records == COUNT_PRIVATE and n_records is None:
+    if statement.records in {COUNT_BY_CLASS, COUNT_PRIVATE} and n_records is None:
         mu *= math.sqrt(1.0 - COUNT_SHARE)
     schedule = dense_schedule(
         n_records or 1, mu, statement.sensitivity, n_iter, statement.n_classes

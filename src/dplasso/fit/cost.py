@@ -180,7 +180,8 @@ def mechanism_for(
         bound = task.residual_bound if method == "lasso" else task.gradient_bound
         settings["residual_bound"] = bound(private=True)
     if method != "lasso":
-        return build_gaussian(n_iter=MOST_STEPS if n_iter is None else n_iter, **settings)
+        known = {"n_iter": MOST_STEPS if n_iter is None else n_iter, "by_class": True}
+        return build_gaussian(**(known | settings))
     if n_iter is not None and not counted:
         return build_mechanism(n_iter=n_iter, **settings)
     outputs: dict[str, Any] = {

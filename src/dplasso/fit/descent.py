@@ -13,9 +13,11 @@ from dplasso.fit.drawing import Drawing
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.public_data import scaled_rows
 from dplasso.fit.task import Task
+from dplasso.gradient_descent.completed import CompletedRun
+from dplasso.gradient_descent.counts import Classes
 from dplasso.gradient_descent.plan import RunPlan, plan_stages
 from dplasso.gradient_descent.release import NoisyWeights
-from dplasso.gradient_descent.run import CompletedRun, GradientRun
+from dplasso.gradient_descent.run import GradientRun
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE, GaussianSteps, build_gaussian
 from dplasso.privacy.parameters import check_n_iter
 
@@ -93,6 +95,10 @@ class GradientDescent(Method):
             residual_bound=loss.residual_bound,
             rows_per_person=self.rows_per_person,
             from_prior=self.from_prior,
+            # A prior has intercepts of its own, and a record may have many labels.
+            by_class=self.fit_intercept
+            and self.n_records is None
+            and not (self.from_prior or task.many_labels),
         )
 
     def told_of_noise(self, task: Task, mechanism: Any, n_records: float, n_features: int) -> str:  # noqa: ARG002
@@ -112,7 +118,11 @@ class GradientDescent(Method):
             # for more than 1: where one row replaces another that number is public, the sum of the
             # weights is not.
             plan = replace(plan, n_records=rows.total_weight)
-        given = {"threads": drawing.threads, "prefix": drawing.prefix}
+        classes = None
+        if mechanism.by_class:
+            vertex_loss = task.vertex_loss(task.residual_bound(private=True))
+            classes = Classes(lambda: records.counts(vertex_loss), vertex_loss.starting_offset)
+        given = {"threads": drawing.threads, "prefix": drawing.prefix, "classes": classes}
         return GradientRun(plan, mechanism, rows, drawing.stream, **given)
 
     def released_numbers(self, mechanism: Any, n_features: int, n_outputs: int) -> tuple[int, int]:  # noqa: ARG002

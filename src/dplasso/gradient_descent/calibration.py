@@ -44,9 +44,12 @@ def calibrate_margins(
     mu: float,
     sensitivity: float,
     fit_intercept: bool,
+    centre: NDArray[np.float64] | float = 0.0,
 ) -> Calibration:
     """Find slope and constants with a budget of `mu`; `margins` answer `sums` as `Margins` do.
 
+    `centre`: released constants that the margins lack; the slope turns them around these. Around 0,
+    slope and constant would be hard to tell apart where a class is rare.
     `n_records`: N, given as public or counted privately.
     `sensitivity`: how far a summed gradient can move between neighbours, in L2.
     """
@@ -54,7 +57,7 @@ def calibrate_margins(
         margins,
         loss,
         stream,
-        np.eye(1, 1 + loss.n_outputs)[0],
+        np.concatenate([[1.0], np.zeros(loss.n_outputs) + centre / CONSTANT]),
         n_records=n_records,
         mu=mu,
         sensitivity=sensitivity,
@@ -62,8 +65,8 @@ def calibrate_margins(
         kappa=_KAPPA,
         bend=_BEND * loss.curvature * math.sqrt(getattr(loss, "n_labels", 1)),
     )
-    shift = tuple((CONSTANT * found[1:]).tolist())
-    return Calibration(max(_SMALLEST_SLOPE, float(found[0])), shift)
+    slope = max(_SMALLEST_SLOPE, float(found[0]))
+    return Calibration(slope, tuple((CONSTANT * found[1:] - slope * centre).tolist()))
 
 
 def descend(

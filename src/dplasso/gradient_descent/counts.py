@@ -1,7 +1,9 @@
 """Numbers of records, released with noise."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +11,18 @@ from numpy.typing import NDArray
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import Gaussian, release
+
+
+@dataclass(frozen=True)
+class Classes:
+    """What a fit that counts the records of each class knows of them.
+
+    `counts`: counts them: exact numbers in parts of a record, and how many bits of it they are.
+    `offset`: the margins to start from, by noisy counts and the standard deviation of their noise.
+    """
+
+    counts: Callable[[], tuple[list[int], int]]
+    offset: Callable[[NDArray[np.float64], float], Any]
 
 
 def noisy_counts(

@@ -24,6 +24,7 @@ class Stage:
     `n_steps`: gradients; the most of them where the run `is_adaptive`.
     `share`: of the part of mu^2 that the count leaves.
     `kappa`: how far noise may move the margin of a unit row, in standard deviations.
+    `grows`: whether it goes further where the records tell much of each column, see `further`.
     """
 
     n_steps: int
@@ -31,6 +32,7 @@ class Stage:
     kappa: float
     n_columns: int
     is_adaptive: bool = False
+    grows: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def plan_stages(
     """
     if max_weights is None or max_weights >= n_features:
         most, adaptive = n_steps or MOST_STEPS, n_steps is None
-        return (Stage(most, 1.0, kappa, n_features, adaptive),)
+        return (Stage(most, 1.0, kappa, n_features, adaptive, grows=True),)
     cuts = [cut for cut in _CUTS if cut[0] * max_weights < n_features]
     if n_steps is not None:
         cuts = cuts[-n_steps:]
@@ -80,6 +82,6 @@ def plan_stages(
     lengths[-1] += rest
     columns = [n_features, *(kept * max_weights for kept, _, _ in cuts[:-1])]
     return tuple(
-        Stage(length, share / total, part * (kappa / KAPPA), size)
-        for length, (_, share, part), size in zip(lengths, cuts, columns, strict=True)
+        Stage(length, share / total, part * (kappa / KAPPA), size, grows=not kept)
+        for length, (kept, share, part), size in zip(lengths, cuts, columns, strict=True)
     )

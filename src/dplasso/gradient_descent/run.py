@@ -4,7 +4,7 @@ The budget is divided by shares of ``mu^2``, which add up exactly (docs/logistic
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dplasso.gradient_descent.blend import blended, find_slopes, find_start
 from dplasso.gradient_descent.calibration import calibrate_margins
-from dplasso.gradient_descent.counts import noisy_counts
+from dplasso.gradient_descent.counts import Classes, noisy_counts
 from dplasso.gradient_descent.energies import (
     CURVATURE_SHARE,
     SCALES_SHARE,
@@ -31,7 +31,7 @@ from dplasso.gradient_descent.release import (
     NoisyWeights,
     scales_of,
 )
-from dplasso.gradient_descent.schedule import Schedule, schedule_for
+from dplasso.gradient_descent.schedule import Schedule, further, schedule_for
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import NOWHERE, GradientState
@@ -53,6 +53,7 @@ class GradientRun:
 
     `records`: `Records`, or anything that answers as they do.
     `prefix`: where an interrupted fit had come to; its numbers are not drawn again.
+    `classes`: their records are counted each, and margins start from that; None counts them all.
     """
 
     history = work = None
@@ -66,16 +67,17 @@ class GradientRun:
         *,
         threads: Threads,
         prefix: GradientState | None = None,
+        classes: Classes | None = None,
     ) -> None:
         self.n_steps, self.skipped = plan.ends[-1], 0
         self._plan, self._mechanism, self._records = plan, mechanism, records
-        self._stream, self._threads = stream, threads
+        self._stream, self._threads, self._classes = stream, threads, classes
         self._calibration: Calibration | None = None
         self._constant = CONSTANT if plan.fit_intercept else 0.0
         self._stage = 0
         self._kept: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         # The count, 0 until there is one; the standard error of the starting weights, and what
-        # bounds the curvature of the stage.
+        # bounds the curvature of the stage; then the margins it started from, if classes count.
         self._numbers = np.zeros(3) if prefix is None else prefix.numbers.copy()
         self._energies = NO_ENERGIES if prefix is None else prefix.energies
         # Slope and constants of a public start, once there are any.
@@ -93,7 +95,8 @@ class GradientRun:
         if self.skipped:
             return
         if not self._numbers[0]:
-            self._numbers[0] = self._count()
+            counted, offset = self._count()
+            self._numbers = np.concatenate([[counted, 0.0, 0.0], offset])
             deviation = self._deviation(SCALES_SHARE)
             if pays(self._numbers[0], deviation):
                 released, unit = self._released_energies(SCALES_SHARE)
@@ -101,7 +104,7 @@ class GradientRun:
                 self._energies = relative_energies(released, unit, least)
             self._numbers[2] = self._eigenvalue()
             self._start = self._found_start()
-        self._solver = self._run(None)
+        self._solver = self._run(self._balanced())
         self._settle()
 
     def advance(self, first: int, last: int) -> None:
@@ -155,13 +158,36 @@ class GradientRun:
         left = 1.0 - COUNT_SHARE if counted else 1.0
         return self._mechanism.mu * math.sqrt(left * share)
 
-    def _count(self) -> float:
-        """Return N: as given, or counted privately."""
+    def _count(self) -> tuple[float, NDArray[np.float64]]:
+        """Return N, as given or counted privately, and the margins to start from, if any."""
         if self._plan.n_records is not None:
-            return float(self._plan.n_records)
-        mechanism, mu = self._mechanism, self._mechanism.mu * math.sqrt(COUNT_SHARE)
-        counts = [self._records.counted]
-        return float(noisy_counts(counts, mechanism.count_sensitivity, mu, self._stream)[0])
+            return float(self._plan.n_records), NOWHERE
+        counts, part_bits = [self._records.counted], 0
+        if self._classes is not None:
+            counts, part_bits = self._classes.counts()
+        moved, mu = self._mechanism.count_sensitivity, self._mechanism.mu * math.sqrt(COUNT_SHARE)
+        noisy = noisy_counts(counts, moved, mu, self._stream, part_bits)
+        if self._classes is None:
+            return float(noisy[0]), NOWHERE
+        return float(noisy.sum()), self._beyond(self._classes.offset(noisy, moved / mu))
+
+    def _beyond(self, margins: Any) -> NDArray[np.float64]:
+        """Return margins as far as they are beyond twice what noise will move them, shape (K,)."""
+        limit = 2.0 * self._plan.stages[-1].kappa
+        return np.atleast_1d(margins - np.clip(margins, -limit, limit))
+
+    @property
+    def _starting_constant(self) -> NDArray[np.float64]:
+        """The weights of the constant entry, shape (K,), that classes counted start from."""
+        return self._numbers[3:] / constant_entry(self._constant)
+
+    def _balanced(self) -> NDArray[np.float64] | None:
+        """Return the weights that the first run starts from; None for zeros."""
+        if not self._numbers[3:].any():
+            return None
+        start = np.zeros((self._records.n_columns + 1, self._records.loss.n_outputs))
+        start[-1] = self._starting_constant
+        return start.ravel()
 
     def _deviation(self, share: float) -> float:
         """Return the standard deviation of the energies' noise; 0 without privacy."""
@@ -264,13 +290,18 @@ class GradientRun:
         left = 1.0 - self._plan.calibration - self._plan.start
         if self._energies.size:
             left -= SCALES_SHARE + CURVATURE_SHARE
+        mu, loss = self._share(stage.share * left), self._records.loss
+        kappa = stage.kappa
+        if stage.grows and math.isfinite(mu):
+            told = self._numbers[0] * mu / self._moved
+            kappa *= further(told, loss.n_outputs * stage.n_columns)
         return schedule_for(
             self._numbers[2],
-            self._share(stage.share * left),
+            mu,
             self._mechanism.sensitivity,
             None if stage.is_adaptive else stage.n_steps,
-            stage.kappa,
-            self._records.loss.curvature,
+            kappa,
+            loss.curvature,
         )
 
     @property
@@ -284,11 +315,15 @@ class GradientRun:
         share, records = self._plan.calibration, self._records
         if not share or (math.isinf(self._mechanism.mu) and not self._start.size):
             return None
-        margins = records.margins(LinearModel(*self._averaged(), self._scaling), self._started())
-        known = self._known(share)
-        if not self._start.size:
-            return calibrate_margins(margins, records.loss, self._stream, **known)
-        return blended(find_slopes(margins, records.loss, self._stream, 2, **known), self._start)
+        model, known = LinearModel(*self._averaged(), self._scaling), self._known(share)
+        if self._start.size:
+            both = records.margins(model, self._started())
+            return blended(find_slopes(both, records.loss, self._stream, 2, **known), self._start)
+        # Around the margins they started from.
+        centre = 0.0 * model.intercept + self._beyond(records.loss.offset)
+        centre[: self._numbers[3:].size] += self._numbers[3:]
+        margins = records.margins(replace(model, intercept=model.intercept - centre))
+        return calibrate_margins(margins, records.loss, self._stream, centre=centre, **known)
 
     def _averaged(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the weights of the last stage, shape (k, K), and the constants of the margins."""
@@ -314,8 +349,11 @@ class GradientRun:
         self._kept = self._kept[places] if self._kept.size else places
         if self._energies.size and self._records.prior is None:
             self._energies = self._energies[places]
-        self._numbers[1:] = _START * self._error, self._eigenvalue()
-        self._solver = self._run(_START * np.concatenate([weights[places], constant]).ravel())
+        self._numbers[1:3] = _START * self._error, self._eigenvalue()
+        start = _START * np.concatenate([weights[places], constant])
+        if self._numbers[3:].any():
+            start[-1] += (1.0 - _START) * self._starting_constant
+        self._solver = self._run(start.ravel())
 
     def _go_on(self, state: GradientState) -> None:
         """Take up an interrupted fit where it was.
@@ -366,26 +404,6 @@ class GradientRun:
         """N, where it is a release or public by the neighbour relation, and was not given."""
         given = self._plan.n_records is not None
         return None if given or math.isinf(self._mechanism.mu) else float(self._numbers[0])
-
-
-@dataclass(frozen=True)
-class CompletedRun:
-    """A fit whose checkpoint holds all of it; see `GradientRun`."""
-
-    n_steps: int
-    finished: NoisyWeights
-
-    history = work = None
-
-    def begin(self) -> None:
-        """Do nothing: the records were counted before."""
-
-    def advance(self, first: int, last: int) -> None:
-        """Do nothing: every gradient was taken before."""
-
-    def release(self, done: int | None = None) -> NoisyWeights:  # noqa: ARG002
-        """Return what the checkpoint holds."""
-        return self.finished
 
 
 def largest(weights: NDArray[np.float64], count: int) -> NDArray[np.int64]:

@@ -8,6 +8,9 @@ import math
 from dataclasses import dataclass
 
 KAPPA = 0.5
+# It goes up to so many times as far where the records tell much of each column: what they do not
+# tell is little then. Of more columns than this most hardly ever occur, and a part of them counts.
+_FURTHER, _MANY_COLUMNS, _PART_OF_MANY = 1.4, 3000, 0.1
 # So few steps lose next to nothing where the noise ends training; more, with more momentum, where
 # steps of that length would not be stable.
 FEWEST_STEPS, MOST_STEPS = 100, 400
@@ -66,6 +69,16 @@ class Schedule:
             reach = later / count + self.momentum * reach
             squares.append(reach * reach)
         return squares
+
+
+def further(told: float, n_columns: int) -> float:
+    """Return how many times as far as `KAPPA` a run goes, from public and released numbers.
+
+    `told`: how many standard deviations of all the noise N records pull with at most: N mu.
+    `n_columns`: D; K times as many of K outputs.
+    """
+    columns = min(n_columns, max(_MANY_COLUMNS, _PART_OF_MANY * n_columns))
+    return min(_FURTHER, math.sqrt(max(1.0, told / columns)))
 
 
 def schedule_for(

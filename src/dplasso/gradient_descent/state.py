@@ -26,8 +26,9 @@ class GradientState:
 
     `weights`, `velocity`, `averaged`: of the run that is under way; empty after step 0.
     `columns`: columns of a later run; empty in the first.
-    `numbers`, shape (3,): the count, 0 before there is one, the standard error of the starting
-    weights, and a bound on the largest eigenvalue of the rows' Gram matrix.
+    `numbers`, shape (3,) or (3 + K,): the count, 0 before there is one, the standard error of the
+    starting weights, and a bound on the largest eigenvalue of the rows' Gram matrix; then, where
+    classes are counted, the margins that the first run starts from.
     `energies`: as of `NoisyWeights`, of the columns of the run.
     `start`, shape (1 + K,): slope and constants of a public start, once they are found; or empty.
     """
@@ -59,7 +60,7 @@ class GradientState:
     def __post_init__(self) -> None:
         check_ascending(self.columns, self.n_features)
         sizes = (self.weights.shape, self.velocity.shape, self.averaged.shape)
-        if len(set(sizes)) > 1 or self.numbers.shape != (3,) or self.done < 0:
+        if len(set(sizes)) > 1 or self.numbers.size < 3 or self.done < 0:
             raise ValueError("the arrays of its state do not fit together")
         if not all(np.isfinite(array).all() for array in self.arrays().values()):
             raise ValueError("a number of its state is not finite")

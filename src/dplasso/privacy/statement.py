@@ -74,7 +74,7 @@ class PrivacyStatement:
         Gaussian differential privacy of the whole fit; 0 without Gaussian noise.
     rows_per_person : int
         Rows of one person that the guarantee covers together.
-    records : {"not used", "given as public", "counted privately"}
+    records : {"not used", "given as public", "counted privately", "counted privately by class"}
         How the number of records entered the settings.
     n_classes : int
         Number of classes, 0 for a regression.
@@ -245,6 +245,8 @@ def use_of_count(mechanism: Accounted, n_records: int | None) -> str:
     moved = mechanism.count_sensitivity
     if mechanism.leak or moved is None:
         return wording.COUNT_UNUSED
+    if mechanism.by_class and n_records is None:
+        return wording.COUNT_BY_CLASS
     return wording.COUNT_PRIVATE if n_records is None and moved else wording.COUNT_PUBLIC
 
 

@@ -75,7 +75,10 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 _CHOICES = {
     "neighbors": NEIGHBOR_RELATIONS,
     "mechanism": (*WORDS, "paper", "none"),
-    "records": (wording.COUNT_UNUSED, wording.COUNT_PUBLIC, wording.COUNT_PRIVATE),
+    "records": (
+        *(wording.COUNT_UNUSED, wording.COUNT_PUBLIC, wording.COUNT_PRIVATE),
+        wording.COUNT_BY_CLASS,
+    ),
     "randomness": (wording.FROM_SYSTEM, wording.SEEDED, wording.NOT_RANDOM),
     "classes": (wording.CLASSES_DECLARED, wording.CLASSES_FROM_Y, wording.CLASSES_NONE),
     "release": ("model", "score", "edges"),

@@ -16,6 +16,7 @@ CLASSES_FROM_Y = "taken from y, treated as public"
 COUNT_UNUSED = "not used"
 COUNT_PUBLIC = "given as public"
 COUNT_PRIVATE = "counted privately"
+COUNT_BY_CLASS = "counted privately by class"
 STAGED = "exponential and gaussian"
 # Beyond this nobody can picture e^epsilon.
 PICTURED = 10.0
@@ -105,6 +106,13 @@ def number_of_classes(statement: "PrivacyStatement") -> str:
 
 def _earlier(statement: "PrivacyStatement") -> str:
     return f"{statement.edges}, and then " if statement.edges else ""
+
+
+def counts_of_classes(statement: "PrivacyStatement") -> str:
+    """Name the noisy counts that margins start from."""
+    if statement.n_classes:
+        return f"noisy counts of the {number_of_classes(statement)} classes"
+    return "noisy counts at both ends of the interval of the targets"
 
 
 def _steps(statement: "PrivacyStatement") -> str:

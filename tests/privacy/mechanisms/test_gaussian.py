@@ -45,7 +45,7 @@ def test_never_more_is_spent_than_asked(epsilon, delta, n_iter, n_coordinates):
     # No standard deviation in units is smaller than what the rounding was charged for: a unit is
     # 2^-32 of the sensitivity's own unit, or so coarse that the noise spans half the largest scale.
     least = min(2.0**32 / mechanism.mu, LARGEST_SCALE / 2)
-    # One more draw than coordinates times steps: the count.
+    # One more draw than coordinates times steps, at least: the counts.
     draws = n_iter * n_coordinates + 1
     charged = 2 * draws * TAIL**2 / (24 * least**2)
     assert mechanism.ratio_error >= charged * (1 - 1e-9)
@@ -74,6 +74,10 @@ def test_what_can_move_between_neighbours(neighbors, rows, bound, moved, count):
     mechanism = build(neighbors=neighbors, rows_per_person=rows, residual_bound=bound)
     assert mechanism.sensitivity == moved
     assert mechanism.count_sensitivity == count
+    by_class = build(neighbors=neighbors, rows_per_person=rows, by_class=True)
+    # All rows of a person may be in another class.
+    both = rows if neighbors == "add-remove" else math.sqrt(2.0) * rows
+    assert by_class.count_sensitivity == pytest.approx(both)
     # The budget is the same; the noise grows with the sensitivity.
     assert mechanism.mu == build().mu
 

@@ -88,7 +88,7 @@ class Promise:
     published step is not differentially private; "none" draws nothing.
     `n_iter`: number of steps T.
     `count_sensitivity`: how far the counts that a fit begins with can move, in L2; None if it
-    counts nothing.
+    counts nothing. `by_class`: whether a fit by gradients alone counts the records of each class.
     `eps0`: bounded-range parameter of a step, natural logarithm units; infinite if not private, 0
     where steps have no common one.
     `eps0_accounted`: what a ledger takes a step for, with the part that rounding may use up; None
@@ -114,6 +114,8 @@ class Promise:
     residual_bound: float
     rows_per_person: int
     before: float = 0.0
+
+    by_class = False
 
     @property
     def sensitivity(self) -> float:

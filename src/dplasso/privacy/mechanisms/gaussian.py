@@ -24,7 +24,7 @@ from dplasso.privacy.gaussian import calibrate_mu, gaussian_epsilon
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, TAIL
 from dplasso.privacy.mechanisms.contract import MOST_EARLIER, Promise, Words, left_of
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors
-from dplasso.privacy.wording import COUNT_PRIVATE, rounded_up
+from dplasso.privacy.wording import COUNT_BY_CLASS, COUNT_PRIVATE, counts_of_classes, rounded_up
 
 # Relative part of mu withheld, so that the last drop of a ledger's budget can be spent.
 _MU_MARGIN = 2.0**-40
@@ -45,6 +45,8 @@ RATIO_RHO = 200.0
 def _words(statement: Any) -> str:
     counted = ", a noisy count of the records" if statement.records == COUNT_PRIVATE else ""
     labels = f", for all {statement.n_classes:,} labels together" if statement.many_labels else ""
+    if statement.records == COUNT_BY_CLASS:
+        counted = f", {counts_of_classes(statement)}"
     return (
         f"at most {statement.steps:,} gradients over all records{labels}, each with Gaussian noise"
         f"{counted}"
@@ -71,6 +73,7 @@ class GaussianSteps(Promise):
     """T full-batch gradients, over all runs of a fit, of rows of L2 norm at most 1, with noise.
 
     `mu`: Gaussian differential privacy of everything together; infinite without privacy.
+    `by_class`: whether the records of each class are counted, or of both ends of an interval.
     """
 
     feature_bound: float = 1.0
@@ -79,6 +82,7 @@ class GaussianSteps(Promise):
     epsilon_spent: float = math.inf
     sampling_delta: float = 0.0
     ratio_error: float = 0.0
+    by_class: bool = False
 
     eps0 = 0.0
     eps0_accounted = None
@@ -108,7 +112,11 @@ class GaussianSteps(Promise):
         return replace(steps, epsilon_spent=min(self.epsilon, spent))
 
     @property
-    def count_sensitivity(self) -> int:
+    def count_sensitivity(self) -> float:
+        if self.by_class:
+            # Each row is in one class, and all of a person may be in another's.
+            moved = float(self.rows_per_person)
+            return moved if self.neighbors == "add-remove" else math.sqrt(2.0) * moved
         # Everybody has at least one row, so replacing a person moves their number by one less.
         return self.rows_per_person - int(self.neighbors != "add-remove")
 
@@ -173,11 +181,13 @@ def build_gaussian(
     residual_bound: float = 0.5,
     rows_per_person: int = 1,
     from_prior: bool = False,
+    by_class: bool = False,
 ) -> GaussianSteps:
     """Return the mechanism that spends at most `epsilon`, and no more than `LARGEST_EPSILON`.
 
     `n_coordinates` says how many variates are drawn, which costs next to nothing: it may be a guess
-    before there are data. `from_prior`: whether the slope of a public start is found, too. Raises
+    before there are data. `from_prior`: whether the slope of a public start is found, too.
+    `by_class`: whether the records of each class are counted, if there is noise. Raises
     ValueError if `epsilon` or `delta` is too small to cover their rounding.
     """
     steps = GaussianSteps(
@@ -191,8 +201,8 @@ def build_gaussian(
     if math.isinf(epsilon):
         return steps
     aim = min(steps.epsilon, LARGEST_EPSILON)
-    # The energies and the count of the records besides, and slopes and constants.
-    draws = (n_iter + ENERGY_DRAWS) * (n_coordinates + 64.0) + 1.0
+    # The energies and the counts of the records besides, and slopes and constants.
+    draws = (n_iter + ENERGY_DRAWS) * (n_coordinates + 64.0) + max(2.0, n_outputs)
     draws += calibration_draws(n_outputs, from_prior)
     # With nothing withheld yet, mu is at its largest.
     sampling, ratio = inexactness(draws, calibrate_mu(aim, steps.delta), aim)
@@ -200,4 +210,5 @@ def build_gaussian(
     check_rounding(paid_for, epsilon, delta, draws)
     mu = calibrate_mu(aim - ratio, steps.delta - sampling) * (1.0 - _MU_MARGIN)
     spent = min(aim, gaussian_epsilon(mu, steps.delta - sampling) + ratio)
-    return replace(steps, mu=mu, epsilon_spent=spent, sampling_delta=sampling, ratio_error=ratio)
+    steps = replace(steps, mu=mu, epsilon_spent=spent, by_class=by_class)
+    return replace(steps, sampling_delta=sampling, ratio_error=ratio)

@@ -41,14 +41,11 @@ from dplasso.privacy.parameters import (
     check_feature_bound,
     check_neighbors,
 )
-from dplasso.privacy.wording import STAGED, number_of_classes, rounded_up
+from dplasso.privacy.wording import STAGED, counts_of_classes, rounded_up
 
 
 def _words(statement: Any) -> str:
-    counted = f"of the {number_of_classes(statement)} classes"
-    if not statement.n_classes:
-        counted = "at both ends of the interval of the targets"
-    before = f"noisy counts {counted}, then " if statement.counted else ""
+    before = f"{counts_of_classes(statement)}, then " if statement.counted else ""
     if statement.eps0:
         return (
             f"{before}{vertex_words(statement)}; of the budget, {COUNT_SHARE:.0%} is for the "
