@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 from dplasso import DPLasso, DPLassoClassifier
 from dplasso.cluster import InProcessEngine
 from dplasso.fit import stages
-from dplasso.fit.task import checked_class_weight
+from dplasso.fit.targets import checked_class_weight
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.gradient_descent.release import Calibration
 from dplasso.gradient_descent.slopes import Margins

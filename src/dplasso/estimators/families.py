@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from dplasso.fit.descent import GradientDescent
 from dplasso.fit.lasso import Lasso
 from dplasso.fit.method import Method
-from dplasso.fit.task import Labels, Task
+from dplasso.fit.targets import Labels
+from dplasso.fit.task import Task
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.gradient_descent.energies import halvings_of, shrinking
 from dplasso.gradient_descent.plan import CONSTANT

@@ -12,7 +12,8 @@ from dplasso.fit.column_plan import (
     most_vertices,
     plan_lasso,
 )
-from dplasso.fit.task import Bounded, Labels, Task, checked_target_bounds
+from dplasso.fit.targets import Labels, checked_target_bounds
+from dplasso.fit.task import Bounded, Task
 from dplasso.gradient_descent.energies import SCALES_SHARE, pays
 from dplasso.gradient_descent.plan import CONSTANT, SIGNIFICANT
 from dplasso.gradient_descent.schedule import MOST_STEPS, Schedule, schedule_for

@@ -17,7 +17,8 @@ from dplasso.encoding.origin import Origin
 from dplasso.errors import NoiseWarning
 from dplasso.fit.drawing import Drawing
 from dplasso.fit.start import PARAMETERS, Start, start_of
-from dplasso.fit.task import Bounded, Labels, Task, targets_of
+from dplasso.fit.targets import Labels, targets_of
+from dplasso.fit.task import Bounded, Task
 from dplasso.ledger import check_ledger_settings
 from dplasso.matrix.starting import StartingModel
 from dplasso.model.prior import Prior
