@@ -114,8 +114,8 @@ LASSO_TEXTS = _entries(
         (which halves the exponent scale).
     fit_intercept : bool, default=True
         Let margins have a constant term: the balance of the classes or the mean of the targets and,
-        in the refit, a constant entry of a tenth of each row. With ``mechanism="paper"``, add a
-        constant column of value `feature_bound` inside the L1 ball instead, drawn like any other.
+        in the refit, a constant entry of a tenth of each row. With ``mechanism="paper"``, or a
+        radius and no privacy, add a constant column of value `feature_bound` inside the L1 ball.
     n_records : int, default=None
         The number of rows, where it is public. None counts them privately, together with the
         balance of the classes or the mean of the targets, for 1 % of the budget. Where both
@@ -151,8 +151,8 @@ LASSO_TEXTS = _entries(
         The number of records as given or counted privately; only where it was used.
     transcript_ : Transcript
         The vertices drawn: private by composition; the weights are a function of them. With K > 2
-        classes, coordinate ``k D + j`` is column j of class k. With ``mechanism="paper"`` and an
-        intercept, coordinate D is the constant column.
+        classes, coordinate ``k D + j`` is column j of class k. Where there is a constant column,
+        it is coordinate D (``k (D + 1) + D`` of class k).
     history_ : History
         Objective and gap per step; only with ``epsilon=inf``, `n_iter` and `l1_radius` given,
         and one margin.

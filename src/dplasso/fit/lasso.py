@@ -123,13 +123,15 @@ class Lasso(Method):
     @property
     def is_staged(self) -> bool:
         """Whether the fit counts before it draws, or refits; otherwise it draws T vertices."""
-        counts = self.fit_intercept or self.n_records is None
-        return self.step != "paper" and (counts or not self.draws_alone)
+        if self.step == "paper" or not self.is_private:
+            return self.n_iter is None or self.l1_radius is None or bool(self.refit)
+        return self.fit_intercept or self.n_records is None or not self.draws_alone
 
     @property
     def draws_constant(self) -> bool:
         """Whether the constant column is drawn like the others; otherwise margins start offset."""
-        return self.fit_intercept and self.step == "paper"
+        plain = self.step == "paper" or not self.is_private
+        return self.fit_intercept and self.l1_radius is not None and plain
 
     def knowing(self, task: Task) -> Self:
         """Return the method once the classes are known; the paper's step refuses more than two."""
