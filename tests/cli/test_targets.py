@@ -97,8 +97,10 @@ def test_a_model_of_many_labels_predicts_and_is_not_scored_on_files(run, rows, t
     np.testing.assert_array_equal(predicted, model.predict(X))
     given = np.array(said("predict", path, data, "--proba").split(), dtype=float).reshape(-1, 2)
     np.testing.assert_allclose(given, model.predict_proba(X), rtol=1e-6)
-    refused(run("evaluate", path, data), "predicts 2 labels of each row, and a file has one")
-    refused(run("evaluate", path, data, "--epsilon", "1"), "labels of each row, and y has one")
+    for options, words in (((), "and a file has one"), (("--epsilon", "1"), "and y has one label")):
+        result = run("evaluate", path, data, *options)
+        assert result.exit_code == 1
+        assert f"predicts 2 labels of each row, {words}" in result.stderr
     assert "a row has or has not each" in said("show", path)
 
 

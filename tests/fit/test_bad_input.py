@@ -132,7 +132,7 @@ def test_entries_that_are_no_numbers(kind, epsilon, value):
         (X[0], Y, "Expected 2D array, got 1D array"),
         (X[None], Y, "dim 3"),
         (X, Y[:-1], "inconsistent numbers of samples"),
-        (X, np.column_stack([Y, Y]), "1d array"),
+        (X, np.zeros((20, 2, 2)), "Found array with dim 3"),
         (X, None, "requires y to be passed"),
         (X, [NAN, *Y[1:]], "contains NaN"),
         (np.full((20, 3), "x"), Y, "not a number in row 0, column 0"),

@@ -305,7 +305,8 @@ def _check_same_params(
     """Refuse other parameters; the message names the first that differs."""
     one, other = params_to_json(stored, "checkpoint"), params_to_json(current, "checkpoint")
     for name in sorted((one.keys() | other.keys()) - set(besides)):
-        if not (name in one and name in other and one[name] == other[name]):
+        # A parameter that an earlier version did not have is not set.
+        if one.get(name) != other.get(name):
             raise CheckpointError(
                 f"{os.fspath(path)} belongs to a fit with {name}={stored.get(name)!r}, not "
                 f"{current.get(name)!r}: resume with the parameters of the interrupted fit."
