@@ -6,9 +6,7 @@ from dataclasses import replace
 import pytest
 
 from cli.conftest import done, found, refused, said
-from dplasso import load
 from dplasso.ledger import Entry, affords, charge_of, new_budget, read_budgets
-from dplasso.model.release import digest_of
 from dplasso.tuning.plan import plan_budget
 
 
