@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 from cli.conftest import done, found, refused, said
+from dplasso import load
 from dplasso.ledger import Entry, affords, charge_of, new_budget, read_budgets
+from dplasso.model.release import digest_of
 from dplasso.tuning.plan import plan_budget
 
 
@@ -57,8 +59,11 @@ class TestEvaluate:
         given = ("evaluate", model, held_out, "--binarize", "--epsilon", 3, "--metric", metric)
         report = found(*given)
         assert report.keys() == {
-            *("metric", "value", "low", "high", "confidence", "curve", "privacy", "private")
+            *("metric", "value", "low", "high", "confidence", "curve", "privacy", "private"),
+            "model",
         }
+        # A digest of what the model itself has released.
+        assert report["model"] == digest_of(load(model).model_.release)
         assert report["private"]
         assert report["low"] <= report["value"] <= report["high"]
         assert "epsilon = 3" in said(*given)
