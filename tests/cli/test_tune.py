@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 from cli.conftest import done, found, refused, said
+from dplasso import load
 from dplasso.ledger import Entry, affords, charge_of, new_budget, read_budgets
+from dplasso.model.release import digest_of
 from dplasso.tuning.plan import plan_budget
 
 
@@ -61,7 +63,10 @@ class TestEvaluate:
         assert report.keys() == {
             *("metric", "value", "low", "high", "confidence", "curve", "privacy", "private"),
             *("by_class", "confusion"),
+            "model",
         }
+        # A digest of what the model itself has released.
+        assert report["model"] == digest_of(load(model).model_.release)
         assert report["private"]
         assert report["low"] <= report["value"] <= report["high"]
         assert "epsilon = 3" in said(*given)
