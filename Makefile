@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-ray test-slow docs notebooks matrix bench evidence assurance assurance-quick lint types format clean
+.PHONY: help demo test test-ray test-slow docs notebooks package matrix bench evidence assurance assurance-quick lint types format clean
 help:
 	@echo "make demo    train a private model on UCI Adult and look at it (under 2 minutes)"
 	@echo "make test    run the tests (under 15 minutes)"
 	@echo "make test-ray  those on a Ray cluster of this machine (1 minute)    make test-slow  the slow ones"
 	@echo "make docs    build the site in build/site, warnings as errors (under 1 minute)"
 	@echo "make notebooks  run the notebooks and keep their outputs (under 10 minutes)"
+	@echo "make package  build wheel and sdist in dist, checked for a package index"
 	@echo "make matrix  install and try it with Python 3.11 to 3.14, lowest and newest dependencies"
 	@echo "make bench   time it against other methods, side by side (about 5 minutes)"
 	@echo "make assurance  evidence that fits are private, as docs/assurance.md (about 20 minutes)"
@@ -42,6 +43,12 @@ docs: $(VENV)/.docs-installed
 
 notebooks: $(VENV)/.docs-installed
 	$(BIN)/python tools/notebooks.py
+
+package: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
 
 matrix: | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build uv

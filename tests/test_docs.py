@@ -11,6 +11,7 @@ import pytest
 
 import dplasso
 
+OPTIONAL = ("arrow", "download", "plot", "ray", "storage", "zstd")
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 
@@ -58,3 +59,17 @@ def test_versions_agree():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == dplasso.__version__
     assert f"\nversion: {dplasso.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_the_conda_recipe_asks_for_what_the_package_does():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text()
+    assert f'  version: "{dplasso.__version__}"\n' in recipe
+    bounds = dict(re.findall(r"^    - (\S+) >=(\S+)$", recipe, re.MULTILINE))
+    names = {"matplotlib": "matplotlib-base", "ray": "ray-core"}
+    extras = project["optional-dependencies"]
+    asked = [*project["dependencies"], *(extras[one][0] for one in OPTIONAL)]
+    wanted = dict(one.split(">=") for one in asked)
+    wanted["python"] = project["requires-python"].removeprefix(">=")
+    assert bounds.pop("hatchling")
+    assert bounds == {names.get(name, name): bound for name, bound in wanted.items()}

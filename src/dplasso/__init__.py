@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dplasso.tuning.search import PrivateSearch as PrivateSearch
     # isort: on
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _HOMES = {
     "DPLasso": "estimators.linear_models",

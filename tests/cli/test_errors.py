@@ -1,6 +1,7 @@
 """Bad input: one clear sentence, an exit code that is not 0, nothing written."""
 
 import errno
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 from evidence.items import Item, Table
 from rich.console import Console
+from typer.testing import CliRunner
 
 from cli.conftest import refused, said
+from dplasso.cli.app import app
 from dplasso.cli.options import in_options
 from dplasso.cli.output import json_safe, naming, one_line
 from dplasso.cli.paper import _print
@@ -24,6 +27,25 @@ def test_help_and_version():
         told = said(command, "--help")
         assert f"$ dplasso {command}" in told
         assert "<bool>" not in told
+
+
+@pytest.mark.parametrize("command", ["fit", "tune"])
+def test_help_shows_what_is_needed_most_and_help_all_the_rest(command):
+    short, whole = (said(command, asked) for asked in ("--help", "--help-all"))
+    assert f"dplasso {command} --help-all" in short
+    assert 3 * len(short) < len(whole)
+    options = re.compile(r"│ (?:\* )?(--[a-z-]+)")
+    assert {"--epsilon", "--method"} <= set(options.findall(short)) < set(options.findall(whole))
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"), [("le", "ledger"), ("ledger sp", "spend"), ("fit --eps", "--epsilon")]
+)
+def test_the_shell_completes_commands_and_options(typed, offered):
+    asks = {"_DPLASSO_COMPLETE": "complete_bash", "COMP_WORDS": f"dplasso {typed}"}
+    place = {"COMP_CWORD": str(len(typed.split()))}
+    ended = CliRunner().invoke(app, prog_name="dplasso", env=asks | place)
+    assert (ended.exit_code, ended.stdout.split()) == (0, [offered])
 
 
 def test_help_loads_nothing_heavy():

@@ -3,7 +3,9 @@
 import ast
 import shlex
 import warnings
+from collections.abc import Iterator
 from contextvars import ContextVar
+from copy import copy
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import version
@@ -19,26 +21,32 @@ from dplasso.errors import ClusterError, MissingExtraError
 
 INTERRUPTED = 130
 SETTINGS = {"help_option_names": ["-h", "--help"]}
+# The help of a command that shows in ``--help`` what most people need first.
+_EVERYTHING = "--help-all"
+_FIRST_EXAMPLES = 4
 # Functions that are not called like their command.
 _CALLED = {"list_sets": "list"}
 _ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
 
 
 class _Help:
-    """A command or group whose ``--help`` is listed without a type, as other flags are."""
+    """A command or group whose flags are listed without a type."""
 
-    def get_help_option(self, ctx: Any) -> Any:
-        """Return the option."""
-        option = super().get_help_option(ctx)  # type: ignore[misc]
-        if option is not None:
-            option.metavar = ""
-        return option
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, ``--help`` among them."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for one in parameters:
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
+        return parameters
 
 
 class Command(_Help, TyperCommand):
     """A command whose module is imported when its options are first asked for."""
 
     home: tuple[str, str]
+    # Parameters that ``--help`` shows, the rest in `_EVERYTHING`; all without any.
+    most_needed: tuple[str, ...] = ()
 
     @cached_property
     def _whole(self) -> Any:
@@ -49,6 +57,27 @@ class Command(_Help, TyperCommand):
 
     params = property(lambda self: self._whole.params, lambda *_: None)
     callback = property(lambda self: self._whole.callback, lambda *_: None)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help: of what is needed most the first sentences, unless all was asked for."""
+        if not self.most_needed or _EVERYTHING in _ARGUMENTS.get():
+            return super().format_help(ctx, formatter)
+        short: Any = copy(self)
+        short.get_params = lambda _: list(self._first())
+        heading, *examples = (self.epilog or "").split("\n\n")
+        more = f"[bold]All options and examples:[/bold] {ctx.command_path} {_EVERYTHING}"
+        short.epilog = "\n\n".join([heading, *examples[:_FIRST_EXAMPLES], "\n" + more])
+        return TyperCommand.format_help(short, ctx, formatter)
+
+    def _first(self) -> Iterator[Any]:
+        by_name: dict[str, Any] = {parameter.name: copy(parameter) for parameter in self.params}
+        arguments = [name for name, one in by_name.items() if one.param_type_name == "argument"]
+        for name in (*arguments, *self.most_needed):
+            shown = by_name[name]
+            shown.help = shown.help.partition(". ")[0].rstrip(".") + "."
+            if name not in arguments:
+                shown.rich_help_panel = "Most needed"
+            yield shown
 
 
 class Group(_Help, TyperGroup):
@@ -125,13 +154,15 @@ def add_command(app: typer.Typer, home: str) -> None:
     """
     place, _, function = f"dplasso.cli.{home}".rpartition(".")
     told = documented(_docstrings(place)[function])
-    kind = type("Command", (Command,), {"home": (place, function)})
+    names = SETTINGS["help_option_names"] + [_EVERYTHING] * bool(told.most_needed)
+    members = {"home": (place, function), "most_needed": told.most_needed}
+    kind = type("Command", (Command,), members)
     app.command(
         _CALLED.get(function, function),
         cls=kind,
         help=told.summary,
         epilog=told.epilog,
-        context_settings=SETTINGS,
+        context_settings={"help_option_names": names},
     )(lambda: None)
 
 
@@ -158,7 +189,6 @@ app = typer.Typer(
         "Then:  dplasso fit train.svm.gz --epsilon 1 --test test.svm.gz --model model.npz"
     ),
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings=SETTINGS,
@@ -174,7 +204,6 @@ def _print_version(wanted: bool) -> None:
 _VERSION = typer.Option(
     "--version",
     help="Print the version and exit.",
-    metavar="",
     callback=_print_version,
     is_eager=True,
 )

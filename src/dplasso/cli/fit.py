@@ -90,6 +90,11 @@ class _Fitted:
 def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     """Train a private model on labelled sparse rows.
 
+    Most needed
+    -----------
+    epsilon, delta, model, method, classes, target_bounds, label_map, schema, test, ledger, dataset,
+    explain
+
     Examples
     --------
     dplasso fit train.svm.gz --epsilon 1 --model model.npz

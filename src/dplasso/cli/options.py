@@ -2,9 +2,10 @@
 
 A docstring has one section for each panel of ``--help``. In it stand the options, as numpydoc puts
 parameters: a line ``name : METAVAR >= smallest value``, and indented below it the help. A section
-of examples has command lines and, after a blank line, a remark. What a command's docstring does not
-describe is described by the first of these that does: the texts that commands share (`SHARED`), and
-the estimators' docstrings.
+of examples has command lines and, after a blank line, a remark; a section "Most needed" has the
+names of the options that ``--help`` shows where the others wait for ``--help-all``. What a
+command's docstring does not describe is described by the first of these that does: the texts that
+commands share (`SHARED`), and the estimators' docstrings.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -123,11 +124,12 @@ class Text:
 
 
 class Documented(NamedTuple):
-    """What a docstring says: a summary, the texts of options by name, and examples as epilog."""
+    """What a docstring says: summary, texts of options by name, examples, what is needed most."""
 
     summary: str
     texts: dict[str, Text]
     epilog: str
+    most_needed: tuple[str, ...] = ()
 
 
 def documented(docstring: str | None) -> Documented:
@@ -135,6 +137,7 @@ def documented(docstring: str | None) -> Documented:
     lines = cleandoc(docstring or "").splitlines()
     summary: list[str] = []
     examples: list[str] = []
+    most_needed: list[str] = []
     panel, texts, name = "", {}, ""
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         if below and not below.strip("-"):
@@ -143,6 +146,8 @@ def documented(docstring: str | None) -> Documented:
             continue
         elif panel in ("", "Examples"):
             (examples if panel else summary).append(line)
+        elif panel == "Most needed":
+            most_needed += line.replace(",", " ").split()
         elif line and not line.startswith(" "):
             names, _, kind = line.partition(" : ")
             name, *aliases = names.split(", ")
@@ -150,7 +155,8 @@ def documented(docstring: str | None) -> Documented:
             texts[name] = Text(panel, metavar, int(least) if least else None, "", tuple(aliases))
         elif line:
             texts[name] = replace(texts[name], help=f"{texts[name].help} {line.strip()}".strip())
-    return Documented("\n".join(summary).strip(), texts, _epilog(examples))
+    told = "\n".join(summary).strip()
+    return Documented(told, texts, _epilog(examples), tuple(most_needed))
 
 
 def _epilog(lines: list[str]) -> str:
@@ -226,7 +232,7 @@ def _declared(name: str, kind: Any, default: Any, texts: dict[str, Text]) -> Par
         info = typer.Option(
             *map(option_name, (*text.aliases, name)),
             help=text.help,
-            metavar="" if kind is bool else text.metavar or None,
+            metavar=text.metavar or None,
             min=text.least,
             hidden=text.panel == "Hidden",
             rich_help_panel=None if text.panel == "Options" else text.panel,

@@ -44,6 +44,11 @@ def tune(
 ) -> output.Result:
     """Choose settings and train, all under one private guarantee.
 
+    Most needed
+    -----------
+    epsilon, delta, grid, tries, metric, model, method, classes, target_bounds, label_map, schema,
+    ledger, dataset, explain
+
     Model
     -----
     grid : NAME=V,V,...
