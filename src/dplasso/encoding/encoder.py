@@ -138,7 +138,7 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
         X, _, _ = joined((_encoded(schema, table, first) for first in steps), schema.n_features)
         return with_origin(X, Origin(schema))  # type: ignore[no-any-return]
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002
+    def get_feature_names_out(self, input_features: Any = None) -> "NDArray[np.object_]":  # noqa: ARG002
         """Return the names of the columns.
 
         Hashed columns have names only where the schema gives public words; others have numbers.

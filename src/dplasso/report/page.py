@@ -209,7 +209,8 @@ def _heaviest(model: Model, every: Weights) -> str:
     if not len(clear):
         return "<p>No weight can be told from the noise.</p>"
     shown, classes = clear.top(_SHOWN_FIRST), model.classes
-    side = f" To the right: speaks for {classes[1]}." if classes.size == 2 else ""
+    two = classes.size == 2 and not model.statement.many_labels
+    side = f" To the right: speaks for {classes[1]}." if two else ""
     told = f"The {len(shown)} largest of {len(clear):,} weights that are more than noise.{side}"
     if every.clear is None:
         told = f"The {len(shown)} largest of {count_of(every)}.{side}"
