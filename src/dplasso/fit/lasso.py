@@ -123,15 +123,19 @@ class Lasso(Method):
     @property
     def is_staged(self) -> bool:
         """Whether the fit counts before it draws, or refits; otherwise it draws T vertices."""
-        if self.step == "paper" or not self.is_private:
+        if self._as_printed:
             return self.n_iter is None or self.l1_radius is None or bool(self.refit)
         return self.fit_intercept or self.n_records is None or not self.draws_alone
 
     @property
     def draws_constant(self) -> bool:
         """Whether the constant column is drawn like the others; otherwise margins start offset."""
-        plain = self.step == "paper" or not self.is_private
-        return self.fit_intercept and self.l1_radius is not None and plain
+        return self.fit_intercept and self.l1_radius is not None and self._as_printed
+
+    @property
+    def _as_printed(self) -> bool:
+        """Whether nothing is counted where a radius is given: the constant is a column then."""
+        return self.step == "paper" or not self.is_private or self.from_prior
 
     def knowing(self, task: Task) -> Self:
         """Return the method once the classes are known; the paper's step refuses more than two."""
