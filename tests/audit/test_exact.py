@@ -56,7 +56,6 @@ def test_the_claim_stands_and_is_reached(neighbors, selector):
         {"solver": "standard"},
         {"drift_tol": None},
         {"drift_tol": 0.0},
-        {"fit_intercept": True},
         {"feature_bound": 0.125},
     ],
     ids=str,

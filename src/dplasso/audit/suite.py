@@ -33,11 +33,10 @@ Progress = Callable[[str, int, int], None]
 class Builder(Protocol):
     """Makes the targets: the same implementation at several numbers of steps."""
 
-    def __call__(self, n_iter: int, *, public: bool = False, intercept: bool = False) -> Target:
+    def __call__(self, n_iter: int, *, public: bool = False) -> Target:
         """Return a target with so many steps; the total claim stays what it is.
 
         `public`: through the interface that users call, rather than the fastest way to the release.
-        `intercept`: whether a constant column is part of it.
         """
 
 
@@ -122,8 +121,8 @@ def _other_sampling(
 
 
 def _exact(build: Builder, progress: Progress | None) -> Sequence[Finding]:
-    """Enumerate around every base, with the constant column."""
-    target = build(EXACT_STEPS, intercept=True)
+    """Enumerate around every base."""
+    target = build(EXACT_STEPS)
     findings: list[Finding] = []
     for around in neighbourhoods(target.claim):
         findings += audit_exact(target, around, _named(progress, f"exact ({around.name})"))

@@ -30,7 +30,8 @@ from dplasso.selection.replay import replay_state
 class AuditSettings:
     """What is audited: parameters of `DPLassoClassifier` by the same names.
 
-    Without an intercept by default, which leaves the canaries alone.
+    Without an intercept and with a public number of records a fit counts nothing: what is audited
+    are the draws.
     """
 
     mechanism: str = "exponential"
@@ -44,6 +45,7 @@ class AuditSettings:
     solver: str = "sparse"
     drift_tol: float | str | None = "auto"
     fit_intercept: bool = False
+    n_records: int = 1000
 
 
 _TASK = Binary(np.arange(2))
@@ -117,10 +119,10 @@ def estimator_target(settings: AuditSettings) -> Target:
 
 
 def builder(settings: AuditSettings) -> Builder:
-    """Return what makes the targets of `run_audits`; those set `n_iter` and `fit_intercept`."""
+    """Return what makes the targets of `run_audits`; those set `n_iter`."""
 
-    def build(n_iter: int, *, public: bool = False, intercept: bool = False) -> Target:
-        asked = replace(settings, n_iter=n_iter, fit_intercept=intercept)
+    def build(n_iter: int, *, public: bool = False) -> Target:
+        asked = replace(settings, n_iter=n_iter)
         lasso_of(asked)
         return estimator_target(asked) if public else solver_target(asked)
 
