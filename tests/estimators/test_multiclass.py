@@ -100,7 +100,7 @@ def test_its_cost_is_that_of_one_fit(kind):
     assert joint.epsilon <= 1.0
     assert joint.n_classes == 4
     assert joint.sensitivity == pytest.approx(0.5 if kind == "lasso" else np.sqrt(0.75))
-    assert joint.eps0 == two.eps0
+    assert joint.eps0 == pytest.approx(two.eps0)
     assert joint.mu == pytest.approx(two.mu)
     text = make(kind, n_iter=20).fit(X, y).privacy_.text()
     assert "the 4 class labels (they were taken from the data)" in text

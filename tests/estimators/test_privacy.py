@@ -30,7 +30,8 @@ def test_a_fit_has_the_documented_attributes_only(sort):
     expected = COMMON | ({"classes_"} if kind in CLASSIFIERS else set())
     if kind.startswith("lasso"):
         expected |= {"transcript_"}
-    if kind.startswith("lasso") and not {"n_iter", "l1_radius"} <= options.keys() - {"refit"}:
+    given = {"n_iter", "l1_radius"} <= options.keys() - {"refit"}
+    if options.get("epsilon") != INF or (kind.startswith("lasso") and not given):
         expected |= {"n_records_"}
     found = vars(model).keys() - model.get_params().keys()
     if options.get("epsilon") == INF and kind == "lasso":
