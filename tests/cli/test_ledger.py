@@ -237,7 +237,9 @@ def test_spend_is_what_a_fit_would_have_spent(train, ledger, tmp_path):
 def test_a_resumed_fit_names_its_own_ledger(train, ledger, tmp_path, no_training):
     kept, other = tmp_path / "kept", tmp_path / "other.ledger"
     create_ledger(other, 3.0, 1e-5)
-    params = DPLassoClassifier(1.0, l1_radius=10.0, n_iter=5).get_params(deep=False)
+    given = {"l1_radius": 10.0, "n_iter": 5, "fit_intercept": False, "n_records": 100}
+    alone = ("--no-intercept", "--n-records", 100)
+    params = DPLassoClassifier(1.0, **given).get_params(deep=False)
     params = {name: value for name, value in params.items() if name not in PARAMETERS}
     drawn = Transcript(np.zeros(1, np.int64), np.ones(1, np.int8))
     mechanism = build_mechanism(epsilon=1.0, delta=1e-6, n_iter=5)
@@ -251,7 +253,7 @@ def test_a_resumed_fit_names_its_own_ledger(train, ledger, tmp_path, no_training
     )
     write_checkpoint(stored, kept)
     # There is no such data: nothing tries to read it.
-    missing, resumed = tmp_path / "missing.svm", ("--checkpoint", kept, "--resume")
+    missing, resumed = tmp_path / "missing.svm", (*alone, "--checkpoint", kept, "--resume")
     refused(run_command(*fit(missing, other, *resumed)), "holds no entry 1", str(other))
     refused(run_command(*fit(missing, tmp_path / "none", *resumed)), "there is no ledger")
     unpaid = ("fit", missing, "--epsilon", 1, *FAST, "--l1-radius", 10, *resumed)

@@ -123,9 +123,7 @@ def test_what_is_wrong_with_a_prior_is_said_before_anything_is_read(run, train, 
     refused(run("fit", train, *FAST, "--prior", bad), "column 30", "numbered from 0 to 29")
     refused(run("fit", train, *FAST, "--prior", tmp_path / "none.npz"), "none.npz")
     given = ("fit", train, *FAST, "--prior-standard-error", 1)
-    refused(
-        run(*given), "--prior-standard-error 1.0 is the noise of a prior, and there is no prior"
-    )
+    refused(run(*given), "--prior-standard-error 1 is the noise of a prior, and there is no prior")
     # The file that is read is not one that is written.
     refused(
         run("fit", train, *FAST, "--prior", weights, "--model", weights, "--force"),
@@ -143,7 +141,7 @@ def test_the_ledger_says_what_a_fit_started_from(train, weights, tmp_path):
     first, second = read_budgets(ledger)[0].entries
     assert first.charge.prior.startswith("a table of weights, 2 of 30 columns by number (digest ")
     assert second.charge.prior is None
-    assert "Fit 1 starts from a table of weights, 2 of 30 columns by number" in said(
+    assert "Entry 1 starts from a table of weights, 2 of 30 columns by number" in said(
         "ledger", "show", ledger
     )
 

@@ -155,7 +155,7 @@ report model.npz --out model.npz --force => is an input
 2 tune none.svm --epsilon 5 --grid n-iter => not of the form
 2 tune none.svm --epsilon 5 --grid n-itre=1 => there is no such setting
 tune none.svm --epsilon 5 --grid epsilon=1,2 => cannot be tuned
-tune none.svm --epsilon 5 --grid n-iter=1,2 --metric f1 => --metric must be
+tune none.svm --epsilon 5 --grid n-iter=1,2 --metric gini => --metric must be
 tune none.svm --epsilon 5 --grid n-iter=1.5,2 => --n-iter must be a whole number
 tune none.svm --epsilon 5 --grid n-iter=1,2 --held-out 2 => --held-out must lie
 tune none.svm --epsilon 5 --grid n-iter=1,2 --rows-per-person 2 => the person of each row
@@ -228,8 +228,6 @@ fit nowhere/ --epsilon 1 --cluster threads => no such store, and no folder
 fit stores --epsilon 1 --features 31 --cluster threads => 30 columns, not 31
 2 convert part-1.svm stores/x --cluster threads => --cluster needs --features
 convert part-1.svm stores/part-9.store --features 30 --cluster threads => is a store
-2 convert part-1.svm s3://bucket/a.store => make this one in a folder
-2 convert part-1.svm s3://bucket/a.store --cluster threads --features 30 => make this one
 
 2 convert t.parquet s => say with one of --schema, --indices, --categories, --hash-columns
 2 convert t.parquet s --indices words --hash-columns city => say with one of

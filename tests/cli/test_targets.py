@@ -95,7 +95,9 @@ def test_a_model_of_many_labels_predicts_and_is_not_scored_on_files(run, rows, t
     model.save(path)
     predicted = np.array(said("predict", path, data).split(), dtype=int).reshape(-1, 2)
     np.testing.assert_array_equal(predicted, model.predict(X))
-    given = np.array(said("predict", path, data, "--proba").split(), dtype=float).reshape(-1, 2)
+    head, *numbers = done("predict", path, data, "--proba").stdout.splitlines()
+    assert head == "0 1"
+    given = np.array([line.split() for line in numbers], dtype=float)
     np.testing.assert_allclose(given, model.predict_proba(X), rtol=1e-6)
     for options, words in (((), "and a file has one"), (("--epsilon", "1"), "and y has one label")):
         result = run("evaluate", path, data, *options)

@@ -178,7 +178,7 @@ def test_labels_that_do_not_fit_a_store_are_refused(store):
         (store.X, None, r"fit\(store\)"),
         (store, y[:-1], "inconsistent numbers of samples"),
         (store, np.where(y == "yes", np.nan, 0.0), "NaN"),
-        (store, np.column_stack([y, y]), "one label for each"),
+        (store, np.column_stack([y, y]), "must hold 0 and 1 only"),
         (X, None, "y"),
     ]:
         with pytest.raises((DataError, ValueError), match=words):

@@ -107,7 +107,7 @@ def _sums_over_rows(
     threads: Threads,
 ) -> NDArray[np.int64]:
     """Return what a kernel adds up over all rows, one total for each parameter, exactly."""
-    edges = cut(0, targets.labels.size, threads.count)
+    edges = cut(0, len(targets.labels), threads.count)
     units = unit, loss.residual_bound * unit
 
     def part(t: int) -> NDArray[np.int64]:
