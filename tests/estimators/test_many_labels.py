@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from dplasso.model.report import report_page, report_section
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import MultiLabelBinarizer, normalize
@@ -21,6 +20,7 @@ from dplasso import (
 from dplasso.cluster import InProcessEngine
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
+from dplasso.report.page import Beside, report_page, report_section
 
 N, D, L = 4000, 12, 5
 RNG = np.random.default_rng(3)
@@ -107,7 +107,7 @@ def test_it_is_saved_loaded_and_shown(model, tmp_path):
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert set(model.weights().labels) <= set(NAMES)
     assert "ant, bee, cat, dog, eel (a row has or has not each)" in report_section(model.model_)
-    report_page(model.model_, file={}, ledger="none")
+    report_page(model.model_, Beside(file={}, ledger="none"))
 
 
 def test_two_labels_are_two_margins_and_not_two_classes(tmp_path):

@@ -98,7 +98,12 @@ def test_a_bad_parameter_is_named_before_the_data_are_looked_at(kind, name):
         (["lasso"], {"class_weight": {0: 1.0}, "classes": [0, 1]}, "a weight for each label"),
         (["lasso"], {"mechanism": "paper", "refit": 0.3}, "has no refit and no class_weight"),
         (["lasso"], {"selector": "argmax"}, "selector='argmax' cannot draw"),
-        (["lasso"], {"delta": 1e-12, "n_iter": 1000, "l1_radius": 5.0}, "delta must be above"),
+        (
+            ["lasso"],
+            {"delta": 1e-12, "n_iter": 1000, "l1_radius": 5.0, "fit_intercept": False}
+            | {"n_records": 100},
+            "delta must be above",
+        ),
         (["lasso"], {"delta": 1e-12, "n_iter": 1}, "too small to cover the rounding"),
         (
             ["lasso", "lasso of numbers"],

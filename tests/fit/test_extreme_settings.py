@@ -25,7 +25,9 @@ accepted = st.fixed_dictionaries(
         "delta": powers(1e-9, 0.5),
         "drift_tol": st.one_of(st.none(), st.just("auto"), powers(1e-300, 1e300), st.just(0.0)),
         "neighbors": st.sampled_from(["add-remove", "replace-one"]),
-        "fit_intercept": st.booleans(),
+        # Nothing is counted, which would need a delta for its own rounding.
+        "fit_intercept": st.just(False),
+        "n_records": st.just(8),
     }
 ).filter(lambda options: options["l1_radius"] * options["feature_bound"] <= 1e100)
 

@@ -278,6 +278,8 @@ class Lasso(Method):
 
     def released_numbers(self, mechanism: Any, n_features: int, n_outputs: int) -> tuple[int, int]:  # noqa: ARG002
         """Return how many vertices and how many numbers a fit releases at most."""
+        if self.draws_alone:
+            return mechanism.n_iter, 0
         if self.is_staged:
             # Beside its weights a column may have an energy, half a number, and one kept its place.
             columns = mechanism.n_columns

@@ -1,5 +1,6 @@
 """A prior trained on public rows, with plain scikit-learn; no private row comes near it."""
 
+import reprlib
 import warnings
 from typing import Any
 
@@ -27,8 +28,8 @@ def checked_public_data(data: Any) -> tuple[Any, Any]:
     """Return X and y; TypeError if there are not two."""
     if not isinstance(data, tuple | list) or len(data) != 2:
         raise TypeError(
-            "public_data must be a pair (X, y) of rows and their labels, got a "
-            f"{type(data).__name__}"
+            "public_data must be a pair (X, y) of rows and their labels, got "
+            + " ".join(reprlib.repr(data).split())
         )
     return data[0], data[1]
 
