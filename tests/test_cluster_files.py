@@ -1,4 +1,4 @@
-"""The image and the manifest of a cluster: what they pin, and that they keep a cluster closed."""
+"""Images, and the manifest of a cluster: what they pin, and that they keep a cluster closed."""
 
 import re
 import tomllib
@@ -26,6 +26,15 @@ def test_versions_are_those_of_the_project():
     python = re.search(r"^FROM python:(3\.\d+)\.\d+-slim$", IMAGE, re.MULTILINE)[1]
     assert f"Programming Language :: Python :: {python}" in PROJECT["classifiers"]
     assert {"ray", "storage"} <= set(PROJECT["optional-dependencies"])
+
+
+def test_the_small_image_is_of_this_version_and_runs_as_nobody_special():
+    small = (FOLDER.parent / "Containerfile").read_text()
+    assert set(re.findall(r"dplasso:[\d.]+\d", small)) == {f"dplasso:{PROJECT['version']}"}
+    assert small.index("\nUSER 1000") > small.rindex("\nRUN")
+    assert set(re.findall(r"^FROM (\S+)", small, re.MULTILINE)) == {
+        *re.findall(r"^FROM (\S+)", IMAGE, re.MULTILINE)
+    }
 
 
 def test_the_image_runs_as_nobody_special_and_tells_nobody():
