@@ -39,7 +39,7 @@ INTEGERS = {
     *("columns", "coordinates", "copy", "count", "count_due", "count_nonzero", "data"),
     *("design", "diff", "done", "dtype", "due", "edges", "end", "ends", "first"),
     *("fit_intercept", "given", "granularity", "halvings", "i", "indices", "indptr"),
-    *("initial", "inside", "int32", "int64", "intercept", "kind", "last", "loss", "m", "max"),
+    *("initial", "inside", "int32", "int64", "intercept", "k", "kind", "last", "loss", "m", "max"),
     *("n_columns", "n_coordinates", "n_features", "n_outputs", "noted", "np", "numbers"),
     *("order", "p", "row", "row_gradients", "rows", "searchsorted", "selector", "self"),
     *("shape", "sign", "size", "sort", "state", "step", "t", "taken", "transcript", "units"),
@@ -53,7 +53,12 @@ OTHERS = {
     "_POWER[i] + (k >> 8 << 52)",
     "bits - (exponent << 52)",
     # The bound on a share, in whole units; how many cores a machine has, and shares of them.
-    *("limit", "one.get('CPU', 0)", "part"),
+    *("limit", "one.count", "one.get('CPU', 0)", "part"),
+    # Whether an entry is there that is read ahead, which nobody needs.
+    "rows.values[p] != 0",
+    # What a fit on partitions takes, and has taken: seconds, bytes and workers, for the curator.
+    *("getattr(given, 'nbytes', 0)", "seconds", "time.perf_counter() - began", "time.time()"),
+    *("math.log(workers, _FAN_IN)", "workers / (self.places or workers)"),
     "math.log2(noise_scale * unit / LARGEST_SCALE)",
     "min(guess, np.float64(n_steps))",
     "min(MOST_STEPS, max(FEWEST_STEPS, (1.0 + root) / (4.0 * _MEMORY)))",

@@ -288,8 +288,9 @@ class TestRefusals:
         ):
             with pytest.raises(ValueError, match=words):
                 fitted(DPLogisticRegression, used, table, **options)
+        alone = {"refit": None, "fit_intercept": False, "n_records": 100}
         with pytest.raises(ValueError, match="choose their own settings; leave n_iter or l1_rad"):
-            fitted(DPLassoClassifier, schema, table, n_iter=3, l1_radius=2.0, refit=None)
+            fitted(DPLassoClassifier, schema, table, n_iter=3, l1_radius=2.0, **alone)
         with pytest.raises(ValueError, match="were released before; begin from the schema"):
             private_quantiles(table, schema, BOUNDS, epsilon=1.0)
         X = PublicEncoder(schema).transform(table)

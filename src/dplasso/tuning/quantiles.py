@@ -89,7 +89,7 @@ def private_quantiles(
     bounds: Bounds,
     *,
     bins: int = 10,
-    groups: ArrayLike | None = None,
+    groups: "ArrayLike | None" = None,
     **budget: Any,
 ) -> Schema:
     """Put the edges of bins at private quantiles of a table.
