@@ -9,6 +9,7 @@ import io
 import json
 import random
 from dataclasses import replace
+from datetime import date
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -181,7 +182,10 @@ def check_schema(data: bytes, folder: Path) -> str:
     numbers = [part.column for part in schema.parts if isinstance(part, Bins | Number)]
     table |= {name: pa.array(["1", None, "2"]) for name in numbers}
     dates = [part for part in schema.parts if isinstance(part, Date)]
-    table |= {part.column: pa.array(["2024-02-29", None, "01.01.1970"]) for part in dates}
+    days = date(2024, 2, 29), date(1970, 1, 1)
+    for part in dates:
+        first, last = (day.strftime(part.format) for day in days)
+        table[part.column] = pa.array([first, None, last])
     try:
         rows = encode(schema, table, 3, lambda column, row: f"{path} {column} {row}")
     except DataError as error:

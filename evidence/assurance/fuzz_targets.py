@@ -91,6 +91,7 @@ def _fitted() -> tuple[Any, ...]:
     rng = np.random.default_rng(1)
     X, y = (rng.random((20, 5)) < 0.5).astype(np.float32), np.arange(20) % 2
     drawn: dict[str, Any] = {"n_iter": 7, "l1_radius": 10.0, "random_state": 0}
+    drawn |= {"fit_intercept": False, "n_records": 20}  # Nothing but vertices is released.
     named = DPLassoClassifier(classes=["no", "yes"], **drawn)
     exact = DPLassoClassifier(math.inf, n_iter=5, l1_radius=10.0, fit_intercept=False)
     return (

@@ -236,6 +236,8 @@ class TestCompetitors:
         parameters = own_parameters("dplasso", training)
         # The competitor knows no clipped residual.
         parameters["residual_bound"] = 1.0
+        # Nor does it count, for which such an epsilon is not to be had.
+        parameters |= {"fit_intercept": False, "n_records": len(y)}
         _, model = time_fit(X, y, 60.0, **parameters, random_state=0)
         ours = true_gap(X, y, model.coef_.toarray().ravel(), 10.0)[0]
         near = pytest.approx(ours, abs=0.004)

@@ -12,11 +12,12 @@ from replay import differences, record
 
 @pytest.fixture
 def private_model():
-    """Return a maker of small private fits; keyword arguments are the estimator's."""
+    """Return a maker of small private fits, which count nothing; arguments are the estimator's."""
 
     def make(**options):
         settings = {"n_iter": 12, "feature_bound": BOUND, "l1_radius": 40.0, "classes": (0, 1)}
-        return DPLassoClassifier(**settings | options)
+        alone = {"fit_intercept": False, "n_records": 40}
+        return DPLassoClassifier(**settings | alone | options)
 
     return make
 

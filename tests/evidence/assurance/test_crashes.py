@@ -15,7 +15,7 @@ MUTANTS = {
         from pathlib import Path
         import dplasso.files.archive
         @contextmanager
-        def in_place(path, temporary=None):
+        def in_place(path, temporary=None, private=False):
             with Path(path).open("wb") as file:
                 yield file
         dplasso.files.archive.atomic_write = in_place

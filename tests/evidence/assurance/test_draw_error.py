@@ -82,7 +82,8 @@ def test_what_is_drawn_is_what_is_paid_for(
 @each_relation
 def test_the_cost_told_in_advance_is_the_cost(private_model, neighbors, epsilon):
     statement = private_model(neighbors=neighbors, epsilon=epsilon).fit(*common_records()).privacy_
-    told = privacy_cost(epsilon, statement.delta, N_STEPS, neighbors, BOUND)
+    alone = {"fit_intercept": False, "n_records": 40}
+    told = privacy_cost(epsilon, statement.delta, N_STEPS, neighbors, BOUND, **alone)
     for name in ("epsilon", "delta", "eps0", "sampling_delta", "sensitivity"):
         assert getattr(told, name) == getattr(statement, name), name
 

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,10 @@ _MOST_CHARACTERS = 4 << 20
 
 def column_names(path: Path, dialect: Dialect | None = None) -> list[str]:
     """Return the names in the header of CSV, or the keys of the first object of JSON lines."""
-    lines = _Lines(path, BLOCK_BYTES, sniffed(path, dialect))
-    if plain_suffix(path) in DELIMITERS:
-        return next(_csv_reader(lines))
-    return list(next(_objects(lines), {}))
+    with closing(_Lines(path, BLOCK_BYTES, sniffed(path, dialect))) as lines:
+        if plain_suffix(path) in DELIMITERS:
+            return next(_csv_reader(lines))
+        return list(next(_objects(lines), {}))
 
 
 def batches(
@@ -47,15 +48,16 @@ def batches(
         return Batch(path, found, "line", starts, lines.done)
 
     before = 0
-    for row, line in rows(lines, columns):
-        records.append(row)
-        starts.append(line)
-        # A record takes memory even if its text is empty.
-        if lines.characters - before + 16 * len(records) >= most:
+    with closing(lines):
+        for row, line in rows(lines, columns):
+            records.append(row)
+            starts.append(line)
+            # A record takes memory even if its text is empty.
+            if lines.characters - before + 16 * len(records) >= most:
+                yield batch(starts)
+                records, starts, before = [], [], lines.characters
+        if records:
             yield batch(starts)
-            records, starts, before = [], [], lines.characters
-    if records:
-        yield batch(starts)
 
 
 def labels(batch: Batch, column: str) -> list[Any]:
@@ -73,6 +75,10 @@ class _Lines:
         self.number = 0
         self.characters = 0
         self.done = 0
+
+    def close(self) -> None:
+        """Close the file."""
+        self._blocks.close()
 
     def __iter__(self) -> Iterator[str]:
         decoder, held = codecs.getincrementaldecoder(str(self.dialect.encoding))(), ""
