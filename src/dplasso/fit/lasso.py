@@ -278,14 +278,12 @@ class Lasso(Method):
 
     def released_numbers(self, mechanism: Any, n_features: int, n_outputs: int) -> tuple[int, int]:  # noqa: ARG002
         """Return how many vertices and how many numbers a fit releases at most."""
-        if self.draws_alone:
+        if self.draws_alone or not self.is_staged:
             return mechanism.n_iter, 0
-        if self.is_staged:
-            # Beside its weights a column may have an energy, half a number, and one kept its place.
-            columns = mechanism.n_columns
-            places = columns if mechanism.most_kept else 0
-            return mechanism.n_vertices, n_outputs * columns + columns // 2 + 1 + places
-        return mechanism.n_iter, 0
+        # Beside its weights a column may have an energy, half a number, and one kept its place.
+        columns = mechanism.n_columns
+        places = columns if mechanism.most_kept else 0
+        return mechanism.n_vertices, n_outputs * columns + columns // 2 + 1 + places
 
 
 def _given(params: Mapping[str, Any], name: str) -> Any:

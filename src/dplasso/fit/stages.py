@@ -12,8 +12,7 @@ from dplasso.fit.task import Task
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
-from dplasso.frank_wolfe.transcript import NO_VERTICES, History
-from dplasso.frank_wolfe.work import Work
+from dplasso.frank_wolfe.transcript import NO_VERTICES
 from dplasso.gradient_descent.blend import blended, find_slopes, find_start
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import noisy_counts
@@ -39,6 +38,8 @@ class StagedLasso:
 
     `n_steps` is the most vertices and gradients. Steps beyond the planned vertices do nothing.
     """
+
+    history = work = None
 
     def __init__(
         self, method: "Lasso", task: Task, mechanism: StagedSteps, records: Any, drawing: Drawing
@@ -115,16 +116,6 @@ class StagedLasso:
         )
 
     @property
-    def history(self) -> History | None:
-        """Objective and gap of the vertices, where they are kept."""
-        return getattr(self._columns, "history", None)
-
-    @property
-    def work(self) -> Work | None:
-        """Work per step, where it is kept."""
-        return getattr(self._columns, "work", None)
-
-    @property
     def _before_gradients(self) -> int:
         """Steps before the first gradient."""
         most, plan = self._mechanism.n_vertices, self._plan
@@ -196,8 +187,7 @@ class StagedLasso:
             return RoundsFrankWolfe(rounds, rows, selector, stream, empty, prefix)
         known = plan.n_vertices, self._total, self._started()
         steps = method.steps(mechanism, self._loss, self._n_features, *known)
-        drawing = replace(self._drawing, prefix=prefix)
-        return records.vertices(method, steps, mechanism, drawing, recorded=True)
+        return records.vertices(method, steps, mechanism, replace(self._drawing, prefix=prefix))
 
     def _gradient_run(self) -> GradientRun | None:
         """Begin the refit; None if only the constant was drawn."""

@@ -88,8 +88,7 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
 
 def is_draft(model: Model) -> bool:
     """Return whether the columns were made by a schema that was drafted from data, unedited."""
-    schema = None if model.origin is None else model.origin.schema
-    return schema is not None and bool(getattr(schema, "is_unedited_draft", schema.note))
+    return model.origin is not None and model.origin.is_unedited_draft
 
 
 def score_name(score: Mapping[str, Any]) -> str:

@@ -120,11 +120,11 @@ def class_numbers(target: Target, y: NDArray[Any]) -> NDArray[np.intp]:
     return np.asarray(found, dtype=np.intp)
 
 
-def _of_class(target: Target, y: NDArray[Any], k: int) -> NDArray[np.bool_]:
-    """Return which rows are of class k, or have label k."""
+def _memberships(target: Target, y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which rows are of each class, or have each label, shape (N, K)."""
     if target.many_labels:
-        return np.asarray(y[:, k] == 1)
-    return np.asarray(class_numbers(target, y) == k)
+        return np.asarray(y == 1)
+    return np.asarray(class_numbers(target, y)[:, None] == np.arange(len(target.classes)))
 
 
 def _cells(cells: NDArray[np.intp], count: int) -> NDArray[np.int64]:
@@ -144,12 +144,12 @@ def _by_place(
 
 def auc_sums(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.int64]:
     """Count rows by a grid of probabilities: of each class or label against the others."""
-    p = probabilities(model, X, y, target)
+    p, there = probabilities(model, X, y, target), _memberships(target, y)
     if target.n_outputs == 1:
-        return _by_place(_sigmoid(_LOG_ODDS), p[:, 1], _of_class(target, y, 1))
+        return _by_place(_sigmoid(_LOG_ODDS), p[:, 1], there[:, 1])
     shift = 0.0 if target.many_labels else math.log(target.n_outputs - 1)
     edges = _sigmoid(_LOG_ODDS - shift)
-    each = (_by_place(edges, p[:, k], _of_class(target, y, k)) for k in range(target.n_outputs))
+    each = (_by_place(edges, p[:, k], there[:, k]) for k in range(target.n_outputs))
     return np.concatenate(list(each))
 
 
@@ -211,7 +211,7 @@ def auc_details(noisy: NDArray[np.float64], sigma: float, z: float, target: Targ
 def calibration_sums(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.int64]:
     """Count rows by class and tenths of the predicted probability."""
     p = probabilities(model, X, y, target)[:, 1]
-    return _by_place(_CALIBRATION_EDGES, p, _of_class(target, y, 1))
+    return _by_place(_CALIBRATION_EDGES, p, _memberships(target, y)[:, 1])
 
 
 def positive_share(noisy: NDArray[np.float64], sigma: float, z: float, _: Target) -> Estimate:
