@@ -6,12 +6,13 @@ from dplasso.fit.drawing import Drawing
 from dplasso.fit.hooks import Begun, Hooks, Session
 from dplasso.fit.method import Method
 from dplasso.fit.partitioned import Records
+from dplasso.fit.task import Task
 from dplasso.frank_wolfe.work import Work
 from dplasso.ledger import charged, check_affordable, check_paid
 from dplasso.model import Model
 from dplasso.model.release import digest_of
 from dplasso.privacy.randomness import random_stream
-from dplasso.privacy.statement import make_statement, use_of_count
+from dplasso.privacy.statement import Accounted, PrivacyStatement, make_statement, use_of_count
 from dplasso.runtime.chunks import run_in_chunks
 from dplasso.runtime.threads import thread_pool
 
@@ -36,18 +37,7 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     if edges is not None:
         mechanism = edges.before(mechanism, seeded=method.random_state is not None)
         check_paid(method.ledger, edges.digest, f"the edges of {', '.join(edges.columns)}")
-    statement = make_statement(
-        mechanism,
-        seeded=method.random_state is not None,
-        classes_declared=method.targets.is_declared or task.many_labels,
-        records=use_of_count(mechanism, method.n_records),
-        n_classes=task.classes.size,
-        target_bounds=task.target_bounds,
-        weight_bound=method.weight_bound if records.weighted else None,
-        prior=method.starts_from,
-        many_labels=task.many_labels,
-        edges="" if edges is None else edges.told,
-    )
+    statement = _statement(method, task, mechanism, records)
     n_records = method.n_records if hooks.known_records is None else hooks.known_records
     cautions = statement.cautions(n_records)
     hooks.cautioned(cautions)
@@ -66,18 +56,17 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     session = Session() if hooks.checkpoints is None else hooks.checkpoints(begun)
     # A fit that goes on was warned when it began.
     warned = session.prefix is not None
+    size = records.shape[1]
     if method.n_records is not None and not warned:
-        known = task, mechanism, float(method.n_records), records.shape[1]
-        method.warn_of_noise(*known, stacklevel=5)
+        method.warn_of_noise(task, mechanism, float(method.n_records), size, stacklevel=5)
         warned = True
 
     def keep(done: int) -> None:
         session.keep(done, done == solver.n_steps, lambda: solver.release(done))
-        # A run with a given radius counts nobody.
+        # A run that draws vertices alone counts nobody.
         counted = getattr(solver, "counted", None)
         if done == 0 and counted is not None and not warned:
-            known = task, mechanism, counted, records.shape[1]
-            method.warn_of_noise(*known, stacklevel=7)
+            method.warn_of_noise(task, mechanism, counted, size, stacklevel=7)
 
     with thread_pool(method.n_threads) as threads:
         drawing = Drawing(stream, threads, session.prefix)
@@ -91,12 +80,7 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
             release=lambda: digest_of(release),
             notes=notes,
         ):
-            run_in_chunks(
-                solver,
-                marks=session.marks,
-                checkpoint=keep,
-                progress=hooks.progress,
-            )
+            run_in_chunks(solver, marks=session.marks, checkpoint=keep, progress=hooks.progress)
             release = solver.release()
     # What the released count adds; a delta that was said to be too large is not said again.
     counted = statement.cautions(release.n_records if n_records is None else n_records)
@@ -110,10 +94,29 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
         release=release,
         statement=statement,
         classes=task.classes,
-        n_features=records.shape[1],
+        n_features=size,
         feature_names=records.feature_names,
         history=solver.history,
         origin=records.origin,
         prior=method.prior,
     )
     return model, solver.work
+
+
+def _statement(
+    method: Method, task: Task, mechanism: Accounted, records: Records
+) -> PrivacyStatement:
+    """Return what the fit guarantees, and what was public in it."""
+    edges = None if records.origin is None else records.origin.edges
+    return make_statement(
+        mechanism,
+        seeded=method.random_state is not None,
+        classes_declared=method.targets.is_declared or task.many_labels,
+        records=use_of_count(mechanism, method.n_records),
+        n_classes=task.classes.size,
+        target_bounds=task.target_bounds,
+        weight_bound=method.weight_bound if records.weighted else None,
+        prior=method.starts_from,
+        many_labels=task.many_labels,
+        edges="" if edges is None else edges.told,
+    )
