@@ -125,4 +125,4 @@ class StartingRows:
         one = weights[:, 0] if weights.shape[1] == 1 else weights
         no_offset = np.zeros(weights.shape[1])
         found = unit_row_margins(rows, np.ascontiguousarray(one), ones, no_offset, threads)
-        return found.reshape(ones.size, -1)
+        return found.reshape(ones.size, weights.shape[1])
