@@ -224,7 +224,9 @@ class _SomeRows:
 
     def _entering(self, found: Any) -> NDArray[Any]:
         found = np.asarray(found)
-        return found[self.within] if len(found) == self.within.size else found
+        if len(found) != self.within.size:
+            raise DataError(f"the model predicts {len(found):,} of {self.within.size:,} rows")
+        return found[self.within]
 
 
 @dataclass(frozen=True)
