@@ -100,7 +100,7 @@ class RayEngine:
     events: Events = field(default_factory=Events, compare=False)
 
     def gather(self, count: int) -> "RayWorkers":
-        """Join the cluster, and find out whether it has cores for so many workers."""
+        """Join the cluster for so many workers; ClusterError if there is none, or it is open."""
         ray = connect(self.address, open_cluster=self.open_cluster)
         room = Room(ray, count, self.threads)
         if room.is_short:
@@ -108,7 +108,7 @@ class RayEngine:
                 f"{count} workers of {cores_in_words(self.threads)} each share the "
                 f"cluster's cores, which are enough for {room.places} at a time"
             )
-        return RayWorkers(**vars(self), room=room)
+        return RayWorkers(**vars(self) | {"room": room})
 
     def start(self, partition: Partition) -> "RayHandle":
         """Start an actor, as `RayWorkers.start`."""
