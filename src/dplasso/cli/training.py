@@ -217,7 +217,7 @@ def train_with_bar(
     hooks: Hooks | None = None,
     **more: Any,
 ) -> dict[str, float]:
-    """Fit an estimator in place under a progress bar; return the seconds that it took, by part."""
+    """Fit an estimator in place under a bar; return the seconds by part, for the curator only."""
     seconds: dict[str, float] = {}
     before = bars.compiled.seconds
     with bars.task(label) as progress, bars.stages() as stage, warnings.catch_warnings():
