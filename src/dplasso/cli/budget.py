@@ -315,7 +315,8 @@ def plan(
 
 
 def _sentence(estimate: Estimate) -> str:
-    return f"A fit on {estimate.workers} partitions: {estimate.text()}."
+    partitions = "1 partition" if estimate.workers == 1 else f"{estimate.workers} partitions"
+    return f"A fit on {partitions}: {estimate.text()}."
 
 
 def _print_plan(asked: dict[str, Any], found: dict[Part, str], tries: float) -> None:
@@ -372,7 +373,7 @@ def _finds(part: Part, rows: int, columns: int, extent: dict[str, Any]) -> str:
         if not classes:
             return f"a mean absolute error to within {within:.2g}, and chance"
         # Right and wrong rows, each with this noise, near an accuracy of 0 or 1 at the worst.
-        return f"an accuracy over all rows to within {within:.4f}, and chance"
+        return f"an accuracy over all rows to within {within:.2g}, and chance"
     budget = part.try_epsilon or part.epsilon, part.delta
     found = weakest_association(*budget, rows, columns, **extent)
     told = "nothing"
