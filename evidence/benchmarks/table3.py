@@ -105,8 +105,8 @@ def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:
         [case, found["data"]["source"], sizes(found["data"])] for case, found in results.items()
     ]
     return [
-        "Processor seconds of the steps alone, and with set-up from a CSR in memory. The base of the "
-        "speed-ups is the faster of our own Algorithm 1 and the one by scipy. A loop that was "
+        "Processor seconds of the steps alone, and with set-up from a CSR in memory. The base of "
+        "the speed-ups is the faster of our own Algorithm 1 and the one by scipy. A loop that was "
         "not through at its time limit is scaled from the steps that were timed (second "
         "table). The paper's cells are for the whole data sets.",
         Table(["data set", "what", "rows x columns, non-zeros"], shapes),
