@@ -234,8 +234,8 @@ class _SomeRows:
     def predict_proba(self, X: Any) -> NDArray[Any]:
         return self._entering(self.model.predict_proba(X))
 
-    def _entering(self, found: Any) -> NDArray[Any]:
-        found = np.asarray(found)
+    def _entering(self, predicted: Any) -> NDArray[Any]:
+        found: NDArray[Any] = np.asarray(predicted)
         if len(found) != self.within.size:
             raise DataError(f"the model predicts {len(found):,} of {self.within.size:,} rows")
         return found[self.within]
