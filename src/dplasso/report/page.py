@@ -241,15 +241,12 @@ def _legend(every: Weights, shown: int) -> str:
 
 
 def _table(rows: Mapping[str, Any]) -> str:
+    meaning = {name: f"<br><small>{told}</small>" for name, told in HASHES.items()}
     body = "".join(
-        f"<tr><th>{escape(name)}</th><td>{_cell(value)}{_hash(name)}</td></tr>"
+        f"<tr><th>{escape(name)}</th><td>{_cell(value)}{meaning.get(name, '')}</td></tr>"
         for name, value in rows.items()
     )
     return f'<table class="facts"><tbody>{body}</tbody></table>'
-
-
-def _hash(name: str) -> str:
-    return f"<br><small>{HASHES[name]}</small>" if name in HASHES else ""
 
 
 def _cell(value: Any) -> str:

@@ -153,7 +153,8 @@ def private_score(
     rows_per_person : int, default=1
         Rows of one person, at most; the noise grows in proportion.
     groups : array-like, shape (N,), default=None
-        The person each row belongs to: of each, the first `rows_per_person` rows enter.
+        The person each row belongs to: of each, the first `rows_per_person` rows enter. None takes
+        the people that a store knows.
     target_bounds : (float, float), default=None
         Public interval that targets and predictions are clipped to, for "mae" and "r2"; None takes
         the model's own `target_bounds`.
@@ -197,8 +198,7 @@ def private_score(
     sigma = mechanism.sensitivity / mechanism.mu
     scorer = Scorer(chosen, target, mechanism.sensitivity, sigma, confidence)
     stream = random_stream(random_state)
-    if groups is not None:
-        inputs = inputs.limited(groups, rows_per_person)
+    inputs = inputs.limited(groups, rows_per_person)
     _check_names(getattr(model, "feature_names_in_", None), inputs.feature_names)
     check_scored(target, inputs.y)
     statement = make_statement(mechanism, seeded=random_state is not None, classes_declared=True)
@@ -219,6 +219,26 @@ def private_score(
         model=scored,
         **details._asdict(),
     )
+
+
+@dataclass(frozen=True)
+class _SomeRows:
+    """A model that predicts all rows of a store, but tells only of those that enter a score."""
+
+    model: Any
+    within: NDArray[np.bool_]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        return self._entering(self.model.predict(X))
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        return self._entering(self.model.predict_proba(X))
+
+    def _entering(self, predicted: Any) -> NDArray[Any]:
+        found: NDArray[Any] = np.asarray(predicted)
+        if len(found) != self.within.size:
+            raise DataError(f"the model predicts {len(found):,} of {self.within.size:,} rows")
+        return found[self.within]
 
 
 @dataclass(frozen=True)
@@ -246,7 +266,10 @@ class Scorer:
         with of_a_stranger(model), warnings.catch_warnings():
             # They were compared before.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            exact = self.metric.sums(model, rows.X, rows.y, self.target)
+            y = rows.y
+            if rows.within is not None:
+                model, y = _SomeRows(model, rows.within), y[rows.within]
+            exact = self.metric.sums(model, rows.X, y, self.target)
         return noisy_sums(exact, self.sensitivity, self.sigma, stream)
 
     def estimate(self, sums: NDArray[np.float64]) -> Estimate:
