@@ -24,6 +24,7 @@ from dplasso.privacy.parameters import check_choice, check_epsilon, check_neighb
 from dplasso.privacy.randomness import RandomStream, random_stream, word_buffers
 from dplasso.privacy.release import Gaussian, release
 from dplasso.privacy.statement import PrivacyStatement, make_statement
+from dplasso.privacy.wording import rounded_up
 from dplasso.tuning.estimates import (
     NUMBERS,
     UNIT,
@@ -90,6 +91,17 @@ class PrivateScore:
         for name in ("curve", "by_class", "confusion"):
             values[name] = [asdict(one) for one in values[name]]
         return values | {"privacy": self.privacy.to_dict()}
+
+    def __str__(self) -> str:
+        """Return the score in words, and that of each class below it."""
+        told = f"{self.metric} {self.value:.3f} ({self.confidence:.0%} interval {self.low:.3f} to "
+        told += f"{self.high:.3f}, noise included), epsilon = {rounded_up(self.privacy.epsilon)}"
+        each = (f"  {_in_words(one)}" for one in self.by_class)
+        return "\n".join([told, *each])
+
+
+def _in_words(one: ClassScore) -> str:
+    return f"{one.label}: {one.value:.3f} ({one.low:.3f} to {one.high:.3f})"
 
 
 def private_score(
@@ -222,8 +234,8 @@ class _SomeRows:
     def predict_proba(self, X: Any) -> NDArray[Any]:
         return self._entering(self.model.predict_proba(X))
 
-    def _entering(self, found: Any) -> NDArray[Any]:
-        found = np.asarray(found)
+    def _entering(self, predicted: Any) -> NDArray[Any]:
+        found: NDArray[Any] = np.asarray(predicted)
         if len(found) != self.within.size:
             raise DataError(f"the model predicts {len(found):,} of {self.within.size:,} rows")
         return found[self.within]
