@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
+from dplasso.runtime.threads import usable_cores
 from evidence.machine import status
 from evidence.report import plain
 
@@ -46,7 +47,7 @@ def generate(given: Given, tell: Tell) -> None:
             stages.append(stage)
             tell("stage", name=stage)
 
-    threads = len(os.sched_getaffinity(0))
+    threads = usable_cores()
     tell("begun")
     source = synthetic_source(given["twin"], given["part"], given["seed"], n_jobs=threads)
     store = write_store(
