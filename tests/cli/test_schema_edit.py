@@ -88,7 +88,7 @@ def test_a_schema_edited_by_questions_fits_without_a_warning(table, drafted, tmp
     result = answered(drafted, *answers)
     assert result.exit_code == 0, result.output
     assert "Answer yes or no." in result.stderr
-    assert "Write edges apart by commas, or for example" in result.stderr
+    assert "Write edges separated by commas, or for example" in result.stderr
     assert "must be finite, ascending numbers" in result.stderr
     assert "ready to fit with" in result.stdout
     schema = read_schema(drafted)

@@ -281,7 +281,8 @@ def plan(
         size: dict[str, Any] = {"rows": rows, "columns": columns, "entries": rows * row_entries}
         size |= {"threads": worker_threads, "outputs": n_classes if n_classes > 2 else 1}
         estimate = Estimate(**size, workers=workers, steps=steps)
-        takes = f"A fit on {workers} partitions: {estimate.text()}."
+        partitions = "1 partition" if workers == 1 else f"{workers} partitions"
+        takes = f"A fit on {partitions}: {estimate.text()}."
         report["cluster"] = estimate.to_dict()
     if epsilon is None:
         if not takes:
@@ -364,7 +365,7 @@ def _finds(part: Part, rows: int, columns: int, extent: dict[str, Any]) -> str:
         if not classes:
             return f"a mean absolute error to within {within:.2g}, and chance"
         # Right and wrong rows, each with this noise, near an accuracy of 0 or 1 at the worst.
-        return f"an accuracy over all rows to within {within:.4f}, and chance"
+        return f"an accuracy over all rows to within {within:.2g}, and chance"
     budget = part.try_epsilon or part.epsilon, part.delta
     found = weakest_association(*budget, rows, columns, **extent)
     told = "nothing"

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from dplasso.data.blocks import RowBlock, joined
+from dplasso.data.store.reader import Store
 from dplasso.data.tables.batches import check_columns
 from dplasso.encoding.columns import as_arrow, encode
 from dplasso.encoding.origin import Origin, with_origin
@@ -210,8 +211,8 @@ def warn_of_draft(schema: Schema) -> None:
 
 
 def is_frame(X: Any) -> bool:
-    """Return whether X is a table with named columns, not a matrix."""
-    return hasattr(X, "columns") and not isinstance(X, np.ndarray)
+    """Return whether X is a table with named columns, not a matrix or a store."""
+    return hasattr(X, "columns") and not isinstance(X, np.ndarray | Store)
 
 
 def arrow_table(X: Any, columns: list[str] | None = None) -> Any:
