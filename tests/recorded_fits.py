@@ -220,6 +220,16 @@ SCALED_GRADIENTS = {
     # Of as many records as are said to be, curvature would be bounded by their number.
     ", scaled, steps by curvature": SCALED | {"n_iter": "auto", "n_records": 10 * SCALED_ROWS},
 }
+# So many records that their classes differ by more than the noise of their counts.
+BALANCED_ROWS = 300
+BALANCED = {
+    "": {},
+    ", short list": {"max_weights": 3},
+    ", no intercept": {"fit_intercept": False},
+    ", weights": WEIGHTED,
+    ", people": GROUPED,
+    ", prior": {"prior": "plain"},
+}
 VERTICES = {
     "": {},
     ", weights": WEIGHTED,
@@ -280,6 +290,16 @@ def _cases():
         kind, classes, _ = ESTIMATORS[family]
         work = partial(_fit, kind, classes, {"class_weight": own, "n_iter": 12})
         yield f"{family}, class weights", Case(work, classes)
+        for name, options in BALANCED.items():
+            uses = ("weights",) * ("weight_bound" in options)
+            uses += ("people",) * ("rows_per_person" in options)
+            forms = ("csr", "dense", "partitions") if uses else tuple(FORMS)
+            options = {"class_weight": "balanced", "epsilon": 60.0, "n_iter": 12} | options
+            work = partial(_fit, kind, classes, options)
+            yield (
+                f"{family}, balanced{name}",
+                Case(work, classes, uses, False, forms, BALANCED_ROWS),
+            )
     own = {"solver": "standard", "n_iter": 6, "l1_radius": 9.0}
     standard = partial(_fit, DPLassoClassifier, 2, own)
     yield "lasso, Algorithm 1", Case(standard, draws=True, forms=in_memory)

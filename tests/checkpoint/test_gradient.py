@@ -25,7 +25,12 @@ def same_model(one, other):
     assert one.privacy_ == other.privacy_
 
 
-OPTIONS = {"dense": {}, "short": {"max_weights": 2}, "significant": {"max_weights": "significant"}}
+OPTIONS = {
+    "dense": {},
+    "short": {"max_weights": 2},
+    "significant": {"max_weights": "significant"},
+    "balanced": {"class_weight": "balanced", "epsilon": 50.0},
+}
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)

@@ -40,10 +40,12 @@ _ALL = _entries(
         The label set, declared in advance; of two, the negative class first. None takes it from y,
         and `privacy_` says that it was treated as public. With a label matrix, a name for each of
         its columns, which are public.
-    class_weight : mapping, sequence of floats or None, default=None
+    class_weight : mapping, sequence of floats, "balanced" or None, default=None
         A weight for each label of `classes`, or for all in their order, public: what the loss of a
         record counts. Only their ratio matters, and the largest is taken for 1, so that no record
-        pulls more than it does without.
+        pulls more than it does without. "balanced", of `DPLogisticRegression`, weighs classes by
+        the noisy counts that a fit begins with, so that all count alike: it goes without
+        `n_records`.
     prior : model, mapping, array, path or None, default=None
         A linear model that is public, which the fit corrects instead of starting from nothing: a
         fitted one of scikit-learn or of this package, a `Pipeline` that ends in one, weights by

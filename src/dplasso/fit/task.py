@@ -230,6 +230,7 @@ class Bounded(Task):
     learns: ClassVar[str] = "numbers"
     bounds_allowed: ClassVar[tuple[float, float]] = (0.01, 2.0)
     is_declared: ClassVar[bool] = False
+    is_balanced: ClassVar[bool] = False
     takes_matrix: ClassVar[bool] = False
 
     def task(self, *_: Any, **__: Any) -> "Bounded":

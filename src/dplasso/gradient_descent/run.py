@@ -53,7 +53,8 @@ class GradientRun:
 
     `records`: `Records`, or anything that answers as they do.
     `prefix`: where an interrupted fit had come to; its numbers are not drawn again.
-    `classes`: their records are counted each, and margins start from that; None counts them all.
+    `classes`: their records are counted each, for where margins start or for what each class
+    weighs; None counts them all.
     """
 
     history = work = None
@@ -82,6 +83,9 @@ class GradientRun:
         self._energies = NO_ENERGIES if prefix is None else prefix.energies
         # Slope and constants of a public start, once there are any.
         self._start = NOWHERE if prefix is None else prefix.start
+        # Of the classes, where they are weighed by it.
+        self._counts = NOWHERE if prefix is None else prefix.counts
+        self._weigh()
         self._prepared: Any = None
         if prefix is not None and len(prefix):
             self._go_on(prefix)
@@ -97,6 +101,7 @@ class GradientRun:
         if not self._numbers[0]:
             counted, offset = self._count()
             self._numbers = np.concatenate([[counted, 0.0, 0.0], offset])
+            self._weigh()
             deviation = self._deviation(SCALES_SHARE)
             if pays(self._numbers[0], deviation):
                 released, unit = self._released_energies(SCALES_SHARE)
@@ -127,12 +132,16 @@ class GradientRun:
         if not done:
             empty = GradientState.empty({"n_features": self._records.n_columns})
             return replace(
-                empty, numbers=self._numbers.copy(), energies=self._energies, start=self._start
+                empty,
+                numbers=self._numbers.copy(),
+                energies=self._energies,
+                start=self._start,
+                counts=self._counts,
             )
         if done < self.n_steps:
             solver, n_columns = self._solver, self._records.n_columns
             state = solver.weights.copy(), solver.velocity.copy(), solver.averaged.copy()
-            numbers, known = self._numbers.copy(), (self._energies, self._start)
+            numbers, known = self._numbers.copy(), (self._energies, self._start, self._counts)
             return GradientState(done, n_columns, *state, self._kept, numbers, *known)
         return self._final()
 
@@ -169,7 +178,25 @@ class GradientRun:
         noisy = noisy_counts(counts, moved, mu, self._stream, part_bits)
         if self._classes is None:
             return float(noisy[0]), NOWHERE
-        return float(noisy.sum()), self._beyond(self._classes.offset(noisy, moved / mu))
+        if self._classes.loss is not None:
+            self._counts = noisy
+            return float(noisy.sum()), NOWHERE
+        return float(noisy.sum()), self._beyond(self._classes.offset(noisy, self._noise_of_counts))
+
+    def _weigh(self) -> None:
+        """Weigh the classes by their counts, if these are to say it; then all records by that."""
+        self._weight = float(self._numbers[0])
+        if self._classes is not None and self._counts.size:
+            loss, weight = self._classes.weighed(self._counts, self._noise_of_counts)
+            self._records = replace(self._records, loss=loss)
+            # Shares of sums have as many bits as the number of records says.
+            if share_bits(weight) == share_bits(self._weight):
+                self._weight = min(weight, self._weight)
+
+    @property
+    def _noise_of_counts(self) -> float:
+        """The standard deviation of the noise of each count; 0 without privacy."""
+        return self._mechanism.count_sensitivity / (self._mechanism.mu * math.sqrt(COUNT_SHARE))
 
     def _beyond(self, margins: Any) -> NDArray[np.float64]:
         """Return margins as far as they are beyond twice what noise will move them, shape (K,)."""
@@ -210,11 +237,11 @@ class GradientRun:
 
     def _eigenvalue(self) -> float:
         """Return what bounds the curvature of the stage that begins: N, or less by energies."""
-        n_records = float(self._numbers[0])
         if not self._energies.size:
-            return n_records
+            return self._weight
         released, unit = self._released_energies(CURVATURE_SHARE / len(self._plan.stages))
-        return largest_eigenvalue(released, unit, n_records, self._constant)
+        n_records = float(self._numbers[0])
+        return min(self._weight, largest_eigenvalue(released, unit, n_records, self._constant))
 
     @property
     def _scaling(self) -> Scaling:
@@ -236,7 +263,7 @@ class GradientRun:
         check_records(self._records.n_records, share_bits(self._numbers[0]))
         prepared, self._prepared = self._prepared, None
         scaling = self._scaling
-        again = bool(self._energies.size or self._start.size)
+        again = bool(self._energies.size or self._start.size or self._counts.size)
         if prepared is None or prepared[1] != self._unit or again:
             prepared = self._part(scaling)
         part, unit = prepared
@@ -277,7 +304,7 @@ class GradientRun:
     def _known(self, share: float) -> dict[str, Any]:
         """Return what setting margins right needs to know besides them."""
         return {
-            "n_records": self._numbers[0],
+            "n_records": self._weight,
             "mu": self._share(share),
             "sensitivity": self._mechanism.sensitivity,
             "fit_intercept": self._plan.fit_intercept,
@@ -293,7 +320,7 @@ class GradientRun:
         mu, loss = self._share(stage.share * left), self._records.loss
         kappa = stage.kappa
         if stage.grows and math.isfinite(mu):
-            told = self._numbers[0] * mu / self._moved
+            told = self._weight * mu / self._moved
             kappa *= further(told, loss.n_outputs * stage.n_columns)
         return schedule_for(
             self._numbers[2],

@@ -29,3 +29,9 @@ def class_shares(counts: NDArray[np.float64], deviation: float) -> NDArray[np.fl
     level = mean + np.copysign(np.maximum(0.0, beyond), counts - mean)
     shares = np.maximum(level / max(1.0, level.sum()), _LEAST_SHARE / counts.size)
     return np.asarray(shares / shares.sum())
+
+
+def balanced_weights(counts: NDArray[np.float64], deviation: float) -> NDArray[np.float64]:
+    """Return what a record of each class counts so that all classes count alike, in (0, 1]."""
+    shares = class_shares(counts, deviation)
+    return np.asarray(shares.min() / shares)
