@@ -175,7 +175,8 @@ def _search(kind, grid, options, relation, X, y, _):
 def _search_behind(relation, X, y, _):
     last = DPLogisticRegression(neighbors=relation, classes=[0, 1], n_iter=8)
     steps = [("rows", Binarizer()), ("model", last)]
-    return _searched(Pipeline(steps), {"model__max_weights": [None, 4]}, X, y)
+    grid = {"model__max_weights": [None, 4], "rows__threshold": [0.0, 0.5]}
+    return _searched(Pipeline(steps), grid, X, y)
 
 
 def _searched(estimator, grid, X, y):
