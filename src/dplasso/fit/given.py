@@ -4,13 +4,15 @@ import csv
 import os
 import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from errno import ENOENT
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 
 from dplasso.encoding.schema import Schema
 from dplasso.model import Model, read_model
@@ -101,6 +103,10 @@ def _read(prior: Any) -> Given:
         return _of_pipeline(prior)
     if hasattr(prior, "coef_"):
         return _of_fitted(prior, getattr(prior, "feature_names_in_", None))
+    if isinstance(prior, OneVsRestClassifier | MultiOutputClassifier):
+        each = getattr(prior, "estimators_", ())
+        if each and all(hasattr(one, "coef_") for one in each):
+            return _of_each(prior)
     if isinstance(prior, str | os.PathLike):
         path = Path(prior)
         if not path.exists():
@@ -189,6 +195,20 @@ def _of_fitted(model: Any, names: Any) -> Given:
         names=None if names is None else np.asarray(names, dtype=object),
         labels=None if classes is None else np.asarray(classes).tolist(),
         learns="numbers" if classes is None else "classes",
+    )
+
+
+def _of_each(model: Any) -> Given:
+    """Return linear models of scikit-learn, one for each label or class, as one."""
+    names = getattr(model, "feature_names_in_", None)
+    each = [_of_fitted(one, names) for one in model.estimators_]
+    return replace(
+        each[0],
+        weights=np.concatenate([one.weights for one in each]),
+        intercept=np.concatenate([one.intercept for one in each if one.intercept is not None]),
+        kind=f"{each[0].kind} for each label",
+        # Of a label matrix they have numbers at most.
+        labels=None if getattr(model, "multilabel_", True) else model.classes_.tolist(),
     )
 
 

@@ -199,6 +199,8 @@ class ManyLabels(Task):
     def encode(self, y: NDArray[Any]) -> NDArray[np.float64]:
         return label_matrix(y, self.n_outputs)
 
+    plain_labels = encode
+
     def gradient_bound(self, *, private: bool, given: float | None = None) -> float:
         # Of all labels together, each of which may fill its own.
         return math.sqrt(self.n_outputs) * (given or self.residual_bound(private=private))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
@@ -53,6 +53,11 @@ class Candidate:
         assert self.records is not None
         return self.records
 
+    @property
+    def many_labels(self) -> bool:
+        """Whether a row has or has not each of several labels."""
+        return self.records is not None and self.records.n_labels > 0
+
 
 # A score, the settings that reached it, and the estimator fitted with them.
 Try = tuple[Estimate, Candidate, Any]
@@ -96,7 +101,8 @@ def with_records(candidates: list[Candidate], X: Any, y: Any) -> list[Candidate]
             steps, rows = candidate.steps, X
             if steps is not None:
                 steps, rows = rows_of(steps, X, fit=True)
-            made[key] = steps, local_records(candidate.estimator, rows, y)
+            labels = is_ours(candidate.estimator) and not is_regressor(candidate.estimator)
+            made[key] = steps, local_records(candidate.estimator, rows, y, takes_matrix=labels)
             _check_records(candidate.estimator, made[key][1])
         steps, records = made[key]
         found.append(replace(candidate, steps=steps, records=records))
@@ -128,7 +134,9 @@ def is_ours(estimator: Any) -> bool:
     return hasattr(estimator, "family")
 
 
-def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
+def cost_of_try(
+    estimator: Any, n_features: int, *, many_labels: bool = False
+) -> tuple[float, float]:
     """Return what a fit costs in zCDP, and its draws' total variation from those accounted.
 
     An estimator of another package states its cost in a method ``privacy_event()``, as an event of
@@ -137,7 +145,7 @@ def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
     if hasattr(estimator, "privacy_event"):
         rho, variation = rho_of_event(estimator.privacy_event()), 0.0
     elif is_ours(estimator):
-        mechanism = method_of(estimator).cost(n_features)
+        mechanism = method_of(estimator).cost(n_features, many_labels=many_labels)
         # Its part of delta is the variation times 1 + e^x for some x >= 0.
         rho, variation = mechanism.rho, mechanism.sampling_delta / 2.0
     else:
@@ -192,7 +200,11 @@ def largest_variation(candidates: list[Candidate], epsilon: float) -> float:
     for candidate in candidates:
         candidate.estimator.set_params(epsilon=float(epsilon))
     return max(
-        cost_of_try(one.estimator, 1 if one.records is None else one.rows.n_features)[1]
+        cost_of_try(
+            one.estimator,
+            1 if one.records is None else one.rows.n_features,
+            many_labels=one.many_labels,
+        )[1]
         for one in candidates
     )
 
@@ -203,7 +215,7 @@ def give_epsilon(candidate: Candidate, rho: float, delta: float, n_features: int
 
     def cost(epsilon: float) -> float:
         estimator.set_params(epsilon=epsilon)
-        return cost_of_try(estimator, n_features)[0]
+        return cost_of_try(estimator, n_features, many_labels=candidate.many_labels)[0]
 
     best = largest_within(cost, rho, delta)
     if best == 0.0:
