@@ -172,6 +172,11 @@ def _search(kind, grid, options, relation, X, y, _):
     return _searched(estimator, grid, X, y)
 
 
+def _search_of_labels(relation, X, y, _):
+    estimator = DPLogisticRegression(neighbors=relation, n_iter=8)
+    return _searched(estimator, {"max_weights": [None, 4]}, X, y)
+
+
 def _search_behind(relation, X, y, _):
     last = DPLogisticRegression(neighbors=relation, classes=[0, 1], n_iter=8)
     steps = [("rows", Binarizer()), ("model", last)]
@@ -311,6 +316,8 @@ def _cases():
             yield f"score, {metric} of {kind}", case
     given = DPLogisticRegression, {"max_weights": [None, 4]}, {"n_iter": 8}
     yield "search", Case(partial(_search, *given), forms=in_memory)
+    case = Case(_search_of_labels, 4, forms=in_memory, many_labels=True)
+    yield "search of labels", case
     yield "search behind a step", Case(_search_behind, forms=in_memory)
     given = DPLassoClassifier, {"refit": [0.2, 0.5]}, {}
     yield "search of a lasso", Case(partial(_search, *given), forms=in_memory)

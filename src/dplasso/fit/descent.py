@@ -108,6 +108,7 @@ class GradientDescent(Method):
             residual_bound=loss.residual_bound,
             rows_per_person=self.rows_per_person,
             from_prior=self.from_prior,
+            many_labels=task.many_labels,
             by_class=self.targets.is_balanced
             or (self.n_records is None and self._starts_by_class(task)),
         )

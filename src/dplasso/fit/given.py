@@ -141,7 +141,7 @@ def _of_model(model: Model) -> Given:
     weights, noise = _dense(coefficients), None
     if error is not None:
         noise, kept = np.zeros_like(weights), model.release.columns
-        noise[:, kept if kept.size and np.ndim(error) < 2 else slice(None)] = error
+        noise[:, kept if kept.size == error.shape[-1] else slice(None)] = error
     statement = model.statement
     promise = "without privacy"
     if statement.is_private:

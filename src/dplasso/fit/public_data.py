@@ -64,7 +64,10 @@ def trained_on(X: Any, y: Any, method: Any, task: Task) -> Given:
         model = _trained(rows, labels, task)
         coefficients, classes = np.atleast_2d(model.coef_), getattr(model, "classes_", None)
         intercept, kind = np.atleast_1d(model.intercept_), f"a {type(model).__name__} of"
-        kind, told = f"{kind} scikit-learn", f"{told} with {strength} = {getattr(model, strength):g}"
+        kind, told = (
+            f"{kind} scikit-learn",
+            f"{told} with {strength} = {getattr(model, strength):g}",
+        )
     weights = np.zeros((coefficients.shape[0], public.n_features))
     weights[:, seen] = coefficients
     return Given(

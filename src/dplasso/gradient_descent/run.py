@@ -413,17 +413,19 @@ class GradientRun:
             weights = weights[columns]
         stretched = self._calibration or UNCHANGED
         error, offset = stretched.slope * self._error, self._records.loss.offset
+        slopes = stretched.slope * np.array(stretched.label_slopes or 1.0)
         return NoisyWeights(
             n_steps=self.n_steps,
             n_features=self._records.n_columns,
             columns=columns,
-            weights=np.ascontiguousarray(weights.T) * stretched.slope,
-            intercept=(intercept + offset) * stretched.slope + np.array(stretched.shift) - offset,
+            weights=np.ascontiguousarray(weights.T) * slopes.reshape(-1, 1),
+            intercept=(intercept + offset) * slopes + np.array(stretched.shift) - offset,
             standard_error=error,
             intercept_error=error * constant_entry(self._constant),
             energies=self._energies,
             prior_slope=stretched.prior_slope,
             n_records=self._counted_records,
+            label_slopes=np.array(stretched.label_slopes),
         )
 
     @property

@@ -63,7 +63,13 @@ class Margins:
         return Blend(*given, longest=np.inf)
 
     def sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
-        """Return the gradient in a and b / c, shape (1 + K,), in units; exact."""
+        """Return the gradient in a and b / c, shape (1 + K,), in units; exact.
+
+        With a slope for each of K labels, shape (2 K,).
+        """
+        if parameters.size > 1 + self.loss.n_outputs:
+            known = self.loss, self.targets, self.margins, parameters, unit
+            return _sums_over_rows(label_gradients, *known, self.threads)
         if self.loss.n_outputs > 1:
             return self._whole.sums(parameters, unit)
         known = self.loss, self.targets, self.margins, parameters, unit
@@ -194,3 +200,23 @@ def blend_gradient_vectors(loss, targets, margins, parameters, unit, limit, firs
             for k in range(n_outputs):
                 along += residuals[k] * own[s, k]
             totals[s] += share(along * scale, limit)
+
+
+@njit(cache=True, nogil=True)
+def label_gradients(loss, targets, margins, parameters, unit, limit, first, last, totals):
+    """Add up shares as in `slope_gradient`, of a slope and a constant for each of many labels.
+
+    Those of a label are no longer than its residual, so all are no longer than all residuals.
+    """
+    n_labels = margins.shape[1]
+    own, stretched, residuals = np.empty(n_labels), np.empty(n_labels), np.empty(n_labels)
+    for i in range(first, last):
+        for k in range(n_labels):
+            own[k] = clip(margins[i, k], LARGEST_MARGIN)
+            stretched[k] = parameters[k] * own[k] + CONSTANT * parameters[n_labels + k]
+        residual_vector(loss, stretched, targets.labels[i], residuals)
+        weight = weight_of(targets.weights, i) * SLACK * unit
+        for k in range(n_labels):
+            pull = residuals[k] * weight / np.sqrt(own[k] * own[k] + CONSTANT * CONSTANT)
+            totals[k] += share(pull * own[k], limit)
+            totals[n_labels + k] += share(pull * CONSTANT, limit)
