@@ -93,7 +93,7 @@ def test_tables_with_a_column_for_each_label(tmp_path):
     write("a", "b", "c")
     assert found("evaluate", model, table, "--label-column", "a,b,c") == scores
     two = run_command("evaluate", model, table, "--label-column", "a,b")
-    refused(two, "name a column", code=2)
+    refused(two, "one column for each of 3 labels")
     refused(run_command("evaluate", model, table), "asthma")
     rows = tmp_path / "rows.svm"
     rows.write_text("1 1:1\n")

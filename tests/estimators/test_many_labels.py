@@ -24,6 +24,7 @@ from dplasso import (
 from dplasso.cluster import InProcessEngine
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
+from dplasso.fit.records import local_records
 from dplasso.report.page import Beside, report_page, report_section
 from dplasso.tuning import search as search_module
 from dplasso.tuning.candidates import cost_of_try
@@ -268,8 +269,11 @@ def test_a_search_without_a_try_has_a_constant_for_each_label(monkeypatch):
 
 
 def test_what_a_try_costs_counts_the_draws_of_all_labels():
-    estimator = DPLogisticRegression(1.0, classes=[0, 1])
-    one, two = (cost_of_try(estimator, 1000, many_labels=many) for many in (False, True))
+    estimator, wide = DPLogisticRegression(1.0, classes=[0, 1]), sp.random_array((9, 1000))
+    one, two = (
+        cost_of_try(estimator, local_records(estimator, wide, y, takes_matrix=True))
+        for y in (Y[:9, 0], Y[:9, :2])
+    )
     assert one[1] < two[1] < 2.1 * one[1]
 
 

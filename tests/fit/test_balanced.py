@@ -9,7 +9,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
 from dplasso import DPLogisticRegression, load, privacy_cost
-from dplasso.gradient_descent.counts import Classes
 from dplasso.losses.balance import balanced_weights
 from dplasso.privacy.wording import COUNT_BY_CLASS
 
@@ -67,16 +66,11 @@ def test_without_noise_they_are_the_weights_of_the_counts(n_classes):
 
 def test_no_class_weighs_more_than_one_and_all_together_alike():
     counts = np.array([900.0, 90.0, 10.0])
-    weights = balanced_weights(counts, 0.0)
+    weights = balanced_weights(counts)
     assert weights.max() == 1.0
     assert_allclose(weights * counts, 10.0)
-    # What is within the noise of the counts is no difference.
-    assert_array_equal(balanced_weights(counts, 300.0), 1.0)
     # A class that nobody is in does not silence the others.
-    assert balanced_weights(np.array([1e6, 1.0]), 0.0).min() > 0.005
-    loss, weight = Classes(None, None, lambda found: found).weighed(counts, 1.0)
-    assert_array_equal(loss, balanced_weights(counts, 1.0))
-    assert counts @ loss < weight < 1.5 * (counts @ loss)
+    assert balanced_weights(np.array([1e6, 1.0])).min() > 0.005
 
 
 def test_a_file_says_it_and_it_costs_what_counts_cost(tmp_path):

@@ -128,18 +128,18 @@ def _of_labels(model: Any, X: Any, y: NDArray[Any], source: str) -> dict[str, An
     given = model.predict_proba(X)
     # Of a margin so wrong that its probability is too small for a float.
     right = np.maximum(np.where(there == 1, given, 1.0 - given), np.finfo(float).tiny)
-    by_class = [
-        {"label": str(label), "rows": int(own.sum()), "auc": _auc(own, p)}
-        for label, own, p in zip(model.classes_.tolist(), there.T, given.T, strict=True)
-    ]
-    known = [one["auc"] for one in by_class if one["auc"] is not None]
+    names, each = model.classes_.tolist(), list(map(_auc, there.T, given.T))
+    rows, known = there.sum(axis=0).astype(int).tolist(), [auc for auc in each if auc is not None]
     return {
         "n_samples": len(there),
         "accuracy": float(np.mean((given > 0.5) == there)),
         "auc": float(np.mean(known)) if known else None,
         "log_loss": float(-np.log(right).mean()),
-        "classes": model.classes_.tolist(),
-        "by_class": by_class,
+        "classes": names,
+        "by_class": [
+            {"label": str(name), "rows": count, "auc": auc}
+            for name, count, auc in zip(names, rows, each, strict=True)
+        ],
     }
 
 

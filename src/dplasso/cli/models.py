@@ -65,13 +65,13 @@ class Applied:
         steps, last = split(fitted) or (None, fitted)
         many = bool(files) and labelled and last.privacy_.many_labels
         labels = self.reading.read_labels(files, last.classes_.tolist()) if many else None
-        known: dict[str, Any] = {"labelled": labelled and not many}
+        labelled = labelled and not many
         if steps is not None:
             given = {"--cluster": self.cluster.cluster}
             refuse(given, "does not go with a model that knows its pipeline")
-            fitted, rows = read_raw(fitted, files, self.reading, bars, **known)
+            fitted, rows = read_raw(fitted, files, self.reading, bars, labelled=labelled)
         elif files:
-            rows = self.reading.read_for(fitted, files, bars, **known)
+            rows = self.reading.read_for(fitted, files, bars, labelled=labelled)
         else:
             fitted, rows = over_stores(fitted, self.model, self.data, self.cluster, bars)
         return fitted, rows if labels is None else replace(rows, y=labels)

@@ -164,24 +164,19 @@ class ReadingOptions:
                 f"{files[0]}: the model predicts {len(labels)} labels of each row, and such a file "
                 "has one; give a table with a column for each label, or score it in Python"
             )
-        given = self.label_column
-        names = [str(one) for one in labels] if given is None else given.split(",")
-        if len(names) != len(labels):
-            raise typer.BadParameter(
-                f"--label-column {given}: the model predicts {len(labels)} labels; name a column "
-                "for each, in this order: " + ",".join(map(str, labels))
-            )
+        names = list(map(str, labels))
+        if self.label_column is not None:
+            names = self.label_column.split(",")
 
         def nothing(batch: Batch) -> Rows:
             return Rows(np.zeros(batch.n_rows + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
-        found, meaning = [], self.meaning()
-        for name in names:
-            known = {"label": name, "dialect": self.dialect.asked}
-            source = table_source(source_files(files), [], nothing, 1, **known)
-            source = source if meaning is None else with_mapped_labels(source, meaning)
-            found.append(gather(source)[1])
-        return np.column_stack(found)
+        def column(name: str) -> NDArray[Any]:
+            asked, meaning = self.dialect.asked, self.meaning()
+            source = table_source(source_files(files), [], nothing, 1, label=name, dialect=asked)
+            return gather(source if meaning is None else with_mapped_labels(source, meaning))[1]
+
+        return np.column_stack([column(name) for name in names])
 
     def read_for(
         self, fitted: Any, files: Sequence[Path], bars: output.Bars, *, labelled: bool

@@ -3,12 +3,9 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from numbers import Integral
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.fit import noise
@@ -73,10 +70,6 @@ class GradientDescent(Method):
         bound = task.gradient_bound(private=self.is_private, given=self.given_bound)
         return task.gradient_loss(bound)
 
-    def _weighed_loss(self, classes: NDArray[Any], weights: NDArray[np.float64]) -> Any:
-        """Return the loss of classes that count for so much."""
-        return self.loss(Labels(weight=weights.tolist()).of_classes(classes))
-
     def as_read(self, rows: csr_array) -> csr_array:
         """Return rows scaled as in a fit."""
         return scaled_rows(rows, self.norm_bound, self.fit_intercept, self.n_threads)
@@ -109,14 +102,13 @@ class GradientDescent(Method):
             rows_per_person=self.rows_per_person,
             from_prior=self.from_prior,
             many_labels=task.many_labels,
+            # A prior has intercepts of its own, and a record may have many labels.
             by_class=self.targets.is_balanced
-            or (self.n_records is None and self._starts_by_class(task)),
+            or (
+                (self.fit_intercept and self.n_records is None)
+                and not (self.from_prior or task.many_labels)
+            ),
         )
-
-    def _starts_by_class(self, task: Task) -> bool:
-        """Return whether margins start from the balance of the classes, if it is counted."""
-        # A prior has intercepts of its own, and a record may have many labels.
-        return self.fit_intercept and not (self.from_prior or task.many_labels)
 
     def told_of_noise(self, task: Task, mechanism: Any, n_records: float, n_features: int) -> str:  # noqa: ARG002
         """Say where the noise outweighs what so many records can tell."""
@@ -139,11 +131,13 @@ class GradientDescent(Method):
         classes = None
         if mechanism.by_class or balanced:
             vertex_loss = task.vertex_loss(task.residual_bound(private=True))
-            classes = Classes(
-                lambda: records.counts(vertex_loss),
-                vertex_loss.starting_offset,
-                partial(self._weighed_loss, task.classes) if balanced else None,
-            )
+            classes = Classes(lambda: records.counts(vertex_loss), vertex_loss.starting_offset)
+        if classes is not None and balanced:
+
+            def weighed(weights: Any) -> Any:
+                return self.loss(Labels(weight=weights.tolist()).of_classes(task.classes))
+
+            classes = replace(classes, loss=weighed)
         given = {"threads": drawing.threads, "prefix": drawing.prefix, "classes": classes}
         return GradientRun(plan, mechanism, rows, drawing.stream, **given)
 

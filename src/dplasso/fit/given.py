@@ -20,6 +20,7 @@ from dplasso.model.weights import linear_part
 from dplasso.privacy.wording import rounded_up
 
 INTERCEPT = "(intercept)"
+_OF_EACH = (OneVsRestClassifier, MultiOutputClassifier)
 _FORMS = (
     "a fitted linear model of scikit-learn or dplasso, weights by column name, an array, or the "
     "path of a model file or of a .csv with the columns name and weight"
@@ -103,10 +104,9 @@ def _read(prior: Any) -> Given:
         return _of_pipeline(prior)
     if hasattr(prior, "coef_"):
         return _of_fitted(prior, getattr(prior, "feature_names_in_", None))
-    if isinstance(prior, OneVsRestClassifier | MultiOutputClassifier):
-        each = getattr(prior, "estimators_", ())
-        if each and all(hasattr(one, "coef_") for one in each):
-            return _of_each(prior)
+    each = getattr(prior, "estimators_", ())
+    if isinstance(prior, _OF_EACH) and each and all(hasattr(one, "coef_") for one in each):
+        return _of_each(prior)
     if isinstance(prior, str | os.PathLike):
         path = Path(prior)
         if not path.exists():
@@ -200,16 +200,13 @@ def _of_fitted(model: Any, names: Any) -> Given:
 
 def _of_each(model: Any) -> Given:
     """Return linear models of scikit-learn, one for each label or class, as one."""
-    names = getattr(model, "feature_names_in_", None)
-    each = [_of_fitted(one, names) for one in model.estimators_]
-    return replace(
-        each[0],
-        weights=np.concatenate([one.weights for one in each]),
-        intercept=np.concatenate([one.intercept for one in each if one.intercept is not None]),
-        kind=f"{each[0].kind} for each label",
-        # Of a label matrix they have numbers at most.
-        labels=None if getattr(model, "multilabel_", True) else model.classes_.tolist(),
-    )
+    each = [_of_fitted(one, getattr(model, "feature_names_in_", None)) for one in model.estimators_]
+    weights = np.concatenate([one.weights for one in each])
+    intercept = np.concatenate([one.intercept for one in each if one.intercept is not None])
+    # Of a label matrix they have numbers at most.
+    labels = None if getattr(model, "multilabel_", True) else model.classes_.tolist()
+    kind = f"{each[0].kind} for each label"
+    return replace(each[0], weights=weights, intercept=intercept, labels=labels, kind=kind)
 
 
 def _of_mapping(table: Mapping[Any, Any]) -> Given:

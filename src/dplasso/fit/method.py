@@ -126,16 +126,9 @@ class Method:
         """Return the private step; only the paper's depends on the number of rows."""
         raise NotImplementedError
 
-    def cost(
-        self,
-        n_features: int = _MANY_COLUMNS,
-        n_classes: int | None = None,
-        *,
-        many_labels: bool = False,
-    ) -> Accounted:
+    def cost(self, n_features: int = _MANY_COLUMNS, n_classes: int | None = None) -> Accounted:
         """Return the private step of a fit before there are data; see `Labels.of_size`."""
-        task = self.targets.of_size(n_classes, many_labels=many_labels)
-        return self.mechanism(task, 1, n_features)
+        return self.mechanism(self.targets.of_size(n_classes), 1, n_features)
 
     def solver(self, task: Task, mechanism: Accounted, records: Any, drawing: Drawing) -> Any:
         """Return what takes the steps, ready for step 0; the records have the task's targets."""

@@ -52,28 +52,18 @@ def trained_on(X: Any, y: Any, method: Any, task: Task) -> Given:
     rows = method.as_read(rows.astype(np.float64))
     # The penalty leaves a column without an entry at zero.
     seen = np.unique(rows.indices)
-    rows, told = rows[:, seen], f"trained on {len(labels):,} public rows"
+    each = [_trained(rows[:, seen], own, task) for own in labels.reshape(len(labels), -1).T]
+    model, classes = each[0], getattr(each[0], "classes_", None)
+    of_each, told = "", f" with {strength} = {getattr(model, strength):g}"
     if task.many_labels:
-        coefficients, intercept = np.zeros((labels.shape[1], seen.size)), np.zeros(labels.shape[1])
-        # One that all rows have or lack says nothing of the columns.
-        for k in np.flatnonzero(labels.min(axis=0) < labels.max(axis=0)):
-            model = _trained(rows, labels[:, k], task)
-            coefficients[k], intercept[k] = model.coef_[0], model.intercept_[0]
-        classes, kind = task.classes, f"a {type(model).__name__} of scikit-learn for each label"
-    else:
-        model = _trained(rows, labels, task)
-        coefficients, classes = np.atleast_2d(model.coef_), getattr(model, "classes_", None)
-        intercept, kind = np.atleast_1d(model.intercept_), f"a {type(model).__name__} of"
-        kind, told = (
-            f"{kind} scikit-learn",
-            f"{told} with {strength} = {getattr(model, strength):g}",
-        )
-    weights = np.zeros((coefficients.shape[0], public.n_features))
-    weights[:, seen] = coefficients
+        classes, of_each, told = task.classes, " for each label", ""
+    weights = np.zeros((sum(len(np.atleast_2d(one.coef_)) for one in each), public.n_features))
+    weights[:, seen] = np.concatenate([np.atleast_2d(one.coef_) for one in each])
     return Given(
         weights,
-        intercept.astype(np.float64),
-        f"{kind} {told}",
+        np.concatenate([np.atleast_1d(one.intercept_) for one in each]).astype(np.float64),
+        f"a {type(model).__name__} of scikit-learn{of_each} trained on {len(labels):,} public rows"
+        + told,
         names=public.feature_names,
         labels=None if classes is None else classes.tolist(),
         learns=task.learns,
@@ -84,6 +74,10 @@ def trained_on(X: Any, y: Any, method: Any, task: Task) -> Given:
 def _trained(rows: csr_array, labels: NDArray[Any], task: Task) -> Any:
     """Return a plain model of some rows, of the best of a few strengths."""
     model, strength, scoring = task.plain_model()
+    if task.many_labels and labels.min() == labels.max():
+        # A label that all rows have or lack says nothing of the columns.
+        model.coef_, model.intercept_ = np.zeros((1, rows.shape[1])), np.zeros(1)
+        return model
     if (folds := task.folds(labels, _FOLDS)) is not None:
         model = GridSearchCV(model, {strength: _STRENGTHS}, scoring=scoring, cv=folds)
     with warnings.catch_warnings():

@@ -78,10 +78,10 @@ class Labels:
             return Binary(classes, weights)
         return Multiclass(classes, np.array(weights))
 
-    def of_size(self, n_classes: int | None, *, many_labels: bool = False) -> Task:
+    def of_size(self, n_classes: int | None) -> Task:
         if n_classes is None:
             n_classes = len(self.declared) if self.is_declared else 2
-        return Labels().of_classes(np.arange(n_classes), many_labels=many_labels)
+        return Labels().of_classes(np.arange(n_classes))
 
     def written(self, params: Mapping[str, Any]) -> dict[str, Any]:
         # Labels may be an Index, a Series or a range.

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.losses.balance import balanced_weights
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import Gaussian, release
@@ -27,12 +26,6 @@ class Classes:
     counts: Callable[[], tuple[list[int], int]]
     offset: Callable[[NDArray[np.float64], float], Any]
     loss: Callable[[NDArray[np.float64]], Any] | None = None
-
-    def weighed(self, noisy: NDArray[np.float64], deviation: float) -> tuple[Any, float]:
-        """Return the loss of classes that weigh the same, and the weight of all records."""
-        assert self.loss is not None
-        weights = balanced_weights(noisy, deviation)
-        return self.loss(weights), float(weights @ (noisy + 2.0 * deviation))
 
 
 def noisy_counts(

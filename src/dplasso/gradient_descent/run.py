@@ -35,6 +35,7 @@ from dplasso.gradient_descent.schedule import Schedule, further, schedule_for
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import NOWHERE, GradientState
+from dplasso.losses.balance import DEVIATIONS, balanced_weights
 from dplasso.matrix.starting import StartingModel
 from dplasso.matrix.unit_rows import NO_HALVINGS, Scaling, constant_entry
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps
@@ -129,21 +130,20 @@ class GradientRun:
     def release(self, done: int | None = None) -> NoisyWeights | GradientState:
         """Return what the fit has released after `done` gradients, by default after all."""
         done = self.n_steps if done is None else done
+        if done == self.n_steps:
+            return self._final()
+        known = replace(
+            GradientState.empty({"n_features": self._records.n_columns}),
+            numbers=self._numbers.copy(),
+            energies=self._energies,
+            start=self._start,
+            counts=self._counts,
+        )
         if not done:
-            empty = GradientState.empty({"n_features": self._records.n_columns})
-            return replace(
-                empty,
-                numbers=self._numbers.copy(),
-                energies=self._energies,
-                start=self._start,
-                counts=self._counts,
-            )
-        if done < self.n_steps:
-            solver, n_columns = self._solver, self._records.n_columns
-            state = solver.weights.copy(), solver.velocity.copy(), solver.averaged.copy()
-            numbers, known = self._numbers.copy(), (self._energies, self._start, self._counts)
-            return GradientState(done, n_columns, *state, self._kept, numbers, *known)
-        return self._final()
+            return known
+        state, solver = replace(known, done=done, columns=self._kept), self._solver
+        run = solver.weights.copy(), solver.velocity.copy(), solver.averaged.copy()
+        return replace(state, weights=run[0], velocity=run[1], averaged=run[2])
 
     @property
     def counted(self) -> float:
@@ -178,25 +178,21 @@ class GradientRun:
         noisy = noisy_counts(counts, moved, mu, self._stream, part_bits)
         if self._classes is None:
             return float(noisy[0]), NOWHERE
-        if self._classes.loss is not None:
-            self._counts = noisy
-            return float(noisy.sum()), NOWHERE
-        return float(noisy.sum()), self._beyond(self._classes.offset(noisy, self._noise_of_counts))
+        if self._classes.loss is None:
+            return float(noisy.sum()), self._beyond(self._classes.offset(noisy, moved / mu))
+        # So that what is within their noise is no large part of any.
+        self._counts = noisy + DEVIATIONS * moved / mu
+        return float(noisy.sum()), NOWHERE
 
     def _weigh(self) -> None:
-        """Weigh the classes by their counts, if these are to say it; then all records by that."""
+        """Find what all records weigh: N, or less where classes weigh the same by their counts."""
         self._weight = float(self._numbers[0])
-        if self._classes is not None and self._counts.size:
-            loss, weight = self._classes.weighed(self._counts, self._noise_of_counts)
-            self._records = replace(self._records, loss=loss)
-            # Shares of sums have as many bits as the number of records says.
-            if share_bits(weight) == share_bits(self._weight):
-                self._weight = min(weight, self._weight)
-
-    @property
-    def _noise_of_counts(self) -> float:
-        """The standard deviation of the noise of each count; 0 without privacy."""
-        return self._mechanism.count_sensitivity / (self._mechanism.mu * math.sqrt(COUNT_SHARE))
+        if self._classes is not None and self._classes.loss is not None and self._counts.size:
+            weights = balanced_weights(self._counts)
+            self._records = replace(self._records, loss=self._classes.loss(weights))
+            # Of more records, shares of sums have fewer bits.
+            if share_bits(self._weight) == share_bits(0.0):
+                self._weight = min(self._weight, float(weights @ self._counts))
 
     def _beyond(self, margins: Any) -> NDArray[np.float64]:
         """Return margins as far as they are beyond twice what noise will move them, shape (K,)."""

@@ -31,7 +31,8 @@ class GradientState:
     classes are counted, the margins that the first run starts from.
     `energies`: as of `NoisyWeights`, of the columns of the run.
     `start`, shape (1 + K,): slope and constants of a public start, once they are found; or empty.
-    `counts`, shape (K,): of the classes, where these are weighed by them; or empty.
+    `counts`, shape (K,): of the classes, with room for the noise, where these are weighed by them;
+    or empty.
     """
 
     kind: ClassVar[str] = "gradient state"
