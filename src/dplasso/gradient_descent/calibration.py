@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.gradient_descent.points import CONSTANT
 from dplasso.gradient_descent.release import Calibration
 from dplasso.gradient_descent.schedule import schedule_for
-from dplasso.gradient_descent.slopes import CONSTANT
 from dplasso.gradient_descent.solve import gradient_unit
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS
 from dplasso.privacy.parameters import share_bits
@@ -54,22 +54,21 @@ def calibrate_margins(
     `n_records`: N, given as public or counted privately.
     `sensitivity`: how far a summed gradient can move between neighbours, in L2.
     """
-    n_slopes = getattr(loss, "n_labels", 1)
     found, _ = descend(
         margins,
         loss,
         stream,
-        np.concatenate([np.ones(n_slopes), np.zeros(loss.n_outputs) + centre / CONSTANT]),
+        np.concatenate([np.ones(loss.n_labels), np.zeros(loss.n_outputs) + centre / CONSTANT]),
         n_records=n_records,
         mu=mu,
         sensitivity=sensitivity,
-        fixed=None if fit_intercept else slice(n_slopes, None),
-        kappa=_KAPPA if n_slopes == 1 else _LABEL_KAPPA,
+        fixed=None if fit_intercept else slice(loss.n_labels, None),
+        kappa=_KAPPA if loss.n_labels == 1 else _LABEL_KAPPA,
         bend=_BEND * loss.curvature,
     )
-    slopes = np.maximum(_SMALLEST_SLOPE, found[:n_slopes])
-    shift = tuple((CONSTANT * found[n_slopes:] - slopes * centre).tolist())
-    each = () if n_slopes == 1 else tuple((slopes / slopes.max()).tolist())
+    slopes = np.maximum(_SMALLEST_SLOPE, found[: loss.n_labels])
+    shift = tuple((CONSTANT * found[loss.n_labels :] - slopes * centre).tolist())
+    each = () if loss.n_labels == 1 else tuple((slopes / slopes.max()).tolist())
     return Calibration(float(slopes.max()), shift, label_slopes=each)
 
 

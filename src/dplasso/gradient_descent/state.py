@@ -30,7 +30,8 @@ class GradientState:
     starting weights, and a bound on the largest eigenvalue of the rows' Gram matrix; then, where
     classes are counted, the margins that the first run starts from.
     `energies`: as of `NoisyWeights`, of the columns of the run.
-    `start`, shape (1 + K,): slope and constants of a public start, once they are found; or empty.
+    `start`, shape (2 + K,): slope and constants of a public start, once they are found, and how
+    long rows are in the columns of the run; or empty.
     `counts`, shape (K,): of the classes, with room for the noise, where these are weighed by them;
     or empty.
     """
@@ -120,7 +121,10 @@ class GradientState:
         )
 
     @classmethod
-    def empty(cls, public: Mapping[str, Any]) -> "GradientState":
-        """Return the state of a fit before anything is counted."""
-        columns = np.zeros(0, dtype=np.int64)
-        return cls(0, public["n_features"], *3 * (np.zeros(0),), columns, np.zeros(3))
+    def empty(cls, public: Mapping[str, Any], *known: Any) -> "GradientState":
+        """Return the state of a fit before its first gradient, or before anything is counted.
+
+        `known`: its `numbers` and the arrays after these.
+        """
+        columns, known = np.zeros(0, dtype=np.int64), known or (np.zeros(3),)
+        return cls(0, public["n_features"], *3 * (np.zeros(0),), columns, *known)

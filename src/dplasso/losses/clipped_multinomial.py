@@ -39,6 +39,8 @@ class ClippedMultinomial(NamedTuple):
     offset: NDArray[np.float64]
     weights: NDArray[np.float64] = np.zeros(0)
 
+    n_labels = 1
+
     @property
     def n_outputs(self) -> int:
         """A margin for each class."""

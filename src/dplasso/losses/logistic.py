@@ -36,6 +36,9 @@ class Logistic(NamedTuple):
     negative_weight: float = 1.0
     positive_weight: float = 1.0
 
+    n_labels = 1
+    two_targets = True
+
     @property
     def n_outputs(self) -> int:
         """One margin."""

@@ -30,6 +30,8 @@ class Multinomial(NamedTuple):
     residual_bound: float
     weights: NDArray[np.float64] = np.zeros(0)
 
+    n_labels = 1
+
     @property
     def n_outputs(self) -> int:
         """A margin for each class."""

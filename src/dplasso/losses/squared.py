@@ -26,6 +26,9 @@ class Squared(NamedTuple):
     residual_bound: float = 0.25
     offset: float = 0.0
 
+    n_labels = 1
+    two_targets = False
+
     @property
     def n_outputs(self) -> int:
         """One margin."""
