@@ -426,11 +426,15 @@ def _outcome(result: Any) -> Any:
 
 @dataclass
 class Found:
-    """What came of many pairs."""
+    """What came of many pairs.
+
+    `spent`: the least part of what it was charged for that a fit or a score released.
+    """
 
     pairs: int = 0
     statistics: int = 0
     largest: float = 0.0
+    spent: float = 1.0
     violations: int = 0
 
     def add(self, comparison: Comparison) -> tuple[str, ...]:
@@ -441,6 +445,7 @@ class Found:
         self.pairs += 1
         self.statistics += comparison.statistics
         self.largest = max(self.largest, comparison.largest)
+        self.spent = min(self.spent, comparison.spent)
         self.violations += len(wrong)
         return wrong
 

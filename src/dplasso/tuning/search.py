@@ -174,8 +174,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         y : array-like, shape (N,) or (N, L), default=None
             Labels or targets, or 0 and 1 for each of L labels. Only a store may go without.
         groups : array-like, shape (N,), default=None
-            The person each row belongs to; all rows of a person are in one part. Needed where the
-            estimator protects several rows of a person (`rows_per_person`).
+            The person each row belongs to; all rows of a person are in one part. None takes those
+            that a store knows; needed elsewhere if the estimator has `rows_per_person`.
 
         Returns
         -------
