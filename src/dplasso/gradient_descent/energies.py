@@ -91,7 +91,8 @@ def largest_eigenvalue(
 
 def total_energy(totals: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the energy of all columns together, shape (1,): no record adds more than a unit."""
-    return np.sum(totals[:-N_SIZES], keepdims=True)
+    total: NDArray[np.int64] = np.sum(totals[:-N_SIZES], keepdims=True)
+    return total
 
 
 def reach_of(released: NDArray[np.int64], unit: float, n_records: float) -> float:

@@ -71,13 +71,14 @@ def _alike(
         lambda t: fill_cells(parts, targets, bits, side, edges[t], edges[t + 1], cells, each)
     )
     alone = (each > 0.0) & (each < 1.0)
-    counts = np.bincount(cells[each == 1.0], minlength=2 * side**n_parts)
+    counts: NDArray[np.int64] = np.bincount(cells[each == 1.0], minlength=2 * side**n_parts)
     found = np.flatnonzero(counts)
     cells = np.concatenate([found, cells[alone]])
-    weights = np.concatenate([np.ones(found.size), each[alone]])
+    weights: NDArray[np.float64] = np.concatenate([np.ones(found.size), each[alone]])
     counts = np.concatenate([counts[found], np.ones(weights.size - found.size, dtype=np.int64)])
     places = np.stack([cells // 2 // side**s % side for s in range(n_parts)], axis=1) - side // 2
-    return margins_at(places, bits)[:, :, np.newaxis], cells % 2.0, weights, counts
+    labels: NDArray[np.float64] = cells % 2.0
+    return margins_at(places, bits)[:, :, np.newaxis], labels, weights, counts
 
 
 def margins_at(places: NDArray[np.int64], bits: int) -> NDArray[np.float64]:

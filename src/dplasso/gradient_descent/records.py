@@ -162,7 +162,7 @@ class Records:
         weights = weights[original[: self.n_columns]] if original.size else weights
         weights = np.ascontiguousarray(weights[:, 0] if weights.shape[1] == 1 else weights)
         margins = unit_row_margins(rows, weights, factor, model.intercept, self.threads)
-        margins = margins.reshape(self.n_records, 1, -1)
+        margins = margins.reshape(self.n_records, 1, self.loss.n_outputs)
         known = self.targets, self.threads
         if first is not None:
             parts = np.concatenate([first, margins], axis=1)

@@ -39,7 +39,10 @@ class ClippedMultinomial(NamedTuple):
     offset: NDArray[np.float64]
     weights: NDArray[np.float64] = np.zeros(0)
 
-    n_labels = 1
+    @property
+    def n_labels(self) -> int:
+        """One label."""
+        return 1
 
     @property
     def n_outputs(self) -> int:

@@ -36,8 +36,15 @@ class Logistic(NamedTuple):
     negative_weight: float = 1.0
     positive_weight: float = 1.0
 
-    n_labels = 1
-    two_targets = True
+    @property
+    def n_labels(self) -> int:
+        """One label."""
+        return 1
+
+    @property
+    def two_targets(self) -> bool:
+        """Targets are 0 and 1."""
+        return True
 
     @property
     def n_outputs(self) -> int:

@@ -30,7 +30,10 @@ class Multinomial(NamedTuple):
     residual_bound: float
     weights: NDArray[np.float64] = np.zeros(0)
 
-    n_labels = 1
+    @property
+    def n_labels(self) -> int:
+        """One label."""
+        return 1
 
     @property
     def n_outputs(self) -> int:

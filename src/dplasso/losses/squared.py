@@ -26,8 +26,15 @@ class Squared(NamedTuple):
     residual_bound: float = 0.25
     offset: float = 0.0
 
-    n_labels = 1
-    two_targets = False
+    @property
+    def n_labels(self) -> int:
+        """One label."""
+        return 1
+
+    @property
+    def two_targets(self) -> bool:
+        """Targets are any numbers."""
+        return False
 
     @property
     def n_outputs(self) -> int:

@@ -104,15 +104,19 @@ class StartingRows:
         threads: Threads,
     ) -> NDArray[np.float64]:
         """Return a public model's margins, shape (N, K), finite; entries clipped to `bound`."""
-        weights, products = self._products.get(bound, (None, None))
+        products: NDArray[np.float64]
+        weights, products = self._products.get(bound, (None, model.intercept))
         if weights is not model.weights:
             products = self._product(model.weights, bound, threads)
             self._products[bound] = model.weights, products
         with np.errstate(over="ignore", invalid="ignore"):
-            margins = products * (factor * (model.slope / model.loudness))[:, np.newaxis]
+            margins: NDArray[np.float64] = (
+                products * (factor * (model.slope / model.loudness))[:, np.newaxis]
+            )
             margins += model.intercept
         margins[np.isnan(margins)] = 0.0
-        return np.clip(margins, -_LARGEST, _LARGEST, out=margins)
+        np.clip(margins, -_LARGEST, _LARGEST, out=margins)
+        return margins
 
     def _product(
         self, weights: NDArray[np.float64], bound: float | None, threads: Threads
@@ -125,4 +129,4 @@ class StartingRows:
         one = weights[:, 0] if weights.shape[1] == 1 else weights
         no_offset = np.zeros(weights.shape[1])
         found = unit_row_margins(rows, np.ascontiguousarray(one), ones, no_offset, threads)
-        return found.reshape(ones.size, -1)
+        return found.reshape(ones.size, weights.shape[1])
