@@ -192,8 +192,9 @@ DESCENT_TEXTS = _entries(
         array.
     coef_standard_error_ : ndarray, shape (D,), or (k,) for the columns that `max_weights` leaves
         Standard deviation of each column's weight due to the noise alone, known and public; 0
-        without privacy. It bounds the spread of a weight over repeated fits from above: strong
-        signal bends the path and narrows it. A weight divided by it is its z-score.
+        without privacy; of a label matrix a row for each label. It bounds the spread of a weight
+        over repeated fits from above: strong signal bends the path and narrows it. A weight divided
+        by it is its z-score.
     column_scale_ : ndarray, shape (D,), or (k,) for the columns that `max_weights` leaves
         What each column is multiplied by before rows are scaled to unit length, by released
         numbers. Only with records enough for column scales (DESIGN.md section 8).

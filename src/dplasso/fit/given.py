@@ -4,7 +4,7 @@ import csv
 import os
 import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from errno import ENOENT
 from pathlib import Path
 from typing import Any
@@ -102,11 +102,8 @@ def _read(prior: Any) -> Given:
         return _of_model(prior.model_)
     if hasattr(prior, "named_steps"):
         return _of_pipeline(prior)
-    if hasattr(prior, "coef_"):
+    if all(hasattr(one, "coef_") for one in _each(prior)):
         return _of_fitted(prior, getattr(prior, "feature_names_in_", None))
-    each = getattr(prior, "estimators_", ())
-    if isinstance(prior, _OF_EACH) and each and all(hasattr(one, "coef_") for one in each):
-        return _of_each(prior)
     if isinstance(prior, str | os.PathLike):
         path = Path(prior)
         if not path.exists():
@@ -181,32 +178,28 @@ def names_after(steps: Any) -> NDArray[np.object_] | None:
     return np.asarray(names, dtype=object)
 
 
+def _each(model: Any) -> list[Any]:
+    """Return the linear models of a fitted one: one of each label or class, or itself."""
+    return getattr(model, "estimators_", [model]) if isinstance(model, _OF_EACH) else [model]
+
+
 def _of_fitted(model: Any, names: Any) -> Given:
     """Return a fitted linear model that has scikit-learn's attributes."""
     maker = type(model).__module__.partition(".")[0]
-    weights = np.atleast_2d(_dense(model.coef_))
-    constant = np.atleast_1d(np.asarray(getattr(model, "intercept_", 0.0), dtype=np.float64))
-    classes = getattr(model, "classes_", None)
+    weights = np.concatenate([np.atleast_2d(_dense(one.coef_)) for one in _each(model)])
+    constants = [np.atleast_1d(getattr(one, "intercept_", 0.0)) for one in _each(model)]
+    constant, classes = np.concatenate(constants).astype(float), getattr(model, "classes_", None)
+    # Of a label matrix they have numbers at most.
+    of_labels = isinstance(model, _OF_EACH) and getattr(model, "multilabel_", True)
     return Given(
         weights,
         # Of a model without an intercept scikit-learn may have one zero for all classes.
         np.full(weights.shape[0], constant[0]) if constant.size == 1 else constant,
         f"a {type(model).__name__} of {'scikit-learn' if maker == 'sklearn' else maker}",
         names=None if names is None else np.asarray(names, dtype=object),
-        labels=None if classes is None else np.asarray(classes).tolist(),
+        labels=None if of_labels or classes is None else np.asarray(classes).tolist(),
         learns="numbers" if classes is None else "classes",
     )
-
-
-def _of_each(model: Any) -> Given:
-    """Return linear models of scikit-learn, one for each label or class, as one."""
-    each = [_of_fitted(one, getattr(model, "feature_names_in_", None)) for one in model.estimators_]
-    weights = np.concatenate([one.weights for one in each])
-    intercept = np.concatenate([one.intercept for one in each if one.intercept is not None])
-    # Of a label matrix they have numbers at most.
-    labels = None if getattr(model, "multilabel_", True) else model.classes_.tolist()
-    kind = f"{each[0].kind} for each label"
-    return replace(each[0], weights=weights, intercept=intercept, labels=labels, kind=kind)
 
 
 def _of_mapping(table: Mapping[Any, Any]) -> Given:

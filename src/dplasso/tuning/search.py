@@ -228,8 +228,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         held = draw_held_out(person, self.held_out, stream)
         notes = {"purpose": self.purpose, "prior": started or None}
         if self.ledger is not None and classes is not None:
-            first = 0 if target.many_labels else classes[0]
-            notes["fingerprint"] = data_fingerprint(y[rows] != first)
+            notes["fingerprint"] = data_fingerprint(y[rows] != (classes[0] if y.ndim == 1 else 0))
         best: Try | None = None
         records = {id(candidate.records): candidate.rows for candidate in candidates}
         with ExitStack() as held_parts:
