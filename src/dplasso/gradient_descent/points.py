@@ -74,7 +74,7 @@ def _alike(
     counts: NDArray[np.int64] = np.bincount(cells[each == 1.0], minlength=2 * side**n_parts)
     found = np.flatnonzero(counts)
     cells = np.concatenate([found, cells[alone]])
-    weights: NDArray[np.float64] = np.concatenate([np.ones(found.size), each[alone]])
+    weights: NDArray[Any] = np.concatenate([np.ones(found.size), each[alone]])
     counts = np.concatenate([counts[found], np.ones(weights.size - found.size, dtype=np.int64)])
     places = np.stack([cells // 2 // side**s % side for s in range(n_parts)], axis=1) - side // 2
     labels: NDArray[np.float64] = cells % 2.0
