@@ -196,7 +196,7 @@ class RoundRows:
         places, amounts = found[0]
         if places is not None:
             changes = listed(places, amounts, design.numbering)
-            if self._long is None:
+            if self._long is None or changes.coordinates is None:
                 return changes
             known = self._long.is_long[changes.coordinates % self._steps.n_columns]
             return Changes(changes.coordinates[known], amounts[known])
