@@ -1,7 +1,7 @@
 """The threads of a run, and even parts of its work for them."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -27,8 +27,18 @@ def thread_pool(n_threads: int) -> Iterator[Threads]:
     if n_threads == 1:
         yield ONE_THREAD
         return
-    with ThreadPoolExecutor(n_threads) as pool:
-        yield Threads(n_threads, lambda work: list(pool.map(work, range(n_threads))))
+    with ThreadPoolExecutor(n_threads - 1) as pool:
+
+        def run(work: Callable[[int], Any]) -> list[Any]:
+            # The caller takes a part itself: handing one over costs as much as a small step.
+            others = [pool.submit(work, t) for t in range(1, n_threads)]
+            try:
+                first = work(0)
+            finally:
+                wait(others)
+            return [first, *(other.result() for other in others)]
+
+        yield Threads(n_threads, run)
 
 
 def cut(first: int, last: int, n_parts: int) -> NDArray[np.int64]:
