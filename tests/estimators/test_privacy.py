@@ -57,6 +57,15 @@ def test_history_and_work_belong_to_fits_that_are_not_private():
     assert not hasattr(model, "work_")
 
 
+@pytest.mark.parametrize(("n_records", "use"), [(120, "given as public"), (None, "counted")])
+def test_a_number_of_records_that_sets_the_tolerance_is_said_to_be_used(n_records, use):
+    model = DPLassoClassifier(1.0, **RADIUS, fit_intercept=False, n_records=n_records)
+    statement = model.fit(*few()).privacy_
+    assert statement.records.startswith(use)
+    told = "the number of records (it sets how exactly gradients are kept)"
+    assert (told in statement.text()) == (n_records is not None)
+
+
 @each_kind
 class TestStatement:
     def test_a_default_fit_is_private_and_one_without_noise_is_not(self, kind):

@@ -94,7 +94,6 @@ class RoundsFrankWolfe(VertexRun):
         self._rows, self._selector, self._stream = rows, selector, stream
         self._drawn: set[int] = set()
         self._moved = 0
-        self._room = np.empty((2, steps.n_coordinates), dtype=np.int64)
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
@@ -126,13 +125,11 @@ class RoundsFrankWolfe(VertexRun):
         taken = self.transcript(done)
         found = self._rows.move(taken.vertex[self._moved :], taken.sign[self._moved :])
         self._moved = done
-        changed, before = self._room
+        # A gradient may be listed, and noted, several times.
+        changed, before = np.empty((2, found.amounts.size), dtype=np.int64)
         coordinates, shift = found.coordinates, granularity(self._selector)
         if coordinates is None:
             coordinates, found.amounts[taken.vertex] = changed[:0], 0
-        elif coordinates.size > changed.size:
-            # A gradient may be listed, and noted, several times.
-            changed, before = np.empty((2, coordinates.size), dtype=np.int64)
         told = found.amounts, found.whole, shift
         count = take_changes(self._alpha, coordinates, *told, changed, before)
         # Columns that are left out stay so.
