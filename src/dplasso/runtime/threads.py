@@ -1,5 +1,6 @@
 """The threads of a run, and even parts of its work for them."""
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -39,6 +40,13 @@ def thread_pool(n_threads: int) -> Iterator[Threads]:
             return [first, *(other.result() for other in others)]
 
         yield Threads(n_threads, run)
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def cut(first: int, last: int, n_parts: int) -> NDArray[np.int64]:
