@@ -120,7 +120,6 @@ class GradientSteps:
 
     `columns`: those that the records have, ascending; None for all.
     `unit`: see `dplasso.gradient_descent.records.Records.part`.
-    `block`: columns summed together.
     `start`: the public model that margins start from.
     """
 
@@ -128,14 +127,13 @@ class GradientSteps:
     columns: NDArray[np.int64] | None
     scaling: Scaling
     unit: float
-    block: int
     start: StartingModel | None = None
 
     def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
         """Return what gives the sums of the gradients at some weights."""
         records = records_of(X, self.loss, targets, threads, self.columns, prior=self.start)
         part = records.part(self.scaling, self.unit, self.start)
-        return lambda weights: part.whole(weights, self.block)
+        return part.whole
 
 
 @dataclass(frozen=True)

@@ -17,72 +17,81 @@ from numba import njit
 
 from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import offset_of, weight_of
-from dplasso.matrix.unit_rows import SCALES, row_product_vectors, row_products
+from dplasso.matrix.tiles import column_of, row_of
+from dplasso.matrix.unit_rows import SCALES
 from dplasso.privacy.share import share
 
-# Rows whose margins are computed before their residuals, entries that are added up in one loop.
+# Rows whose residuals are computed together, entries that are added up in one loop.
 _ROWS, _ENTRIES = 256, 1024
 
 
 @njit(cache=True, nogil=True)
-def row_gradients(data, loss, targets, model, units, first, last, scaled, integers, totals):
+def row_gradients(data, loss, targets, model, units, first, last, alike, scaled, integers, totals):
     """Compute residuals at the weights of a model, scaled as the columns want them.
 
     `units`: fixed-point units per unit of gradient, S; C S, which bounds a share; and what bounds
     the integer contribution, from which that of a column follows by halving.
-    `scaled`, shape (N,): filled with ``q_i factor_i S``, unless all entries of X are one value.
-    `integers`: the same bytes; filled with the integer contribution itself, if they are.
+    `alike`: whether all entries of X are one value, and which.
+    `scaled`, shape (N,): holds the rows' products with the weights; filled with ``q_i factor_i S``.
+    `integers`: the same bytes; filled with the integer contribution itself, if entries are alike.
     `totals`, shape (1,): the rows' contribution to the constant column is added.
     """
-    (labels, weights, _, offsets), (unit, limit, most), rows = targets, units, data.rows
-    factor, constant, value = data.factor, data.constant, np.float64(rows.constant)
-    offset = constant * model[data.n_columns] if constant != 0.0 else 0.0
-    # Margins of a few rows, then their residuals: the loops of both wait for nothing.
-    some = np.empty(_ROWS)
-    total = np.int64(0)
+    (labels, weights, _, offsets), (unit, limit, most) = targets, units
+    (factor, n_columns, constant), (all_alike, value) = data, alike
+    offset = constant * model[n_columns] if constant != 0.0 else 0.0
+    # Loops of a few rows without a branch, which are compiled to vectors.
+    some, total = np.empty(_ROWS), np.int64(0)
     for begin in range(first, last, _ROWS):
-        end = min(begin + _ROWS, last)
-        row_products(rows, begin, end, model, some)
-        for i in range(begin, end):
-            margin = some[i - begin] * factor[i] + offset + offset_of(offsets, i, 0)
-            q = weight_of(weights, i) * gradient(loss, margin, labels[i])
-            some[i - begin] = q
-            if constant != 0.0:
-                total += share(q * constant * unit, limit)
-        for i in range(begin, end):
-            pull = some[i - begin] * factor[i] * unit
-            if rows.values.size:
-                scaled[i] = pull
-            else:
-                integers[i] = share(pull * value, most)
+        size = min(_ROWS, last - begin)
+        own = slice(begin, begin + size)
+        products, factors, targeted = scaled[own], factor[own], labels[own]
+        for k in range(size):
+            some[k] = products[k] * factors[k] + offset
+        if offsets.size:
+            for k in range(size):
+                some[k] += offset_of(offsets, begin + k, 0)
+        for k in range(size):
+            some[k] = gradient(loss, some[k], targeted[k])
+        if weights.size:
+            for k in range(size):
+                some[k] *= weight_of(weights, begin + k)
+        if constant != 0.0:
+            for k in range(size):
+                total += share(some[k] * constant * unit, limit)
+        if all_alike:
+            contributions = integers[own]
+            for k in range(size):
+                contributions[k] = share(some[k] * factors[k] * unit * value, most)
+        else:
+            for k in range(size):
+                products[k] = some[k] * factors[k] * unit
     totals[0] += total
 
 
 @njit(cache=True, nogil=True)
-def row_gradient_vectors(data, loss, targets, model, units, first, last, scaled, integers, totals):
+def row_gradient_vectors(
+    data, loss, targets, model, units, first, last, alike, scaled, integers, totals
+):
     """Do what `row_gradients` does, for K outputs."""
-    (labels, weights, _, offsets), (unit, limit, most), rows = targets, units, data.rows
-    factor, constant, value = data.factor, data.constant, np.float64(rows.constant)
-    some, residuals = np.empty((_ROWS, totals.size)), np.empty(totals.size)
-    for begin in range(first, last, _ROWS):
-        end = min(begin + _ROWS, last)
-        row_product_vectors(rows, begin, end, model, some)
-        for i in range(begin, end):
-            margins = some[i - begin]
-            for k in range(margins.size):
-                margins[k] = margins[k] * factor[i] + offset_of(offsets, i, k)
-                if constant != 0.0:
-                    margins[k] += constant * model[data.n_columns, k]
-            residual_vector(loss, margins, labels[i], residuals)
-            for k in range(margins.size):
-                q = weight_of(weights, i) * residuals[k]
-                pull = q * factor[i] * unit
-                if rows.values.size:
-                    scaled[i, k] = pull
-                else:
-                    integers[i, k] = share(pull * value, most)
-                if constant != 0.0:
-                    totals[k] += share(q * constant * unit, limit)
+    (labels, weights, _, offsets), (unit, limit, most) = targets, units
+    (factor, n_columns, constant), (all_alike, value) = data, alike
+    residuals = np.empty(totals.size)
+    for i in range(first, last):
+        margins = scaled[i]
+        for k in range(margins.size):
+            margins[k] = margins[k] * factor[i] + offset_of(offsets, i, k)
+            if constant != 0.0:
+                margins[k] += constant * model[n_columns, k]
+        residual_vector(loss, margins, labels[i], residuals)
+        for k in range(margins.size):
+            q = weight_of(weights, i) * residuals[k]
+            pull = q * factor[i] * unit
+            if all_alike:
+                integers[i, k] = share(pull * value, most)
+            else:
+                scaled[i, k] = pull
+            if constant != 0.0:
+                totals[k] += share(q * constant * unit, limit)
 
 
 @njit(cache=True, nogil=True)
@@ -170,6 +179,73 @@ def column_gradient_vectors(columns, halvings, scaled, integers, limit, first, l
                     totals[c - first, k] += share(pull * SCALES[b], limit)
                 else:
                     totals[c - first, k] += max(-most, min(most, halved(integers[i, k], b)))
+
+
+@njit(cache=True, nogil=True)
+def tile_products(tiles, first, last, n_outputs, weights, products):
+    """Set `products` to those of the rows of some chunks with weights, as `row_products` does.
+
+    `weights`, `products`: K numbers for each column and row, in one dimension.
+    """
+    constant, outputs = np.float64(tiles.constant), np.uint64(n_outputs)
+    for r in range(first, last):
+        own = products[tiles.row_edges[r] * n_outputs : tiles.row_edges[r + 1] * n_outputs]
+        own[:] = 0.0
+        for b in range(tiles.bounds.shape[1] - 1):
+            some = weights[b * tiles.width * n_outputs :]
+            places = tiles.places[tiles.bounds[r, b] : tiles.bounds[r, b + 1]]
+            # Without values, each span of them is empty too.
+            values = tiles.values[tiles.bounds[r, b] : tiles.bounds[r, b + 1]]
+            if n_outputs == 1 and values.size:
+                for p in range(np.uint64(places.size)):
+                    own[row_of(places[p])] += np.float64(values[p]) * some[column_of(places[p])]
+            elif n_outputs == 1:
+                for p in range(np.uint64(places.size)):
+                    own[row_of(places[p])] += constant * some[column_of(places[p])]
+            else:
+                for p in range(np.uint64(places.size)):
+                    value = np.float64(values[p]) if values.size else constant
+                    i, j = row_of(places[p]) * outputs, column_of(places[p]) * outputs
+                    for k in range(outputs):
+                        own[i + k] += value * some[j + k]
+
+
+@njit(cache=True, nogil=True)
+def tile_gradients(tiles, b, first, last, n_outputs, halvings, scaled, integers, limit, totals):
+    """Set `totals` to what the rows of some chunks contribute to the columns of block b, exactly.
+
+    `scaled`, `integers`, `totals`: K numbers for each row and column of the block.
+    """
+    most, outputs = np.int64(limit), np.uint64(n_outputs)
+    own = halvings[b * tiles.width : (b + 1) * tiles.width]
+    totals[:] = 0
+    for r in range(first, last):
+        edges = tiles.row_edges[r] * n_outputs, tiles.row_edges[r + 1] * n_outputs
+        pulls, whole = scaled[edges[0] : edges[1]], integers[edges[0] : edges[1]]
+        places = tiles.places[tiles.bounds[r, b] : tiles.bounds[r, b + 1]]
+        values = tiles.values[tiles.bounds[r, b] : tiles.bounds[r, b + 1]]
+        if n_outputs > 1 or (values.size and own.size):
+            for p in range(np.uint64(places.size)):
+                i, j = row_of(places[p]) * outputs, column_of(places[p]) * outputs
+                times = np.int64(own[column_of(places[p])]) if own.size else np.int64(0)
+                for k in range(outputs):
+                    if values.size:
+                        pull = pulls[i + k] * np.float64(values[p])
+                        totals[j + k] += share(pull * SCALES[times], limit)
+                    else:
+                        totals[j + k] += max(-most, min(most, halved(whole[i + k], times)))
+        elif values.size:
+            for p in range(np.uint64(places.size)):
+                pull = pulls[row_of(places[p])] * np.float64(values[p])
+                totals[column_of(places[p])] += share(pull, limit)
+        elif own.size:
+            for p in range(np.uint64(places.size)):
+                j = column_of(places[p])
+                count = halved(whole[row_of(places[p])], np.int64(own[j]))
+                totals[j] += max(-most, min(most, count))
+        else:
+            for p in range(np.uint64(places.size)):
+                totals[column_of(places[p])] += whole[row_of(places[p])]
 
 
 @njit(cache=True, nogil=True)
