@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dplasso.gradient_descent.steps import (
     column_gradient_vectors,
     column_gradients,
+    halved_contributions,
     short_column_gradients,
     tile_gradients,
     tile_products,
@@ -19,11 +20,11 @@ from dplasso.gradient_descent.steps import (
 from dplasso.matrix.numbering import Numbering
 from dplasso.matrix.tiles import Tiles
 from dplasso.matrix.unit_rows import UnitRows, row_product_vectors, row_products
-from dplasso.runtime.threads import Threads, cut, even_parts
+from dplasso.runtime.threads import Threads, even_parts
 
 # Entries of a column, on average, up to which many columns are added up in one loop.
 _SHORT = 16
-# Parts of the columns for each thread.
+# Parts of the columns for each thread, where any will do.
 _PARTS = 4
 
 
@@ -35,15 +36,15 @@ class InTiles:
         self._n_outputs, self._threads = n_outputs, threads
         self._chunks = even_parts(np.append(tiles.bounds[:, 0], tiles.places.size), threads.count)
         self.row_edges = tiles.row_edges[self._chunks]
-        # Blocks with much more than others are divided by rows.
-        sizes, n_chunks = np.diff(tiles.bounds).sum(axis=0), tiles.bounds.shape[0]
-        most = 1.0 + tiles.places.size / (_PARTS * threads.count)
-        counts = np.ceil(sizes / most) if threads.count > 1 else np.ones(sizes.size)
-        self._pieces = [
-            (b, first, last)
-            for b, count in enumerate(np.clip(counts, 1, max(1, n_chunks)).astype(int))
-            for first, last in pairwise(cut(0, n_chunks, count).tolist())
-        ]
+        # Of blocks with much of all, every thread adds up some rows; the others are divided.
+        sizes = np.diff(tiles.bounds).sum(axis=0)
+        large = (sizes * (2 * threads.count) > tiles.places.size) & (threads.count > 1)
+        self._large, others = np.flatnonzero(large), np.flatnonzero(~large)
+        edges = even_parts(np.cumsum(np.append(0, sizes[others])), threads.count)
+        self._others = [others[slice(*span)] for span in pairwise(edges)]
+        # Of entries that are alike: what rows contribute to columns that are halved so often.
+        count = 0 if tiles.values.size else 1 + int(data.halvings.max(initial=0))
+        self._levels = np.empty((count, int(tiles.row_edges[-1]) * n_outputs), dtype=np.int64)
 
     def ordered(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the weights in the order of the data."""
@@ -54,26 +55,29 @@ class InTiles:
         chunks = self._chunks[t], self._chunks[t + 1]
         tile_products(self._tiles, *chunks, self._n_outputs, weights, products)
 
+    def divide(self, t: int, scaled: NDArray[np.float64], limit: float) -> None:
+        """Make ready what thread t's rows contribute to columns that are halved."""
+        rows = self._n_outputs * self.row_edges[t], self._n_outputs * self.row_edges[t + 1]
+        halved_contributions(scaled.view(np.int64), limit, *rows, self._levels)
+
     def add_up(self, scaled: NDArray[np.float64], limit: float, totals: NDArray[np.int64]) -> None:
         """Set `totals` to what all rows contribute to the columns, K numbers each."""
-        width, given = self._tiles.width * self._n_outputs, (scaled, scaled.view(np.int64), limit)
-        # Whichever thread is free takes the next.
-        rest = iter(self._pieces)
+        width, n_chunks = self._tiles.width * self._n_outputs, self._tiles.bounds.shape[0]
+        given = self._n_outputs, self._halvings, scaled, self._levels, limit
 
-        def some(_: int) -> list[tuple[slice, NDArray[np.int64]]]:
-            more = []
-            for b, first, last in rest:
-                span = slice(b * width, (b + 1) * width)
-                found = np.empty_like(totals[span]) if first else totals[span]
-                chunks = first, last, self._n_outputs, self._halvings
-                tile_gradients(self._tiles, b, *chunks, *given, found)
-                if first:
-                    more.append((span, found))
-            return more
+        def some(t: int) -> NDArray[np.int64]:
+            blocks, chunks = self._others[t], self._chunks[t : t + 2]
+            tile_gradients(self._tiles, blocks, 0, n_chunks, *given, totals, blocks * width)
+            own = np.empty(self._large.size * width, dtype=np.int64)
+            begins = np.arange(self._large.size) * width
+            tile_gradients(self._tiles, self._large, *chunks, *given, own, begins)
+            return own
 
-        for more in self._threads.run(some):
-            for span, found in more:
-                totals[span] += found
+        parts = self._threads.run(some)
+        for k, b in enumerate(self._large):
+            whole = totals[b * width : (b + 1) * width]
+            own = slice(k * width, k * width + whole.size)
+            np.sum([part[own] for part in parts], axis=0, out=whole)
 
 
 class ByColumns:
@@ -117,6 +121,9 @@ class ByColumns:
         fill = row_products if self._n_outputs == 1 else row_product_vectors
         own = self._by_columns(products)[first:last]
         fill(self._rows, first, last, self._by_columns(weights), own)
+
+    def divide(self, t: int, scaled: NDArray[np.float64], limit: float) -> None:
+        """Do nothing: columns are halved as they are added up."""
 
     def add_up(self, scaled: NDArray[np.float64], limit: float, totals: NDArray[np.int64]) -> None:
         """Set `totals` to what all rows contribute to the columns, K numbers each."""

@@ -104,7 +104,7 @@ def tile_energies(tiles, b, halvings, factor, targets, unit, totals):
             i, c = first + row_of(tiles.places[p]), column_of(tiles.places[p])
             entry = np.float64(values[p]) if values.size else constant
             if halvings.size:
-                entry *= SCALES[halvings[np.uint64(b * tiles.width) + c]]
+                entry *= SCALES[halvings[np.uint64(b << tiles.block_bits) + c]]
             totals[c] += energy_share(targets.weights, i, entry * factor[i], unit)
 
 

@@ -69,6 +69,7 @@ class GradientPart:
             totals = np.zeros(self.n_outputs, dtype=np.int64)
             own = entries.row_edges[t], entries.row_edges[t + 1]
             pull(*given, *own, alike, *filled, totals)
+            entries.divide(t, scaled, self._limit)
             return totals
 
         constants = np.sum(self._threads.run(residuals), axis=0)

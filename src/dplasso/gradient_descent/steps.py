@@ -17,7 +17,7 @@ from numba import njit
 
 from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import offset_of, weight_of
-from dplasso.matrix.tiles import column_of, row_of
+from dplasso.matrix.tiles import column_of, row_of, tile_entries
 from dplasso.matrix.unit_rows import SCALES
 from dplasso.privacy.share import share
 
@@ -192,10 +192,8 @@ def tile_products(tiles, first, last, n_outputs, weights, products):
         own = products[tiles.row_edges[r] * n_outputs : tiles.row_edges[r + 1] * n_outputs]
         own[:] = 0.0
         for b in range(tiles.bounds.shape[1] - 1):
-            some = weights[b * tiles.width * n_outputs :]
-            places = tiles.places[tiles.bounds[r, b] : tiles.bounds[r, b + 1]]
-            # Without values, each span of them is empty too.
-            values = tiles.values[tiles.bounds[r, b] : tiles.bounds[r, b + 1]]
+            some = weights[b * (n_outputs << tiles.block_bits) :]
+            places, values = tile_entries(tiles, r, b)
             if n_outputs == 1 and values.size:
                 for p in range(np.uint64(places.size)):
                     own[row_of(places[p])] += np.float64(values[p]) * some[column_of(places[p])]
@@ -211,41 +209,63 @@ def tile_products(tiles, first, last, n_outputs, weights, products):
 
 
 @njit(cache=True, nogil=True)
-def tile_gradients(tiles, b, first, last, n_outputs, halvings, scaled, integers, limit, totals):
-    """Set `totals` to what the rows of some chunks contribute to the columns of block b, exactly.
+def halved_contributions(integers, limit, first, last, levels):
+    """Set ``levels[b]`` to whole contributions halved b times, and bounded after that."""
+    most = np.int64(limit)
+    for b in range(levels.shape[0]):
+        own = levels[b, first:last]
+        for k in range(own.size):
+            own[k] = max(-most, min(most, halved(integers[first + k], b)))
 
-    `scaled`, `integers`, `totals`: K numbers for each row and column of the block.
+
+@njit(cache=True, nogil=True)
+def tile_gradients(
+    tiles, blocks, first, last, n_outputs, halvings, scaled, levels, limit, totals, begins
+):
+    """Set `totals` to what the rows of some chunks contribute to the columns of some blocks.
+
+    `scaled`, ``levels[b]``: K numbers for each row, as of `row_gradients` and
+    `halved_contributions`.
+    `begins`: where the blocks, of K numbers for each column, begin in `totals`.
     """
-    most, outputs = np.int64(limit), np.uint64(n_outputs)
-    own = halvings[b * tiles.width : (b + 1) * tiles.width]
-    totals[:] = 0
+    width, size = n_outputs << tiles.block_bits, np.uint64(levels.shape[1])
+    whole, outputs = levels.reshape(-1), np.uint64(n_outputs)
+    for begin in begins:
+        totals[begin : begin + width] = 0
+    # Chunk by chunk: what is read here and there stays in the cache, and totals are passed through.
     for r in range(first, last):
-        edges = tiles.row_edges[r] * n_outputs, tiles.row_edges[r + 1] * n_outputs
-        pulls, whole = scaled[edges[0] : edges[1]], integers[edges[0] : edges[1]]
-        places = tiles.places[tiles.bounds[r, b] : tiles.bounds[r, b + 1]]
-        values = tiles.values[tiles.bounds[r, b] : tiles.bounds[r, b + 1]]
-        if n_outputs > 1 or (values.size and own.size):
-            for p in range(np.uint64(places.size)):
-                i, j = row_of(places[p]) * outputs, column_of(places[p]) * outputs
-                times = np.int64(own[column_of(places[p])]) if own.size else np.int64(0)
-                for k in range(outputs):
-                    if values.size:
-                        pull = pulls[i + k] * np.float64(values[p])
-                        totals[j + k] += share(pull * SCALES[times], limit)
-                    else:
-                        totals[j + k] += max(-most, min(most, halved(whole[i + k], times)))
-        elif values.size:
-            for p in range(np.uint64(places.size)):
-                pull = pulls[row_of(places[p])] * np.float64(values[p])
-                totals[column_of(places[p])] += share(pull, limit)
-        elif own.size:
-            for p in range(np.uint64(places.size)):
-                j = column_of(places[p])
-                count = halved(whole[row_of(places[p])], np.int64(own[j]))
-                totals[j] += max(-most, min(most, count))
-        else:
-            for p in range(np.uint64(places.size)):
-                totals[column_of(places[p])] += whole[row_of(places[p])]
+        row = np.uint64(tiles.row_edges[r]) * outputs
+        for k in range(blocks.size):
+            b = blocks[k]
+            places, values = tile_entries(tiles, r, b)
+            own = halvings[b << tiles.block_bits : (b + 1) << tiles.block_bits]
+            sums = totals[begins[k] : begins[k] + width]
+            if n_outputs > 1:
+                for p in range(np.uint64(places.size)):
+                    i, c = row + row_of(places[p]) * outputs, column_of(places[p])
+                    times = np.uint64(own[c]) if own.size else np.uint64(0)
+                    for m in range(outputs):
+                        if values.size:
+                            pull = scaled[i + m] * np.float64(values[p])
+                            sums[c * outputs + m] += share(pull * SCALES[times], limit)
+                        else:
+                            sums[c * outputs + m] += whole[times * size + i + m]
+            elif values.size and own.size:
+                for p in range(np.uint64(places.size)):
+                    c, pull = column_of(places[p]), scaled[row + row_of(places[p])]
+                    pull *= np.float64(values[p])
+                    sums[c] += share(pull * SCALES[np.uint64(own[c])], limit)
+            elif values.size:
+                for p in range(np.uint64(places.size)):
+                    pull = scaled[row + row_of(places[p])] * np.float64(values[p])
+                    sums[column_of(places[p])] += share(pull, limit)
+            elif own.size:
+                for p in range(np.uint64(places.size)):
+                    c = column_of(places[p])
+                    sums[c] += whole[np.uint64(own[c]) * size + row + row_of(places[p])]
+            else:
+                for p in range(np.uint64(places.size)):
+                    sums[column_of(places[p])] += whole[row + row_of(places[p])]
 
 
 @njit(cache=True, nogil=True)
@@ -256,6 +276,15 @@ def update(totals, unit, momentum, steps, velocity, weights, averaged, averaging
     `steps`: h of each of their columns, which have equally many coordinates.
     """
     inverse, width = 1.0 / unit, totals.size // steps.size
+    if width == 1:
+        for k in range(totals.size):
+            velocity[k] = momentum * velocity[k] + np.float64(totals[k]) * inverse
+        for k in range(totals.size):
+            weights[k] -= steps[k] * velocity[k]
+        if averaging:
+            for k in range(totals.size):
+                averaged[k] += weights[k]
+        return
     for c in range(steps.size):
         for k in range(c * width, (c + 1) * width):
             velocity[k] = momentum * velocity[k] + np.float64(totals[k]) * inverse

@@ -16,7 +16,7 @@ from dplasso.matrix.compressed import Compressed
 from dplasso.runtime.threads import Threads, even_parts
 
 # Bits of a place within a tile.
-ROW_BITS, COLUMN_BITS = 17, 15
+ROW_BITS, COLUMN_BITS = 16, 16
 _ROW_SHIFT, _ROW_MASK = np.uint32(ROW_BITS), np.uint32(2**ROW_BITS - 1)
 
 
@@ -24,18 +24,23 @@ class Tiles(NamedTuple):
     """A matrix in tiles.
 
     `row_edges`, shape (R + 1,): where chunks of rows begin and end.
-    `width`: columns of a block, at most ``2^COLUMN_BITS``; the last may have fewer.
+    `block_bits`: a block has ``2^block_bits`` columns; the last may have fewer.
     `bounds`, shape (R, B + 1): where the tiles of each chunk begin and end among the entries.
     `places`: column and row of each entry, in one number.
     `values`: the entries as given; empty when every one is `constant`.
     """
 
     row_edges: NDArray[np.int64]
-    width: int
+    block_bits: int
     bounds: NDArray[np.int64]
     places: NDArray[np.uint32]
     values: NDArray[np.floating]
     constant: float
+
+    @property
+    def width(self) -> int:
+        """Columns of a block."""
+        return 1 << self.block_bits
 
     @property
     def n_blocks(self) -> int:
@@ -51,13 +56,13 @@ def lay_tiles(rows: Compressed, n_columns: int, n_outputs: int, threads: Threads
     A thread's even part of the rows is some of the chunks.
     """
     n_rows = rows.indptr.size - 1
-    width, height = (max(1, 2**bits // n_outputs) for bits in (COLUMN_BITS, ROW_BITS))
+    bits, height = max(0, COLUMN_BITS - (n_outputs - 1).bit_length()), 2**ROW_BITS // n_outputs
     parts = even_parts(rows.indptr, threads.count)
-    row_edges = np.unique(np.concatenate([parts, np.arange(0, n_rows, height), [n_rows]]))
-    bounds = np.zeros((row_edges.size - 1, -(-n_columns // width) + 1), dtype=np.int64)
+    row_edges = np.unique(np.concatenate([parts, np.arange(0, n_rows, max(1, height)), [n_rows]]))
+    bounds = np.zeros((row_edges.size - 1, -(-n_columns >> bits) + 1), dtype=np.int64)
     places = np.empty(rows.indices.size, dtype=np.uint32)
     values = np.empty_like(rows.values)
-    tiles = Tiles(row_edges, width, bounds, places, values, rows.constant)
+    tiles = Tiles(row_edges, bits, bounds, places, values, rows.constant)
     chunks = np.searchsorted(row_edges, parts)
     threads.run(lambda t: _fill(rows, tiles, chunks[t], chunks[t + 1]))
     return tiles
@@ -76,26 +81,32 @@ def column_of(place):
 
 
 @njit(cache=True, nogil=True)
+def tile_entries(tiles, r, b):
+    """Return places and values of the entries of a tile; no values where all are one."""
+    span = slice(tiles.bounds[r, b], tiles.bounds[r, b + 1])
+    # Without values, each span of them is empty too.
+    return tiles.places[span], tiles.values[span]
+
+
+@njit(cache=True, nogil=True)
 def _fill(rows, tiles, first, last):
     """Lay some chunks: deal their entries out to the blocks, then sort each tile by column."""
     for r in range(first, last):
         bounds = tiles.bounds[r]
         begin, end = rows.indptr[tiles.row_edges[r]], rows.indptr[tiles.row_edges[r + 1]]
-        _count_blocks(rows.indices, begin, end, tiles.width, bounds)
+        _count_blocks(rows.indices, begin, end, tiles.block_bits, bounds)
         dealt, entries = np.empty(end - begin, np.uint32), np.empty_like(rows.values[begin:end])
         _deal(rows, tiles, r, dealt, entries)
         for b in range(bounds.size - 1):
             span = slice(bounds[b] - begin, bounds[b + 1] - begin)
-            some = entries[span] if rows.values.size else entries
-            _sort(dealt[span], some, bounds[b], tiles)
+            _sort(dealt[span], entries[span], bounds[b], tiles)
 
 
 @njit(cache=True, nogil=True)
-def _count_blocks(indices, begin, end, width, bounds):
+def _count_blocks(indices, begin, end, bits, bounds):
     """Set where the tiles of a chunk begin and end."""
-    size = np.uint64(width)
     for p in range(np.uint64(begin), np.uint64(end)):
-        bounds[np.uint64(indices[p]) // size + np.uint64(1)] += 1
+        bounds[(np.uint64(indices[p]) >> np.uint64(bits)) + np.uint64(1)] += 1
     bounds[0] = begin
     for b in range(bounds.size - 1):
         bounds[b + 1] += bounds[b]
@@ -104,16 +115,17 @@ def _count_blocks(indices, begin, end, width, bounds):
 @njit(cache=True, nogil=True)
 def _deal(rows, tiles, r, dealt, entries):
     """Deal the entries of a chunk out to its tiles, each row after the one before."""
-    first, size = tiles.row_edges[r], np.uint64(tiles.width)
+    first, bits = tiles.row_edges[r], np.uint64(tiles.block_bits)
+    within = (np.uint64(1) << bits) - np.uint64(1)
     begin = rows.indptr[first]
     position = tiles.bounds[r, :-1] - begin
     for i in range(first, tiles.row_edges[r + 1]):
         for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
             j = np.uint64(rows.indices[p])
-            b = j // size
+            b = j >> bits
             place = np.uint64(position[b])
             position[b] += 1
-            dealt[place] = (np.uint32(j - b * size) << _ROW_SHIFT) | np.uint32(i - first)
+            dealt[place] = (np.uint32(j & within) << _ROW_SHIFT) | np.uint32(i - first)
             if rows.values.size:
                 entries[place] = rows.values[p]
 
@@ -121,12 +133,12 @@ def _deal(rows, tiles, r, dealt, entries):
 @njit(cache=True, nogil=True)
 def _sort(dealt, entries, begin, tiles):
     """Sort a tile by column, keeping the order of rows, from `begin` on."""
-    position = np.zeros(tiles.width + 1, dtype=np.int64)
-    for p in range(dealt.size):
+    position = np.zeros((1 << tiles.block_bits) + 1, dtype=np.int64)
+    for p in range(np.uint64(dealt.size)):
         position[column_of(dealt[p]) + np.uint64(1)] += 1
-    for k in range(tiles.width):
+    for k in range(position.size - 1):
         position[k + 1] += position[k]
-    for p in range(dealt.size):
+    for p in range(np.uint64(dealt.size)):
         k = column_of(dealt[p])
         place = np.uint64(begin + position[k])
         position[k] += 1
