@@ -7,7 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso.gradient_descent.row_part import GradientPart
-from dplasso.gradient_descent.steps import column_gradients, short_column_gradients, update
+from dplasso.gradient_descent.steps import (
+    column_gradients,
+    halve_contributions,
+    short_column_gradients,
+    update,
+)
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
 from dplasso.losses.targets import targets_of
@@ -88,6 +93,20 @@ def test_no_share_is_larger_than_the_bound(add_up, values):
         given = np.full(1, pull), np.full(1, pull).astype(np.int64), UNIT
         add_up(columns, halvings, *given, 0, 3, totals)
         assert totals.tolist() == (np.sign(pull) * np.array([UNIT, UNIT, 2.0**22])).tolist()
+
+
+def test_what_is_halved_is_bounded_after():
+    """Of as many rows as are halved together, and some more."""
+    rng = np.random.default_rng(7)
+    given = np.clip(rng.normal(size=2500) * 2.0**34, -(2.0**62), 2.0**62).astype(np.int64)
+    given[:2] = 2**62, -(2**62)
+    levels = np.zeros((41, given.size), dtype=np.int64)
+    levels[0] = given
+    for first, last in ((0, 1100), (1100, given.size)):
+        halve_contributions(UNIT, first, last, levels)
+    for b, level in enumerate(levels):
+        whole = np.sign(given) * (np.abs(given) >> b)
+        assert level.tolist() == np.clip(whole, -int(UNIT), int(UNIT)).tolist()
 
 
 @pytest.mark.parametrize("values", ["mixed", "ones"])

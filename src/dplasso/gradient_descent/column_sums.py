@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dplasso.gradient_descent.steps import (
     column_gradient_vectors,
     column_gradients,
-    halved_contributions,
+    halve_contributions,
     short_column_gradients,
     tile_gradients,
     tile_products,
@@ -29,7 +29,11 @@ _PARTS = 4
 
 
 class InTiles:
-    """The passes over tiles. `row_edges`: the rows of each thread."""
+    """The passes over tiles.
+
+    `row_edges`: the rows of each thread.
+    `scaled`: room for K numbers for each row.
+    """
 
     def __init__(self, data: UnitRows, tiles: Tiles, n_outputs: int, threads: Threads) -> None:
         self._tiles, self._halvings = tiles, data.halvings
@@ -43,27 +47,29 @@ class InTiles:
         edges = even_parts(np.cumsum(np.append(0, sizes[others])), threads.count)
         self._others = [others[slice(*span)] for span in pairwise(edges)]
         # Of entries that are alike: what rows contribute to columns that are halved so often.
-        count = 0 if tiles.values.size else 1 + int(data.halvings.max(initial=0))
-        self._levels = np.empty((count, int(tiles.row_edges[-1]) * n_outputs), dtype=np.int64)
+        count = 1 if tiles.values.size else 1 + int(data.halvings.max(initial=0))
+        self._levels = np.empty((count, data.factor.size * n_outputs), dtype=np.int64)
+        self.scaled = self._levels[0].view(np.float64)
 
     def ordered(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the weights in the order of the data."""
         return weights
 
-    def multiply(self, t: int, weights: NDArray[np.float64], products: NDArray[np.float64]) -> None:
-        """Set the products of thread t's rows with weights, K numbers each."""
+    def multiply(self, t: int, weights: NDArray[np.float64]) -> None:
+        """Set `scaled` to the products of thread t's rows with weights."""
         chunks = self._chunks[t], self._chunks[t + 1]
-        tile_products(self._tiles, *chunks, self._n_outputs, weights, products)
+        tile_products(self._tiles, *chunks, self._n_outputs, weights, self.scaled)
 
-    def divide(self, t: int, scaled: NDArray[np.float64], limit: float) -> None:
-        """Make ready what thread t's rows contribute to columns that are halved."""
-        rows = self._n_outputs * self.row_edges[t], self._n_outputs * self.row_edges[t + 1]
-        halved_contributions(scaled.view(np.int64), limit, *rows, self._levels)
+    def halve(self, t: int, limit: float) -> None:
+        """Make ready what thread t's rows, whose entries are alike, contribute to each column."""
+        if not self._tiles.values.size:
+            first, last = (self._n_outputs * edge for edge in self.row_edges[t : t + 2])
+            halve_contributions(limit, first, last, self._levels)
 
-    def add_up(self, scaled: NDArray[np.float64], limit: float, totals: NDArray[np.int64]) -> None:
+    def add_up(self, limit: float, totals: NDArray[np.int64]) -> None:
         """Set `totals` to what all rows contribute to the columns, K numbers each."""
         width, n_chunks = self._tiles.width * self._n_outputs, self._tiles.bounds.shape[0]
-        given = self._n_outputs, self._halvings, scaled, self._levels, limit
+        given = self._n_outputs, self._halvings, self.scaled, self._levels, limit
 
         def some(t: int) -> NDArray[np.int64]:
             blocks, chunks = self._others[t], self._chunks[t : t + 2]
@@ -92,6 +98,7 @@ class ByColumns:
         self._rows, self._columns, self._halvings = data.rows, data.columns, data.halvings
         self._n_outputs, self._threads = n_outputs, threads
         self._original = numbering.original[: data.n_columns]
+        self.scaled = np.empty(data.factor.size * n_outputs)
         self.row_edges = even_parts(data.rows.indptr, threads.count)
         edges = even_parts(data.columns.indptr, _PARTS * threads.count).tolist()
         self._parts = list(pairwise(edges))
@@ -115,19 +122,19 @@ class ByColumns:
         self._share(some)
         return reordered
 
-    def multiply(self, t: int, weights: NDArray[np.float64], products: NDArray[np.float64]) -> None:
-        """Set the products of thread t's rows with weights, K numbers each."""
+    def multiply(self, t: int, weights: NDArray[np.float64]) -> None:
+        """Set `scaled` to the products of thread t's rows with weights."""
         first, last = self.row_edges[t], self.row_edges[t + 1]
         fill = row_products if self._n_outputs == 1 else row_product_vectors
-        own = self._by_columns(products)[first:last]
+        own = self._by_columns(self.scaled)[first:last]
         fill(self._rows, first, last, self._by_columns(weights), own)
 
-    def divide(self, t: int, scaled: NDArray[np.float64], limit: float) -> None:
-        """Do nothing: columns are halved as they are added up."""
+    def halve(self, t: int, limit: float) -> None:
+        """Do nothing: contributions are halved as they are added up."""
 
-    def add_up(self, scaled: NDArray[np.float64], limit: float, totals: NDArray[np.int64]) -> None:
+    def add_up(self, limit: float, totals: NDArray[np.int64]) -> None:
         """Set `totals` to what all rows contribute to the columns, K numbers each."""
-        pulls, whole = self._by_columns(scaled), self._by_columns(totals)
+        pulls, whole = self._by_columns(self.scaled), self._by_columns(totals)
         given = self._columns, self._halvings, pulls, pulls.view(np.int64), limit
 
         def some(begin: int, end: int) -> None:

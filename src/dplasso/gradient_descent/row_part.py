@@ -45,7 +45,6 @@ class GradientPart:
         # Of entries as given, which may be longer than those of the unit row, but for halving.
         most = self._limit * 2.0 ** int(data.halvings.max(initial=0))
         self._units = unit, self._limit, min(most, _MOST)
-        self._scaled = np.empty(len(targets.labels) * self.n_outputs)
         self._totals = np.zeros(data.n_coordinates * self.n_outputs, dtype=np.int64)
         self._entries: InTiles | ByColumns
         if isinstance(data.columns, Tiles):
@@ -55,7 +54,7 @@ class GradientPart:
 
     def begin(self, weights: NDArray[np.float64]) -> None:
         """Compute what `sums` returns parts of."""
-        data, entries, scaled = self._data, self._entries, self._scaled
+        data, entries, scaled = self._data, self._entries, self._entries.scaled
         weights = entries.ordered(weights)
         pull = row_gradients if self.n_outputs == 1 else row_gradient_vectors
         shape = (-1,) if self.n_outputs == 1 else (-1, self.n_outputs)
@@ -65,16 +64,16 @@ class GradientPart:
         filled = scaled.reshape(shape), scaled.view(np.int64).reshape(shape)
 
         def residuals(t: int) -> NDArray[np.int64]:
-            entries.multiply(t, weights, scaled)
+            entries.multiply(t, weights)
             totals = np.zeros(self.n_outputs, dtype=np.int64)
             own = entries.row_edges[t], entries.row_edges[t + 1]
             pull(*given, *own, alike, *filled, totals)
-            entries.divide(t, scaled, self._limit)
+            entries.halve(t, self._limit)
             return totals
 
         constants = np.sum(self._threads.run(residuals), axis=0)
         size = data.n_columns * self.n_outputs
-        entries.add_up(scaled, self._limit, self._totals[:size])
+        entries.add_up(self._limit, self._totals[:size])
         if self._totals.size > size:
             self._totals[size:] = constants
 

@@ -209,13 +209,16 @@ def tile_products(tiles, first, last, n_outputs, weights, products):
 
 
 @njit(cache=True, nogil=True)
-def halved_contributions(integers, limit, first, last, levels):
-    """Set ``levels[b]`` to whole contributions halved b times, and bounded after that."""
+def halve_contributions(limit, first, last, levels):
+    """Set ``levels[b]`` to ``levels[0]``, whole contributions, halved b times and then bounded."""
     most = np.int64(limit)
-    for b in range(levels.shape[0]):
-        own = levels[b, first:last]
-        for k in range(own.size):
-            own[k] = max(-most, min(most, halved(integers[first + k], b)))
+    for begin in range(first, last, _ENTRIES):
+        end = min(begin + _ENTRIES, last)
+        whole = levels[0, begin:end]
+        for b in range(levels.shape[0] - 1, -1, -1):
+            own = levels[b, begin:end]
+            for k in range(own.size):
+                own[k] = max(-most, min(most, halved(whole[k], b)))
 
 
 @njit(cache=True, nogil=True)
@@ -225,7 +228,7 @@ def tile_gradients(
     """Set `totals` to what the rows of some chunks contribute to the columns of some blocks.
 
     `scaled`, ``levels[b]``: K numbers for each row, as of `row_gradients` and
-    `halved_contributions`.
+    `halve_contributions`.
     `begins`: where the blocks, of K numbers for each column, begin in `totals`.
     """
     width, size = n_outputs << tiles.block_bits, np.uint64(levels.shape[1])
@@ -238,31 +241,31 @@ def tile_gradients(
         for k in range(blocks.size):
             b = blocks[k]
             places, values = tile_entries(tiles, r, b)
-            own = halvings[b << tiles.block_bits : (b + 1) << tiles.block_bits]
+            times = halvings[b << tiles.block_bits : (b + 1) << tiles.block_bits]
             sums = totals[begins[k] : begins[k] + width]
             if n_outputs > 1:
                 for p in range(np.uint64(places.size)):
                     i, c = row + row_of(places[p]) * outputs, column_of(places[p])
-                    times = np.uint64(own[c]) if own.size else np.uint64(0)
+                    how_often = np.uint64(times[c]) if times.size else np.uint64(0)
                     for m in range(outputs):
                         if values.size:
                             pull = scaled[i + m] * np.float64(values[p])
-                            sums[c * outputs + m] += share(pull * SCALES[times], limit)
+                            sums[c * outputs + m] += share(pull * SCALES[how_often], limit)
                         else:
-                            sums[c * outputs + m] += whole[times * size + i + m]
-            elif values.size and own.size:
+                            sums[c * outputs + m] += whole[how_often * size + i + m]
+            elif values.size and times.size:
                 for p in range(np.uint64(places.size)):
                     c, pull = column_of(places[p]), scaled[row + row_of(places[p])]
                     pull *= np.float64(values[p])
-                    sums[c] += share(pull * SCALES[np.uint64(own[c])], limit)
+                    sums[c] += share(pull * SCALES[np.uint64(times[c])], limit)
             elif values.size:
                 for p in range(np.uint64(places.size)):
                     pull = scaled[row + row_of(places[p])] * np.float64(values[p])
                     sums[column_of(places[p])] += share(pull, limit)
-            elif own.size:
+            elif times.size:
                 for p in range(np.uint64(places.size)):
                     c = column_of(places[p])
-                    sums[c] += whole[np.uint64(own[c]) * size + row + row_of(places[p])]
+                    sums[c] += whole[np.uint64(times[c]) * size + row + row_of(places[p])]
             else:
                 for p in range(np.uint64(places.size)):
                     sums[column_of(places[p])] += whole[row + row_of(places[p])]

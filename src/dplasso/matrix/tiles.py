@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from dplasso.matrix.compressed import Compressed
 from dplasso.runtime.threads import Threads, even_parts
 
+# Where a core's cache holds what is kept of each column too, chunks have about as many entries as
+# there are columns, but no fewer rows than these: what they hold stays nearest to the core then.
+_FEWEST_ROWS, _FEW_COLUMNS = 2**12, 2**17
 # Bits of a place within a tile.
 ROW_BITS, COLUMN_BITS = 16, 16
 _ROW_SHIFT, _ROW_MASK = np.uint32(ROW_BITS), np.uint32(2**ROW_BITS - 1)
@@ -56,7 +59,11 @@ def lay_tiles(rows: Compressed, n_columns: int, n_outputs: int, threads: Threads
     A thread's even part of the rows is some of the chunks.
     """
     n_rows = rows.indptr.size - 1
-    bits, height = max(0, COLUMN_BITS - (n_outputs - 1).bit_length()), 2**ROW_BITS // n_outputs
+    bits = max(0, COLUMN_BITS - (n_outputs - 1).bit_length())
+    height = 2**ROW_BITS // n_outputs
+    if n_columns * n_outputs <= _FEW_COLUMNS:
+        even = n_columns * n_rows // max(1, rows.indices.size)
+        height = min(height, max(even, _FEWEST_ROWS // n_outputs))
     parts = even_parts(rows.indptr, threads.count)
     row_edges = np.unique(np.concatenate([parts, np.arange(0, n_rows, max(1, height)), [n_rows]]))
     bounds = np.zeros((row_edges.size - 1, -(-n_columns >> bits) + 1), dtype=np.int64)
