@@ -17,6 +17,7 @@ from dplasso.gradient_descent.steps import (
     tile_gradients,
     tile_products,
 )
+from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.numbering import Numbering
 from dplasso.matrix.tiles import Tiles
 from dplasso.matrix.unit_rows import UnitRows, row_product_vectors, row_products
@@ -72,7 +73,7 @@ class InTiles:
         given = self._n_outputs, self._halvings, self.scaled, self._levels, limit
 
         def some(t: int) -> NDArray[np.int64]:
-            blocks, chunks = self._others[t], self._chunks[t : t + 2]
+            blocks, chunks = self._others[t], (self._chunks[t], self._chunks[t + 1])
             tile_gradients(self._tiles, blocks, 0, n_chunks, *given, totals, blocks * width)
             own = np.empty(self._large.size * width, dtype=np.int64)
             begins = np.arange(self._large.size) * width
@@ -93,16 +94,21 @@ class ByColumns:
     """
 
     def __init__(
-        self, data: UnitRows, n_outputs: int, threads: Threads, numbering: Numbering
+        self,
+        data: UnitRows,
+        columns: Compressed,
+        n_outputs: int,
+        threads: Threads,
+        numbering: Numbering,
     ) -> None:
-        self._rows, self._columns, self._halvings = data.rows, data.columns, data.halvings
+        self._rows, self._columns, self._halvings = data.rows, columns, data.halvings
         self._n_outputs, self._threads = n_outputs, threads
         self._original = numbering.original[: data.n_columns]
         self.scaled = np.empty(data.factor.size * n_outputs)
         self.row_edges = even_parts(data.rows.indptr, threads.count)
-        edges = even_parts(data.columns.indptr, _PARTS * threads.count).tolist()
+        edges = even_parts(columns.indptr, _PARTS * threads.count).tolist()
         self._parts = list(pairwise(edges))
-        short = data.columns.indices.size < _SHORT * data.n_columns
+        short = columns.indices.size < _SHORT * data.n_columns
         self._add_up: Any = column_gradient_vectors
         if n_outputs == 1:
             self._add_up = short_column_gradients if short else column_gradients

@@ -50,7 +50,7 @@ class GradientPart:
         if isinstance(data.columns, Tiles):
             self._entries = InTiles(data, data.columns, self.n_outputs, threads)
         else:
-            self._entries = ByColumns(data, self.n_outputs, threads, numbering)
+            self._entries = ByColumns(data, data.columns, self.n_outputs, threads, numbering)
 
     def begin(self, weights: NDArray[np.float64]) -> None:
         """Compute what `sums` returns parts of."""
