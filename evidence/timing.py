@@ -17,6 +17,7 @@ from dplasso.estimators.fitting import fit_estimator
 from dplasso.fit.hooks import Hooks
 
 Result = TypeVar("Result")
+Clock = Callable[[], float]
 # A loop that is stopped has been timed on at least this many steps after its first.
 _FEWEST_STEPS = 2
 
@@ -45,14 +46,15 @@ class StepClock:
     An instance is the `progress` callable of a training run, called with steps done and in all.
     """
 
-    def __init__(self, limit: float) -> None:
+    def __init__(self, limit: float, clock: Clock = time.perf_counter) -> None:
         self.limit = limit
+        self.clock = clock
         self.marks: list[tuple[int, float]] = []
-        self.began = time.perf_counter()
+        self.began = clock()
 
     def __call__(self, done: int, total: int) -> None:
         """Note that `done` of `total` steps are done."""
-        now = time.perf_counter()
+        now = self.clock()
         self.marks.append((done, now))
         first, started = self.marks[0]
         if done < total and done - first >= _FEWEST_STEPS and now - started > self.limit:
@@ -73,31 +75,36 @@ class StepClock:
 
 
 def time_steps(
-    n_steps: int, limit: float, run: Callable[[StepClock], Result]
+    n_steps: int,
+    limit: float,
+    run: Callable[[StepClock], Result],
+    clock: Clock = time.perf_counter,
 ) -> tuple[LoopTime, Result | None]:
     """Time a training run; the second value is None if it was stopped."""
-    clock = StepClock(limit)
+    steps = StepClock(limit, clock)
     result = None
     with contextlib.suppress(_EnoughError):
-        result = run(clock)
-    return clock.result(n_steps), result
+        result = run(steps)
+    return steps.result(n_steps), result
 
 
 def time_fit(
-    X: Any, y: Any, limit: float, **parameters: Any
+    X: Any, y: Any, limit: float, clock: Clock = time.perf_counter, **parameters: Any
 ) -> tuple[LoopTime, DPLassoClassifier | None]:
     """Time a fit of `DPLassoClassifier`, set-up and steps apart."""
     model = DPLassoClassifier(**parameters)
-    return time_steps(
-        model.n_iter, limit, lambda clock: fit_estimator(model, X, y, Hooks(progress=clock))
-    )
+
+    def run(steps: StepClock) -> DPLassoClassifier:
+        return fit_estimator(model, X, y, Hooks(progress=steps))
+
+    return time_steps(model.n_iter, limit, run, clock)
 
 
-def seconds(work: Callable[[], object]) -> float:
+def seconds(work: Callable[[], object], clock: Clock = time.perf_counter) -> float:
     """Time one call."""
-    began = time.perf_counter()
+    began = clock()
     work()
-    return time.perf_counter() - began
+    return clock() - began
 
 
 def clocks(work: Callable[[], object], times: int = 1) -> tuple[float, float]:

@@ -175,7 +175,8 @@ def _search(kind, grid, options, relation, X, y, _):
 def _search_behind(relation, X, y, _):
     last = DPLogisticRegression(neighbors=relation, classes=[0, 1], n_iter=8)
     steps = [("rows", Binarizer()), ("model", last)]
-    return _searched(Pipeline(steps), {"model__max_weights": [None, 4]}, X, y)
+    grid = {"model__max_weights": [None, 4], "rows__threshold": [0.0, 0.5]}
+    return _searched(Pipeline(steps), grid, X, y)
 
 
 def _searched(estimator, grid, X, y):
@@ -398,11 +399,15 @@ def _outcome(result: Any) -> Any:
 
 @dataclass
 class Found:
-    """What came of many pairs."""
+    """What came of many pairs.
+
+    `spent`: the least part of what it was charged for that a fit or a score released.
+    """
 
     pairs: int = 0
     statistics: int = 0
     largest: float = 0.0
+    spent: float = 1.0
     violations: int = 0
 
     def add(self, comparison: Comparison) -> tuple[str, ...]:
@@ -413,6 +418,7 @@ class Found:
         self.pairs += 1
         self.statistics += comparison.statistics
         self.largest = max(self.largest, comparison.largest)
+        self.spent = min(self.spent, comparison.spent)
         self.violations += len(wrong)
         return wrong
 

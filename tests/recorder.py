@@ -6,9 +6,12 @@ every statistic of the one is compared with that of the other before its noise: 
 by more than the sensitivity that its noise was made for. Nothing is left to chance, so one pair
 that breaks the claim is enough.
 
-The method is that of Re:cord-play (arXiv 2602.17454).
+The method is that of Re:cord-play (arXiv 2602.17454). Besides, everything that a fit or a score
+released is added up: it may cost no more than its mechanism was charged for, and take no more
+variates.
 """
 
+import math
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,14 +21,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe
+from dplasso.fit import run
 from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.privacy import release as door_module
+from dplasso.privacy.gaussian_noise import TAIL
+from dplasso.privacy.mechanisms.gaussian import LARGEST_EPSILON
 from dplasso.privacy.release import Door
 from dplasso.selection.replay import ReplayState, replay_state
+from dplasso.tuning import scores, search
 
 # What rounding of an exponent may add is paid for (`EXPONENT_SLACK`); this is far below.
 _ROUNDING = 1.0 + 2.0**-40
+# Of sums of squares of floating-point numbers.
+_ADDED_UP = 1.0 + 1e-9
 
 
 @dataclass(frozen=True)
@@ -40,10 +49,14 @@ class Released:
 
 @dataclass
 class Drawn:
-    """A structure that draws: its sensitivity, and the solver that has the vertices in the end."""
+    """A structure that draws: its sensitivity, and the solver that has the vertices in the end.
+
+    `exponent`: the log-weight per unit of a gradient that it draws by.
+    """
 
     sensitivity: float
     numbering: Any
+    exponent: float
     solver: Any = None
     state: ReplayState | None = None
 
@@ -61,6 +74,21 @@ class Recorder(Door):
     earlier: "Recorder | None" = None
     releases: list[Released] = field(default_factory=list)
     draws: list[Drawn] = field(default_factory=list)
+    mechanisms: list[Any] = field(default_factory=list)
+
+    @property
+    def rho(self) -> float:
+        """What all that was released costs, in zCDP."""
+        noisy = (one for one in self.releases if one.scale)
+        spent = math.fsum((one.sensitivity / one.scale) ** 2 / 2.0 for one in noisy)
+        for one in self.draws:
+            spent += len(one.solver.transcript()) * (2.0 * one.exponent * one.sensitivity) ** 2 / 8
+        return spent
+
+    @property
+    def variates(self) -> int:
+        """How many Gaussian variates were drawn."""
+        return sum(one.statistic.size for one in self.releases if one.scale)
 
     def release(self, statistic, sensitivity, noise):
         """Note a statistic, and add noise to it or give the earlier answer."""
@@ -77,7 +105,8 @@ class Recorder(Door):
 
     def drawing_from(self, selector, sensitivity, numbering):
         """Note a structure, or put one in its place that draws what was drawn before."""
-        self.draws.append(Drawn(sensitivity, numbering))
+        exponent = getattr(selector, "exponent", math.inf)
+        self.draws.append(Drawn(sensitivity, numbering, exponent))
         if self.earlier is None:
             return selector
         solver = self.earlier.draws[len(self.draws) - 1].solver
@@ -100,10 +129,20 @@ def recording(earlier=None):
 
         return made
 
+    def stated(original):
+        def state(*given, **options):
+            recorder.mechanisms.append(given[0])
+            return original(*given, **options)
+
+        return state
+
     with ExitStack() as stack:
         stack.enter_context(patch.object(door_module, "_door", recorder))
         for kind in (FrankWolfe, PartitionedFrankWolfe, RoundsFrankWolfe):
             stack.enter_context(patch.object(kind, "__init__", watched(kind.__init__)))
+        makers = (run, "make_statement"), (scores, "make_statement"), (search, "state_search")
+        for module, name in makers:
+            stack.enter_context(patch.object(module, name, stated(getattr(module, name))))
         yield recorder
 
 
@@ -114,12 +153,16 @@ class Comparison:
     `violations`: what breaks the claim.
     `statistics`: how many were compared, each draw for one.
     `largest`: the largest part of its sensitivity that a statistic moved by.
+    `spent`: what the first run released over what it was charged for, in zCDP; 0 for a search.
+    `rho`: how far the Gaussian releases of the two were apart, in zCDP.
     `results`: what the two fits returned.
     """
 
     violations: tuple[str, ...]
     statistics: int
     largest: float
+    spent: float
+    rho: float
     results: tuple[Any, Any]
 
 
@@ -139,7 +182,8 @@ def compare(work, one, other):
 
 
 def _compared(first, one, other):
-    found, largest, draws = [], 0.0, 0
+    found, spent = _spent(first)
+    largest, draws, apart = 0.0, 0, 0.0
     sizes = {(len(run.releases), len(run.draws)) for run in (first, one, other)}
     if len(sizes) > 1:
         found.append(f"the runs released different numbers of statistics: {sorted(sizes)}")
@@ -155,6 +199,7 @@ def _compared(first, one, other):
             found.append(f"the noise of statistic {number} depends on the records")
         moved = float(sum(d * d for d in _differences(a.statistic, b.statistic))) ** 0.5
         largest = max(largest, part(moved, a.sensitivity))
+        apart += (moved / a.scale) ** 2 / 2.0 if a.scale else 0.0
         if moved > a.sensitivity:
             found.append(f"statistic {number} moved by {moved:.6g}, beyond {a.sensitivity:.6g}")
     for number, (p, q) in enumerate(zip(one.draws, other.draws, strict=False)):
@@ -167,7 +212,38 @@ def _compared(first, one, other):
         largest = max(largest, part(moved, p.sensitivity))
         if moved > p.sensitivity * _ROUNDING:
             found.append(f"a gradient of draws {number} moved by {moved / p.sensitivity:.6g}")
-    return tuple(found), len(one.releases) + draws, largest
+    return tuple(found), len(one.releases) + draws, largest, spent, apart
+
+
+def _spent(run):
+    """Say where a run released more than it was charged for; return which part of that it did."""
+    found = [
+        f"statistic {number} has no noise, and a record moves it"
+        for number, one in enumerate(run.releases)
+        if not one.scale and one.sensitivity
+    ]
+    # Of a search every try is charged for.
+    if len(run.mechanisms) != 1:
+        return found, 0.0
+    (mechanism,) = run.mechanisms
+    spent = run.rho / mechanism.rho
+    if spent > _ADDED_UP:
+        found.append(f"what was released costs {spent:.6g} times what was charged")
+    if run.variates > (paid := _variates(mechanism)) * _ADDED_UP:
+        found.append(f"{run.variates} variates were drawn, and {paid:.6g} are charged for")
+    return found, spent
+
+
+def _variates(mechanism):
+    """Return how many Gaussian variates a mechanism sets delta aside for."""
+    if hasattr(mechanism, "n_gradients"):
+        return mechanism._gaussian_draws
+    if mechanism.name != "gaussian":
+        return 0.0
+    tails = 2.0 * math.erfc(TAIL / math.sqrt(2.0))
+    return (
+        mechanism.sampling_delta / tails / (1.0 + math.exp(min(mechanism.epsilon, LARGEST_EPSILON)))
+    )
 
 
 def _differences(one, other):

@@ -17,11 +17,11 @@ import scipy.sparse as sp
 import zstandard
 
 from dplasso.data.npz import read_npz
-from dplasso.data.svmlight.reader import read_svmlight
 from dplasso.errors import DataError
 from evidence.assurance import fuzz_mutations as corrupt
 from evidence.assurance.fuzz_tables import Misread, refused
 from evidence.reference.svmlight import BadLineError, svmlight_records
+from evidence.svmlight import read_svmlight
 
 # --- svmlight ----------------------------------------------------------------------------
 

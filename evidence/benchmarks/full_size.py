@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
+from dplasso.runtime.threads import usable_cores
 from evidence.machine import status
 from evidence.report import plain
 
@@ -46,7 +47,7 @@ def generate(given: Given, tell: Tell) -> None:
             stages.append(stage)
             tell("stage", name=stage)
 
-    threads = len(os.sched_getaffinity(0))
+    threads = usable_cores()
     tell("begun")
     source = synthetic_source(given["twin"], given["part"], given["seed"], n_jobs=threads)
     store = write_store(
@@ -78,10 +79,12 @@ def train(given: Given, tell: Tell) -> None:
         steps_told.append(done)
 
     tell("begun")
+    before = time.process_time()
     store = open_store(given["store"])
     tell("opened")
     fit_estimator(model, store, hooks=Hooks(progress=progress))
-    tell("done", iterations=model.n_iter_, private=bool(model.privacy_.is_private))
+    told = {"iterations": model.n_iter_, "private": bool(model.privacy_.is_private)}
+    tell("done", processor=time.process_time() - before, **told)
 
 
 def loops(given: Given, tell: Tell) -> None:
@@ -295,7 +298,8 @@ def section(results: list[dict[str, Any]]) -> list[str]:
     )
     lines.append(
         f"- {report['method']}: {report['steps']:,} iterations at epsilon "
-        f"{report['epsilon']:g} after {when(training, 'done'):.1f} s in all; peak anonymous memory "
+        f"{report['epsilon']:g} after {when(training, 'done'):.1f} s in all, "
+        f"{training['events'][-1]['processor']:.0f} s of the processor; peak anonymous memory "
         f"{training['peak_anonymous'] / 1e6:.0f} MB"
     )
     if "loops" in report:

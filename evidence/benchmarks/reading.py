@@ -16,10 +16,10 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from dplasso.data.streams import COMPRESSED_SUFFIXES
-from dplasso.data.svmlight.reader import read_svmlight
+from dplasso.runtime.threads import usable_cores
 from evidence.items import Table
-from evidence.machine import usable_cores
 from evidence.report import ratio, seconds_text
+from evidence.svmlight import read_svmlight
 from evidence.timing import clocks, interleave
 
 TARGET = 8.0

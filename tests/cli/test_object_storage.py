@@ -91,11 +91,11 @@ def test_the_coordinator_copies_headers_and_labels_alone(stores, bucket, tmp_pat
         return original(self, path, *args, **kwargs)
 
     monkeypatch.setattr(type(memory), "open", opening)
-    opened, labels = open_stores([bucket])
+    opened = open_stores([bucket])
     assert set(names) == {"header.json", "labels.npy"}
     assert modes == {(True, 0o700), (False, 0o600)}
-    assert opened.places == [f"{bucket}/part-{number}.store" for number in (9, 10, 11)]
-    np.testing.assert_array_equal(labels, open_stores([str(stores)])[1])
+    assert opened.X.places == [f"{bucket}/part-{number}.store" for number in (9, 10, 11)]
+    np.testing.assert_array_equal(opened.y, open_stores([str(stores)]).y)
     assert not left_behind(tmp_path)
 
 
@@ -263,9 +263,9 @@ def test_one_that_is_there_is_replaced_by_force_alone(run, train, tmp_path, buck
 
 def test_each_file_makes_one(train, tmp_path, bucket):
     done("convert", train, "memory://bucket/each", "--features", 30, *CLUSTER)
-    stores, labels = open_stores(["memory://bucket/each"])
-    assert stores.places == [f"memory://bucket/each/{train.name.partition('.')[0]}.store"]
-    assert labels.size == 800
+    stores = open_stores(["memory://bucket/each"])
+    assert stores.X.places == [f"memory://bucket/each/{train.name.partition('.')[0]}.store"]
+    assert stores.y.size == 800
 
 
 def test_a_store_that_does_not_arrive_whole_is_none(run, train, bucket, monkeypatch):

@@ -93,8 +93,8 @@ def test_rows_of_one_class_are_refused(folder):
         (0.5, 0.5, ""),
         (10, 0.001, ""),
         (10, 0.5, "about 10 s left"),
-        (60, 0.1, "about 9 min left"),
-        (3600, 0.25, "about 3.0 h left"),
+        (60, 0.1, "about 9 minutes left"),
+        (3600, 0.25, "about 3 hours left"),
     ],
 )
 def test_time_left(seconds, share, text):

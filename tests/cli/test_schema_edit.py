@@ -59,7 +59,7 @@ def test_a_draft_says_how_it_read_and_what_it_guessed(run, table):
 
 
 def test_a_terminal_is_asked_for_the_label(table, monkeypatch):
-    monkeypatch.setattr("dplasso.cli.schema.on_terminal", lambda: True)
+    monkeypatch.setattr("dplasso.cli.output.can_ask", lambda: True)
     for answer, label in (("", "bought"), ("member", "member"), ("none", None)):
         result = CliRunner().invoke(app, ["schema", "draft", str(table)], input=f"{answer}\n")
         assert "Which column is the label? [bought]" in result.stderr
@@ -88,7 +88,7 @@ def test_a_schema_edited_by_questions_fits_without_a_warning(table, drafted, tmp
     result = answered(drafted, *answers)
     assert result.exit_code == 0, result.output
     assert "Answer yes or no." in result.stderr
-    assert "Write edges apart by commas, or for example" in result.stderr
+    assert "Write edges separated by commas, or for example" in result.stderr
     assert "must be finite, ascending numbers" in result.stderr
     assert "ready to fit with" in result.stdout
     schema = read_schema(drafted)

@@ -57,6 +57,18 @@ def test_history_and_work_belong_to_fits_that_are_not_private():
     assert not hasattr(model, "work_")
 
 
+@pytest.mark.parametrize(
+    ("given", "use"), [({}, "not used"), ({"n_records": 9}, "given as public")]
+)
+def test_a_number_of_records_that_sets_the_drift_is_public(given, use):
+    """Of vertices from a prior, and of nothing that is counted."""
+    X, y = np.eye(9)[:, :4], np.arange(9) % 2
+    fixed = {"n_iter": 3, "l1_radius": 2.0, "prior": np.ones(4), "classes": [0, 1]}
+    model = DPLassoClassifier(**fixed, **given).fit(X, y)
+    assert model.privacy_.records == use
+    assert ("the number of records, " in str(model.privacy_)) == bool(given)
+
+
 @each_kind
 class TestStatement:
     def test_a_default_fit_is_private_and_one_without_noise_is_not(self, kind):

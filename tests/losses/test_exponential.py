@@ -83,6 +83,7 @@ from dplasso.fit.task import Binary
 from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.exponential import logarithm
 from dplasso.losses.logistic import Logistic, sigma
+from dplasso.matrix.unit_rows import Scaling
 
 def digest(*arrays):
     return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest()
@@ -95,10 +96,10 @@ worker = Worker(Partition("p", X=X, y=y))
 worker.describe()
 worker.encode(Binary(np.arange(2)))
 # Units of 2^-52 show the last bits of every residual.
-nothing = np.zeros(0, dtype=np.int64)
+scaling = Scaling(np.zeros(0, dtype=np.int64), 0.1, None)
 losses = {"logistic": Logistic(1.0), "classes": ClippedMultinomial(1.0, np.zeros(2))}
 for name, loss in losses.items():
-    steps = GradientSteps(loss, None, nothing, 0.1, None, 2.0**51, 8)
+    steps = GradientSteps(loss, None, scaling, 2.0**51, 8)
     worker.begin_sums(steps)
     weights = rng.normal(0.0, 2.0, 31 * loss.n_outputs)
     found[name] = digest(worker.sums(weights))

@@ -1,11 +1,15 @@
 """Searches and scores of pipelines: the last step is searched and scored behind the others."""
 
+import itertools
+from typing import ClassVar
+
 import numpy as np
 import pytest
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import Binarizer, FunctionTransformer, StandardScaler
+from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, StandardScaler
 
 import dplasso
 from dplasso import (
@@ -20,6 +24,11 @@ from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.errors import DataError
 from dplasso.ledger import create_ledger, read_budgets
+from dplasso.model.release import digest_of
+from dplasso.tuning import budget as budget_module
+from dplasso.tuning import candidates as candidates_module
+from dplasso.tuning import search as search_module
+from dplasso.tuning.candidates import give_epsilon
 
 RNG = np.random.default_rng(0)
 WORDS = ["calm", "clear", "dizzy", "fever"]
@@ -74,8 +83,12 @@ class TestSearch:
         [
             (pipeline(TfidfVectorizer()), None, "learns from the records"),
             (pipeline(StandardScaler()), None, "learns from the records"),
-            (None, {"rows__binary": [True]}, "no setting of the last step 'model'"),
-            (None, {"max_weights": [3]}, "write model__NAME"),
+            (None, {"rows__vocabulary": [WORDS, None]}, "learns from the records"),
+            (None, {"rows": [VECTORIZER, StandardScaler()]}, "learns from the records"),
+            (None, {"rows__bits": [3]}, "Invalid parameter 'bits' for estimator CountVectorizer"),
+            (None, {"max_weights": [3]}, "no setting of a step; write STEP__NAME, of the last mod"),
+            (None, {"memory": [None]}, "no setting of a step"),
+            (None, {"model": [LAST]}, "no setting of a step"),
             (None, {"model__epsilon": [3]}, "epsilon cannot be tuned"),
         ],
     )
@@ -104,6 +117,102 @@ class TestSearch:
         store = write_store(matrix_source(NUMBER.astype(float), ILL * 1.0), tmp_path / "s")
         with pytest.raises(DataError, match="give the last step of the pipeline"):
             search(pipeline(Binarizer())).fit(store)
+
+
+class TestSteps:
+    """Settings of the steps before the last."""
+
+    GRID: ClassVar[dict] = {
+        "rows__n_features": [2**6, 2**10],
+        "rows__ngram_range": [(1, 1), (1, 2)],
+    }
+
+    def hashed(self, monkeypatch, tries=4, **options):
+        """Search all four settings, one try each; return the search and each try's fit."""
+        turns, fits = itertools.count(), []
+        monkeypatch.setattr(search_module, "draw_tries", lambda *_: tries)
+        monkeypatch.setattr(
+            candidates_module, "draw_candidate", lambda among, _: among[next(turns) % len(among)]
+        )
+        fit = DPLogisticRegression.fit
+        monkeypatch.setattr(
+            DPLogisticRegression,
+            "fit",
+            lambda self, *to: fits.append((self, *to)) or fit(self, *to),
+        )
+        found = search(pipeline(HashingVectorizer()), self.GRID, **options)
+        return found.fit(TEXTS, ILL), fits
+
+    def test_each_candidate_is_fitted_on_the_rows_its_own_steps_make(self, monkeypatch):
+        _, fits = self.hashed(monkeypatch)
+        for (_, X, y), settings in zip(fits, ParameterGrid(self.GRID), strict=True):
+            own = {name.removeprefix("rows__"): value for name, value in settings.items()}
+            rows = HashingVectorizer(**own).fit_transform(TEXTS)
+            assert X.shape[1] == rows.shape[1] == own["n_features"]
+            # The same people are held out of every try.
+            assert y is not None
+            np.testing.assert_array_equal(y, fits[0][2])
+            assert X.nnz < rows.nnz
+            among = {tuple(row) for row in rows.toarray()}
+            assert {tuple(row) for row in X[:20].toarray()} <= among
+
+    def test_each_candidate_has_the_epsilon_of_its_own_columns(self, monkeypatch):
+        asked = []
+        monkeypatch.setattr(
+            budget_module,
+            "give_epsilon",
+            lambda one, rho, delta, size: asked.append(size) or give_epsilon(one, rho, delta, size),
+        )
+        _, fits = self.hashed(monkeypatch)
+        assert asked == [X.shape[1] for _, X, _ in fits]
+        assert len(set(asked)) == 2
+
+    def test_the_best_predicts_by_its_own_steps(self, monkeypatch, tmp_path):
+        found, _ = self.hashed(monkeypatch)
+        wanted = found.best_params_
+        assert set(wanted) == set(self.GRID)
+        step = found.best_estimator_[0]
+        assert (step.n_features, step.ngram_range) == (
+            wanted["rows__n_features"],
+            wanted["rows__ngram_range"],
+        )
+        assert found.n_features_in_ == step.n_features
+        assert (found.predict(TEXTS) == ILL).mean() > 0.9
+        dplasso.save(found, tmp_path / "m.npz")
+        read = dplasso.load(tmp_path / "m.npz")
+        np.testing.assert_array_equal(read.predict(TEXTS), found.predict(TEXTS))
+
+    def test_the_accounting_is_that_of_any_search(self, monkeypatch, ledger):
+        found, _ = self.hashed(monkeypatch, ledger=ledger, random_state=None, epsilon=2.0)
+        plain = search(LAST, {"max_weights": [None, 3]}, epsilon=2.0, random_state=None)
+        stated = plain.fit(VECTORIZER.transform(TEXTS), ILL).privacy_
+        assert found.privacy_.epsilon == pytest.approx(stated.epsilon, rel=1e-6)
+        assert (found.privacy_.tries, found.privacy_.delta) == (stated.tries, stated.delta)
+        (entry,) = read_budgets(ledger)[0].entries
+        assert entry.release == digest_of(found.best_estimator_[-1].model_.release)
+
+    def test_without_a_try_the_constant_stands_behind_the_first_steps(self, monkeypatch):
+        with pytest.warns(UserWarning, match="came out as zero"):
+            found, fits = self.hashed(monkeypatch, tries=0)
+        assert not fits
+        assert found.best_params_ is None
+        assert found.predict(TEXTS[:3]).tolist() == [False] * 3
+
+    def test_rows_are_made_once_for_the_same_settings_of_the_steps(self, monkeypatch):
+        made = []
+        real = candidates_module.rows_of
+        monkeypatch.setattr(
+            candidates_module, "rows_of", lambda *of, **how: made.append(of) or real(*of, **how)
+        )
+        grid = {"rows__binary": [True, False], "model__max_weights": [None, 2, 3]}
+        search(grid=grid).fit(TEXTS, ILL)
+        assert len(made) == 2
+
+    def test_a_step_may_be_exchanged_or_left_out(self):
+        rows = VECTORIZER.fit_transform(TEXTS)
+        grid = {"rows": [Binarizer(), "passthrough", Normalizer()]}
+        found = search(pipeline(Binarizer()), grid).fit(rows, ILL)
+        assert (found.predict(rows) == ILL).mean() > 0.9
 
 
 class TestScore:

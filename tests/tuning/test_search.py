@@ -26,6 +26,7 @@ from dplasso import (
 from dplasso.ledger import affords, charge_of, create_ledger, read_budgets
 from dplasso.model.release import digest_of
 from dplasso.privacy.randomness import random_stream
+from dplasso.tuning import budget as budget_module
 from dplasso.tuning import search as search_module
 from dplasso.tuning.candidates import (
     Candidate,
@@ -127,7 +128,7 @@ def test_the_score_costs_as_much_as_the_fit(monkeypatch):
     for neighbors, move in (("add-remove", 1.0), ("replace-one", math.sqrt(2.0))):
         sigmas = set()
         monkeypatch.setattr(
-            search_module, "Scorer", lambda *of, to=sigmas: to.add(of[3]) or Scorer(*of)
+            budget_module, "Scorer", lambda *of, to=sigmas: to.add(of[3]) or Scorer(*of)
         )
         estimator = DPLogisticRegression(neighbors=neighbors, n_iter=20)
         search = PrivateSearch(estimator, {"max_weights": [None]}, tries=2, law="geometric")

@@ -106,12 +106,7 @@ def collect(fit: Fit, data: Data, runs: int, count: Callable[[int], None] | None
 
 
 def build_scores(one: Runs, other: Runs) -> list[Callable[[Runs], NDArray[Any]]]:
-    """Learn scores that are high on the first data set's releases.
-
-    Each gives a number per release: the canary's weight in the model; whether its vertices came at
-    all, by sign; the log-likelihood ratio of the steps taken as independent; and whether this very
-    release has been seen on the one data set and not on the other.
-    """
+    """Learn scores that are high on the first data set's releases, in the order of `_SCORES`."""
     weight = np.arange(2, one.vertex.shape[1] + 2, dtype=np.float64)
     codes = one.codes(), other.codes()
     values = 1 + max(int(part.max()) for part in codes)
@@ -144,8 +139,8 @@ def _best_threshold(
 ) -> tuple[float, float, float]:
     """Choose tau such that "at least tau" bounds epsilon best, `high` being likelier to be so.
 
-    Returns the bound at `alpha`, what breaks ties at 0 (the bound at a confidence that small
-    effects reach), and tau.
+    Returns the bound at `alpha`, what breaks ties at 0 (the bound at a lenient confidence), and
+    tau.
     """
     values = np.unique(np.concatenate([high, low]))
     if values.size > _THRESHOLDS:
@@ -334,8 +329,7 @@ def _last_step(
 ) -> tuple[tuple[int, int], tuple[int, int]]:
     """Count the signs of steps along the canary's column, given the first vertex (-1: at it).
 
-    Returns hits and trials, each for the one data set and the other. A sign that is likelier on
-    the other is covered by the opposite sign, so no order is read off the counts.
+    A sign that is likelier on the other is covered by the opposite sign: no order is read off.
     """
     counts = []
     for runs in (one, other):

@@ -14,10 +14,7 @@ _LARGEST_EPSILON = 700.0
 
 
 def binomial_lower(hits: int, trials: int, alpha: float) -> float:
-    """Return the one-sided Clopper-Pearson lower bound of a probability.
-
-    It exceeds the truth with probability `alpha` at most; 0 without hits or trials.
-    """
+    """Return the one-sided Clopper-Pearson lower bound of a probability; 0 without hits."""
     if hits == 0:
         return 0.0
     return float(beta.ppf(alpha, hits, trials - hits + 1))

@@ -58,10 +58,7 @@ def all_transcripts(step: StepDistribution, data: Data, n_iter: int) -> Transcri
 def log_ratios(
     one: NDArray[np.float64], other: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the range and the largest magnitude, shape (...), of log-ratios of shape (..., V).
-
-    Both are infinite where an outcome is possible on one side only.
-    """
+    """Return range and largest magnitude of log-ratios; infinite where one side is impossible."""
     both = np.isneginf(one) & np.isneginf(other)
     with np.errstate(invalid="ignore"):
         ratio = np.where(both, 0.0, one - other)

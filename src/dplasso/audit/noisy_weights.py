@@ -37,16 +37,9 @@ def weights_target(
 
 
 def audit_weights(
-    claim: Claim,
-    fit: FitWeights,
-    runs: int,
-    false_alarm: float,
-    progress: Progress | None = None,
+    claim: Claim, fit: FitWeights, runs: int, false_alarm: float, progress: Progress | None = None
 ) -> Outcome:
-    """Bound epsilon from below by the weight of a canary's own column.
-
-    On each of the two neighbours there are `runs` fits, at least 8.
-    """
+    """Bound epsilon from below by the weight of a canary's own column; at least 8 runs."""
     weights = np.empty((2, runs))
     for place, data in enumerate(canary_pair(claim)):
         for run in range(runs):

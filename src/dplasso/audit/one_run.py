@@ -6,8 +6,6 @@ enough. It is weak for a sound mechanism, where many canaries share one budget, 
 fit that is going to be released can be audited.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,10 +30,7 @@ def canary_scores(release: Release, canaries: int) -> NDArray[np.float64]:
 def guess(
     scores: NDArray[np.float64], guesses: int, coins: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return +1 ("in") for the highest scores, -1 for the lowest, and 0 where nothing is guessed.
-
-    There are so many guesses in all, an even number; `coins` break ties.
-    """
+    """Return +1 ("in") for the highest scores, -1 for the lowest, else 0; `coins` break ties."""
     order = np.lexsort((coins.random(scores.size), scores))
     guessed = np.zeros(scores.size, dtype=np.int64)
     half = guesses // 2
@@ -45,12 +40,7 @@ def guess(
 
 
 def audit_one_run(
-    target: Target,
-    canaries: int,
-    false_alarm: float,
-    *,
-    coins: np.random.Generator | None = None,
-    attack: Callable[[Release, int], NDArray[np.float64]] = canary_scores,
+    target: Target, canaries: int, false_alarm: float, *, coins: np.random.Generator | None = None
 ) -> Finding:
     """Bound a fit's epsilon from below by one release; at least 3 canaries.
 
@@ -63,7 +53,7 @@ def audit_one_run(
     release = target.fit(many_canaries(claim, bits))
     # The number of guesses is fixed before the release is seen, as the theorem asks.
     guesses = 2 * int(GUESSED * canaries / 2)
-    guessed = guess(attack(release, canaries), guesses, coins)
+    guessed = guess(canary_scores(release, canaries), guesses, coins)
     correct = int(((guessed > 0) & bits).sum() + ((guessed < 0) & ~bits).sum())
     audited = one_run_epsilon(canaries, guesses, correct, claim.delta, false_alarm)
     chance = one_run_p_value(canaries, guesses, correct, claim.epsilon, claim.delta)

@@ -30,10 +30,7 @@ def allowed_power(rate: NDArray[np.float64], epsilon: float, delta: float) -> ND
 
 
 def audit_picture(roc: Roc, finding: Finding) -> bytes:
-    """Return a PNG image of an attack's ROC curve and the region that the claim rules out.
-
-    The curves stand on linear axes, and on logarithmic ones, where the rare events are.
-    """
+    """Return a PNG image of an attack's ROC curve and the region that the claim rules out."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(14, 7.4), layout="constrained")

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from dplasso.audit.black_box import Roc, audit_canary, audit_canary_step, audit_repeats
 from dplasso.audit.claims import Finding, Target
@@ -30,14 +29,9 @@ _SAMPLING = {"exact": 0, "canary": 4, "one-run": 1}
 Progress = Callable[[str, int, int], None]
 
 
-class Builder(Protocol):
-    """Makes the targets: the same implementation at several numbers of steps."""
-
-    def __call__(self, n_iter: int, *, public: bool = False) -> Target:
-        """Return a target with so many steps; the total claim stays what it is.
-
-        `public`: through the interface that users call, rather than the fastest way to the release.
-        """
+# `build(n_iter, public=False)` makes a target of so many steps; the total claim stays what it is.
+# `public`: through the interface that users call, rather than the fastest way to the release.
+Builder = Callable[..., Target]
 
 
 @dataclass(frozen=True)

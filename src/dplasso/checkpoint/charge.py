@@ -33,9 +33,6 @@ def check_charge(
     """Return the note of a fit that can be charged, or was before; None without a ledger.
 
     Nothing is spent. `stored` is what the fit goes on from; None for a new fit.
-
-    Raises CheckpointError if the checkpoint was begun with a ledger and there is none now, or the
-    other way round; BudgetError, LedgerError as `dplasso.ledger.check_affordable` and `rejoin`.
     """
     note = None if stored is None else stored.charge
     if method.ledger is None:
@@ -66,14 +63,7 @@ def take_charge(
     reached: Release,
     notes: Mapping[str, str | None],
 ) -> Reservation:
-    """Return the fit's one charge, made now or taken up where it was made.
-
-    `note`: from `check_charge`, in the checkpoint already.
-    `reached`: what the checkpoint holds.
-    `notes`: purpose and fingerprint of a new entry.
-
-    Raises BudgetError, LedgerError as `dplasso.ledger.reserve` and `rejoin`.
-    """
+    """Return the fit's one charge, made now, as `notes` say, or taken up where it was made."""
     if note.number is None:
         charge = charge_of(mechanism, **notes)
         return reserve(method.ledger, method.dataset, charge, token=note.token)

@@ -95,13 +95,10 @@ def write_checkpoint(
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
-    """Read and check a checkpoint.
+    """Read and check a checkpoint; CheckpointError if it is damaged, foreign or of another version.
 
     ``DPLassoClassifier(**checkpoint.params)`` is the estimator to go on with, but for a seed, which
     is never stored.
-
-    Raises CheckpointError if the file is damaged, foreign, or of another version of the format;
-    OSError if it cannot be read.
     """
     return read_archive(path, _KIND, _parse)
 

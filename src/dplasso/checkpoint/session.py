@@ -141,12 +141,7 @@ def note_finished(path: str | os.PathLike[str]) -> None:
 
 
 def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Checkpoint:
-    """Return a checkpoint that an estimator can go on with, before any data are read.
-
-    The estimator has the parameters of the interrupted fit; `classes` may still be missing.
-
-    Raises CheckpointError, LedgerError, FileNotFoundError as `resume_fit`.
-    """
+    """Return a checkpoint that an estimator can go on with, before any data are read."""
     if not Path(path).exists():
         raise FileNotFoundError(
             f"There is no checkpoint {os.fspath(path)}: there is nothing that could be resumed."
@@ -175,12 +170,7 @@ def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Check
 def keep_checkpoints(
     path: str | os.PathLike[str], stored: Checkpoint | None, seconds: float = DEFAULT_SECONDS
 ) -> Callable[[Begun], Session]:
-    """Return what `dplasso.fit.hooks.Hooks` takes as `checkpoints`; the path is already claimed.
-
-    `stored`: what to go on from; None starts at the first step.
-
-    Raises ValueError if `seconds` is negative or not a number.
-    """
+    """Return what `dplasso.fit.hooks.Hooks` takes as `checkpoints`; the path is already claimed."""
     if not seconds >= 0:
         raise ValueError(f"the seconds between two checkpoints must be 0 or more, got {seconds}")
     return lambda begun: _KeptFit(path, stored, begun, seconds).session()
@@ -190,18 +180,11 @@ class _KeptFit:
     """A fit that is written to its checkpoint while it runs, and charged to its ledger once."""
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        stored: Checkpoint | None,
-        begun: Begun,
-        seconds: float,
+        self, path: str | os.PathLike[str], stored: Checkpoint | None, begun: Begun, seconds: float
     ) -> None:
         self._path, self._stored, self._begun, self._seconds = path, stored, begun, seconds
-        params, classes, statement = (
-            _stored(begun.method.params),
-            begun.task.classes,
-            begun.statement,
-        )
+        params, classes = _stored(begun.method.params), begun.task.classes
+        statement = begun.statement
         self._steps, n_features = statement.steps, begun.records.shape[1]
         public = public_values(params, n_features, classes.size, self._steps)
         nothing = empty_release(begun.mechanism.release_kind, public)
@@ -273,6 +256,7 @@ def _check_same(path: str | os.PathLike[str], stored: Checkpoint, current: Check
     _check_same_params(path, stored.params, current.params)
     labels = " and ".join(map(repr, stored.classes.tolist()))
     again = ": resume with the data of the interrupted fit."
+    begun, now = (one.statement.prior or "no prior" for one in (stored, current))
     known = {
         f"belongs to a fit on {stored.n_features:,} columns and these data have "
         f"{current.n_features:,}{again}": (stored.n_features, current.n_features),
@@ -281,15 +265,9 @@ def _check_same(path: str | os.PathLike[str], stored: Checkpoint, current: Check
             current.classes.tolist(),
         ),
         f"belongs to a fit on columns of other names{again}": (_names(stored), _names(current)),
-        f"belongs to a fit that starts from {_started(stored)} and this one starts from "
-        f"{_started(current)}: resume with the same prior.": (
-            stored.statement.prior,
-            current.statement.prior,
-        ),
-        _OTHER_STATEMENT: (
-            stored.statement,
-            current.statement,
-        ),
+        f"belongs to a fit that starts from {begun} and this one starts from {now}: resume with "
+        "the same prior.": (begun, now),
+        _OTHER_STATEMENT: (stored.statement, current.statement),
     }
     for refusal, (one, other) in known.items():
         if one != other:
@@ -315,10 +293,6 @@ def _check_same_params(
 
 def _stored(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in params.items() if name not in _NOT_STORED}
-
-
-def _started(checkpoint: Checkpoint) -> str:
-    return checkpoint.statement.prior or "no prior"
 
 
 def _names(checkpoint: Checkpoint) -> list[str] | None:

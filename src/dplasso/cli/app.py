@@ -98,7 +98,9 @@ class GuardedGroup(Group):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn errors a user can meet into one sentence and exit code 1."""
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = lambda message, *_, **__: output.warn(
+                f"warning: {in_options(' '.join(str(message).split()))}"
+            )
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt as error:
@@ -113,10 +115,6 @@ class GuardedGroup(Group):
                 output.error(memory + output.one_line(error))
                 _print_notes(error)
                 raise typer.Exit(1) from None
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    output.warn(f"warning: {in_options(' '.join(str(message).split()))}")
 
 
 def _print_notes(error: BaseException) -> None:
@@ -202,10 +200,7 @@ def _print_version(wanted: bool) -> None:
 
 
 _VERSION = typer.Option(
-    "--version",
-    help="Print the version and exit.",
-    callback=_print_version,
-    is_eager=True,
+    "--version", help="Print the version and exit.", callback=_print_version, is_eager=True
 )
 
 

@@ -23,6 +23,11 @@ from dplasso.tuning.plan import Part, plan_budget
 
 ITERATIONS_SHOWN = (10, 30, 100, 300, 1000, 4000)
 EPSILONS_SHOWN = (0.1, 0.3, 1.0, 3.0, 10.0)
+# Which rows a column that can be found has more of.
+_SIDES = {
+    True: "of one class than of the other",
+    False: "far above what the others predict than far below",
+}
 
 
 def budget(
@@ -113,10 +118,7 @@ def budget(
 
 
 def _draws_row(statement: PrivacyStatement, features: int | None) -> dict[str, Any]:
-    """Say what the noise of a draw is: 1/c of the exponential mechanism exp(c alpha).
-
-    That is the scale of its Gumbel noise, too; 0 without privacy.
-    """
+    """Say what the noise of a draw is: the scale of its Gumbel noise; 0 without privacy."""
     private = not math.isinf(statement.eps0)
     scale = 2.0 * statement.sensitivity / statement.eps0 if private else 0.0
     row = {"n_iter": statement.steps, "eps0": statement.eps0, "noise_scale": scale}
@@ -161,15 +163,8 @@ def _print_findable(
     }
     output.listing(columns, found, strong={mine: "bold"})
     reached = "is drawn rather than noise" if draws else "is beyond 3 standard errors"
-    sides = _sides(asked.n_classes > 0)
+    sides = _SIDES[asked.n_classes > 0]
     output.text(f"{among}: one that occurs in so many more rows {sides} {reached}.")
-
-
-def _sides(classes: bool) -> str:
-    """Say which rows a column that can be found has more of."""
-    if classes:
-        return "of one class than of the other"
-    return "far above what the others predict than far below"
 
 
 def _print_draws(
@@ -279,20 +274,22 @@ def plan(
     fit: dict[str, Any] = {"method": method, "n_iter": n_iter, "n_classes": n_classes}
     fit |= {"target_bounds": bounds, "rows_per_person": rows_per_person}
     report: dict[str, Any] = {}
-    estimate: Estimate | None = None
+    takes = ""
     if workers is not None:
         settings = dict(fit, delta=delta, neighbors=neighbors)
         steps = privacy_cost(1.0 if epsilon is None else epsilon, **settings).steps
         size: dict[str, Any] = {"rows": rows, "columns": columns, "entries": rows * row_entries}
         size |= {"threads": worker_threads, "outputs": n_classes if n_classes > 2 else 1}
         estimate = Estimate(**size, workers=workers, steps=steps)
+        partitions = "1 partition" if workers == 1 else f"{workers} partitions"
+        takes = f"A fit on {partitions}: {estimate.text()}."
         report["cluster"] = estimate.to_dict()
     if epsilon is None:
-        if estimate is None:
+        if not takes:
             raise typer.BadParameter(
                 "--epsilon E divides a budget, --workers W says what a cluster needs: give one"
             )
-        return output.Result(report, partial(output.text, _sentence(estimate)))
+        return output.Result(report, partial(output.text, takes))
     whole: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors}
     shares: dict[str, Any] = {"score": score, "encoding": encoding, "refit": refit, "tries": tries}
     extent = {"row_entries": row_entries, "neighbors": neighbors, **fit}
@@ -308,14 +305,10 @@ def plan(
 
     def show() -> None:
         _print_plan(asked, found, tries)
-        if estimate is not None:
-            output.text("\n" + _sentence(estimate))
+        if takes:
+            output.text("\n" + takes)
 
     return output.Result({**whole, "parts": told, **report}, show)
-
-
-def _sentence(estimate: Estimate) -> str:
-    return f"A fit on {estimate.workers} partitions: {estimate.text()}."
 
 
 def _print_plan(asked: dict[str, Any], found: dict[Part, str], tries: float) -> None:
@@ -372,12 +365,12 @@ def _finds(part: Part, rows: int, columns: int, extent: dict[str, Any]) -> str:
         if not classes:
             return f"a mean absolute error to within {within:.2g}, and chance"
         # Right and wrong rows, each with this noise, near an accuracy of 0 or 1 at the worst.
-        return f"an accuracy over all rows to within {within:.4f}, and chance"
+        return f"an accuracy over all rows to within {within:.2g}, and chance"
     budget = part.try_epsilon or part.epsilon, part.delta
     found = weakest_association(*budget, rows, columns, **extent)
     told = "nothing"
     if found.part <= 1.0:
-        told = f"columns in {found.rows:,.0f} more rows {_sides(classes)}"
+        told = f"columns in {found.rows:,.0f} more rows {_SIDES[classes]}"
     if part.name == "search":
         return f"{told}, by each try (epsilon about {down(part.try_epsilon)})"
     return told

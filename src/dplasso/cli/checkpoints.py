@@ -46,11 +46,10 @@ class CheckpointOptions:
 
 @dataclass
 class KeptFit:
-    """A fit around which a checkpoint may be kept.
+    """A fit around which a checkpoint may be kept, at `path`.
 
-    `path` is where, None for nowhere; `passing` says that it goes once the model is written.
-    `steps` are those it held when the fit was resumed; `begin` is for `train_with_bar`; `temporary`
-    is where the model is written first, for which room is held.
+    `passing` says that it goes once the model is written; `steps` are those it held when the fit
+    was resumed; `temporary` is where the model is written first, for which room is held.
     """
 
     path: Path | None = None
@@ -68,10 +67,7 @@ class KeptFit:
 
 
 def offered(options: CheckpointOptions, path: Path | None) -> CheckpointOptions:
-    """Return the options, to resume a fit that is found unfinished if there is somebody to say so.
-
-    It is offered with ``--force`` too, which would pay again.
-    """
+    """Return the options, to resume a fit found unfinished if somebody says so, even by force."""
     if options.resume or path is None or not output.can_ask() or not _is_unfinished(path):
         return options
     question = f"{path} keeps a fit that has not ended. Go on with it, spending nothing twice?"

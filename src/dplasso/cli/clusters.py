@@ -1,6 +1,5 @@
 """``--cluster``: stores as the partitions of one data set, on many machines or in threads."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +24,7 @@ from dplasso.encoding.origin import check_same_origin, origin_of, with_origin
 from dplasso.errors import DataError
 from dplasso.estimators.fitting import method_of
 from dplasso.estimators.linear_models import Estimator
+from dplasso.runtime.threads import usable_cores
 
 
 @dataclass(frozen=True)
@@ -51,15 +51,9 @@ class ClusterOptions:
     def run(self, label: str, bars: output.Bars, work: Callable[..., Any], pieces: Any) -> Any:
         """Do all pieces of some work under a progress bar; return what came of each."""
         assert self.cluster is not None
+        how: dict[str, Any] = {"threads": self.worker_threads, "open_cluster": self.open_cluster}
         with bars.task(label) as progress:
-            return run_tasks(
-                self.cluster,
-                work,
-                pieces,
-                progress,
-                threads=self.worker_threads,
-                open_cluster=self.open_cluster,
-            )
+            return run_tasks(self.cluster, work, pieces, progress, **how)
 
 
 @dataclass(frozen=True)
@@ -95,7 +89,7 @@ class WorkerOptions:
             steps=cost.n_iter,
             threads=where.worker_threads,
             outputs=max(1, n_classes if n_classes > 2 else 1),
-            places=max(1, len(os.sched_getaffinity(0)) // where.worker_threads) if here else 0,
+            places=max(1, usable_cores() // where.worker_threads) if here else 0,
         )
 
     def engine(self, where: ClusterOptions) -> Engine | None:
@@ -109,10 +103,9 @@ class WorkerOptions:
 
 
 class Stores:
-    """Stores that are one data set.
+    """Stores that are one data set, in the order of the rows; `store` is the first.
 
-    They are opened in the order of the rows; of those on object storage, header and labels alone.
-    `store` is the first, for what all have in common.
+    Of those on object storage header and labels alone are opened.
     """
 
     def __init__(self, stores: list[Store], places: list[str], labels: NDArray[Any]) -> None:
@@ -123,8 +116,8 @@ class Stores:
         with_origin(self, origin_of(self.store))
 
 
-def open_stores(data: Sequence[str]) -> tuple[Stores, NDArray[Any]]:
-    """Open the stores that names, patterns, folders and addresses mean; return all, with labels."""
+def open_stores(data: Sequence[str]) -> Dataset:
+    """Open the stores that names, patterns, folders and addresses mean, as one data set."""
     stores: list[Store] = []
     places: list[str] = []
     for name in data:
@@ -150,12 +143,7 @@ def open_stores(data: Sequence[str]) -> tuple[Stores, NDArray[Any]]:
                 f"{stores[0].shape[1]:,}; convert all files with the same --features"
             )
     labels = np.concatenate([store.y for store in stores])
-    return Stores(stores, places, labels), labels
-
-
-def _as_dataset(data: Sequence[str]) -> Dataset:
-    found, labels = open_stores(data)
-    return Dataset(found, labels, f"{len(found.places)} stores")
+    return Dataset(Stores(stores, places, labels), labels, f"{len(places)} stores")
 
 
 def read_partitions(
@@ -164,7 +152,7 @@ def read_partitions(
     """Return stores as one data set, for what a command says of it, and where they lie."""
     given = {"--binarize": reading.binarize, "--label-map": reading.label_map}
     refuse(given | {"--schema": reading.schema}, BESIDE_CLUSTER)
-    rows = _as_dataset(data)
+    rows = open_stores(data)
     columns = rows.X.shape[1]
     if n_features is not None and columns != n_features:
         raise DataError(
@@ -203,7 +191,7 @@ def over_stores(
     fitted: Any, path: Path, data: Sequence[str], options: ClusterOptions, bars: output.Bars
 ) -> tuple[OverStores, Dataset]:
     """Return a model as it is applied to stores, and the stores as one data set."""
-    rows = _as_dataset(data)
+    rows = open_stores(data)
     for place, store in zip(rows.X.places, rows.X.stores, strict=True):
         check_same_origin(fitted.model_.origin, origin_of(store), place)
     return OverStores(fitted, path, options, bars), rows

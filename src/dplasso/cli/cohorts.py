@@ -36,12 +36,17 @@ def cohort_of(ledger: Path, dataset: str | None) -> dict[str, Any] | None:
 
 def _cohort(budgets: Sequence[ledgers.Budget], group: ledgers.Declaration) -> dict[str, Any]:
     members = [one for one in budgets if one.name in group.datasets]
+    entries = [entry for member in members for entry in member.entries]
+    home = {entry.number: member.name for member in members for entry in member.entries}
+    first = same_rows(sorted(entries, key=lambda entry: entry.number))
+    pairs = [[other, number] for number, other in first.items() if other is not None]
     return {
         "datasets": [*group.datasets],
         "declared_by": f"{group.user}@{group.host}",
         "declared_at": group.declared_at,
         **_totals(members, [group]),
-        "same_rows": _shared_rows(members),
+        # Fits, on two data sets of the group, that had the same rows.
+        "same_rows": [pair for pair in pairs if home[pair[0]] != home[pair[1]]],
     }
 
 
@@ -54,15 +59,6 @@ def _totals(
         "epsilon_declared": None if people is None else people.declared,
         "epsilon_in_all": None if people is None else people.in_all,
     }
-
-
-def _shared_rows(members: Sequence[ledgers.Budget]) -> list[list[int]]:
-    """Return pairs of fits, on two data sets of a group, that had the same rows."""
-    entries = [entry for member in members for entry in member.entries]
-    home = {entry.number: member.name for member in members for entry in member.entries}
-    first = same_rows(sorted(entries, key=lambda entry: entry.number))
-    pairs = [[other, number] for number, other in first.items() if other is not None]
-    return [pair for pair in pairs if home[pair[0]] != home[pair[1]]]
 
 
 def same_rows(entries: Sequence[ledgers.Entry]) -> dict[int, int | None]:

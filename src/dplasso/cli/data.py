@@ -1,6 +1,5 @@
 """``dplasso data``: data sets and stores."""
 
-import os
 import re
 import time
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from rich.filesize import decimal
 
 from dplasso.cli import output
 from dplasso.data.blocks import BlockSource
@@ -17,6 +17,7 @@ from dplasso.data.files import block_source
 from dplasso.data.store import describe, open_store, write_store
 from dplasso.data.store.place import check_place
 from dplasso.datasets import catalog
+from dplasso.runtime.threads import usable_cores
 
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
 SMALLEST = 64 * 2**20
@@ -65,18 +66,10 @@ class StoreOptions:
         self, source: BlockSource, place: Path, bars: output.Bars, origin: Mapping[str, Any] | None
     ) -> dict[str, Any]:
         """Write a store, and describe it."""
-        threads = self.jobs or len(os.sched_getaffinity(0))
+        threads, memory = self.jobs or usable_cores(), parse_memory(self.memory)
+        how: dict[str, Any] = {"memory": memory, "force": self.force, "n_threads": threads}
         with bars.stages() as progress:
-            written = write_store(
-                source,
-                place,
-                memory=parse_memory(self.memory),
-                force=self.force,
-                origin=origin,
-                progress=progress,
-                n_threads=threads,
-            )
-        return describe(written)
+            return describe(write_store(source, place, origin=origin, progress=progress, **how))
 
 
 def print_made(what: Mapping[str, str], report: Mapping[str, Any], *more: str | None) -> None:
@@ -109,12 +102,11 @@ def info(store: Path, verify: bool = False) -> output.Result:
     dplasso data info train.store --verify
     dplasso data info train.store --json
     """
-    with output.progress_bars() as bars:
-        if verify:
-            with bars.task(f"verifying {store.name}") as progress:
-                opened = open_store(store, verify=True, progress=progress)
-        else:
-            opened = open_store(store)
+    if verify:
+        with output.progress_bars() as bars, bars.task(f"verifying {store.name}") as progress:
+            opened = open_store(store, verify=True, progress=progress)
+    else:
+        opened = open_store(store)
     report = describe(opened)
     values = f"{report['dtype']}, largest |value| {report['largest_value']:g}"
     if report["constant"] is not None:
@@ -173,8 +165,8 @@ def _print_sets(document: dict[str, Any]) -> None:
         ">rows": lambda row: f"{row['n_samples']:,}",
         ">columns": lambda row: f"{row['n_features']:,}",
         ">entries": lambda row: f"{row['nnz']:,}",
-        ">store, about": lambda row: _size(row["store_bytes"]),
-        ">downloaded": lambda row: _size(row["download_bytes"]) if row["downloaded"] else "no",
+        ">store, about": lambda row: decimal(row["store_bytes"]),
+        ">downloaded": lambda row: decimal(row["download_bytes"]) if row["downloaded"] else "no",
     }
     output.listing(sizes, rows, **look)
     output.text()
@@ -185,11 +177,6 @@ def _print_sets(document: dict[str, Any]) -> None:
     }
     output.listing(sources, rows, **look)
     output.text(f"\nsource: {document['base_url']}\ndownloads: {document['folder']}")
-
-
-def _size(n_bytes: int) -> str:
-    unit, factor = ("GB", 1e9) if n_bytes >= 1e9 else ("MB", 1e6)
-    return f"{n_bytes / factor:,.1f} {unit}"
 
 
 def fetch(

@@ -13,7 +13,7 @@ from dplasso.cli.ledger_report import (
     fit_words,
     left_of,
     left_sentence,
-    print_reports,
+    print_report,
     report_of,
 )
 from dplasso.ledger.creation import check_name
@@ -127,10 +127,7 @@ def spend(
 
 
 def show(
-    ledger_file: Path,
-    fit: Planned,
-    dataset: str | None = None,
-    epsilon: float | None = None,
+    ledger_file: Path, fit: Planned, dataset: str | None = None, epsilon: float | None = None
 ) -> output.Result:
     """Say who spent what, what is left, and what one more fit would leave.
 
@@ -155,17 +152,15 @@ def show(
     reports = [report_of(budget, epsilon, fit) for budget in shown]
 
     def print_all() -> None:
-        print_reports(reports)
+        for one in reports:
+            print_report(one)
         print_cohorts(told)
 
     return output.Result({"ledger": ledger_file, "datasets": reports, **told}, print_all)
 
 
 def plan(
-    ledger_file: Path,
-    fit: Planned,
-    dataset: str | None = None,
-    fits: int = 1,
+    ledger_file: Path, fit: Planned, dataset: str | None = None, fits: int = 1
 ) -> output.Result:
     """Say which epsilon to give each of K fits so that they use up what is left.
 

@@ -39,11 +39,7 @@ _LEFT = (
 
 @dataclass(frozen=True)
 class Planned:
-    """A fit that is yet to be made.
-
-    Without a number of steps it takes its method's own, and covers whom the budget does unless told
-    otherwise.
-    """
+    """A fit that is yet to be made; it covers whom the budget does unless told otherwise."""
 
     method: str = "logistic"
     delta: float = 1e-6
@@ -84,10 +80,7 @@ class Planned:
 def left_after(
     ledger: Path, dataset: str | None, statement: PrivacyStatement, release: str = ""
 ) -> dict[str, Any]:
-    """Return a data set's budget, what is spent of it, and what is left for another such fit.
-
-    `statement` and `release` are of what was charged.
-    """
+    """Return a data set's budget, what was spent by a charge, and what is left for another such."""
     method = "logistic" if statement.mechanism == "gaussian" else "lasso"
     # Of several kinds of steps, vertices alone have an eps0.
     steps = statement.steps if statement.mechanism == "gaussian" or statement.eps0 else None
@@ -182,13 +175,8 @@ def _state_of(budget: ledgers.Budget, settings: dict[str, Any]) -> dict[str, flo
     }
 
 
-def print_reports(reports: list[dict[str, Any]]) -> None:
-    """Print data sets for a person."""
-    for report in reports:
-        _print_report(report)
-
-
-def _print_report(report: dict[str, Any]) -> None:
+def print_report(report: dict[str, Any]) -> None:
+    """Print a data set for a person."""
     another, entries = report["another_fit"], report["entries"]
     output.text(
         f"{report['dataset'] or '(a data set without a name)'}: epsilon {up(report['epsilon'])} "

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from functools import partial
@@ -209,26 +208,22 @@ def _print_private(score: PrivateScore, left: dict[str, Any] | None, *, explain:
         facts["ledger"] = left_sentence(left)
     output.facts(facts)
     if score.curve:
-        columns: dict[str, Callable[[Any], str]] = {
-            "predicted": lambda one: f"{one.predicted_low:.1f} to {one.predicted_high:.1f}",
-            ">rows": lambda one: f"{one.rows:,.0f}",
-            ">observed": lambda one: f"{one.observed:.3f}",
-            "interval": lambda one: f"{one.low:.3f} to {one.high:.3f}",
-        }
-        output.listing(columns, score.curve)
+        rows = [
+            [f"{one.predicted_low:.1f} to {one.predicted_high:.1f}", *_noisy(one, one.observed)]
+            for one in score.curve
+        ]
+        output.table(["predicted", ">rows", ">observed", "interval"], rows)
     if score.by_class:
-        each: dict[str, Callable[[Any], str]] = {
-            "class": lambda one: _written(one.label),
-            ">rows": lambda one: f"{one.rows:,.0f}",
-            f">{score.metric.partition('_')[0].replace('confusion', 'f1')}": lambda one: (
-                f"{one.value:.3f}"
-            ),
-            "interval": lambda one: f"{one.low:.3f} to {one.high:.3f}",
-        }
-        output.listing(each, score.by_class)
+        rows = [[_written(one.label), *_noisy(one, one.value)] for one in score.by_class]
+        each = score.metric.partition("_")[0].replace("confusion", "f1")
+        output.table(["class", ">rows", f">{each}", "interval"], rows)
     print_confusion(score.confusion)
     output.text()
     output.promise(score.privacy, explain=explain)
+
+
+def _noisy(one: Any, value: float) -> list[str]:
+    return [f"{one.rows:,.0f}", f"{value:.3f}", f"{one.low:.3f} to {one.high:.3f}"]
 
 
 def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:

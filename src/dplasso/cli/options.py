@@ -245,11 +245,10 @@ def _declared(name: str, kind: Any, default: Any, texts: dict[str, Text]) -> Par
             hidden=text.panel == "Hidden",
             rich_help_panel=None if text.panel == "Options" else text.panel,
         )
-    return _keyword(name, Annotated[kind, info], default)
+    return _keyword(name, default=default, annotation=Annotated[kind, info])
 
 
-def _keyword(name: str, annotation: Any, default: Any) -> Parameter:
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+_keyword = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
 
 
 # --- the estimators' parameters ------------------------------------------------------------------
@@ -257,11 +256,7 @@ def _keyword(name: str, annotation: Any, default: Any) -> Parameter:
 
 @cache
 def estimator_parameters() -> dict[str, tuple[Text, Parameter]]:
-    """Return the parameters of all estimators by name: the text, and the option.
-
-    The text is the beginning of the docstring of the first estimator that has the parameter, after
-    the methods that take it unless all do.
-    """
+    """Return text and option of each parameter of the estimators, by name."""
     takers: dict[str, dict[str, tuple[Parameter, Text, Collection[str]]]] = {}
     for (method, _), kind in ESTIMATORS.items():
         estimator = getattr(dplasso, kind)
@@ -278,16 +273,11 @@ def estimator_parameters() -> dict[str, tuple[Text, Parameter]]:
 def _described(
     parameter: Parameter, text: Text, others: Collection[str], methods: list[str]
 ) -> tuple[Text, Parameter]:
-    """Return text and option, None unless it is given; the other parameters are called as options.
-
-    `methods`: those that take the parameter, unless all do.
-    """
-    name, types = (
-        parameter.name,
-        frozenset(get_args(parameter.annotation) or [parameter.annotation]),
-    )
-    kind = text.metavar.partition(", default=")[0]
-    words = kind.split('"')[1::2] + ["none"] * ("None" in kind)
+    """Return text and option, None unless it is given; `methods` take it, unless all do."""
+    name, kind = parameter.name, parameter.annotation
+    types = frozenset(get_args(kind) or [kind])
+    said = text.metavar.partition(", default=")[0]
+    words = said.split('"')[1::2] + ["none"] * ("None" in said)
     metavar = "|".join(["X"] * (float in types) + ["N"] * (int in types) + words) or "TEXT"
     # Names stand in single backticks, code in double ones.
     beginning = ". ".join(text.help.split(". ")[:_SENTENCES]).replace("**", "").replace("``", "")
@@ -309,14 +299,13 @@ def _described(
         show_default=False if parameter.default is None else str(parameter.default),
         **more,  # type: ignore[arg-type]
     )
-    return shown, _keyword(name, Annotated[takes | None, option], None)
+    return shown, _keyword(name, default=None, annotation=Annotated[takes | None, option])
 
 
 def estimator_options(but: Collection[str]) -> list[Parameter]:
     """Return an option for each parameter of the estimators, but for those with one already."""
-    left_out = (*but, *_NOT_GENERATED)
-    every = estimator_parameters().items()
-    return [option for name, (_, option) in every if name not in left_out]
+    known = estimator_parameters()
+    return [known[name][1] for name in known if name not in (*but, *_NOT_GENERATED)]
 
 
 def _number_or(words: list[str], whole: bool, text: str) -> Any:

@@ -242,12 +242,20 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and err.is_terminal
 
 
+def ask(question: str, default: str) -> str:
+    """Ask on standard error, for standard output may be a file; EOFError without an answer."""
+    look: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
+    err.print(f"{question} [{default}]: ", end="", **look)
+    answer = sys.stdin.readline()
+    if not answer:
+        note("")
+        raise EOFError(f"{question} has no answer")
+    return answer.strip() or default
+
+
 @dataclass
 class Bars:
-    """Progress on standard error: drawn when that is a terminal, now and then a line elsewhere.
-
-    `compiled` is the time that the compiler has taken since the bars were opened.
-    """
+    """Progress on standard error, and the time that the compiler has taken meanwhile."""
 
     progress: rich_progress.Progress
     compiled: CompileTime
@@ -286,10 +294,7 @@ class Bars:
 
 @contextmanager
 def progress_bars() -> Iterator[Bars]:
-    """Open a set of progress bars; a line every tenth of long work where there is no terminal.
-
-    A wait for the compiler is announced wherever standard error goes.
-    """
+    """Open progress bars; without a terminal long work says every tenth in a line."""
     progress = rich_progress.Progress(
         rich_progress.SpinnerColumn(finished_text="[green]✓[/green]"),
         rich_progress.TextColumn("{task.description}"),
@@ -325,10 +330,7 @@ def uninterrupted() -> Iterator[None]:
 def check_outputs(
     outputs: Iterable[Path], inputs: Iterable[Path | None] = (), *, force: bool, again: str = ""
 ) -> None:
-    """Refuse outputs that exist (unless `force`), are inputs, are named twice or are unwritable.
-
-    `again`: what overwriting costs, as the end of a sentence.
-    """
+    """Refuse outputs that exist (unless `force`), are inputs, named twice or unwritable."""
     read = {path.resolve() for path in inputs if path is not None}
     seen: set[Path] = set()
     for path in outputs:

@@ -1,7 +1,6 @@
 """``dplasso paper``: the tables and figures of the paper, measured again."""
 
 import importlib.util
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,8 @@ from rich.markup import escape
 import dplasso
 from dplasso.cli import output
 from dplasso.runtime.extras import need
+from dplasso.runtime.progress import duration
+from dplasso.runtime.threads import usable_cores
 
 if TYPE_CHECKING:
     from evidence.items import Item
@@ -81,7 +82,9 @@ def paper(
     numbers depend on the data, and the paper's mechanism is not private: for public data sets only.
     """
     need("matplotlib", "dplasso paper")
-    import_evidence()
+    if importlib.util.find_spec("evidence") is None:
+        # In an installed package it lies in a folder of it.
+        sys.path.append(str(Path(dplasso.__file__).parent / "bundled"))
     from evidence.datasets import find_sources
     from evidence.items import Settings
 
@@ -89,7 +92,7 @@ def paper(
 
     module = runner.open_list("paper")
     names = runner.item_names(module, item)
-    threads = jobs or len(os.sched_getaffinity(0))
+    threads = jobs or usable_cores()
     needed = bool(data) or twin or set(names) - module.UNSOURCED
     shape: dict[str, Any] = {"twin": twin, "scale": scale, "seed": seed}
     found = find_sources(data or [], **shape, n_jobs=threads) if needed else []
@@ -114,12 +117,6 @@ def paper(
     return output.Result({"items": document, "files": files, "seconds": seconds}, show)
 
 
-def import_evidence() -> None:
-    """Make `evidence` importable: in an installed package it lies in a folder of it."""
-    if importlib.util.find_spec("evidence") is None:
-        sys.path.append(str(Path(dplasso.__file__).parent / "bundled"))
-
-
 def _print(item: "Item") -> None:
     output.text(f"\n{item.title}", "bold")
     for part in item.parts:
@@ -142,9 +139,7 @@ def time_left(seconds: float, share: float) -> str:
     if share < 0.005 or seconds < 1.0:
         return ""
     left = seconds * (1.0 - share) / share
-    if left < 90:
-        return f"about {left:.0f} s left"
-    return f"about {left / 60:.0f} min left" if left < 5400 else f"about {left / 3600:.1f} h left"
+    return f"about {duration(left)} left"
 
 
 @contextmanager

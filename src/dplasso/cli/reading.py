@@ -35,7 +35,7 @@ _NEEDS = {
 
 
 @dataclass(frozen=True)
-class DialectOptions:
+class DialectOptions(Dialect):
     """How tables that are text are written, where their headers do not say it.
 
     Tables that are text
@@ -51,16 +51,10 @@ class DialectOptions:
         else utf-8.
     """
 
-    delimiter: str | None = None
-    decimal: str | None = None
-    quote: str | None = None
-    encoding: str | None = None
-
     @property
     def asked(self) -> Dialect | None:
         """What was said; None for nothing."""
-        found = Dialect(self.delimiter, self.decimal, self.quote, self.encoding)
-        return found if found.is_asked else None
+        return self if self.is_asked else None
 
     def say(self, files: Sequence[Path]) -> None:
         """Say how files are taken to be written, unless it is as their names say; each once."""
@@ -141,10 +135,7 @@ class ReadingOptions:
         schema: Schema | None = None,
         **more: Any,
     ) -> Dataset:
-        """Read files (from `expand`) as one data set, or open a store, under a progress bar.
-
-        `n_features` None takes the number of columns from the files.
-        """
+        """Read files (from `expand`) as one data set, or open a store, under a progress bar."""
         rest = f" and {len(files) - 1} more" if len(files) > 1 else ""
         self.dialect.say(files)
         with bars.task(f"reading {files[0].name}{rest}") as progress:
@@ -231,10 +222,7 @@ class EncodingOptions:
     def encoding(
         self, data: Sequence[str], n_features: int | None, reading: ReadingOptions
     ) -> Schema | ListColumns | None:
-        """Return what `dplasso.encoding.files.encode_files` takes; refuse options that clash.
-
-        `n_features` is ``--features``, which lists of column numbers take.
-        """
+        """Return what `encode_files` takes; refuse options that clash."""
         ways = {
             "--schema": reading.schema,
             "--indices": self.indices,

@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,10 +20,7 @@ from dplasso.tuning.quantiles import EdgesBudget, quantile_grids, quantiles_of
 
 
 def draft(
-    table: Path,
-    dialect: DialectOptions,
-    label_column: str | None = None,
-    rows: int = 1 << 16,
+    table: Path, dialect: DialectOptions, label_column: str | None = None, rows: int = 1 << 16
 ) -> None:
     """Print a draft of a schema, as JSON.
 
@@ -66,30 +62,14 @@ def draft(
 def _label_of(table: object) -> str | None:
     """Ask for the label on a terminal; elsewhere guess it, and say so."""
     guess = guess_label(table)
-    if on_terminal():
-        answer = ask("Which column is the label?", guess or "none")
+    if output.can_ask():
+        answer = output.ask("Which column is the label?", guess or "none")
         return None if answer == "none" else answer
     if guess is None:
         output.warn("no column looks like the label; name it with --label-column")
     else:
         output.warn(f"the label is taken to be {guess!r}; --label-column names another")
     return guess
-
-
-def on_terminal() -> bool:
-    """Return whether somebody can be asked."""
-    return sys.stdin.isatty() and output.err.is_terminal
-
-
-def ask(question: str, default: str) -> str:
-    """Ask on standard error, for standard output may be a file; EOFError without an answer."""
-    output.err.print(f"{question} [{default}]: ", end="", markup=False, highlight=False,
-                     soft_wrap=True)  # fmt: skip
-    answer = sys.stdin.readline()
-    if not answer:
-        output.note("")
-        raise EOFError(f"{question} has no answer")
-    return answer.strip() or default
 
 
 def edit(schema: Path, out: Path | None = None, force: bool = False) -> None:
@@ -116,7 +96,7 @@ def edit(schema: Path, out: Path | None = None, force: bool = False) -> None:
         output.check_outputs([out], [schema], force=force)
     before = read_schema(schema)
     try:
-        after = edited(before, Asker(ask, lambda line: output.note(line, "")))
+        after = edited(before, Asker(output.ask, lambda line: output.note(line, "")))
     except EOFError:
         raise ValueError(f"the questions ended early: {schema} is as it was") from None
     place = schema if out is None else out

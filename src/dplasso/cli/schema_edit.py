@@ -78,7 +78,8 @@ def _edges(answer: str) -> Any:
             return [float(one) for one in _values(answer)]
         except ValueError:
             raise ValueError(
-                "Write edges apart by commas, or for example: 0 to 100 in 10, or 1 to 1e6 in 12 log"
+                "Write edges separated by commas, or for example: 0 to 100 in 10, or "
+                "1 to 1e6 in 12 log"
             ) from None
     spacing = "log" if found[4] else "equal"
     low, high = float(found[1]), float(found[2])
@@ -86,7 +87,7 @@ def _edges(answer: str) -> Any:
 
 
 _EDGES = _Question(
-    "Edges, or LOW to HIGH in N bins (end with log to space them so)", _listed, _edges
+    "Edges, or LOW to HIGH in N bins (end with log for logarithmic steps)", _listed, _edges
 )
 _WHOLE = _Question("Bits: 2^bits columns", str, int)
 _QUESTIONS: Mapping[type, Mapping[str, _Question]] = {
@@ -97,7 +98,7 @@ _QUESTIONS: Mapping[type, Mapping[str, _Question]] = {
         "bound": _Question("How far from it numbers reach, at most", "{:g}".format, float),
     },
     Categories: {
-        "categories": _Question("All values that there can be, apart by commas", _listed, _values),
+        "categories": _Question("All possible values, separated by commas", _listed, _values),
         "unknown": _Question("A value beyond them becomes: column, ignore, error", str, str),
     },
     Hashed: {"bits": _WHOLE},
@@ -170,7 +171,7 @@ def _each(read: Callable[[str], Any], answer: str) -> list[Any]:
 
 def _truth(word: str) -> bool:
     if word not in ("true", "false"):
-        raise ValueError("Write true, false, or both apart by a comma")
+        raise ValueError("Write true, false, or both separated by a comma")
     return word == "true"
 
 

@@ -79,8 +79,8 @@ class EstimatorOptions:
     def estimator(self, meaning: Mapping[str, float] | None) -> Estimator:
         """Make the estimator; options that were not given keep its own defaults.
 
-        `meaning` is what the labels mean (``--label-map``), which declares the classes. Classes
-        that are declared by name wait for `declare`, which knows their type.
+        `meaning` is what the labels mean. Classes declared by name wait for `declare`, which knows
+        their type.
         """
         task = "regression" if self.is_regression else "classification"
         self._refuse_clashes(task)
@@ -195,10 +195,7 @@ class OutputOptions:
         output.check_outputs(self.paths(), inputs, force=self.force, again=again)
 
     def write(self, estimator: Estimator, temporary: str | None = None) -> None:
-        """Put the outputs in place: all of them or, where one fails, none.
-
-        `temporary` is where room for the model is held (`dplasso.files.room`).
-        """
+        """Put the outputs in place, all or none; room for the model is held at `temporary`."""
         if self.statement is not None:
             output.write_file(self.statement, estimator.privacy_.to_json() + "\n")
         if self.model is not None:
@@ -220,12 +217,7 @@ def train_with_bar(
     hooks: Hooks | None = None,
     **more: Any,
 ) -> dict[str, float]:
-    """Fit an estimator in place under a progress bar; return the seconds that it took.
-
-    They are ``prepare`` and ``train``, and ``compile``, the part of both that the compiler took;
-    they depend on the data and are for the curator only. `hooks`: what else is told of the fit.
-    `more`: what `dplasso.estimators.fitting.fit_estimator` takes.
-    """
+    """Fit an estimator in place under a bar; return the seconds by part, for the curator only."""
     seconds: dict[str, float] = {}
     before = bars.compiled.seconds
     with bars.task(label) as progress, bars.stages() as stage, warnings.catch_warnings():

@@ -171,9 +171,8 @@ def _print(
         output.text("There was no try, so there is no model to write.")
     facts = {"best": "none: the random number of tries came out as zero"}
     if params is not None:
-        interval = f"{score['low']:.4f} to {score['high']:.4f}"
-        if not math.isfinite(score["low"]):
-            interval = "without interval"
+        known = math.isfinite(score["low"])
+        interval = f"{score['low']:.4f} to {score['high']:.4f}" if known else "without interval"
         facts = {
             "best": ", ".join(f"{name} {value}" for name, value in params.items()),
             "score": f"{report['metric']} {score['value']:.4f} ({interval}), noisy, and "

@@ -94,13 +94,18 @@ class Estimate:
 
     def text(self) -> str:
         """Word it for one who decides whether to begin."""
-        cores = f"{self.threads} {'core' if self.threads == 1 else 'cores'}"
         return (
             f"about {duration(self.seconds)} for at most {self.steps} passes over the rows, "
-            f"{duration(self.step_seconds)} each, with {cores} a worker; a worker needs "
-            f"{_size(self.worker_bytes)} of memory, and {_size(self.store_bytes)} more for its "
-            f"store to stay in memory; the driver needs about {_size(self.driver_bytes)}"
+            f"{duration(self.step_seconds)} each, with {cores_in_words(self.threads)} a worker; "
+            f"a worker needs {_size(self.worker_bytes)} of memory, and {_size(self.store_bytes)} "
+            "more for its store to stay in memory; the driver needs about "
+            f"{_size(self.driver_bytes)}"
         )
+
+
+def cores_in_words(count: int) -> str:
+    """Word how many cores a worker has."""
+    return f"{count} {'core' if count == 1 else 'cores'}"
 
 
 def _size(amount: float) -> str:

@@ -47,10 +47,7 @@ def problem_of(partitions: Partitions, steps: VertexSteps) -> Problem:
 
 
 class PartitionedRows:
-    """The rows of all workers; a `dplasso.frank_wolfe.rounds.Rows`.
-
-    Raises DataError for more records than their sums have room for.
-    """
+    """The rows of all workers; a `dplasso.frank_wolfe.rounds.Rows`."""
 
     def __init__(self, partitions: Partitions, steps: VertexSteps | RoundSteps) -> None:
         check_records(partitions.shape[0], steps.share_bits)
@@ -99,7 +96,6 @@ class PartitionedFrankWolfe(VertexRun):
             self.take(step, *select(self._selector, self._alpha, self._stream))
 
     def _move(self, step: int) -> None:
-        """Have all rows take a step, and add up what it changes."""
         taken = self.transcript(step)
         found = self._rows.move(taken.vertex[-1:], taken.sign[-1:])
         n_looked_at, n_refreshed, n_touched = found.counts.tolist()

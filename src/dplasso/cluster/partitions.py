@@ -10,7 +10,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +29,7 @@ FAN_IN = 4
 
 
 class Partitions:
-    """The workers of a fit, one for each partition, in the order of the rows; a context.
-
-    `progress` is called with the bytes that workers have copied from object storage, and those to
-    be copied.
-
-    Raises DataError if a partition is damaged, has other columns or holds the same rows as another;
-    ClusterError if a worker cannot be had.
-    """
+    """The workers of a fit, one for each partition, in the order of the rows; a context."""
 
     def __init__(
         self,
@@ -100,19 +94,13 @@ class Partitions:
         return labels
 
     def call(self, method: str, *args: Any) -> list[Any]:
-        """Call a method of all workers; return what they answer, in their order.
-
-        Large parts of a sum may come added up, in any order.
-
-        Raises ClusterError if a partition is lost for good, and what a worker raises.
-        """
+        """Call a method of all workers; return what they answer, parts of a sum in any order."""
         began = time.perf_counter()
         found = self._answers(method, args)
         self._events.answered(method, began, args, found)
         return found
 
     def _answers(self, method: str, args: tuple[Any, ...]) -> list[Any]:
-        """Return what `call` does."""
         shared = self._engine.shared(args)
         pending = [self._begin(worker, method, shared) for worker in self._workers]
         found = [self._result(number, one, method, args) for number, one in enumerate(pending)]
@@ -160,7 +148,7 @@ class Partitions:
         try:
             return worker.call(method, *args)
         except WorkerLost as lost:
-            return _raises(lost)
+            return partial(_raise, lost)
 
     def _result(
         self,
@@ -202,7 +190,7 @@ class Partitions:
             worker.call("ready")()
             for said, arguments in self._told:
                 answer = worker.call(said, *arguments())()
-                if said == "describe" and _differs(answer, self.descriptions[number]):
+                if said == "describe" and answer.rows != self.descriptions[number].rows:
                     raise DataError(
                         f"{partition.name} has changed since the fit began; put "
                         "back what it held, and resume the fit from its checkpoint"
@@ -212,7 +200,7 @@ class Partitions:
             self._events.tell("replaced", partition=partition.name, seconds=seconds)
             return worker.call(method, *args)
         except WorkerLost as lost:
-            return _raises(lost)
+            return partial(_raise, lost)
 
 
 def tree_of(held: Sequence[Held]) -> list[Held]:
@@ -227,19 +215,12 @@ def tree_of(held: Sequence[Held]) -> list[Held]:
     return found
 
 
-def _differs(one: Description, other: Description) -> bool:
-    return (one.shape, one.n_entries, one.content) != (other.shape, other.n_entries, other.content)
-
-
-def _raises(error: Exception) -> Pending:
-    def pending() -> Any:
-        raise error
-
-    return pending
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 def _check(partitions: Sequence[Partition], found: Sequence[Description]) -> None:
-    """Refuse partitions that do not make one data set (DataError)."""
+    """Refuse partitions that do not make one data set."""
     first = found[0]
     contents = Counter(one.content for one in found if one.content is not None)
     for partition, one in zip(partitions, found, strict=True):

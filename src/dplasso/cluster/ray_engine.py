@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.engines import Held, Pending, WorkerLost
+from dplasso.cluster.estimate import cores_in_words
 from dplasso.cluster.events import Events
 from dplasso.cluster.frank_wolfe import sum_of
 from dplasso.cluster.room import Room, made_here, refuse_open, sharing
@@ -99,18 +100,15 @@ class RayEngine:
     events: Events = field(default_factory=Events, compare=False)
 
     def gather(self, count: int) -> "RayWorkers":
-        """Join the cluster, and find out whether it has cores for so many workers.
-
-        Raises ClusterError if Ray is not installed, there is no cluster, or it is open to others.
-        """
+        """Join the cluster for so many workers; ClusterError if there is none, or it is open."""
         ray = connect(self.address, open_cluster=self.open_cluster)
         room = Room(ray, count, self.threads)
         if room.is_short:
             say(
-                f"{count} workers of {self.threads} {_cores(self.threads)} each share the "
+                f"{count} workers of {cores_in_words(self.threads)} each share the "
                 f"cluster's cores, which are enough for {room.places} at a time"
             )
-        return RayWorkers(self, room)
+        return RayWorkers(**vars(self) | {"room": room})
 
     def start(self, partition: Partition) -> "RayHandle":
         """Start an actor, as `RayWorkers.start`."""
@@ -127,25 +125,10 @@ class RayEngine:
 
 
 @dataclass(frozen=True)
-class RayWorkers:
+class RayWorkers(RayEngine):
     """The workers of a fit on a cluster."""
 
-    engine: RayEngine
-    room: Room
-
-    @property
-    def restarts(self) -> int:
-        """As of the engine."""
-        return self.engine.restarts
-
-    @property
-    def events(self) -> Events:
-        """As of the engine."""
-        return self.engine.events
-
-    def gather(self, count: int) -> "RayWorkers":
-        """As of the engine."""
-        return self.engine.gather(count)
+    room: Room = field(kw_only=True)
 
     def start(self, partition: Partition) -> "RayHandle":
         """Start an actor; that it is there is known by its answer to `ready`."""
@@ -154,22 +137,18 @@ class RayWorkers:
         def make(**where: Any) -> Any:
             # Neither actors nor calls are repeated by the engine.
             options = {"max_restarts": 0, "max_task_retries": 0, **where}
-            return kind.options(**options).remote(partition, self.engine.threads)
+            return kind.options(**options).remote(partition, self.threads)
 
-        return RayHandle(make, self.room, self.engine, partition.name)
-
-    def shared(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """As of the engine."""
-        return self.engine.shared(args)
+        return RayHandle(make, self, partition.name)
 
 
 class RayHandle:
     """An actor, which waits for cores of its own for some seconds."""
 
-    def __init__(self, make: Callable[..., Any], room: Room, engine: RayEngine, name: str) -> None:
-        self._make, self._room, self._name = make, room, name
-        self._patience, self._events = engine.patience, engine.events
-        where = room.options
+    def __init__(self, make: Callable[..., Any], workers: RayWorkers, name: str) -> None:
+        self._make, self._room, self._name = make, workers.room, name
+        self._patience, self._events = workers.patience, workers.events
+        where = workers.room.options
         self._shares = not where["num_cpus"]
         self.actor = make(**where)
 
@@ -228,12 +207,7 @@ class RayHandle:
         ray.kill(self.actor)
 
 
-def _cores(count: int) -> str:
-    return "core" if count == 1 else "cores"
-
-
 def _answer_of(reference: Any) -> Pending:
-    """Return what waits for an answer."""
     import ray
 
     lost = (
@@ -255,16 +229,11 @@ def _answer_of(reference: Any) -> Pending:
 
 
 def connect(address: str, cores: int | None = None, *, open_cluster: bool = False) -> Any:
-    """Return the module ray, connected to a cluster.
+    """Return the module ray, connected to a cluster; `cores`: of one of this machine alone.
 
-    `address`: as of `RayEngine`. A cluster of this machine alone is made for the process: it
-    listens to this machine only and to nobody without its token (Ray 2.52 and later), has no
-    dashboard, tells nobody of its use, spills nothing to the disk, and its folder is closed to
-    other users.
-    `cores`: of such a cluster; by default those of the machine.
-    `open_cluster`: whether a cluster of others may be one that asks for no token.
-
-    Raises ClusterError if Ray is not installed, there is no such cluster, or it is open.
+    Such a cluster is made for the process: it listens to this machine only and to nobody without
+    its token (Ray 2.52 and later), has no dashboard, tells nobody of its use, spills nothing to the
+    disk, and its folder is closed to other users.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
@@ -293,7 +262,7 @@ def connect(address: str, cores: int | None = None, *, open_cluster: bool = Fals
 
 
 def _refuse_reachable(ray: Any) -> None:
-    """End a cluster that other machines reach; raises ClusterError."""
+    """End a cluster that other machines reach."""
     here = ray.util.get_node_ip_address()
     if not ip_address(here).is_loopback:
         ray.shutdown()

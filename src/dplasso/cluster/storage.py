@@ -17,14 +17,9 @@ from typing import Any
 
 from dplasso.data.source_files import hidden, is_address, natural_order
 from dplasso.data.store import Store, open_store
-from dplasso.data.store.format import (
-    HEADER_FILE,
-    LABELS,
-    array_file,
-    open_array,
-    read_header,
-)
+from dplasso.data.store.format import HEADER_FILE, LABELS, array_file, open_array, read_header
 from dplasso.data.store.reader import checked_pieces
+from dplasso.data.streams import exhaust
 from dplasso.errors import DataError, StoreError
 from dplasso.files.private import open_private
 from dplasso.runtime.extras import need
@@ -39,11 +34,7 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^@:/?#;&%]*(:[0-9]{1,5})?(/[^@:
 
 
 def checked_address(address: str) -> str:
-    """Return an address without slashes at its end.
-
-    Raises DataError for one that is more than scheme, host and path: messages, logs and the
-    system's list of commands show addresses.
-    """
+    """Return an address without slashes at its end; DataError if it may hold a secret."""
     if not (_PLAIN.fullmatch(address) and address.isprintable()):
         raise DataError(
             f"an address {hidden(address)} holds more than a scheme, a host and a path, and logs "
@@ -54,10 +45,7 @@ def checked_address(address: str) -> str:
 
 
 def stores_at(address: str) -> list[str]:
-    """Return the addresses of a store or of those in a folder, part-2 before part-10.
-
-    Raises MissingExtraError without fsspec; DataError if there are none, and as `checked_address`.
-    """
+    """Return the addresses of a store or of those in a folder, part-2 before part-10."""
     address = checked_address(address)
     inside: list[str] = []
     with _reading(address) as (system, root), suppress(FileNotFoundError):
@@ -73,22 +61,15 @@ def stores_at(address: str) -> list[str]:
 
 
 def header_and_labels(address: str) -> Store:
-    """Return a store of which nothing but the header and the labels was copied.
-
-    Raises MissingExtraError without fsspec; DataError if it cannot be read; StoreError if one of
-    them is damaged.
-    """
+    """Return a store of which nothing but the header and the labels was copied."""
     with TemporaryDirectory(prefix="dplasso-") as made:
         folder = Path(made).resolve()
         with _reading(address) as (system, root), showing(address, folder):
-            for _ in _copied(system, _within(root, HEADER_FILE), folder):
-                pass
+            exhaust(_copied(system, _within(root, HEADER_FILE), folder))
             header = read_header(folder)
-            for _ in _copied(system, _within(root, array_file(folder, LABELS).name), folder):
-                pass
+            exhaust(_copied(system, _within(root, array_file(folder, LABELS).name), folder))
             labels = open_array(folder, LABELS, header.arrays[LABELS]).copy()
-            for _ in checked_pieces(folder, LABELS, labels, header.arrays[LABELS]):
-                pass
+            exhaust(checked_pieces(folder, LABELS, labels, header.arrays[LABELS]))
             store = Store(folder, header, {LABELS: labels})
             # Labels that are words are looked up here, where an error can still name the address.
             assert store.y is not None
@@ -96,12 +77,7 @@ def header_and_labels(address: str) -> Store:
 
 
 def copy_store(address: str, folder: Path) -> Iterator[tuple[int, int]]:
-    """Copy the files of a store into a folder that is closed to others.
-
-    Yields the bytes copied and those to be copied, after every piece.
-
-    Raises MissingExtraError without fsspec; DataError if there is nothing, or it cannot be read.
-    """
+    """Copy the files of a store into a folder; yield the bytes copied and to be copied."""
     with _reading(address) as (system, root):
         files = [one for one in _answer(system.ls, root, detail=True) if one["type"] == "file"]
         if not files:
@@ -115,17 +91,13 @@ def copy_store(address: str, folder: Path) -> Iterator[tuple[int, int]]:
 
 @contextmanager
 def opened_store(path: str) -> Iterator[Store]:
-    """Open a store, wherever it is; of one on object storage a copy, which is then removed.
-
-    Raises as `copy_store` and `open_store`.
-    """
+    """Open a store, wherever it is; of one on object storage a copy, which is then removed."""
     if not is_address(path):
         yield open_store(path)
         return
     with TemporaryDirectory(prefix="dplasso-", ignore_cleanup_errors=True) as made:
         folder = Path(made).resolve()
-        for _ in copy_store(path, folder):
-            pass
+        exhaust(copy_store(path, folder))
         with showing(path, folder):
             yield open_store(folder, verify=True)
 
@@ -142,10 +114,7 @@ def showing(address: str | None, folder: Path | None) -> Iterator[None]:
 
 
 def check_free(address: str, *, force: bool) -> str:
-    """Return the address of a store that is to be made; DataError if there is one, unless `force`.
-
-    Raises MissingExtraError without fsspec; DataError as `checked_address`.
-    """
+    """Return the address of a store to be made; DataError if there is one, unless `force`."""
     address = checked_address(address)
     with _reading(address) as (system, root):
         if not force and _answer(system.isfile, _within(root, HEADER_FILE)):
@@ -154,10 +123,7 @@ def check_free(address: str, *, force: bool) -> str:
 
 
 def put_store(folder: Path, address: str) -> None:
-    """Copy a store to object storage; its header goes there last, and makes it one.
-
-    Raises DataError if it cannot be written whole.
-    """
+    """Copy a store to object storage; its header goes there last, and makes it one."""
     with ExitStack() as meanwhile, _reading(address, "written") as (system, root):
         # Where the storage is a folder, nobody else may read it.
         meanwhile.callback(os.umask, os.umask(0o077))

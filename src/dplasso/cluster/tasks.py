@@ -26,16 +26,10 @@ def run_tasks(
     threads: int = 1,
     open_cluster: bool = False,
 ) -> list[Any]:
-    """Return what comes of each piece: of `work` called with its arguments.
+    """Return what comes of each piece: of `work`, from an importable module, called with it.
 
     `address`: of a cluster, as of `RayEngine`; "threads" for this process.
-    `work`: a function of an importable module.
-    `progress`: called with the pieces done and their number.
     `threads`: cores that a piece uses on a cluster, at most those of its largest machine.
-    `open_cluster`: as of `RayEngine`.
-
-    Raises ClusterError if there is no such cluster, it is open to others, or a piece could not be
-    done because its machine was lost again and again. What a piece raises is raised.
     """
     tell = progress or (lambda *_: None)
     found = []

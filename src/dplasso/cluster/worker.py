@@ -76,13 +76,15 @@ class Description:
     content: str | None
     has_people: bool
 
+    @property
+    def rows(self) -> tuple[Any, ...]:
+        """What tells one data set's rows from another's."""
+        return self.shape, self.n_entries, self.content
+
 
 @dataclass(frozen=True)
 class VertexSteps:
-    """The public numbers of a run of Frank-Wolfe with a given radius.
-
-    `start`: the public model that margins start from.
-    """
+    """The public numbers of a run of Frank-Wolfe with a given radius."""
 
     loss: Any
     bound: float
@@ -116,12 +118,7 @@ class VertexSteps:
 
 @dataclass(frozen=True)
 class GradientSteps:
-    """The public numbers of a run of gradient descent.
-
-    `columns`: those that the records have, ascending; None for all.
-    `unit`: see `dplasso.gradient_descent.records.Records.part`.
-    `start`: the public model that margins start from.
-    """
+    """The public numbers of a run of gradient descent."""
 
     loss: Any
     columns: NDArray[np.int64] | None
@@ -138,10 +135,7 @@ class GradientSteps:
 
 @dataclass(frozen=True)
 class EnergySteps:
-    """What the energies of unit rows are asked for with; the members as of `GradientSteps`.
-
-    `prior`: a public model that margins will start from.
-    """
+    """What the energies of unit rows are asked for with."""
 
     loss: Any
     columns: NDArray[np.int64] | None
@@ -157,10 +151,7 @@ class EnergySteps:
 
 @dataclass(frozen=True)
 class MarginSteps:
-    """A released model, of some columns or of all, whose margins are to be calibrated.
-
-    `start`: a public model whose margins are so beside them.
-    """
+    """A released model, of some columns or of all, whose margins are to be calibrated."""
 
     loss: Any
     columns: NDArray[np.int64] | None
@@ -195,10 +186,7 @@ class Worker:
         """Answer: the worker is there."""
 
     def copy(self, whole: bool = False) -> tuple[int, int]:
-        """Copy a piece of a store on object storage, or the whole rest.
-
-        Returns the bytes copied so far and those to be copied; 0 for any other partition.
-        """
+        """Copy a piece of a store that is away, or the whole rest; say how far that is."""
         path = self._partition.path
         if self._folder is None and path is not None and is_address(path):
             made = TemporaryDirectory(prefix="dplasso-", ignore_cleanup_errors=True)
@@ -211,10 +199,7 @@ class Worker:
         return self._copied
 
     def describe(self) -> Description:
-        """Open the partition, read all of it once, and say what it is.
-
-        Raises StoreError, DataError if it is damaged, no store, or without a weight for each row.
-        """
+        """Open the partition, read all of it once, and say what it is."""
         partition = self._partition
         content, origin = None, None
         if partition.path is not None:
@@ -225,7 +210,10 @@ class Worker:
                 self._y = self._X.y
                 if not copied:
                     check_entries(self._X, n_threads=self._threads.count)
-            content, origin = _content_of(self._X), self._X.header.origin
+            digest = sha256()
+            for name, entry in sorted(self._X.header.arrays.items()):
+                digest.update(f"{name} {entry.size} {list(entry.pieces)}\n".encode())
+            content, origin = digest.hexdigest(), self._X.header.origin
             # Mapped files stay readable, and a killed worker leaves none behind.
             self._away.close()
             n_entries = self._X.nnz
@@ -310,11 +298,3 @@ class Worker:
     def close(self) -> None:
         """Let go of threads."""
         self._open.close()
-
-
-def _content_of(store: Store) -> str:
-    """Return what tells stores of other entries apart: of the checksums in the header."""
-    digest = sha256()
-    for name, entry in sorted(store.header.arrays.items()):
-        digest.update(f"{name} {entry.size} {list(entry.pieces)}\n".encode())
-    return digest.hexdigest()

@@ -86,10 +86,7 @@ def files_source(
     *,
     declared: bool = True,
 ) -> BlockSource:
-    """Return files as row blocks; ``read(i, memory_bytes)`` yields the pieces of file ``i``.
-
-    The kinds of labels and of people's names must be the same in all files.
-    """
+    """Return files as row blocks; ``read(i, memory_bytes)`` yields the pieces of file ``i``."""
 
     def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
         label_kind: str | None = None

@@ -27,10 +27,7 @@ class LabelMap:
     numbers: dict[float, float]
 
     def meaning(self, label: str | float | bool) -> float:
-        """Return the number a label is mapped to, NaN if it is not in the map.
-
-        A string that is not there as text is looked up as a number; True and False are also texts.
-        """
+        """Return what a label is mapped to, as text or else as a number; NaN for none."""
         if isinstance(label, bool):
             for word, value in self.words.items():
                 if TRUTH.get(word.lower()) == label:
@@ -71,10 +68,7 @@ def check_label_map(label_map: Mapping[Any, Any]) -> LabelMap:
 
 
 def parse_label_map(text: str) -> dict[str, float]:
-    """Read ``LABEL=NUMBER,LABEL=NUMBER,...``, such as ``neg=0,pos=1``; or raise `DataError`.
-
-    The last ``=`` of a part divides it, so that a label may hold others; no label holds a comma.
-    """
+    """Read ``LABEL=NUMBER,LABEL=NUMBER,...``, such as ``neg=0,pos=1``; or raise `DataError`."""
     label_map: dict[str, str] = {}
     for part in text.split(","):
         label, equals, target = (piece.strip() for piece in part.rpartition("="))

@@ -93,8 +93,7 @@ def labels_of_one_kind(
 ) -> tuple[NDArray[Any], str]:
     """Return labels as they were read as an array, and their kind: number, string or bool.
 
-    `where` words the place of a label; `before` is the kind of the labels before these. In a list
-    text counts as numbers where the first label is one.
+    `where` words the place of a label; `before` is the kind of the labels before these.
     """
     if isinstance(given, list):
         kinds = (kind for kind in _KINDS if _as_kind(given[0], kind) is not None)

@@ -60,11 +60,7 @@ def _row(path: Path, begin: int, row: int) -> str:
 def read_npz(
     path: Path, *, labels_path: Path | None = None, n_features: int | None = None
 ) -> tuple[csr_array, NDArray[Any]]:
-    """Return the sparse matrix (CSR, CSC or COO) of a .npz, as sorted CSR, and its labels.
-
-    Without `labels_path` they are the array ``y`` or ``labels``, or ``NAME.y.npy`` beside the file.
-    Values that are no floats become the narrower of the two types of floats that holds them all.
-    """
+    """Return the sparse matrix (CSR, CSC or COO) of a .npz, as sorted CSR, and its labels."""
     arrays = _read_arrays(path)
     n_rows, n_columns = _shape(path, arrays)
     if n_rows == 0:

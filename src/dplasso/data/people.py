@@ -43,8 +43,7 @@ _KINDS = (
 def number_groups(parts: Sequence[tuple[str, Any, int]]) -> NDArray[np.int64]:
     """Return a number for each row of all parts, equal for the rows of one person.
 
-    A part is what to call it in messages, who its people are (an array, a list or a column of a
-    table), and its number of rows.
+    A part is what to call it in messages, who its people are, and its number of rows.
     """
     kind, named = None, []
     for name, people, n_rows in parts:
@@ -69,11 +68,7 @@ def number_groups(parts: Sequence[tuple[str, Any, int]]) -> NDArray[np.int64]:
 def hash_people(
     people: Any, where: Callable[[int], str], kind: str | None = None
 ) -> tuple[NDArray[np.int64], str | None]:
-    """Return two numbers for each row, the hash of its person's name, and the kind of names.
-
-    `people` are texts or whole numbers, in a column of a table or a list; `where` words the place
-    of a row, from 0; `kind` is that of the names before these.
-    """
+    """Return two numbers a row, the hash of its person's name, and the kind of the names."""
     kind, names = _named(_given(people), where, kind)
     if kind not in (None, TEXTS, NUMBERS):
         raise _nobody(where(0), f"what is none of the two ({kind})")

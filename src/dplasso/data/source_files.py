@@ -82,9 +82,7 @@ def hidden(address: str) -> str:
 def expand(paths: str | Path | Iterable[str | Path]) -> list[Path]:
     """Return the files that names and patterns mean: one at least, none of them twice.
 
-    A name that exists is taken as it is, whatever characters it holds. Any other name with ``*``,
-    ``?`` or ``[`` is a pattern; its files come in the order of their names, part-2 before part-10.
-    ``**`` means any folders. Raises `DataError` if a pattern means no file or one is named twice.
+    A name that exists is taken as it is; files of a pattern come as part-2 before part-10.
     """
     if isinstance(paths, str | Path):
         paths = [paths]

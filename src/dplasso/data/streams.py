@@ -95,16 +95,6 @@ def check_readable(path: Path) -> None:
         raise DataError(f"{path}: this is not a file but a pipe or device; a data file is needed")
 
 
-def _refuse_hidden_compression(raw: BinaryIO, path: Path) -> None:
-    start = raw.read(8)
-    raw.seek(0)
-    for magic, name in _MAGIC.items():
-        if start.startswith(magic):
-            raise DataError(
-                f"{path}: the content is {name}, the name says plain text; give it the suffix"
-            )
-
-
 def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[tuple[bytes, int]]:
     """Yield a file's text in blocks of whole lines, decompressed, and how far into it they reach.
 
@@ -120,19 +110,21 @@ def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[tuple[b
         raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
     with raw:
         total = os.fstat(raw.fileno()).st_size
-        if suffix not in _OPENERS:
-            _refuse_hidden_compression(raw, path)
+        start = raw.read(8)
+        raw.seek(0)
+        for magic, name in _MAGIC.items():
+            if start.startswith(magic) and suffix not in _OPENERS:
+                raise DataError(
+                    f"{path}: the content is {name}, the name says plain text; give it the suffix"
+                )
         stream = _OPENERS[suffix](raw) if suffix in _OPENERS else raw
 
         def read(_: None) -> tuple[bytes, int]:
             try:
                 return stream.read(block_bytes), raw.tell()
             except _STREAM_ERRORS as error:
-                problem = (
-                    f"the {suffix} stream is damaged or cut short"
-                    if suffix in _OPENERS
-                    else "cannot be read"
-                )
+                damaged = f"the {suffix} stream is damaged or cut short"
+                problem = damaged if suffix in _OPENERS else "cannot be read"
                 raise DataError(f"{path}: {problem}: {error}") from error
 
         pending: list[bytes] = []  # the start of a line that has not ended yet
@@ -152,6 +144,11 @@ def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[tuple[b
                     )
         if any(pending):
             yield b"".join(pending).removeprefix(mark_of_order), total
+
+
+def exhaust(items: Iterable[object]) -> None:
+    """Do what an iterator does, and keep nothing of what it yields."""
+    deque(items, maxlen=0)
 
 
 def in_order(

@@ -60,12 +60,10 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
 attribute's name as it is, any other after ``=``."""
 
 
-def _feature_name(attribute: str, value: str) -> str:
-    return attribute + value if value[0] in "=> " else f"{attribute}={value}"
-
-
 FEATURE_NAMES: tuple[str, ...] = tuple(
-    _feature_name(attribute, value) for attribute, values in ATTRIBUTES.items() for value in values
+    attribute + ("" if value[0] in "=> " else "=") + value
+    for attribute, values in ATTRIBUTES.items()
+    for value in values
 )
 """The names of the 123 columns."""
 
@@ -97,7 +95,8 @@ _BLOCKS, _STARTS, _TABLE = _cross_blocks()
 
 def n_crosses(order: int = 3) -> int:
     """Return the number of crosses of up to `order` attributes: 123, 6,478 or 193,681."""
-    _check_order(order)
+    if order not in range(1, _MAX_ORDER + 1):
+        raise ValueError(f"order must be 1, 2 or 3, not {order!r}")
     last = max(k for k, pick in enumerate(_BLOCKS) if len(pick) == order)
     return int(_STARTS[last + 1])
 
@@ -210,13 +209,3 @@ def cross_name(column: int) -> str:
         rest, value = divmod(rest, int(_SIZES[attribute]))
         names.append(FEATURE_NAMES[_FIRST[attribute] + value])
     return " & ".join(reversed(names))
-
-
-def cross_names(order: int = 3) -> list[str]:
-    """Name all columns of ``crosses(X, order)``, in order."""
-    return [cross_name(column) for column in range(n_crosses(order))]
-
-
-def _check_order(order: int) -> None:
-    if order not in range(1, _MAX_ORDER + 1):
-        raise ValueError(f"order must be 1, 2 or 3, not {order!r}")

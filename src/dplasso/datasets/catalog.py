@@ -70,12 +70,7 @@ CATALOG = {
             *(8_407_752, 20_216_830, 305_613_510, False),
             ("kdda.bz2", "kdda.xz"),
         ),
-        Entry(
-            "a9a",
-            "UCI Adult, one-hot",
-            *(32_561, 123, 451_592, True),
-            ("a9a",),
-        ),
+        Entry("a9a", "UCI Adult, one-hot", 32_561, 123, 451_592, True, ("a9a",)),
     )
 }
 
@@ -113,12 +108,9 @@ def fetch(
     url: str | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Return the file of a data set, downloaded if it is not there; svmlight text.
+    """Return the file of a data set, svmlight text, downloaded if it is not there.
 
-    `folder`: where to. Default: the environment variable ``DPLASSO_DATA``, else the user's cache.
-    `url`: the folder of files. Default: ``DPLASSO_DATA_URL``, else LIBSVM's data page.
-
-    Raises `ValueError` if there is no data set of this name, and what `download` raises.
+    `folder`, `url`: where to and from; by default as `download_folder` and `base_url` say.
     """
     entry, base, place = find_entry(name), base_url(url), download_folder(folder)
     there = find_download(entry, place)

@@ -46,10 +46,6 @@ def download(
 
     A broken download is taken up again `attempts` times, every `wait` seconds; then another call
     resumes with what has arrived, if the server dates its files and serves parts of them.
-
-    Raises `NotThereError` if the server has no such file; `DataError` if the file differs from the
-    checksum pinned at first, or another process is downloading it; `ConnectionError` if the server
-    cannot be reached, fails, or cuts the connection; `OSError` if the file cannot be written.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)

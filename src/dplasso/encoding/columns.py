@@ -33,12 +33,7 @@ class Slot(NamedTuple):
 
 
 def encode(schema: "Schema", table: Mapping[str, Any], n_rows: int, where: Where) -> Rows:
-    """Encode records of a table, as float32; columns ascend within a row, each once.
-
-    `table` holds the columns that the schema takes, as pyarrow.Array or list; None, NaN and an
-    empty string are missing values. Raises `DataError` for a value that is not of its part's kind,
-    or that the part declares an error.
-    """
+    """Encode records of a table, as float32; None, NaN and an empty string are missing values."""
     columns = TableColumns(table, where)
     blocks: list[Slot | Rows] = []
     for part, offset in zip(schema.parts, schema.offsets, strict=False):
@@ -135,25 +130,24 @@ class TableColumns:
         return [text or "" for text in texts], np.array([not text for text in texts], np.bool_)
 
     def words(self, column: str, missing: str) -> tuple[list[str], NDArray[np.int64]]:
-        """Return the distinct values as words, and the number of each record's word.
-
-        A missing value has the number -1.
-        """
+        """Return the distinct values as words, and each record's word by number, -1 if missing."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         values = as_arrow(self.table[column], self.where(column, None))
         if pa.types.is_floating(values.type):
             values = pc.if_else(pc.is_nan(values), None, values)
-        if not pa.types.is_dictionary(values.type):
-            try:
-                values = values.dictionary_encode()
-            except pa.ArrowException:
-                raise self._no_category(column, values.type) from None
         try:
+            if not pa.types.is_dictionary(values.type):
+                values = values.dictionary_encode()
             words = values.dictionary.cast(pa.string()).to_pylist()
         except pa.ArrowException:
-            raise self._no_category(column, values.type.value_type) from None
+            kind = values.type
+            kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+            raise DataError(
+                f"{self.where(column, None)}: {kind} is not a category; give a column of strings, "
+                "numbers or bools"
+            ) from None
         indices = values.indices.cast(pa.int64()).fill_null(-1)
         codes = indices.to_numpy(zero_copy_only=False).copy()
         if empty := [k for k, word in enumerate(words) if not word]:
@@ -161,12 +155,6 @@ class TableColumns:
             words = [word or "" for word in words]
         self._refuse_missing(column, codes < 0, missing)
         return words, codes
-
-    def _no_category(self, column: str, kind: Any) -> DataError:
-        return DataError(
-            f"{self.where(column, None)}: {kind} is not a category; give a column of strings, "
-            "numbers or bools"
-        )
 
     def _refuse_missing(self, column: str, absent: NDArray[np.bool_], missing: str) -> None:
         if missing == "error" and absent.any():

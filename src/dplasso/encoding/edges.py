@@ -34,11 +34,7 @@ class ReleasedEdges:
         )
 
     def before(self, mechanism: _Mechanism, *, seeded: bool) -> _Mechanism:
-        """Return a fit's mechanism with room for the edges, which its epsilon is to cover.
-
-        Raises ValueError if the two are about other neighbours, epsilon is too little, or the edges
-        were seeded and the fit is not.
-        """
+        """Return a fit's mechanism with room for the edges, which its epsilon is to cover."""
         ours = self.statement
         if mechanism.leak:
             return mechanism

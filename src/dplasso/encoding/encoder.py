@@ -11,6 +11,8 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from dplasso.data.blocks import RowBlock, joined
+from dplasso.data.store.reader import Store
+from dplasso.data.tables.batches import check_columns
 from dplasso.encoding.columns import as_arrow, encode
 from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.schema import Schema, read_schema, schema_from_json
@@ -209,8 +211,8 @@ def warn_of_draft(schema: Schema) -> None:
 
 
 def is_frame(X: Any) -> bool:
-    """Return whether X is a table with named columns, not a matrix."""
-    return hasattr(X, "columns") and not isinstance(X, np.ndarray)
+    """Return whether X is a table with named columns, not a matrix or a store."""
+    return hasattr(X, "columns") and not isinstance(X, np.ndarray | Store)
 
 
 def arrow_table(X: Any, columns: list[str] | None = None) -> Any:
@@ -224,12 +226,7 @@ def arrow_table(X: Any, columns: list[str] | None = None) -> Any:
             f"not {type(X).__name__}"
         )
     names = list(X.schema.names if isinstance(X, pa.Table | pa.RecordBatch) else X.columns)
-    for column in names if columns is None else columns:
-        if names.count(column) != 1:
-            fault = "no column" if column not in names else "more than one column"
-            raise DataError(
-                f"the table has {fault} {column!r}; there are {', '.join(map(repr, names[:30]))}"
-            )
+    check_columns(names, names if columns is None else columns, "the table has")
     if isinstance(X, pa.RecordBatch):
         X = pa.Table.from_batches([X])
     if isinstance(X, pa.Table):

@@ -25,12 +25,7 @@ from dplasso.errors import DataError
 
 
 class EncodedRecords(NamedTuple):
-    """Records as sparse rows, and what is public of their columns.
-
-    `source`: the rows, for `dplasso.data.store.write_store`.
-    `origin`: how the columns were made, for the store's header.
-    `public`: a sentence that says why no column comes from the data; None where their number may.
-    """
+    """Records as sparse rows, how their columns were made, and a sentence if that is public."""
 
     source: BlockSource
     origin: dict[str, Any]
@@ -118,9 +113,7 @@ def read_records(
 ) -> Dataset:
     """Read files of any kind into memory, or open a store; the matrix knows its `Origin`.
 
-    A store is given alone, stays on the disk, and takes no other option than `n_features`, which it
-    must agree with. `schema` says how records of a table become rows: a table needs it, and nothing
-    else takes it. The other options are those of `encode_files`.
+    A store is given alone and stays on the disk. The other options are those of `encode_files`.
     """
     files = expand(paths)
     stores = [path for path in files if path.is_dir()]

@@ -44,10 +44,7 @@ class Origin:
 
 
 def origin_from_json(document: Any) -> Origin | None:
-    """Read an origin; None where there is none, or a store says something else.
-
-    Raises ValueError if it holds no usable schema.
-    """
+    """Read an origin; None where there is none, or a store says something else."""
     if not isinstance(document, Mapping) or not {"schema", "binarize"} <= document.keys():
         return None
     schema = document["schema"]

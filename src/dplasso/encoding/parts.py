@@ -63,7 +63,7 @@ class Categories(OfOneColumn, Coded):
 
     def code_names(self, codes: Codes, column: str) -> list[str]:
         shown = [
-            f"{column}={_lowered(category) if isinstance(category, bool) else category}"
+            f"{column}={lowered(category) if isinstance(category, bool) else category}"
             for category in self.categories
         ]
         shown += [f"{column} (unknown)"] * (self.unknown == "column") + [f"{column} (missing)"]
@@ -247,13 +247,14 @@ class Cross(Part):
         yield Slot(np.where(none, -1, combined + offset))
 
 
-def _lowered(value: Any) -> str:
+def lowered(value: Any) -> str:
+    """Return a value as a word in small letters."""
     return str(value).lower()
 
 
 # How a declared category and a value's word are compared.
 _KEYS: dict[type, Callable[[Any], Any]] = {
-    bool: _lowered, int: number_in, float: number_in, str: str
+    bool: lowered, int: number_in, float: number_in, str: str
 }  # fmt: skip
 
 

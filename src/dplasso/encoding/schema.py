@@ -100,11 +100,7 @@ class Schema:
         return self.offsets[-1]
 
     def names(self, columns: Sequence[int] | NDArray[Any]) -> list[str]:
-        """Return the names of some columns of the result, from 0 to ``n_features - 1``.
-
-        Hashed columns are named by the public words of their part, else by their number. Asking for
-        few of a hashed block is cheap.
-        """
+        """Return the names of some columns of the result, from 0 to ``n_features - 1``."""
         wanted, offsets = np.asarray(columns, np.int64), self.offsets
         if wanted.size and not (wanted.min() >= 0 and wanted.max() < offsets[-1]):
             raise ValueError(f"the columns are numbered from 0 to {offsets[-1] - 1}")

@@ -26,12 +26,9 @@ def table_source(
     person_column: str | None = None,
     dialect: Dialect | None = None,
 ) -> BlockSource:
-    """Open files of tables as a stream of encoded row blocks, float32; progress counts bytes.
+    """Open files of tables as a stream of encoded row blocks, float32.
 
-    Without `labelled` the labels are not read but all 0. In text files they are numbers if the
-    first one is, else strings. `person_column` names the person of each row; it can be neither a
-    feature nor the label. `dialect`: how text files are written. What is wrong inside a file is
-    raised, with its place, when it is read.
+    Without `labelled` the labels are not read but all 0.
     """
     if labelled and schema.label is None:
         raise DataError(

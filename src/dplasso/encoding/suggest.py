@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dplasso.encoding.contract import Part
 from dplasso.encoding.dates import Date
-from dplasso.encoding.parts import Bins, Categories, Hashed, Text
+from dplasso.encoding.parts import Bins, Categories, Hashed, Text, lowered
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 
@@ -56,15 +56,9 @@ def guess_label(table: Any) -> str | None:
 
 
 def suggest_schema(table: Any, label: str | None) -> Schema:
-    """Draft a schema from a pyarrow table; a sample will do.
+    """Draft a schema from a pyarrow table; a sample will do. What is left out is named in the note.
 
-    Few distinct values become categories, other numbers bins whose edges a person can read, dates
-    years and months, other words and codes hashed categories, longer texts hashed words. What is
-    neither, or differs in every record as an identifier does, is left out and named in the note.
-    What was taken from the records is marked, to be confirmed. `label` None takes a column of that
-    name.
-
-    Raises DataError if there is no such label, or no column to encode.
+    What was taken from the records is marked, to be confirmed.
     """
     names = table.column_names
     if label is None and "label" in names:
@@ -85,7 +79,7 @@ def suggest_schema(table: Any, label: str | None) -> Schema:
 
 
 def _mark(part: Part) -> str:
-    if isinstance(part, Categories) and _is_pair(part.categories):
+    if isinstance(part, Categories) and tuple(map(lowered, part.categories)) in _PAIRS:
         return ""
     if isinstance(part, Date) and part.format in _EITHER:
         return f"dates may be read wrongly: {part.format} says which number is the month"
@@ -149,10 +143,6 @@ def _completed(found: list[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _is_pair(categories: tuple[Any, ...]) -> bool:
-    return tuple(str(category).lower() for category in categories) in _PAIRS
-
-
 def _of_dates(name: str, values: Any, format: str) -> list[Part]:
     """Draft a column of dates: years, where there are several, and months; else weekdays too."""
     if not len(values):
@@ -194,17 +184,10 @@ def readable_edges(numbers: NDArray[np.float64]) -> tuple[float, ...]:
         if high / low >= _WIDE and high / middle >= _SKEWED:
             first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
             # As many to a power of ten as make some ten edges.
-            digits = next(
-                (
-                    some
-                    for some in ((1, 2, 5), (1, 3))
-                    if (last - first) * len(some) <= 1.5 * _EDGES
-                ),
-                (1,),
-            )
-            edges = [
-                float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits
-            ]
+            fitting = 1.5 * _EDGES / (last - first)
+            digits = next((some for some in ((1, 2, 5), (1, 3)) if len(some) <= fitting), (1,))
+            powers = range(first, last + 1)
+            edges = [float(f"{digit}e{power}") for power in powers for digit in digits]
             begin = max(np.searchsorted(edges, low, side="right") - 1, 0)
             return tuple(edges[begin : np.searchsorted(edges, high) + 1])
     low, high = np.quantile(numbers, [0.01, 0.99])

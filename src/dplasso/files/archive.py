@@ -47,10 +47,7 @@ def write_archive(
     *,
     temporary: str | None = None,
 ) -> None:
-    """Write a file as `dplasso.files.atomic.atomic_write` does, the arrays in their order.
-
-    Magic, version and writer are added to the header, which holds what JSON can.
-    """
+    """Write a file as `atomic_write` does, the arrays in their order."""
     preamble = {
         "magic": kind.magic,
         "version": kind.version,
@@ -74,11 +71,7 @@ def read_archive(
     kind: ArchiveKind,
     parse: Callable[[dict[str, Any], dict[str, bytes]], _Parsed],
 ) -> _Parsed:
-    """Return what `parse` makes of a file's header and of its members' bytes, all checked.
-
-    Whatever `parse` raises means a damaged file. Raises ``kind.error`` if the file is damaged,
-    foreign, or of another version of the format; OSError if it cannot be read.
-    """
+    """Return what `parse` makes of a file's header and of its members' bytes, all checked."""
     shown = os.fspath(path)
     with Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size

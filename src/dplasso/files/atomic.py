@@ -45,14 +45,11 @@ def atomic_write(
     The bytes go to a temporary file in the same directory, which replaces `path` (a link is
     followed) in one step. If the block raises anything, Ctrl-C included, the temporary file is
     removed and an older file at `path` stays as it was. `temporary` names that file, for a writer
-    that is sure to be alone: what a killed process left there, or what holds room
-    (`dplasso.files.room`), is overwritten in place. By default no two writers share one.
+    that is sure to be alone: what is there, a killed process's or held room, is overwritten.
 
-    A new file has the rights that the umask leaves, if `private` its owner's at most
-    (`dplasso.files.private`); one that replaces another has that one's.
-
-    Without `replace` a file that appears at `path` meanwhile is left: FileExistsError. Raises
-    OSError if the place cannot be written to, see `check_writable`, or the disk is full.
+    A new file has the rights that the umask leaves, if `private` its owner's at most; one that
+    replaces another has that one's. Without `replace` a file that appears at `path` meanwhile is
+    left: FileExistsError.
     """
     target = _target(path)
     # Beside the target, so that the replacement is a rename within one file system.

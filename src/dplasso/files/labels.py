@@ -14,7 +14,6 @@ _TYPES: dict[str, np.dtype[Any]] = {"object": np.dtype(object), "string": np.dty
 def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:
     """Return labels as an array that ``.npy`` holds without pickle, and what their type was.
 
-    ValueError unless labels are flat, and all of one kind: booleans, finite numbers or strings.
     Strings get the shortest type that holds them, since a longer one tells of other labels.
     """
     given = np.asarray(labels)

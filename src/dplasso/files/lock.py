@@ -42,10 +42,7 @@ def sidecar_path(path: str | os.PathLike[str], ending: str) -> Path:
 
 @contextmanager
 def hold(path: str | os.PathLike[str], refusal: Exception) -> Iterator[None]:
-    """Hold a file or directory, there or not yet, for this process alone while the block runs.
-
-    The file ``.NAME.lock`` beside it is locked; `refusal` is raised if another process holds it.
-    """
+    """Hold a file or directory, there or not yet, for this process alone, by ``.NAME.lock``."""
     place = sidecar_path(path, "lock")
     file = None
     while file is None:

@@ -48,12 +48,8 @@ from dplasso.ledger.entries import (
     entry_of as entry_of,
     totals as totals,
 )
-from dplasso.ledger.provenance import (
-    data_fingerprint as data_fingerprint,
-)
-from dplasso.ledger.rows import (
-    new_token as new_token,
-)
+from dplasso.ledger.provenance import data_fingerprint as data_fingerprint
+from dplasso.ledger.rows import new_token as new_token
 from dplasso.ledger.store import (
     Reservation as Reservation,
     find as find,

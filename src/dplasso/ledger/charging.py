@@ -31,12 +31,7 @@ class Payment:
 
 
 def check_ledger_settings(settings: Mapping[str, Any]) -> None:
-    """Refuse an estimator's parameters, by name, that no ledger can account for.
-
-    Raises TypeError if one is of the wrong kind; LedgerError if a data set or purpose is named
-    without a ledger, or a fit with a ledger is not private: seeded (whoever knows the seed can take
-    the noise away), `mechanism="paper"` or infinite epsilon.
-    """
+    """Refuse an estimator's parameters, by name, that no ledger can account for."""
     ledger = settings["ledger"]
     for name in ("dataset", "purpose"):
         if settings[name] is None:
@@ -99,16 +94,13 @@ def charged(
 ) -> Iterator[Reservation | None]:
     """Charge the work inside the block to a ledger, if there is one, before it begins.
 
-    The charge is on the disk then, and stays spent however the block ends.
+    The charge is on the disk then, and stays spent however the block ends. `payment` is of a fit
+    that can be resumed; of others `release` gives the digest of what the block released, and
+    `notes` purpose and fingerprint.
 
-    `payment`: of a fit that can be resumed. None makes a new charge, for which `release` gives the
-    digest of what the block released, and `notes` purpose and fingerprint, as in `charge_of`.
-
-    Raises BudgetError if too little is left, LedgerError if the ledger cannot be used or the
-    mechanism is not private: the block does not run. LedgerError after the block, whose result must
-    not be used then, if its charge has paid for another model meanwhile, or the end of a fit that
-    can be resumed cannot be noted (a copy of it could be released as well). Of other fits an end
-    that cannot be noted is a LedgerWarning.
+    Raises LedgerError after the block, whose result must not be used then, if its charge has paid
+    for another model meanwhile, or the end of a fit that can be resumed cannot be noted (a copy of
+    it could be released as well). Of other fits an end that cannot be noted is a LedgerWarning.
     """
     if ledger is None:
         yield None

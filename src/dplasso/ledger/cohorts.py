@@ -42,27 +42,9 @@ def declare_disjoint(
 ) -> Declaration:
     """Declare in a ledger that nobody is in two of these data sets; nothing checks it.
 
-    No limit changes. To add a data set to a group, name the whole group with it.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The ledger's file.
-    datasets : sequence of str
-        Names of two or more data sets that the ledger keeps.
-    withdraw : bool, default=False
-        Withdraw what was declared about exactly these data sets instead.
-
-    Returns
-    -------
-    Declaration
-        What now stands in the ledger.
-
-    Raises
-    ------
-    LedgerError
-        If a name is not known or given twice, this is declared already, a data set belongs to a
-        group that is not named whole, or nothing was declared that could be withdrawn.
+    No limit changes. To add a data set to a group, name the whole group with it. `withdraw`: take
+    back what was declared about exactly these data sets instead. Returns what now stands in the
+    ledger.
     """
     names = [check_name(name) for name in datasets]
     if len(set(names)) < len(names) or len(names) < 2:
@@ -73,25 +55,15 @@ def declare_disjoint(
     with transaction(path) as db:
         budgets, told = read_all(db, path)
         for name in names:
-            pick_named(budgets.values(), name, path)
+            if pick(budgets.values(), name, path).name is None:
+                raise LedgerError(
+                    f"the data set in {path} has no name yet; name it first (dplasso ledger name)"
+                )
         keys = [key for key, budget in budgets.items() if budget.name in names]
-        _check(path, in_force(told), {*names}, [*_named(budgets.values())], withdraw=withdraw)
+        order = [budget.name for budget in budgets.values() if budget.name is not None]
+        _check(path, in_force(told), {*names}, order, withdraw=withdraw)
         insert_declaration(db, keys, disjoint=not withdraw)
         return read_all(db, path)[1][-1]
-
-
-def pick_named(budgets: Iterable[Budget], name: str, path: LedgerPath) -> Budget:
-    """Return the budget of that name; LedgerError if there is none."""
-    found = pick(budgets, name, path)
-    if found.name is None:
-        raise LedgerError(
-            f"the data set in {path} has no name yet; name it first (dplasso ledger name)"
-        )
-    return found
-
-
-def _named(budgets: Iterable[Budget]) -> list[str]:
-    return [budget.name for budget in budgets if budget.name is not None]
 
 
 def _check(
@@ -141,10 +113,7 @@ def read_cohorts(path: LedgerPath) -> tuple[tuple[Budget, ...], tuple[Declaratio
 
 
 def people_of(budgets: Sequence[Budget], groups: Sequence[Declaration]) -> People | None:
-    """Return what was spent for somebody who may be in several of these data sets.
-
-    None if they have two neighbour relations, whose promises do not add up.
-    """
+    """Return what was spent for who may be in several data sets; None if relations differ."""
     if len({budget.neighbors for budget in budgets}) > 1:
         return None
     delta = max(budget.delta for budget in budgets)

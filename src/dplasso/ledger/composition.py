@@ -43,10 +43,7 @@ _STEPS_DOWN = 20
 
 
 def epsilon_total(rho: int, draw_delta: int, delta: float) -> float:
-    """Return the epsilon, at `delta`, of everything that was spent, from sums of units.
-
-    Infinite if the draws leave nothing of delta.
-    """
+    """Return the epsilon of sums of units at `delta`; infinite if draws use up all of that."""
     if rho == 0 and draw_delta == 0:
         return 0.0
     left = _rest(delta, draw_delta)
@@ -56,10 +53,7 @@ def epsilon_total(rho: int, draw_delta: int, delta: float) -> float:
 
 
 def capacity(epsilon: float, delta: float, draw_delta: int) -> int:
-    """Return the largest total rho within (epsilon, delta), with `draw_delta` spent on draws.
-
-    In units of 10^-30, on the private side of the exact value by less than a part in 10^13.
-    """
+    """Return the largest rho within (epsilon, delta), in units, by less than 1e-13 too small."""
     left = _rest(delta, draw_delta)
     return 0 if left <= 0 else _capacity(epsilon, left)
 
@@ -96,10 +90,9 @@ def draws_part(delta: float) -> int:
 
 
 def rho_limit(budget: Budget, draw_delta: int = 0, count: int = 0) -> int:
-    """Return the largest sum of rho that the charges to a budget may come to, in units of 10^-30.
+    """Return the largest sum of rho that the charges to a budget may come to, in units.
 
-    `count` further fits, whose draws use `draw_delta`, are part of it; 0 if the draws of all use up
-    too much of delta.
+    `count` further fits, whose draws use `draw_delta`, are part of it.
     """
     draws = budget.draw_delta + draw_delta
     limit = 0

@@ -197,13 +197,7 @@ def charge_of(
     prior: str | None = None,
     kind: str | None = None,
 ) -> Charge:
-    """Return what a fit with this mechanism costs, in whole units, rounded up.
-
-    By the steps' `eps0_accounted` where they have one, otherwise by `rho`. `kind`: one of `KINDS`,
-    for what is no fit.
-
-    Raises LedgerError if the mechanism is not private: no budget can pay for it.
-    """
+    """Return what a fit with this mechanism costs, in whole units; `kind`: of what is no fit."""
     eps0, draws = mechanism.eps0_accounted, mechanism.sampling_delta
     cost = mechanism.rho if eps0 is None else eps0
     if not (math.isfinite(cost) and cost >= 0 and 0 <= draws < 1):

@@ -34,12 +34,7 @@ _PAGE_SIZE, _PAGES = slice(16, 18), slice(28, 32)
 
 @contextmanager
 def locked(path: Path, shown: str, *, write: bool) -> Iterator[FileIO]:
-    """Open a ledger's file, `shown` in messages, and hold its lock.
-
-    No other process or thread is in it meanwhile, but readers may be several.
-
-    Raises OSError if the file cannot be opened; LedgerError if others keep the lock for a minute.
-    """
+    """Open a ledger's file, `shown` in messages, and hold its lock, which readers share."""
     refusal = LedgerError(
         f"{shown} was locked by other processes for more than {BUSY_SECONDS:g} "
         "seconds; nothing was spent, try again"
@@ -53,10 +48,7 @@ def locked(path: Path, shown: str, *, write: bool) -> Iterator[FileIO]:
 
 
 def read_image(file: FileIO) -> bytes:
-    """Return the database that a ledger's file holds, whatever moment a commit was interrupted at.
-
-    It is as short as the file is, if that is shorter than its header says.
-    """
+    """Return the database that a file holds, whatever moment a commit was interrupted at."""
     file.seek(0)
     content = file.readall()
     copy = _whole_copy(content)
@@ -64,11 +56,7 @@ def read_image(file: FileIO) -> bytes:
 
 
 def write_image(file: FileIO, image: bytes) -> None:
-    """Replace the database that a ledger's file holds; a crash leaves the old one or the new one.
-
-    Raises OSError if the file cannot be written. Unless the first half was written, the old
-    database stands.
-    """
+    """Replace the database that a file holds; a crash leaves the old one or the new one."""
     file.seek(0)
     content = file.readall()
     copy = _whole_copy(content)

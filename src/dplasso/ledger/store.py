@@ -43,16 +43,12 @@ def read_budgets(path: LedgerPath) -> tuple[Budget, ...]:
 def reserve(
     path: LedgerPath, dataset: str | None, charge: Charge, *, token: str | None = None
 ) -> Reservation:
-    """Charge a fit to a data set's budget, before the fit.
-
-    The charge is durable when this returns: it stays spent, whatever becomes of the process.
+    """Charge a fit to a data set's budget, before the fit; durable when this returns.
 
     `dataset`: None where the ledger has only one. A name given for the first time to a ledger
     whose data set has none becomes its name.
     `token`: from `new_token`, written down before: tried again with it after a crash, a charge that
     was made is not made a second time.
-
-    Raises BudgetError if too little is left; LedgerError if nothing can be charged there.
     """
     if token is not None and (made := find(path, token)) is not None:
         return rejoin(path, made, token, charge, dataset=dataset)
@@ -84,8 +80,6 @@ def find(path: LedgerPath, token: str) -> int | None:
 
 def finish(reservation: Reservation, *, failed: bool = False, release: str | None = None) -> bool:
     """Note that a fit has ended, with a model or without; what it cost stays spent.
-
-    `release`: digest of what was paid for, which the same fit may note again.
 
     Return False if the ledger has no such reservation, or noted before that it was finished with
     another release, or an unknown one: a charge pays for one model.
@@ -119,11 +113,8 @@ def rejoin(
 ) -> Reservation:
     """Return the reservation of an interrupted fit that is resumed, so that it is not paid twice.
 
-    `charge`: what the resumed fit costs as a whole.
-    `release`: digest of what it releases, if that is complete: an entry that paid for that very one
-    may be taken up although it is finished.
-
-    Raises LedgerError if the ledger has no such entry, or it has paid for another model.
+    `charge`: what it costs as a whole. `release`: digest of what it releases, if that is complete:
+    an entry that paid for that very one may be taken up although it is finished.
     """
     with transaction(path, write=False) as db:
         read_rows(db, path)

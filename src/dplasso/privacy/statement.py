@@ -243,7 +243,8 @@ def use_of_count(mechanism: Accounted, n_records: int | None) -> str:
     Where rows are replaced one by one their number is public by that.
     """
     moved = mechanism.count_sensitivity
-    if mechanism.leak or moved is None:
+    # Without a count, one that is given still says how far a row's gradient may lag.
+    if mechanism.leak or (moved is None and n_records is None):
         return wording.COUNT_UNUSED
     if mechanism.by_class and n_records is None:
         return wording.COUNT_BY_CLASS

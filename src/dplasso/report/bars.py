@@ -79,10 +79,7 @@ def bars_as_html(bars: Sequence[Bar], reach: tuple[float, float] | None = None) 
 
 
 def draw_bars(axes: "Axes", bars: Sequence[Bar], color: str | None = None) -> None:
-    """Draw bars, each below its name, which has the whole width however long it is.
-
-    In one color, or blue and, below 0, red.
-    """
+    """Draw bars below their names, in one color, or blue and, below 0, red."""
     places, values = np.arange(len(bars)), np.array([bar.value for bar in bars])
     ends = np.array([(bar.low, bar.high) for bar in bars]).reshape(len(bars), 2)
     sides = [color or (BLUE if bar.value >= 0 else RED) for bar in bars]

@@ -44,10 +44,7 @@ def _worded(name: str, value: Any) -> Any:
 
 
 def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
-    """Return what a model is, in words: labels, columns, steps, settings and the release's digest.
-
-    Of columns made by a schema, also what was declared of each.
-    """
+    """Return what a model is, in words: labels, columns, steps, settings and its digest."""
     bounds = model.statement.target_bounds
     labels = ", ".join(map(str, model.classes.tolist()))
     if model.statement.many_labels:

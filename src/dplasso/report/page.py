@@ -211,7 +211,7 @@ def _heaviest(model: Model, every: Weights) -> str:
     shown, classes = clear.top(_SHOWN_FIRST), model.classes
     two = classes.size == 2 and not model.statement.many_labels
     side = f" To the right: speaks for {classes[1]}." if two else ""
-    told = f"The {len(shown)} largest of {len(clear):,} weights that are more than noise.{side}"
+    told = f"Weights that are more than noise: {len(shown)} of {len(clear):,}, largest first.{side}"
     if every.clear is None:
         told = f"The {len(shown)} largest of {count_of(every)}.{side}"
     return f"{bars_as_html(weight_bars(shown.rows()))}<p><small>{escape(told)}</small></p>"
@@ -241,15 +241,12 @@ def _legend(every: Weights, shown: int) -> str:
 
 
 def _table(rows: Mapping[str, Any]) -> str:
+    meaning = {name: f"<br><small>{told}</small>" for name, told in HASHES.items()}
     body = "".join(
-        f"<tr><th>{escape(name)}</th><td>{_cell(value)}{_hash(name)}</td></tr>"
+        f"<tr><th>{escape(name)}</th><td>{_cell(value)}{meaning.get(name, '')}</td></tr>"
         for name, value in rows.items()
     )
     return f'<table class="facts"><tbody>{body}</tbody></table>'
-
-
-def _hash(name: str) -> str:
-    return f"<br><small>{HASHES[name]}</small>" if name in HASHES else ""
 
 
 def _cell(value: Any) -> str:

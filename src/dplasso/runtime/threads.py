@@ -1,5 +1,6 @@
 """The threads of a run, and even parts of its work for them."""
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,6 +30,13 @@ def thread_pool(n_threads: int) -> Iterator[Threads]:
         return
     with ThreadPoolExecutor(n_threads) as pool:
         yield Threads(n_threads, lambda work: list(pool.map(work, range(n_threads))))
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def cut(first: int, last: int, n_parts: int) -> NDArray[np.int64]:

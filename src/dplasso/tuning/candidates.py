@@ -1,22 +1,27 @@
-"""The settings that a search chooses among, what each may spend on one try, and the tries."""
+"""The settings that a search chooses among, the rows and the epsilon of each, and the tries."""
 
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import Pipeline
 
 from dplasso.data.refusals import of_a_stranger
-from dplasso.errors import NoiseWarning
-from dplasso.estimators.fitting import method_of
-from dplasso.fit.records import LocalRecords
+from dplasso.data.store import Store
+from dplasso.errors import DataError, NoiseWarning
+from dplasso.estimators.fitting import check_columns_fit, method_of
+from dplasso.estimators.hints import warn_of_found_names
+from dplasso.estimators.record_wise import rows_of
+from dplasso.fit.records import LocalRecords, local_records
 from dplasso.fit.start import PARAMETERS
 from dplasso.privacy.randomness import RandomStream, below, random_word
 from dplasso.tuning.cost import rho_of_event
 from dplasso.tuning.estimates import Estimate
+from dplasso.tuning.pipelines import last_of, settings_by_step
 from dplasso.tuning.scores import Scorer
 
 # What the search sets itself, or what must be the same for all tries.
@@ -31,10 +36,22 @@ _ENOUGH = 1.0 - 1e-6
 
 @dataclass(frozen=True)
 class Candidate:
-    """Settings that a try may draw, as the grid names them, and an unfitted estimator with them."""
+    """Settings that a try may draw, as the grid names them, and an unfitted estimator with them.
+
+    `steps`: of a pipeline those before the last, which is the estimator. `records`: once there are
+    data, the rows that the steps make.
+    """
 
     params: dict[str, Any]
     estimator: Any
+    steps: Pipeline | None = None
+    records: LocalRecords | None = None
+
+    @property
+    def rows(self) -> LocalRecords:
+        """The rows that the steps make."""
+        assert self.records is not None
+        return self.records
 
 
 # A score, the settings that reached it, and the estimator fitted with them.
@@ -46,7 +63,7 @@ def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
 
     The estimator is copied, without what the search sets itself; `delta` is that of every try.
     """
-    base = clone(estimator)
+    base = clone(last_of(estimator))
     known = base.get_params(deep=False)
     if "epsilon" not in known:
         raise TypeError(f"{type(base).__name__} has no parameter epsilon: it is not a private fit")
@@ -59,12 +76,51 @@ def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
     grids: Sequence[Any] = [grid] if isinstance(grid, Mapping) else grid
     found = []
     for params in ParameterGrid(grids):
-        if fixed := [name for name in params if name in _NOT_TUNED]:
+        steps, settings = settings_by_step(estimator, params)
+        if fixed := [name for name in settings if name in _NOT_TUNED]:
             raise ValueError(f"{fixed[0]} cannot be tuned: it is the same for every try")
-        found.append(Candidate(dict(params), clone(base).set_params(**params)))
+        found.append(Candidate(dict(params), clone(base).set_params(**settings), steps))
     if not found:
         raise ValueError("the grid holds no settings; give at least one")
     return found
+
+
+def with_records(candidates: list[Candidate], X: Any, y: Any) -> list[Candidate]:
+    """Return candidates with their rows: made once for all whose steps have the same settings."""
+    made = dict[Any, tuple[Pipeline | None, LocalRecords]]()
+    found = []
+    for candidate in candidates:
+        # The grid's own values, which live as long as the candidates.
+        key = tuple((name, id(candidate.params[name])) for name in _of_steps(candidate))
+        if key not in made:
+            steps, rows = candidate.steps, X
+            if steps is not None:
+                steps, rows = rows_of(steps, X, fit=True)
+            made[key] = steps, local_records(candidate.estimator, rows, y)
+            _check_records(candidate.estimator, made[key][1])
+        steps, records = made[key]
+        found.append(replace(candidate, steps=steps, records=records))
+    return found
+
+
+def _of_steps(candidate: Candidate) -> list[str]:
+    steps = [] if candidate.steps is None else [name for name, _ in candidate.steps.steps]
+    return [name for name in sorted(candidate.params) if name.partition("__")[0] in steps]
+
+
+def _check_records(estimator: Any, records: LocalRecords) -> None:
+    if records.origin is not None and records.origin.edges is not None:
+        raise DataError(
+            "a search does not count what the edges of the schema's bins cost, which were released "
+            "from the same records: take a schema whose edges were known without them"
+        )
+    check_columns_fit(estimator, records.n_features)
+    warn_of_found_names(records.feature_names)
+    if isinstance(records.X, Store) and not is_ours(estimator):
+        raise DataError(
+            f"{type(estimator).__name__} is not known to read stores; give the rows in memory: "
+            "store.X.tocsr(), store.y"
+        )
 
 
 def is_ours(estimator: Any) -> bool:
@@ -94,8 +150,8 @@ def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
     return rho, variation
 
 
-def fix_starts(candidates: list[Candidate], inputs: LocalRecords) -> str:
-    """Give each candidate its prior for these columns and classes; return what they are, in words.
+def fix_starts(candidates: list[Candidate]) -> str:
+    """Give each candidate its prior for its columns and classes; return what they are, in words.
 
     The parts that tries are fitted on do not know how their columns are called. The classes are
     declared already.
@@ -105,36 +161,40 @@ def fix_starts(candidates: list[Candidate], inputs: LocalRecords) -> str:
     found = dict[str, None]()
     for candidate in candidates:
         if is_ours(candidate.estimator):
-            method = method_of(candidate.estimator)
-            started = method.starting(method.targets.task(inputs), inputs)
+            method, rows = method_of(candidate.estimator), candidate.rows
+            started = method.starting(method.targets.task(rows), rows)
             bare = dict.fromkeys(PARAMETERS)
             candidate.estimator.set_params(**bare | {"prior": started.prior})
             found[started.starts_from] = None
     return ", or ".join(filter(None, found))
 
 
-def warn_of_noise(candidates: list[Candidate], inputs: LocalRecords) -> None:
+def warn_of_noise(candidates: list[Candidate]) -> None:
     """Warn (NoiseWarning) if by public numbers no try can find anything; see `Method`."""
     told = []
     for candidate in candidates:
         method = method_of(candidate.estimator) if is_ours(candidate.estimator) else None
         if method is None or method.n_records is None or method.from_prior:
             return
-        task, n_records = method.targets.task(inputs), float(method.n_records)
-        mechanism = method.mechanism(task, *inputs.shape)
-        told.append(method.told_of_noise(task, mechanism, n_records, inputs.n_features))
+        rows, n_records = candidate.rows, float(method.n_records)
+        task = method.targets.task(rows)
+        mechanism = method.mechanism(task, *rows.shape)
+        told.append(method.told_of_noise(task, mechanism, n_records, rows.n_features))
     if all(told):
-        warnings.warn(f"a try: {told[0]}", NoiseWarning, stacklevel=4)
+        warnings.warn(f"a try: {told[0]}", NoiseWarning, stacklevel=3)
 
 
-def largest_variation(candidates: list[Candidate], epsilon: float, n_features: int) -> float:
+def largest_variation(candidates: list[Candidate], epsilon: float) -> float:
     """Return the largest variation of the candidates' fits, which get this epsilon.
 
     A fit of a try has a smaller epsilon than the whole search, and so draws no less exactly.
     """
     for candidate in candidates:
         candidate.estimator.set_params(epsilon=float(epsilon))
-    return max(cost_of_try(candidate.estimator, n_features)[1] for candidate in candidates)
+    return max(
+        cost_of_try(one.estimator, 1 if one.records is None else one.rows.n_features)[1]
+        for one in candidates
+    )
 
 
 def give_epsilon(candidate: Candidate, rho: float, delta: float, n_features: int) -> None:
@@ -171,17 +231,17 @@ def largest_within(cost: Callable[[float], float], allowed: float, delta: float)
 def best_of(
     candidates: list[Candidate],
     tries: int,
-    fitted_on: LocalRecords,
-    scored_on: LocalRecords,
+    parts: Mapping[int, tuple[LocalRecords, LocalRecords]],
     scorer: Scorer,
     stream: RandomStream,
     *,
     seeded: bool,
 ) -> Try | None:
-    """Make the tries and return the best."""
+    """Make the tries and return the best; `parts` of each candidate's rows, by their identity."""
     best, highest = None, -math.inf
     for _ in range(tries):
         candidate = draw_candidate(candidates, stream)
+        fitted_on, scored_on = parts[id(candidate.records)]
         fitted = clone(candidate.estimator)
         if seeded and "random_state" in fitted.get_params(deep=False):
             fitted.set_params(random_state=int(random_word(stream)) >> 33)

@@ -29,8 +29,10 @@ def entering_rows(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the rows that enter, ascending, and the number of each one's person.
 
-    Without `groups` every row counts as a person of its own.
+    Without `groups` people are those that a store knows; else every row is a person of its own.
     """
+    if groups is None and isinstance(inputs.X, Store):
+        groups = inputs.X.people
     if groups is None:
         if rows_per_person > 1:
             raise ValueError(

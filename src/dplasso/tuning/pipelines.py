@@ -1,4 +1,4 @@
-"""A search for the last step of a pipeline; the steps before it learn nothing."""
+"""Pipelines in a search: which step a setting is for, and what was chosen behind its steps."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,42 +6,41 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from dplasso.estimators.record_wise import check_record_wise, rows_of, split
+from dplasso.estimators.record_wise import check_record_wise, split
 
 
-def search_for_last(search: Any) -> Any | None:
-    """Return the same search for the last step of its pipeline; None if it has no pipeline.
+def last_of(estimator: Any) -> Any:
+    """Return the last step of a pipeline, or the estimator itself."""
+    parts = split(estimator)
+    return estimator if parts is None else parts[1]
 
-    Raises ValueError for a step that learns, or a setting of another step than the last.
+
+def settings_by_step(
+    estimator: Any, params: Mapping[str, Any]
+) -> tuple[Pipeline | None, dict[str, Any]]:
+    """Return the steps before the last with their settings, and the settings of the last.
+
+    Without a pipeline there are no steps. Raises ValueError for a step that learns from the
+    records, or a setting of none.
     """
-    parts = split(search.estimator)
-    if parts is None:
-        return None
-    steps, last = parts
-    check_record_wise(steps)
-    name = search.estimator.steps[-1][0]
-    grids = [search.grid] if isinstance(search.grid, Mapping) else search.grid
-    inner = clone(search)
-    return inner.set_params(estimator=last, grid=[_of_last(name, grid) for grid in grids])
-
-
-def _of_last(name: str, grid: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a pipeline's last step as it calls them itself."""
-    if others := [one for one in grid if not one.startswith(f"{name}__")]:
+    if split(estimator) is None:
+        return None, dict(params)
+    steps, last = clone(estimator[:-1]), f"{estimator.steps[-1][0]}__"
+    of_last = {one.removeprefix(last): v for one, v in params.items() if one.startswith(last)}
+    others = {one: value for one, value in params.items() if not one.startswith(last)}
+    names = [name for name, _ in steps.steps]
+    if unknown := [one for one in others if one.partition("__")[0] not in names]:
         raise ValueError(
-            f"{others[0]} is no setting of the last step {name!r}, for which alone a search is; "
-            f"write {name}__NAME"
+            f"{unknown[0]} is no setting of a step; write STEP__NAME, of the last {last}NAME"
         )
-    return {one.removeprefix(f"{name}__"): values for one, values in grid.items()}
+    if others:
+        steps.set_params(**others)
+    check_record_wise(steps)
+    return steps, of_last
 
 
-def fit_behind(search: Any, inner: Any, X: Any, y: Any, groups: Any) -> None:
-    """Fit the search for the last step, and set the attributes of that for the pipeline."""
-    steps, rows = rows_of(search.estimator[:-1], X, fit=True)
-    inner.fit(rows, y, groups=groups)
-    found = {name: value for name, value in vars(inner).items() if name.endswith("_")}
-    name = search.estimator.steps[-1][0]
-    found["best_estimator_"] = Pipeline([*steps.steps, (name, inner.best_estimator_)])
-    if inner.best_params_ is not None:
-        found["best_params_"] = {f"{name}__{one}": v for one, v in inner.best_params_.items()}
-    vars(search).update(found)
+def behind(estimator: Any, steps: Pipeline | None, fitted: Any) -> Any:
+    """Return a fitted last step behind the others, as the pipeline that is searched for."""
+    if steps is None:
+        return fitted
+    return Pipeline([*steps.steps, (estimator.steps[-1][0], fitted)])

@@ -24,6 +24,7 @@ from dplasso.privacy.parameters import check_choice, check_epsilon, check_neighb
 from dplasso.privacy.randomness import RandomStream, random_stream, word_buffers
 from dplasso.privacy.release import Gaussian, release
 from dplasso.privacy.statement import PrivacyStatement, make_statement
+from dplasso.privacy.wording import rounded_up
 from dplasso.tuning.estimates import (
     NUMBERS,
     UNIT,
@@ -91,6 +92,17 @@ class PrivateScore:
             values[name] = [asdict(one) for one in values[name]]
         return values | {"privacy": self.privacy.to_dict()}
 
+    def __str__(self) -> str:
+        """Return the score in words, and that of each class below it."""
+        told = f"{self.metric} {self.value:.3f} ({self.confidence:.0%} interval {self.low:.3f} to "
+        told += f"{self.high:.3f}, noise included), epsilon = {rounded_up(self.privacy.epsilon)}"
+        each = (f"  {_in_words(one)}" for one in self.by_class)
+        return "\n".join([told, *each])
+
+
+def _in_words(one: ClassScore) -> str:
+    return f"{one.label}: {one.value:.3f} ({one.low:.3f} to {one.high:.3f})"
+
 
 def private_score(
     model: Any,
@@ -141,7 +153,8 @@ def private_score(
     rows_per_person : int, default=1
         Rows of one person, at most; the noise grows in proportion.
     groups : array-like, shape (N,), default=None
-        The person each row belongs to: of each, the first `rows_per_person` rows enter.
+        The person each row belongs to: of each, the first `rows_per_person` rows enter. None takes
+        the people that a store knows.
     target_bounds : (float, float), default=None
         Public interval that targets and predictions are clipped to, for "mae" and "r2"; None takes
         the model's own `target_bounds`.
@@ -185,8 +198,7 @@ def private_score(
     sigma = mechanism.sensitivity / mechanism.mu
     scorer = Scorer(chosen, target, mechanism.sensitivity, sigma, confidence)
     stream = random_stream(random_state)
-    if groups is not None:
-        inputs = inputs.limited(groups, rows_per_person)
+    inputs = inputs.limited(groups, rows_per_person)
     _check_names(getattr(model, "feature_names_in_", None), inputs.feature_names)
     check_scored(target, inputs.y)
     statement = make_statement(mechanism, seeded=random_state is not None, classes_declared=True)
@@ -207,6 +219,26 @@ def private_score(
         model=scored,
         **details._asdict(),
     )
+
+
+@dataclass(frozen=True)
+class _SomeRows:
+    """A model that predicts all rows of a store, but tells only of those that enter a score."""
+
+    model: Any
+    within: NDArray[np.bool_]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        return self._entering(self.model.predict(X))
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        return self._entering(self.model.predict_proba(X))
+
+    def _entering(self, predicted: Any) -> NDArray[Any]:
+        found: NDArray[Any] = np.asarray(predicted)
+        if len(found) != self.within.size:
+            raise DataError(f"the model predicts {len(found):,} of {self.within.size:,} rows")
+        return found[self.within]
 
 
 @dataclass(frozen=True)
@@ -234,7 +266,10 @@ class Scorer:
         with of_a_stranger(model), warnings.catch_warnings():
             # They were compared before.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            exact = self.metric.sums(model, rows.X, rows.y, self.target)
+            y = rows.y
+            if rows.within is not None:
+                model, y = _SomeRows(model, rows.within), y[rows.within]
+            exact = self.metric.sums(model, rows.X, y, self.target)
         return noisy_sums(exact, self.sensitivity, self.sigma, stream)
 
     def estimate(self, sums: NDArray[np.float64]) -> Estimate:

@@ -8,10 +8,9 @@ differ in one part only, under either relation, and a try costs the larger of it
 the others came to.
 """
 
-import math
 import warnings
+from contextlib import ExitStack
 from dataclasses import replace
-from fractions import Fraction
 from os import PathLike
 from typing import Any, Self
 
@@ -22,63 +21,33 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.data.refusals import of_a_stranger
-from dplasso.data.store import Store
 from dplasso.errors import DataError
-from dplasso.estimators.fitting import check_columns_fit
-from dplasso.estimators.hints import warn_of_found_names
 from dplasso.estimators.parameters import keep_parameters
-from dplasso.fit.records import LocalRecords, local_records
-from dplasso.ledger import (
-    UNITS,
-    charge_of,
-    charged,
-    check_affordable,
-    check_ledger_settings,
-    data_fingerprint,
-    pick,
-    read_budgets,
-    rho_limit,
-)
+from dplasso.ledger import charged, check_affordable, check_ledger_settings, data_fingerprint
 from dplasso.model import Model
 from dplasso.model.release import digest_of
 from dplasso.privacy.cautions import warn_of
-from dplasso.privacy.mechanisms import sensitivity as moved_by
 from dplasso.privacy.parameters import check_choice, check_delta, check_epsilon, check_positive
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import PrivacyStatement, state_search
+from dplasso.tuning.budget import divide_budget, scorer_of, whole_budget
 from dplasso.tuning.candidates import (
     Candidate,
     Try,
     best_of,
     fix_starts,
-    give_epsilon,
-    is_ours,
     largest_variation,
     list_candidates,
     warn_of_noise,
+    with_records,
 )
-from dplasso.tuning.cost import SearchCost, search_cost
+from dplasso.tuning.cost import SearchCost
 from dplasso.tuning.division import divided, draw_held_out, entering_rows
-from dplasso.tuning.estimates import NUMBERS, TWO_CLASSES, Bounds, Target
+from dplasso.tuning.estimates import NUMBERS, TWO_CLASSES, Bounds
 from dplasso.tuning.metrics import CHOOSING, METRICS, default_metric
-from dplasso.tuning.pipelines import fit_behind, search_for_last
-from dplasso.tuning.scores import (
-    Scorer,
-    check_metric,
-    check_noise,
-    check_scored,
-    checked_bounds,
-    most_sums,
-    share_bound,
-    target_of,
-)
+from dplasso.tuning.pipelines import behind, last_of
+from dplasso.tuning.scores import check_metric, check_scored, checked_bounds, target_of
 from dplasso.tuning.tries import draw_tries, tries_of
-
-_CONFIDENCE = 0.95
-# The rounding of a score's noise (`dplasso.privacy.mechanisms.gaussian`) adds less than this part
-# of its cost for each 64 sums; beyond the noise's last integer lies less than
-# `dplasso.tuning.tries.DRAW_ERROR`.
-_SCORE_MARGIN = 2.0**-40
 
 
 class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
@@ -96,8 +65,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         add-remove unless it has a parameter `neighbors`. Its own epsilon does not matter. Or a
         pipeline that ends in one and whose other steps learn nothing (docs/howto-pipelines.md).
     grid : mapping of str to sequence, or sequence of them
-        Settings to draw from, as in `GridSearchCV`; of a pipeline those of its last step,
-        ``name__setting``. Public: made without looking at the data.
+        Settings to draw from, as in `GridSearchCV`; of a pipeline those of any step,
+        ``name__setting``. Public: made without looking at the data. Rows are kept in memory once
+        for each choice of settings of the steps before the last.
     epsilon : float, default=1.0
         Privacy loss of the whole search, positive and finite.
     delta : float, default=1e-6
@@ -171,10 +141,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
 
     def check(self) -> None:
         """Raise TypeError or ValueError for settings that no data can make right."""
-        if (inner := search_for_last(self)) is not None:
-            inner.check()
-            return
-        if isinstance(self.estimator, PrivateSearch):
+        last = last_of(self.estimator)
+        if isinstance(last, PrivateSearch):
             raise TypeError(
                 "estimator is a PrivateSearch itself; give the estimator that it searches for, and "
                 "one grid of all settings"
@@ -184,12 +152,12 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         if self.metric is not None:
             check_choice("metric", self.metric, CHOOSING)
         metric = self.metric or default_metric(NUMBERS if self._numbers else TWO_CLASSES)
-        checked_bounds(metric, self.target_bounds, self.estimator)
+        checked_bounds(metric, self.target_bounds, last)
         if not 0.0 < self.held_out < 1.0:
             raise ValueError(f"held_out must lie between 0 and 1, got {self.held_out!r}")
         tries_of(self.tries, self.law)
         candidates = list_candidates(self.estimator, self.grid, check_delta(self.delta))
-        largest_variation(candidates, self.epsilon, 1)
+        largest_variation(candidates, self.epsilon)
 
     def fit(
         self, X: Any, y: "ArrayLike | None" = None, *, groups: "ArrayLike | None" = None
@@ -204,8 +172,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         y : array-like, shape (N,), default=None
             Labels or targets. Only a store may go without.
         groups : array-like, shape (N,), default=None
-            The person each row belongs to; all rows of a person are in one part. Needed where the
-            estimator protects several rows of a person (`rows_per_person`).
+            The person each row belongs to; all rows of a person are in one part. None takes those
+            that a store knows; needed elsewhere if the estimator has `rows_per_person`.
 
         Returns
         -------
@@ -227,38 +195,24 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             If there was no try.
         """
         self.check()
-        if (inner := search_for_last(self)) is not None:
-            fit_behind(self, inner, X, y, groups)
-            return self
-        stream = random_stream(self.random_state)
-        inputs = local_records(self.estimator, X, y)
-        if inputs.origin is not None and inputs.origin.edges is not None:
-            raise DataError(
-                "a search does not count what the edges of the schema's bins cost, which were "
-                "released from the same records: take a schema whose edges were known without them"
-            )
-        check_columns_fit(self.estimator, inputs.n_features)
-        warn_of_found_names(inputs.feature_names)
-        if isinstance(inputs.X, Store) and not is_ours(self.estimator):
-            raise DataError(
-                f"{type(self.estimator).__name__} is not known to read stores; give the rows in "
-                "memory: store.X.tocsr(), store.y"
-            )
-        candidates = list_candidates(self.estimator, self.grid, self.delta)
-        known = self.estimator.get_params(deep=False)
+        stream, last = random_stream(self.random_state), last_of(self.estimator)
+        candidates = with_records(list_candidates(self.estimator, self.grid, self.delta), X, y)
+        y = candidates[0].rows.y
+        known = last.get_params(deep=False)
         relation = known.get("neighbors", "add-remove"), int(known.get("rows_per_person", 1))
-        rows, person = entering_rows(inputs, groups, relation[1])
-        classes = None if self._numbers else _declare_classes(candidates, inputs.y[rows])
+        rows, person = entering_rows(candidates[0].rows, groups, relation[1])
+        classes = None if self._numbers else _declare_classes(candidates, y[rows])
         target = target_of(None, classes)
         metric = self.metric or default_metric(target.kind)
         check_metric(metric, target)
-        check_scored(target, inputs.y[rows])
-        started = fix_starts(candidates, inputs)
-        cost = self._divide_budget(candidates, inputs.n_features, *relation)
-        scorer = self._scorer(cost, metric, target)
-        cost = _whole_budget(cost, self.ledger, self.dataset)
+        check_scored(target, y[rows])
+        started = fix_starts(candidates)
+        cost = divide_budget(self, candidates, *relation)
+        target = replace(target, bounds=checked_bounds(metric, self.target_bounds, last))
+        scorer = scorer_of(cost, metric, target)
+        cost = whole_budget(cost, self.ledger, self.dataset)
         seeded = self.random_state is not None
-        declared = self.estimator.get_params(deep=False).get("classes") is not None
+        declared = known.get("classes") is not None
         numbers = scorer.bounds if classes is None else None
         stated: dict[str, Any] = {
             "seeded": seeded,
@@ -267,63 +221,41 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         }
         warn_of(state_search(None, cost, **stated).cautions(), stacklevel=3)
         check_affordable(self.ledger, self.dataset, cost)
-        warn_of_noise(candidates, inputs)
+        warn_of_noise(candidates)
         held = draw_held_out(person, self.held_out, stream)
         notes = {"purpose": self.purpose, "prior": started or None}
         if self.ledger is not None and classes is not None:
-            notes["fingerprint"] = data_fingerprint(inputs.y[rows] != classes[0])
+            notes["fingerprint"] = data_fingerprint(y[rows] != classes[0])
         best: Try | None = None
-        with (
-            divided(inputs, rows, held) as (fitted_on, scored_on),
-            charged(self.ledger, self.dataset, cost, release=lambda: _digest(best), notes=notes),
-        ):
-            tries = draw_tries(cost.tries, stream)
-            best = best_of(candidates, tries, fitted_on, scored_on, scorer, stream, seeded=seeded)
-        self._set_best(best, cost, classes, scorer.bounds, inputs, stated)
+        records = {id(candidate.records): candidate.rows for candidate in candidates}
+        with ExitStack() as held_parts:
+            parts = {
+                key: held_parts.enter_context(divided(one, rows, held))
+                for key, one in records.items()
+            }
+            with charged(
+                self.ledger, self.dataset, cost, release=lambda: _digest(best), notes=notes
+            ):
+                tries = draw_tries(cost.tries, stream)
+                best = best_of(candidates, tries, parts, scorer, stream, seeded=seeded)
+        self._set_best(best, candidates[0], cost, classes, scorer.bounds, stated)
         self.metric_ = metric
         return self
-
-    def _divide_budget(
-        self, candidates: list[Candidate], n_features: int, neighbors: str, rows_per_person: int
-    ) -> SearchCost:
-        """Return what the search costs, and give each candidate the epsilon of one try."""
-        cost = search_cost(
-            self.epsilon,
-            self.delta,
-            tries_of(self.tries, self.law),
-            draw_variation=largest_variation(candidates, self.epsilon, n_features),
-            neighbors=neighbors,
-            rows_per_person=rows_per_person,
-        )
-        for candidate in candidates:
-            give_epsilon(candidate, cost.try_rho, self.delta, n_features)
-        return cost
 
     @property
     def _numbers(self) -> bool:
         """Whether what is searched for predicts numbers, by the metric or by the estimator."""
         if self.metric is not None:
             return METRICS[self.metric].kinds == (NUMBERS,)
-        return bool(is_regressor(self.estimator))
-
-    def _scorer(self, cost: SearchCost, name: str, target: Target) -> Scorer:
-        """Return how every try is scored; a score costs as much as a fit may."""
-        metric, margin = METRICS[name], _SCORE_MARGIN * (most_sums(target) / 64.0)
-        mu = math.sqrt(2.0 * cost.try_rho * (1.0 - margin))
-        share = share_bound(metric, target, cost.neighbors)
-        sensitivity = moved_by(1.0, cost.neighbors, share, cost.rows_per_person)
-        check_noise(sensitivity / mu)
-        bounds = checked_bounds(name, self.target_bounds, self.estimator)
-        target = replace(target, bounds=bounds)
-        return Scorer(metric, target, sensitivity, sensitivity / mu, _CONFIDENCE)
+        return bool(is_regressor(last_of(self.estimator)))
 
     def _set_best(
         self,
         best: Try | None,
+        first: Candidate,
         cost: SearchCost,
         classes: NDArray[Any] | None,
         bounds: Bounds,
-        inputs: LocalRecords,
         stated: dict[str, Any],
     ) -> None:
         """Set the fitted attributes, functions of the best try and of public values alone."""
@@ -333,28 +265,29 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
+            candidate, fitted = first, _constant(classes, bounds)
             self.best_score_, self.best_params_ = None, None
-            self.best_estimator_ = _constant(classes, bounds)
         else:
-            self.best_score_, candidate, self.best_estimator_ = best
+            self.best_score_, candidate, fitted = best
             self.best_params_ = candidate.params
-        fit = getattr(self.best_estimator_, "privacy_", None)
+        fit, rows = getattr(fitted, "privacy_", None), candidate.rows
         self.privacy_ = state_search(
             fit if isinstance(fit, PrivacyStatement) else None, cost, **stated
         )
         # The fit's own statement is about one try: nobody may take it for the search's. Nor do the
         # parts that were fitted say what their columns are.
-        self.best_estimator_.privacy_ = self.privacy_
-        if hasattr(self.best_estimator_, "model_"):
-            self.best_estimator_.model_ = replace(
-                self.best_estimator_.model_,
+        fitted.privacy_ = self.privacy_
+        if hasattr(fitted, "model_"):
+            fitted.model_ = replace(
+                fitted.model_,
                 statement=self.privacy_,
-                feature_names=inputs.feature_names,
-                origin=inputs.origin,
+                feature_names=rows.feature_names,
+                origin=rows.origin,
             )
-        if inputs.feature_names is not None:
-            self.best_estimator_.feature_names_in_ = inputs.feature_names
-        self.n_features_in_ = inputs.n_features
+        if rows.feature_names is not None:
+            fitted.feature_names_in_ = rows.feature_names
+        self.best_estimator_ = behind(self.estimator, candidate.steps, fitted)
+        self.n_features_in_ = rows.n_features
         if classes is not None:
             self.classes_ = classes
 
@@ -388,19 +321,6 @@ def _digest(best: Try | None) -> str | None:
     """Return the digest of the model that is released; None where it is none of this package."""
     model = None if best is None else getattr(best[2], "model_", None)
     return digest_of(model.release) if isinstance(model, Model) else None
-
-
-def _whole_budget(
-    cost: SearchCost, ledger: str | PathLike[str] | None, dataset: str | None
-) -> SearchCost:
-    """Let a search that is within a budget by itself take all of it, before anything else."""
-    if ledger is None:
-        return cost
-    budget = pick(read_budgets(ledger), dataset, ledger)
-    if budget.entries or cost.epsilon > budget.epsilon or cost.delta > budget.delta:
-        return cost
-    limit = Fraction(rho_limit(budget, charge_of(cost).draw_delta, 1), UNITS)
-    return replace(cost, rho=limit) if 0 < limit < cost.rho else cost
 
 
 def _constant(classes: NDArray[Any] | None, bounds: Bounds) -> Any:

@@ -56,11 +56,7 @@ def check_place(path: Path, *, force: bool) -> None:
 
 @contextmanager
 def unfinished(path: Path) -> Iterator[Path]:
-    """Make an empty directory beside `path`, for this process alone, and remove it on failure.
-
-    Whatever a killed process left there is removed first; `put_in_place` moves the directory to
-    `path`.
-    """
+    """Make an empty directory beside `path`, for this process alone, and remove it on failure."""
     partial = partial_directory(path)
     with hold(path, StoreError(f"{path} is being written by another process; wait for it")):
         make_folder(partial)

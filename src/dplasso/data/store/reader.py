@@ -38,10 +38,7 @@ _CHECK_ENTRIES = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Store:
-    """An opened store; nothing of its entries is in memory before it is touched.
-
-    `arrays`: its files by name, mapped; without values where they are all the same.
-    """
+    """An opened store; nothing of its entries is in memory before it is touched."""
 
     path: Path
     header: StoreHeader
@@ -199,7 +196,13 @@ def open_store(
             if _is_still(directory, before):
                 raise
     if verify:
-        _verify(store, progress)
+        done, total = 0, sum(entry.n_bytes for entry in store.header.arrays.values())
+        for name, entry in store.header.arrays.items():
+            for n_bytes in checked_pieces(store.path, name, store.arrays[name], entry):
+                done += n_bytes
+                if progress is not None:
+                    progress(done, total)
+        check_entries(store)
     return store
 
 
@@ -254,25 +257,10 @@ def check_entries(
                 _damaged(store.path, name, f"entry {begin + at} is not {allowed}")
 
 
-def _verify(store: Store, progress: Callable[[int, int], None] | None) -> None:
-    """Compare all checksums, then all entries."""
-    total = sum(entry.n_bytes for entry in store.header.arrays.values())
-    done = 0
-    for name, entry in store.header.arrays.items():
-        for n_bytes in checked_pieces(store.path, name, store.arrays[name], entry):
-            done += n_bytes
-            if progress is not None:
-                progress(done, total)
-    check_entries(store)
-
-
 def checked_pieces(
     directory: Path, name: str, array: NDArray[Any], entry: ArrayEntry
 ) -> Iterator[int]:
-    """Compare an array with its checksums; yield the bytes of each piece, raise for one that errs.
-
-    `directory`: where the array's store is, for the StoreError.
-    """
+    """Compare an array with its checksums; yield the bytes of each piece."""
     ends = np.cumsum([length for length, _ in entry.pieces], dtype=np.int64)
     parts = np.split(array.view(np.uint8), ends[:-1])
     with ThreadPoolExecutor(2) as pool:

@@ -3,7 +3,6 @@
 import errno
 import os
 import shutil
-from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -32,7 +31,7 @@ from dplasso.data.store.place import check_place, put_in_place, unfinished
 from dplasso.data.store.reader import Store, open_store
 from dplasso.data.store.rows import RowWriter
 from dplasso.data.store.transpose import Transposition
-from dplasso.data.streams import in_order
+from dplasso.data.streams import exhaust, in_order
 from dplasso.files.atomic import report_disk_full
 from dplasso.files.private import open_private
 from dplasso.matrix.numbering import invert, number_by_count
@@ -117,7 +116,7 @@ def _write_rows(
             rows.add(block)
 
     blocks = source.blocks(min(budget // 2, _SOURCE_BYTES), partial(tell, "reading"))
-    deque(in_order(add, blocks, 1), maxlen=0)
+    exhaust(in_order(add, blocks, 1))
     check_shape(source.name, rows.n_rows, rows.n_columns)
     return rows
 

@@ -4,22 +4,16 @@ The text comes in blocks of whole lines, which threads parse, each to arrays of 
 are handed on in file order. So the memory beyond the result is a few blocks.
 """
 
-import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import closing
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_array
-
-from dplasso.data.blocks import BlockSource, Piece, files_source, gather
+from dplasso.data.blocks import BlockSource, Piece, files_source
 from dplasso.data.formats import Layout
-from dplasso.data.label_map import check_label_map
-from dplasso.data.source_files import Paths, SourceFiles, source_files
+from dplasso.data.source_files import SourceFiles
 from dplasso.data.streams import BLOCK_BYTES, in_order, line_blocks
 from dplasso.data.svmlight.lines import LineError, parse_lines
 from dplasso.errors import DataError
+from dplasso.runtime.threads import usable_cores
 
 # More would wait for the one that reads and decompresses.
 _MOST_THREADS = 8
@@ -43,7 +37,7 @@ def row_source(
         raise DataError(
             f"{files.paths[0]}: svmlight text has its own labels; leave labels_path out"
         )
-    threads = n_threads or _usable_threads()
+    threads = n_threads or min(usable_cores(), _MOST_THREADS)
 
     def parse(block: tuple[bytes, int]) -> tuple[Piece, int]:
         return parse_lines(*block, layout)
@@ -64,25 +58,3 @@ def row_source(
                 raise DataError(f"{path}, line {line + error.line}: {error}") from None
 
     return files_source(files, layout.n_features, read)
-
-
-def read_svmlight(
-    paths: Paths,
-    *,
-    label_map: Mapping[str, float] | None = None,
-    block_bytes: int | None = None,
-    n_threads: int | None = None,
-    **layout: Any,
-) -> tuple[csr_array, NDArray[np.float64]]:
-    """Read svmlight text into memory; the options are those of `Layout` and `row_source`."""
-    meaning = None if label_map is None else check_label_map(label_map)
-    how = Layout(label_map=meaning, **layout)
-    source = row_source(source_files(paths), how, block_bytes=block_bytes, n_threads=n_threads)
-    X, y, _ = gather(source)
-    return X, y
-
-
-def _usable_threads() -> int:
-    """Return how many threads parse where nothing else is said: the cores there are, 8 at most."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(cores or 1, _MOST_THREADS)

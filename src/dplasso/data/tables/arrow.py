@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.streams import check_readable
-from dplasso.data.tables.batches import Batch
+from dplasso.data.tables.batches import Batch, check_columns
 from dplasso.errors import DataError
 
 try:
@@ -41,16 +41,9 @@ def column_names(path: Path) -> list[str]:
 
 
 def batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Iterator[Batch]:
-    """Stream some columns of a Parquet or Arrow IPC (Feather 2) file.
-
-    An Arrow file is mapped into memory; where its batches are compressed, a whole one is held at a
-    time.
-    """
+    """Stream some columns of a Parquet or Arrow IPC (Feather 2) file."""
     names = column_names(path)
-    for column in columns:
-        if names.count(column) != 1:
-            fault = "no column" if column not in names else "more than one column"
-            raise DataError(f"{path}: {fault} {column!r}; there are {', '.join(map(repr, names))}")
+    check_columns(names, columns, f"{path}:")
     size, first_row = path.stat().st_size, 0
     with _undamaged(path):
         read = _parquet if _is_parquet(path) else _ipc

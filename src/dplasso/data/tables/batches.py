@@ -11,6 +11,7 @@ from dplasso.data.blocks import BlockSource, Piece, Rows, files_source
 from dplasso.data.formats import table_format
 from dplasso.data.source_files import SourceFiles
 from dplasso.data.tables.dialect import Dialect, check_goes, sniffed, with_points
+from dplasso.errors import DataError
 
 
 class Batch(NamedTuple):
@@ -36,6 +37,15 @@ class Batch(NamedTuple):
         """Word where a value stands; without a row, its column."""
         at = f"{self.path}, column {column!r}"
         return at if row is None else f"{at}, {self.unit} {self.numbers[row]}"
+
+
+def check_columns(names: Sequence[str], wanted: Sequence[str], whose: str) -> None:
+    """Raise `DataError` unless each of some columns is there, once."""
+    for column in wanted:
+        if names.count(column) != 1:
+            fault = "no column" if column not in names else "more than one column"
+            there = ", ".join(map(repr, names[:200]))
+            raise DataError(f"{whose} {fault} {column!r}; there are {there}")
 
 
 class TableReader:
@@ -84,8 +94,7 @@ def table_source(
 ) -> BlockSource:
     """Return tables as row blocks; `columns` are those that `encode` takes of a batch.
 
-    Without the column `label` all labels are 0; the column `person` names people. `memory_share` is
-    the part of the memory that the batches may take. `dialect`: of text files.
+    Without the column `label` all labels are 0; the column `person` names people.
     """
     readers = [TableReader(path, dialect) for path in files.paths]
     wanted = [*columns, *(name for name in (label, person) if name is not None)]

@@ -19,7 +19,6 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 _SHOWN = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 _NAMED = {"tab": "\t", "\\t": "\t", "space": " ", "none": ""}
-_MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _HEADER_BYTES = 1 << 16
 _COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 _GROUPED = re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?\s*")
@@ -107,9 +106,8 @@ def sniffed(path: Path, asked: Dialect | None) -> Dialect:
 
 
 def _encoding(line: bytes) -> str:
-    for mark, name in _MARKS.items():
-        if line.startswith(mark):
-            return name
+    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
     try:
         line.decode()
     except UnicodeDecodeError:
@@ -123,11 +121,14 @@ def said(path: Path, asked: Dialect | None) -> str | None:
     usual = DELIMITERS.get(plain_suffix(path))
     if found in (Dialect(usual, ".", '"', "utf-8"), Dialect(encoding="utf-8")):
         return None
-    told = [str(found.encoding).upper() if found.encoding == "utf-8" else str(found.encoding)]
+    told = []
     if found.delimiter is not None:
-        told.insert(0, f"{_SHOWN.get(found.delimiter, repr(found.delimiter))} between fields")
-        told.insert(1, f"decimal {'comma' if found.decimal == ',' else 'point'}")
-        told.insert(2, f"quotes {found.quote}" if found.quote else "no quotes")
+        told = [
+            f"{_SHOWN.get(found.delimiter, repr(found.delimiter))} between fields",
+            f"decimal {'comma' if found.decimal == ',' else 'point'}",
+            f"quotes {found.quote}" if found.quote else "no quotes",
+        ]
+    told.append("UTF-8" if found.encoding == "utf-8" else str(found.encoding))
     options = "--delimiter, --decimal, --quote, --encoding set it"
     shown = f"as its header shows; {options}" if asked is None else "as asked"
     return f"{path.name}: {', '.join(told)} ({shown})"

@@ -151,7 +151,11 @@ def _place(path: Path, header: list[str], name: str) -> int:
     # Without a header the first line is a record: it is not quoted.
     found = [number for number, other in enumerate(header, 1) if other == name]
     if not found:
-        raise DataError(f"{path}: no column {name!r} among the {len(header)} of the first line")
+        cut = len(header) == 1 and any(mark in header[0] for mark in ",;|\t")
+        cure = ", which has other marks between its fields: --delimiter sets them" if cut else ""
+        raise DataError(
+            f"{path}: no column {name!r} among the {len(header)} of the first line{cure}"
+        )
     if found[1:]:
         raise DataError(
             f"{path}: columns {found[0]} and {found[1]} of the first line have one name"

@@ -1,0 +1,196 @@
+"""Exact audits of fits that count: everything that is released, the counts with the rest.
+
+What a whole fit answers is fixed from outside, by a door that gives counts and vertices as it is
+told, and notes what was behind them. So whatever it released, and however one release led to the
+next, is compared with what a neighbour would have released after the same.
+"""
+
+import math
+import random
+from dataclasses import dataclass, field, replace
+from itertools import islice, product
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from sklearn.base import clone
+
+from dplasso import DPLassoClassifier, DPLogisticRegression
+from dplasso.audit import epsilon_at_delta, neighbourhoods
+from dplasso.audit.claims import claim_of
+from dplasso.estimators.fitting import method_of
+from dplasso.fit.drawing import Drawing
+from dplasso.fit.records import LocalRecords
+from dplasso.fit.task import Binary
+from dplasso.privacy import release as door_module
+from dplasso.privacy.gaussian import gaussian_epsilon
+from dplasso.privacy.randomness import random_stream
+from dplasso.privacy.release import Door
+from dplasso.selection.replay import replay_state
+from recorder import compare
+
+RELATIONS = "add-remove", "replace-one"
+COLUMNS, STEPS = 2, 2
+VERTICES = [(j, sign) for sign in (-1, 1) for j in range(COLUMNS)]
+# Counts in standard deviations of their noise: their lattice, and its ends.
+LATTICE = np.arange(-3.0, 3.1, 2.0)
+TASK = Binary(np.arange(2))
+
+
+@dataclass
+class Told(Door):
+    """A door that answers counts, and draws vertices, as it is told.
+
+    `counts`: to be released, and the standard deviation that their noise is to have.
+    """
+
+    counts: tuple[np.ndarray, float]
+    path: list[tuple[int, int]]
+    exact: np.ndarray = None
+    draws: list[Any] = field(default_factory=list)
+
+    def release(self, statistic, sensitivity, noise):
+        assert self.exact is None, "only counts are released"
+        # Units of a record, if the noise is what it is to be.
+        unit = noise.scale / self.counts[1]
+        self.exact = statistic / unit
+        statistic[:] = np.rint(self.counts[0] * unit)
+        return statistic
+
+    def drawing_from(self, selector, sensitivity, numbering):
+        state = replay_state(*np.array(self.path).T.copy(), COLUMNS)
+        self.draws.append((selector.exponent, state, numbering))
+        return state
+
+
+def of_given_radius(relation):
+    """Return an estimator that counts the classes and draws vertices of a given radius."""
+    given = {"n_iter": STEPS, "l1_radius": 5.0, "classes": (0, 1), "neighbors": relation}
+    return DPLassoClassifier(1.0, 0.01, **given)
+
+
+def solved(method, mechanism):
+    """Return what fits without the estimator's checks, which take longer than these fits."""
+
+    def fit(X, y):
+        stored = LocalRecords(X, y, X.shape[1], None).encoded(TASK)
+        solver = method.solver(TASK, mechanism, stored, Drawing(random_stream()))
+        solver.begin()
+        solver.advance(1, solver.n_steps)
+
+    return fit
+
+
+def released(fit, data, counts, first):
+    """Fit where `counts` are released, and then the vertex `first`.
+
+    Returns the exact counts, and the log-probabilities of the first vertex, and of the second after
+    it, in the order of `VERTICES`.
+    """
+    door = Told(counts, [first, (0, 1)])
+    with patch.object(door_module, "_door", door):
+        fit(data.X, data.y)
+    ((exponent, state, numbering),) = door.draws
+    seen = state.seen[:, numbering.internal] if numbering.internal.size else state.seen
+    scores = exponent * np.concatenate([seen, -seen], axis=1)
+    return door.exact, scores - logsumexp(scores, axis=1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class Enumerated:
+    """All that a fit may release.
+
+    `exact`: the counts without noise.
+    `steps`, shape (released counts, histories, V): log-probabilities of the next vertex.
+    `whole`: log-probabilities of counts with all vertices.
+    """
+
+    exact: np.ndarray
+    steps: np.ndarray
+    whole: np.ndarray
+
+
+def enumerated(fit, data, lattice, deviation):
+    steps, whole = [], []
+    for counts in lattice:
+        runs = [released(fit, data, (counts, deviation), first) for first in VERTICES]
+        exact, (first, _) = runs[0]
+        second = np.array([steps[1] for _, steps in runs])
+        steps.append(np.vstack([first, second]))
+        # The mass of a cell of the lattice, by the density in its middle.
+        density = -0.5 * ((counts - exact) ** 2).sum() / deviation**2
+        density += 2.0 * math.log((LATTICE[1] - LATTICE[0]) / math.sqrt(2.0 * math.pi))
+        whole.append((density + first[:, None] + second).ravel())
+    return Enumerated(exact, np.array(steps), np.concatenate(whole))
+
+
+@pytest.mark.filterwarnings("ignore::dplasso.WeakPrivacyWarning", "ignore::dplasso.NoiseWarning")
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_counts_and_vertices_of_a_given_radius(relation):
+    """Over all neighbours, all vertices and a lattice of counts: no part costs more than claimed.
+
+    And each costs what is claimed somewhere: noise for half the sensitivity would be refuted.
+    """
+    estimator = of_given_radius(relation)
+    method = method_of(estimator)
+    mechanism = method.cost(COLUMNS)
+    fit = solved(method, mechanism)
+    claim = claim_of(mechanism)
+    deviation = mechanism.count_sensitivity / mechanism.count_mu
+    eps0 = mechanism.eps0
+    assert STEPS * eps0**2 / 8.0 + mechanism.count_mu**2 / 2.0 <= mechanism.rho
+    moved = widest = audited = 0.0
+    for around in islice(neighbourhoods(claim), 2):
+        middle = np.bincount(around.data[0].y, minlength=2)
+        lattice = [middle + deviation * np.array(z) for z in product(LATTICE, repeat=2)]
+        found = [enumerated(fit, data, lattice, deviation) for data in around.data]
+        for a, b in around.pairs:
+            one, other = found[a], found[b]
+            moved = max(moved, float(np.linalg.norm(one.exact - other.exact)))
+            ratios = one.steps - other.steps
+            widest = max(widest, float((ratios.max(axis=-1) - ratios.min(axis=-1)).max()))
+            audited = max(audited, epsilon_at_delta(one.whole, other.whole, claim.delta))
+    assert np.exp(found[0].whole).sum() == pytest.approx(1.0, rel=0.05)
+    assert moved == pytest.approx(mechanism.count_sensitivity, rel=1e-12)
+    assert 0.99 * eps0 < widest <= eps0 * (1.0 + 1e-9)
+    assert 0.3 * claim.epsilon < audited <= claim.epsilon
+    # The public estimator does the same.
+    last = around.data[-1], (lattice[7], deviation), VERTICES[2]
+    for one, other in zip(released(fit, *last), released(estimator.fit, *last), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+# Fits of two columns as they are by default, and what they count.
+DEFAULT = {
+    "logistic": (DPLogisticRegression, {"n_iter": 20}),
+    "logistic, one sum": (DPLogisticRegression, {"n_iter": 20, "fit_intercept": False}),
+    "lasso": (DPLassoClassifier, {}),
+}
+
+
+@pytest.mark.filterwarnings("ignore::dplasso.NoiseWarning")
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", DEFAULT)
+def test_counts_and_gradients_of_default_fits(name, relation):
+    """Given all that was released before, a release is Gaussian: what it costs a pair is exact.
+
+    Over neighbours around a few bases, the sum is within the claim, and the counts use their part
+    of it up.
+    """
+    kind, options = DEFAULT[name]
+    estimator = kind(neighbors=relation, classes=(0, 1), **options)
+    mechanism = method_of(estimator).cost(COLUMNS)
+    claim, largest, audited = claim_of(mechanism), 0.0, 0.0
+    for around in neighbourhoods(replace(claim, eps0=0.4)):
+        for a, b in random.Random(0).sample(around.pairs, 12):
+            pair = around.data[a], around.data[b]
+            found = compare(lambda data: clone(estimator).fit(data.X, data.y), *pair)
+            assert not found.violations
+            assert found.spent == pytest.approx(1.0, rel=1e-9)
+            largest, audited = max(largest, found.largest), max(audited, found.rho)
+    # Without an intercept all are counted together, and replacing one changes nothing.
+    assert largest == pytest.approx(1.0) or "sum" in name
+    assert 0.05 * mechanism.rho < audited <= mechanism.rho
+    assert gaussian_epsilon(math.sqrt(2.0 * audited), claim.delta) <= claim.epsilon
