@@ -22,7 +22,6 @@ from dplasso.cluster.worker import GradientSteps, Partition, Worker
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.fit.task import Binary
-from dplasso.gradient_descent.solve import BLOCK
 from dplasso.losses.logistic import Logistic
 from dplasso.matrix.unit_rows import NO_HALVINGS, Scaling
 
@@ -65,7 +64,7 @@ def measure(n: int, d: int, c: int, folder: str) -> dict[str, float]:
     entries = worker.describe().n_entries
     worker.encode(Binary(np.arange(2)))
     scaling = Scaling(np.zeros(0, np.int64), 0.1, 1.0, NO_HALVINGS, NO_HALVINGS)
-    worker.begin_sums(GradientSteps(Logistic(0.5), None, scaling, 2.0**32, BLOCK))
+    worker.begin_sums(GradientSteps(Logistic(0.5), None, scaling, 2.0**32))
     weights = rng.standard_normal(d + 1)
     worker.sums(weights)
     times = []

@@ -52,7 +52,7 @@ def course_of_vertices(X, y, at):
 def course_of_gradients(X, y, at):
     scaling = Scaling(np.zeros(0, dtype=np.int64), 0.1, None)
     with workers(X, y, at) as found:
-        found.begin("begin_sums", GradientSteps(Logistic(0.5), None, scaling, 2.0**33, 8))
+        found.begin("begin_sums", GradientSteps(Logistic(0.5), None, scaling, 2.0**33))
         weights = np.random.default_rng(5).normal(0.0, 3.0, (4, X.shape[1] + 1))
         return np.array([sum_of(found.call("sums", row)) for row in weights])
 

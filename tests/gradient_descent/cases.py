@@ -8,10 +8,12 @@ from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import Targets, targets_of
 from dplasso.matrix.numbering import AS_GIVEN
+from dplasso.matrix.tiles import lay_tiles
+from dplasso.matrix.transpose import transpose
 from dplasso.matrix.unit_rows import (
     NO_HALVINGS,
     UnitRows,
-    both_orientations,
+    by_rows,
     constant_entry,
     row_factors,
 )
@@ -37,10 +39,17 @@ def some_halvings(n_columns=12):
     return (np.arange(n_columns) * 5 % 7 % 4).astype(np.int8)
 
 
-def unit_rows(X, constant=0.0, norm_bound=None, threads=ONE_THREAD, halvings=NO_HALVINGS):
+def unit_rows(
+    X, constant=0.0, norm_bound=None, threads=ONE_THREAD, halvings=NO_HALVINGS, *, n_outputs=None
+):
+    """Return unit rows by rows and by columns, or in tiles for so many outputs."""
     if not sp.issparse(X):
         X = sp.csr_array(X)
-    rows, columns = both_orientations(X, threads.count)
+    rows = by_rows(X, threads.count)
+    if n_outputs is None:
+        columns = transpose(rows, X.shape[1], threads.count)
+    else:
+        columns = lay_tiles(rows, X.shape[1], n_outputs, threads)
     factor = row_factors(rows, constant, norm_bound, threads, halvings)
     return UnitRows(rows, columns, factor, X.shape[1], constant_entry(constant), halvings)
 
@@ -50,10 +59,17 @@ def targets_from(y):
 
 
 def gradients(X, y, weights, loss, unit, constant=0.0, norm_bound=None, halvings=NO_HALVINGS):
-    """Return the exact gradient of one step as a list of integers, the constants last."""
-    data = unit_rows(X, constant, norm_bound, halvings=halvings)
-    part = GradientPart(data, loss, targets_from(y), unit)
-    return part.whole(np.asarray(weights).ravel(), 5).tolist()
+    """Return the exact gradient of one step as a list of integers, the constants last.
+
+    By columns and in tiles it is the same.
+    """
+    found = []
+    for n_outputs in (None, loss.n_outputs):
+        data = unit_rows(X, constant, norm_bound, halvings=halvings, n_outputs=n_outputs)
+        part = GradientPart(data, loss, targets_from(y), unit)
+        found.append(part.whole(np.asarray(weights).ravel()).tolist())
+    assert found[0] == found[1]
+    return found[0]
 
 
 def descent(data, loss, y, schedule, words, *, threads=ONE_THREAD, numbering=AS_GIVEN, **options):
@@ -83,7 +99,10 @@ def solver(
     **options,
 ):
     """Return a solver that has taken all its steps."""
-    data = unit_rows(X, constant, norm_bound, options.get("threads", ONE_THREAD), halvings)
-    made = descent(data, loss or Logistic(0.5), y, schedule, stream(seed), **options)
+    loss, threads = loss or Logistic(0.5), options.get("threads", ONE_THREAD)
+    # Other numbers are those of a store, which is not in tiles.
+    n_outputs = None if "numbering" in options else loss.n_outputs
+    data = unit_rows(X, constant, norm_bound, threads, halvings, n_outputs=n_outputs)
+    made = descent(data, loss, y, schedule, stream(seed), **options)
     made.advance(1, schedule.n_steps)
     return made

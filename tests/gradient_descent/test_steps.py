@@ -7,10 +7,16 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso.gradient_descent.row_part import GradientPart
-from dplasso.gradient_descent.steps import column_gradients, short_column_gradients, update
+from dplasso.gradient_descent.steps import (
+    column_gradients,
+    halve_contributions,
+    short_column_gradients,
+    update,
+)
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
 from dplasso.losses.targets import targets_of
+from dplasso.matrix import tiles
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.unit_rows import NO_HALVINGS
 from dplasso.privacy.mechanisms import sensitivity as moved_by
@@ -87,6 +93,20 @@ def test_no_share_is_larger_than_the_bound(add_up, values):
         given = np.full(1, pull), np.full(1, pull).astype(np.int64), UNIT
         add_up(columns, halvings, *given, 0, 3, totals)
         assert totals.tolist() == (np.sign(pull) * np.array([UNIT, UNIT, 2.0**22])).tolist()
+
+
+def test_what_is_halved_is_bounded_after():
+    """Of as many rows as are halved together, and some more."""
+    rng = np.random.default_rng(7)
+    given = np.clip(rng.normal(size=2500) * 2.0**34, -(2.0**62), 2.0**62).astype(np.int64)
+    given[:2] = 2**62, -(2**62)
+    levels = np.zeros((41, given.size), dtype=np.int64)
+    levels[0] = given
+    for first, last in ((0, 1100), (1100, given.size)):
+        halve_contributions(UNIT, first, last, levels)
+    for b, level in enumerate(levels):
+        whole = np.sign(given) * (np.abs(given) >> b)
+        assert level.tolist() == np.clip(whole, -int(UNIT), int(UNIT)).tolist()
 
 
 @pytest.mark.parametrize("values", ["mixed", "ones"])
@@ -228,17 +248,24 @@ def test_several_rows_of_one_person():
 
 
 @OUTPUTS
-def test_threads_divide_the_entries_where_columns_differ_in_length(loss):
-    """Blocks of columns are those of the noise; the first of them has nearly all entries here."""
+def test_threads_divide_the_entries_where_columns_differ_in_length(loss, monkeypatch):
+    """The first block of columns has nearly all entries here."""
     rng = np.random.default_rng(0)
     X = np.where(rng.random((60, 40)) < np.geomspace(1.0, 0.01, 40), rng.normal(size=(60, 40)), 0.0)
-    weights, parts = some_weights(loss, 41), []
+    weights, found, halvings = some_weights(loss, 41), [], some_halvings(40)
     targets = targets_from(rng.integers(0, max(2, loss.n_outputs), 60))
+    monkeypatch.setattr(tiles, "COLUMN_BITS", 5)
+    monkeypatch.setattr(tiles, "ROW_BITS", 4)
     with thread_pool(3) as threads:
         for used in (ONE_THREAD, threads):
-            part = GradientPart(unit_rows(X, 0.1), loss, targets, 2.0**40, threads=used)
-            parts.append((part.whole(weights.ravel(), 8), part._parts))
-    (alone, whole), (together, cut) = parts
-    assert alone.tolist() == together.tolist()
-    assert not whole
-    assert len(cut) == 12
+            for n_outputs in (None, 1, 4):
+                given = 0.1, None, used, halvings
+                data = unit_rows(X, *given, n_outputs=n_outputs)
+                part = GradientPart(data, loss, targets, 2.0**40, threads=used)
+                found.append(part.whole(weights.ravel()).tolist())
+                if n_outputs:
+                    large, others = part._entries._large, part._entries._others
+                    assert (0 in large) == (used is threads)
+                    assert np.concatenate(others).size + large.size == {1: 2, 4: 5}[n_outputs]
+    assert all(one == found[0] for one in found)
+    assert any(found[0])

@@ -9,11 +9,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dplasso.losses.logistic import Logistic
+from dplasso.matrix.transpose import transpose
 from dplasso.matrix.unit_rows import (
     MOST_HALVINGS,
     NO_HALVINGS,
-    both_orientations,
+    by_rows,
     constant_entry,
+    keep_columns,
     row_factors,
     select_columns,
     unit_row_margins,
@@ -67,7 +69,7 @@ def in_turn(halvings, n_columns):
 @example(np.full((1, 20), 1.7e308), 0.0, 1e308, [0])
 @example(np.zeros((1, 3)), 0.1, None, [3])
 def test_no_row_is_longer_than_one(X, constant, norm_bound, halvings):
-    rows, _ = both_orientations(sp.csr_array(X), 1)
+    rows = by_rows(sp.csr_array(X), 1)
     own = in_turn(halvings, X.shape[1])
     scale = row_factors(rows, constant, norm_bound, ONE_THREAD, own)
     assert np.isfinite(scale).all()
@@ -125,9 +127,9 @@ def test_factors_are_the_reference_s_for_any_number_of_threads(dtype, norm_bound
     cleared = explicit.toarray()
     for n_threads in (1, 2, 3):
         with thread_pool(n_threads) as threads:
-            rows, _ = both_orientations(sp.csr_array(X), n_threads)
+            rows = by_rows(sp.csr_array(X), n_threads)
             assert row_factors(rows, 0.1, norm_bound, threads, halvings).tolist() == expected
-            with_zeros, without = (both_orientations(x, 1)[0] for x in (explicit, cleared))
+            with_zeros, without = (by_rows(x, 1) for x in (explicit, cleared))
             np.testing.assert_array_equal(
                 row_factors(with_zeros, 0.1, norm_bound, threads, halvings),
                 row_factors(without, 0.1, norm_bound, threads, halvings),
@@ -136,7 +138,7 @@ def test_factors_are_the_reference_s_for_any_number_of_threads(dtype, norm_bound
 
 def test_a_longer_row_comes_down_to_the_bound_and_a_shorter_one_stays():
     X = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
-    rows, _ = both_orientations(X, 1)
+    rows = by_rows(X, 1)
     scale = row_factors(rows, 0.0, 2.0, ONE_THREAD)
     np.testing.assert_allclose(np.linalg.norm(X, axis=1) * scale, [1.0, 0.25, 0.0], rtol=1e-8)
 
@@ -147,10 +149,14 @@ def test_selected_columns_are_those_of_the_dense_matrix(form, value):
     X, _ = records()
     if value is not None:
         X = np.where(X != 0.0, value, 0.0)
-    _, columns = both_orientations(form(X), 1)
+    rows = by_rows(form(X), 1)
+    columns = transpose(rows, X.shape[1])
     for kept in ([0], [5], [11, 2, 7], list(range(12))):
-        rows, taken = select_columns(columns, np.array(kept), X.shape[0], 2)
-        for part, expected in ((rows, X[:, kept]), (taken, X[:, kept].T)):
+        both = *select_columns(columns, np.array(kept), X.shape[0], 2), X[:, kept], X[:, kept].T
+        with thread_pool(3) as threads:
+            filtered = keep_columns(rows, np.sort(kept), X.shape[1], threads)
+        found = (both[0], both[2]), (both[1], both[3]), (filtered, X[:, np.sort(kept)])
+        for part, expected in found:
             values = part.values
             if not values.size:
                 values = np.full(part.indices.size, part.constant)
@@ -163,7 +169,7 @@ def test_selected_columns_are_those_of_the_dense_matrix(form, value):
 def test_margins_are_those_of_the_dense_unit_rows(offset):
     X, _ = records(200)
     weights = np.random.default_rng(1).normal(size=(12, *np.shape(offset)))
-    rows, _ = both_orientations(X, 1)
+    rows = by_rows(X, 1)
     found = {}
     for n_threads in (1, 3):
         with thread_pool(n_threads) as threads:
@@ -182,7 +188,7 @@ def test_a_margin_rounds_alike_whether_or_not_all_entries_are_one_value():
     other = np.vstack([X, np.full(25, 0.7)])
     weights, found = rng.normal(size=25), []
     for matrix in (X, other):
-        rows, _ = both_orientations(matrix, 1)
+        rows = by_rows(matrix, 1)
         assert bool(rows.values.size) == (matrix is other)
         scale = row_factors(rows, 0.1, None, ONE_THREAD)
         found.append(unit_row_margins(rows, weights, scale, 0.0, ONE_THREAD)[:300])

@@ -44,6 +44,7 @@ INTEGERS = {
     *("order", "p", "row", "row_gradients", "rows", "searchsorted", "selector", "self"),
     *("shape", "sign", "size", "sort", "state", "step", "t", "taken", "transcript", "units"),
     *("until", "vertex", "within"),
+    *("b", "block_bits", "bounds", "levels", "places", "r", "row_edges", "tiles", "times"),
 }
 # What is computed from floats and is no part of a statistic: numbers that are public or were
 # released, the bits of a double, what a file holds, and the step at which a row is looked at again,

@@ -10,7 +10,6 @@ from dplasso.cluster.frank_wolfe import sum_of
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import EnergySteps, GradientSteps, MarginSteps
 from dplasso.gradient_descent.slopes import LinearModel
-from dplasso.gradient_descent.solve import BLOCK
 from dplasso.matrix.starting import StartingModel
 from dplasso.matrix.unit_rows import Scaling
 
@@ -46,8 +45,7 @@ class PartitionedRecords:
         self, scaling: Scaling, unit: float, start: StartingModel | None = None
     ) -> "PartitionedSums":
         """Make ready the sums of gradients; the parameters as of `Records.part`."""
-        block = max(1, BLOCK // self.loss.n_outputs)
-        steps = GradientSteps(self.loss, self.columns, scaling, unit, block, start)
+        steps = GradientSteps(self.loss, self.columns, scaling, unit, start)
         return PartitionedSums(self.partitions, steps)
 
     def energies(self, scaling: Scaling, unit: float) -> NDArray[np.int64]:
@@ -83,7 +81,7 @@ class PartitionedSums:
         self._partitions, self._steps = partitions, steps
         self._totals: NDArray[np.int64] | None = None
 
-    def begin(self, weights: NDArray[np.float64], spans: Any) -> None:  # noqa: ARG002
+    def begin(self, weights: NDArray[np.float64]) -> None:
         """Compute what `sums` returns parts of."""
         if self._totals is None:
             self._partitions.begin("begin_sums", self._steps)

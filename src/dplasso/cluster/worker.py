@@ -112,20 +112,19 @@ class VertexSteps:
 
 @dataclass(frozen=True)
 class GradientSteps:
-    """The public numbers of a run of gradient descent; `block`: columns summed together."""
+    """The public numbers of a run of gradient descent."""
 
     loss: Any
     columns: NDArray[np.int64] | None
     scaling: Scaling
     unit: float
-    block: int
     start: StartingModel | None = None
 
     def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
         """Return what gives the sums of the gradients at some weights."""
         records = records_of(X, self.loss, targets, threads, self.columns, prior=self.start)
         part = records.part(self.scaling, self.unit, self.start)
-        return lambda weights: part.whole(weights, self.block)
+        return part.whole
 
 
 @dataclass(frozen=True)

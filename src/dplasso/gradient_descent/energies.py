@@ -18,6 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.losses.targets import weight_of
+from dplasso.matrix.tiles import column_of, row_of
 from dplasso.matrix.unit_rows import MOST_HALVINGS, SCALES
 from dplasso.privacy.share import share
 
@@ -102,28 +103,47 @@ def reach_of(released: NDArray[np.int64], unit: float, n_records: float) -> floa
 
 
 @njit(cache=True, nogil=True)
-def column_energies(data, targets, unit, first, last, totals):
+def energy_share(weights, i, entry, unit):
+    """Return what an entry of unit row i adds to the energy of its column."""
+    return share(weight_of(weights, i) * entry * entry * _COLUMNS * unit, _COLUMNS * unit)
+
+
+@njit(cache=True, nogil=True)
+def tile_energies(tiles, b, halvings, factor, targets, unit, totals):
+    """Set `totals` to the energies of the columns of block b, in units of ``unit * _COLUMNS``."""
+    values, constant = tiles.values, np.float64(tiles.constant)
+    totals[:] = 0
+    for r in range(tiles.bounds.shape[0]):
+        first = np.uint64(tiles.row_edges[r])
+        for p in range(np.uint64(tiles.bounds[r, b]), np.uint64(tiles.bounds[r, b + 1])):
+            i, c = first + row_of(tiles.places[p]), column_of(tiles.places[p])
+            entry = np.float64(values[p]) if values.size else constant
+            if halvings.size:
+                entry *= SCALES[halvings[np.uint64(b << tiles.block_bits) + c]]
+            totals[c] += energy_share(targets.weights, i, entry * factor[i], unit)
+
+
+@njit(cache=True, nogil=True)
+def column_energies(columns, halvings, factor, targets, unit, first, last, totals):
     """Set ``totals[c - first]`` to the energy of column c, in units of ``unit * _COLUMNS``."""
-    indptr, indices, values = data.columns.indptr, data.columns.indices, data.columns.values
-    constant, halvings, factor = np.float64(data.columns.constant), data.halvings, data.factor
-    weights, limit = targets.weights, _COLUMNS * unit
+    indptr, indices, values = columns.indptr, columns.indices, columns.values
+    constant = np.float64(columns.constant)
     for c in range(first, last):
         scale = SCALES[halvings[c]] if halvings.size else 1.0
         total = np.int64(0)
         for p in range(np.uint64(indptr[c]), np.uint64(indptr[c + 1])):
             i = np.uint64(indices[p])
-            entry = (np.float64(values[p]) if values.size else constant) * scale * factor[i]
-            part = weight_of(weights, i) * entry * entry * _COLUMNS
-            total += share(part * unit, limit)
+            entry = (np.float64(values[p]) if values.size else constant) * scale
+            total += energy_share(targets.weights, i, entry * factor[i], unit)
         totals[c - first] = total
 
 
 @njit(cache=True, nogil=True)
-def row_sizes(data, targets, unit, first, last, totals):
+def row_sizes(rows, targets, unit, first, last, totals):
     """Add rows to ``totals[s]`` by their number of entries, of at most ``2^(s-1)`` each."""
-    values = data.rows.values
+    values = rows.values
     for i in range(first, last):
-        begin, end = data.rows.indptr[i], data.rows.indptr[i + 1]
+        begin, end = rows.indptr[i], rows.indptr[i + 1]
         # Stored zeros are none: how a row is stored must not show.
         count = np.count_nonzero(values[begin:end]) if values.size else end - begin
         place = min(count, 1)

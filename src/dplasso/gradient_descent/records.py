@@ -1,26 +1,33 @@
 """The records of a fit by gradient descent: where its sums of gradients come from."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
-from dplasso.gradient_descent.energies import N_SIZES, column_energies, row_sizes
+from dplasso.gradient_descent.energies import (
+    N_SIZES,
+    column_energies,
+    row_sizes,
+    tile_energies,
+)
 from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LONGEST, LinearModel, Margins
 from dplasso.losses.contract import without_offset
 from dplasso.losses.targets import Targets
-from dplasso.matrix.compressed import Compressed, clipped, compress
+from dplasso.matrix.compressed import Compressed, clipped
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.starting import StartingModel, StartingRows
-from dplasso.matrix.transpose import transpose
+from dplasso.matrix.tiles import Tiles, lay_tiles
 from dplasso.matrix.unit_rows import (
     Scaling,
     UnitRows,
-    both_orientations,
+    by_rows,
     constant_entry,
+    keep_columns,
     parts_within,
     row_factors,
     select_columns,
@@ -31,14 +38,16 @@ from dplasso.runtime.threads import Threads, cut
 
 @dataclass(frozen=True)
 class Records:
-    """Records that one process holds: X both ways, in the same column numbers.
+    """Records that one process holds.
 
+    `columns`: X by columns, in the same numbers, as a store has it; None for a matrix in memory.
     `prior`: a public model that margins can start from. Then rows have their unit length in all
     columns of the data, `whole`, also where the records have some of them.
     """
 
     rows: Compressed
-    columns: Compressed
+    columns: Compressed | None
+    n_columns: int
     numbering: Numbering
     loss: Any
     targets: Targets
@@ -63,10 +72,12 @@ class Records:
         """The sum of all weights."""
         return self.targets.total_weight
 
-    @property
-    def n_columns(self) -> int:
-        """D."""
-        return int(self.columns.indptr.size - 1)
+    @cached_property
+    def _tiles(self) -> Tiles:
+        return self._in_tiles(self.rows, self.n_columns)
+
+    def _in_tiles(self, rows: Compressed, n_columns: int) -> Tiles:
+        return lay_tiles(rows, n_columns, self.loss.n_outputs, self.threads)
 
     def part(
         self, scaling: Scaling, unit: float, start: StartingModel | None = None
@@ -92,15 +103,20 @@ class Records:
         data, numbering = self._unit_rows(scaling)
         totals = np.empty(data.n_columns + N_SIZES, dtype=np.int64)
         columns, sizes = totals[: data.n_columns], totals[data.n_columns :]
-        edges = cut(0, data.n_columns, self.threads.count)
+        known, edges = (data.halvings, data.factor), cut(0, data.n_columns, self.threads.count)
 
         def some(t: int) -> None:
+            if isinstance(data.columns, Tiles):
+                for b in range(t, data.columns.n_blocks, self.threads.count):
+                    own = columns[b * data.columns.width : (b + 1) * data.columns.width]
+                    tile_energies(data.columns, b, *known, self.targets, unit, own)
+                return
             span = edges[t], edges[t + 1]
-            column_energies(data, self.targets, unit, *span, columns[slice(*span)])
+            column_energies(data.columns, *known, self.targets, unit, *span, columns[slice(*span)])
 
         self.threads.run(some)
         sizes[:] = 0
-        row_sizes(data, self.targets, unit, 0, self.n_records, sizes)
+        row_sizes(data.rows, self.targets, unit, 0, self.n_records, sizes)
         if numbering.internal.size:
             columns[:] = columns[numbering.internal[: data.n_columns]]
         return totals
@@ -119,28 +135,42 @@ class Records:
         return made
 
     def _made_unit_rows(self, scaling: Scaling) -> tuple[UnitRows, Numbering]:
-        rows, columns, numbering = self._selected(scaling.kept)
-        size, constant, halvings = columns.indptr.size - 1, scaling.constant, scaling.halvings
-        if halvings.size and numbering.original.size:
-            halvings = halvings[numbering.original[:size]]
-        if self.whole is None:
-            factor = row_factors(rows, constant, scaling.norm_bound, self.threads, halvings)
+        rows, numbering = self._selected(scaling.kept)
+        halvings = self._own(scaling.halvings, numbering)
+        factor = self._factors(rows, scaling, halvings)
+        if scaling.kept.size:
+            columns: Compressed | Tiles = self._in_tiles(rows, scaling.kept.size)
         else:
-            factor = self.whole.factors(scaling, self.threads) / scaling.reach
-        return UnitRows(rows, columns, factor, size, constant_entry(constant), halvings), numbering
+            columns = self._tiles if self.columns is None else self.columns
+        size, constant = scaling.kept.size or self.n_columns, constant_entry(scaling.constant)
+        return UnitRows(rows, columns, factor, size, constant, halvings), numbering
+
+    def _own(self, halvings: NDArray[np.int8], numbering: Numbering) -> NDArray[np.int8]:
+        """Return halvings of columns in the order of the rows."""
+        own = halvings.size and numbering.original.size
+        return halvings[numbering.original[: self.n_columns]] if own else halvings
+
+    def _factors(
+        self, rows: Compressed, scaling: Scaling, halvings: NDArray[np.int8]
+    ) -> NDArray[np.float64]:
+        """Return what the entries of each row are multiplied by."""
+        if self.whole is not None:
+            return self.whole.factors(scaling, self.threads) / scaling.reach
+        return row_factors(rows, scaling.constant, scaling.norm_bound, self.threads, halvings)
 
     def _weights(self, data: UnitRows, constant: float) -> NDArray[np.float64]:
         """Return weights with which no row pulls with more than a unit row does, shape (N,)."""
         parts, given = parts_within(data, constant, self.threads), self.targets.weights
         return parts * np.clip(np.nan_to_num(given), 0.0, 1.0) if given.size else parts
 
-    def _selected(self, kept: NDArray[np.int64]) -> tuple[Compressed, Compressed, Numbering]:
-        """Return some columns by rows and by columns, and their numbering; none means all."""
+    def _selected(self, kept: NDArray[np.int64]) -> tuple[Compressed, Numbering]:
+        """Return rows of some columns and their numbering; none means all."""
         if not kept.size:
-            return self.rows, self.columns, self.numbering
-        internal = self.numbering.internal
-        chosen = internal[kept] if internal.size else kept
-        return *select_columns(self.columns, chosen, self.n_records, self.threads.count), AS_GIVEN
+            return self.rows, self.numbering
+        if self.columns is None:
+            return keep_columns(self.rows, kept, self.n_columns, self.threads), AS_GIVEN
+        chosen = self.numbering.internal[kept]
+        return select_columns(self.columns, chosen, self.n_records, self.threads.count)[0], AS_GIVEN
 
     def margins(self, model: LinearModel, start: StartingModel | None = None) -> Margins:
         """Compute the margins of a model; with a start, those of both, the start's first.
@@ -150,7 +180,7 @@ class Records:
         if model.bound is None:
             (rows, _, factor, *_), numbering = self._unit_rows(model.scaling)
         else:
-            rows, _, numbering = self._selected(model.scaling.kept)
+            rows, numbering = self._selected(model.scaling.kept)
             rows, factor = clipped(rows, model.bound), np.ones(self.n_records)
         first = None
         if self.whole is not None and start is not None:
@@ -195,8 +225,7 @@ def records_of(
         if isinstance(X, Store):
             rows, original = X.rows, X.original_column
         else:
-            matrix, by_rows = compress(X)
-            rows = matrix if by_rows else transpose(matrix, X.shape[0], threads.count)
+            rows = by_rows(X, threads.count)
     whole = StartingRows(rows, original, own, int(X.shape[1]))
     return replace(found, prior=prior, whole=whole)
 
@@ -209,15 +238,15 @@ def _records_of(
     kept: NDArray[np.int64] | None,
     columns: Compressed | None,
 ) -> Records:
+    size, common = X.shape[1] if kept is None else kept.size, (loss, targets, threads)
     if isinstance(X, Store) and kept is None:
         numbering = Numbering(X.internal_column, X.original_column)
-        return Records(X.rows, X.columns, numbering, loss, targets, threads)
+        return Records(X.rows, X.columns, size, numbering, *common)
     chosen = kept
     if isinstance(X, Store):
         columns, chosen = X.columns, X.internal_column[kept]
     if columns is None or chosen is None:
-        whole = kept is None or kept.size == X.shape[1]
-        rows, columns = both_orientations(X if whole else X[:, kept], threads.count)
+        rows = by_rows(X if kept is None or size == X.shape[1] else X[:, kept], threads.count)
     else:
-        rows, columns = select_columns(columns, chosen, len(targets.labels), threads.count)
-    return Records(rows, columns, AS_GIVEN, loss, targets, threads)
+        rows, _ = select_columns(columns, chosen, len(targets.labels), threads.count)
+    return Records(rows, None, size, AS_GIVEN, *common)

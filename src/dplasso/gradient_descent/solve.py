@@ -83,7 +83,7 @@ class NoisyGradientDescent:
     def _step(self, step: int) -> None:
         schedule = self.schedule
         averaging = step >= schedule.first_averaged
-        self._part.begin(self.weights, self._blocks)
+        self._part.begin(self.weights)
 
         def some(t: int) -> None:
             for number in range(t, len(self._blocks), self._threads.count):

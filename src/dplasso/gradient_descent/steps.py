@@ -17,72 +17,81 @@ from numba import njit
 
 from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import offset_of, weight_of
-from dplasso.matrix.unit_rows import SCALES, row_product_vectors, row_products
+from dplasso.matrix.tiles import column_of, row_of, tile_entries
+from dplasso.matrix.unit_rows import SCALES
 from dplasso.privacy.share import share
 
-# Rows whose margins are computed before their residuals, entries that are added up in one loop.
+# Rows whose residuals are computed together, entries that are added up in one loop.
 _ROWS, _ENTRIES = 256, 1024
 
 
 @njit(cache=True, nogil=True)
-def row_gradients(data, loss, targets, model, units, first, last, scaled, integers, totals):
+def row_gradients(data, loss, targets, model, units, first, last, alike, scaled, integers, totals):
     """Compute residuals at the weights of a model, scaled as the columns want them.
 
     `units`: fixed-point units per unit of gradient, S; C S, which bounds a share; and what bounds
     the integer contribution, from which that of a column follows by halving.
-    `scaled`, shape (N,): filled with ``q_i factor_i S``, unless all entries of X are one value.
-    `integers`: the same bytes; filled with the integer contribution itself, if they are.
+    `alike`: whether all entries of X are one value, and which.
+    `scaled`, shape (N,): holds the rows' products with the weights; filled with ``q_i factor_i S``.
+    `integers`: the same bytes; filled with the integer contribution itself, if entries are alike.
     `totals`, shape (1,): the rows' contribution to the constant column is added.
     """
-    (labels, weights, _, offsets), (unit, limit, most), rows = targets, units, data.rows
-    factor, constant, value = data.factor, data.constant, np.float64(rows.constant)
-    offset = constant * model[data.n_columns] if constant != 0.0 else 0.0
-    # Margins of a few rows, then their residuals: the loops of both wait for nothing.
-    some = np.empty(_ROWS)
-    total = np.int64(0)
+    (labels, weights, _, offsets), (unit, limit, most) = targets, units
+    (factor, n_columns, constant), (all_alike, value) = data, alike
+    offset = constant * model[n_columns] if constant != 0.0 else 0.0
+    # Loops of a few rows without a branch, which are compiled to vectors.
+    some, total = np.empty(_ROWS), np.int64(0)
     for begin in range(first, last, _ROWS):
-        end = min(begin + _ROWS, last)
-        row_products(rows, begin, end, model, some)
-        for i in range(begin, end):
-            margin = some[i - begin] * factor[i] + offset + offset_of(offsets, i, 0)
-            q = weight_of(weights, i) * gradient(loss, margin, labels[i])
-            some[i - begin] = q
-            if constant != 0.0:
-                total += share(q * constant * unit, limit)
-        for i in range(begin, end):
-            pull = some[i - begin] * factor[i] * unit
-            if rows.values.size:
-                scaled[i] = pull
-            else:
-                integers[i] = share(pull * value, most)
+        size = min(_ROWS, last - begin)
+        own = slice(begin, begin + size)
+        products, factors, targeted = scaled[own], factor[own], labels[own]
+        for k in range(size):
+            some[k] = products[k] * factors[k] + offset
+        if offsets.size:
+            for k in range(size):
+                some[k] += offset_of(offsets, begin + k, 0)
+        for k in range(size):
+            some[k] = gradient(loss, some[k], targeted[k])
+        if weights.size:
+            for k in range(size):
+                some[k] *= weight_of(weights, begin + k)
+        if constant != 0.0:
+            for k in range(size):
+                total += share(some[k] * constant * unit, limit)
+        if all_alike:
+            contributions = integers[own]
+            for k in range(size):
+                contributions[k] = share(some[k] * factors[k] * unit * value, most)
+        else:
+            for k in range(size):
+                products[k] = some[k] * factors[k] * unit
     totals[0] += total
 
 
 @njit(cache=True, nogil=True)
-def row_gradient_vectors(data, loss, targets, model, units, first, last, scaled, integers, totals):
+def row_gradient_vectors(
+    data, loss, targets, model, units, first, last, alike, scaled, integers, totals
+):
     """Do what `row_gradients` does, for K outputs."""
-    (labels, weights, _, offsets), (unit, limit, most), rows = targets, units, data.rows
-    factor, constant, value = data.factor, data.constant, np.float64(rows.constant)
-    some, residuals = np.empty((_ROWS, totals.size)), np.empty(totals.size)
-    for begin in range(first, last, _ROWS):
-        end = min(begin + _ROWS, last)
-        row_product_vectors(rows, begin, end, model, some)
-        for i in range(begin, end):
-            margins = some[i - begin]
-            for k in range(margins.size):
-                margins[k] = margins[k] * factor[i] + offset_of(offsets, i, k)
-                if constant != 0.0:
-                    margins[k] += constant * model[data.n_columns, k]
-            residual_vector(loss, margins, labels[i], residuals)
-            for k in range(margins.size):
-                q = weight_of(weights, i) * residuals[k]
-                pull = q * factor[i] * unit
-                if rows.values.size:
-                    scaled[i, k] = pull
-                else:
-                    integers[i, k] = share(pull * value, most)
-                if constant != 0.0:
-                    totals[k] += share(q * constant * unit, limit)
+    (labels, weights, _, offsets), (unit, limit, most) = targets, units
+    (factor, n_columns, constant), (all_alike, value) = data, alike
+    residuals = np.empty(totals.size)
+    for i in range(first, last):
+        margins = scaled[i]
+        for k in range(margins.size):
+            margins[k] = margins[k] * factor[i] + offset_of(offsets, i, k)
+            if constant != 0.0:
+                margins[k] += constant * model[n_columns, k]
+        residual_vector(loss, margins, labels[i], residuals)
+        for k in range(margins.size):
+            q = weight_of(weights, i) * residuals[k]
+            pull = q * factor[i] * unit
+            if all_alike:
+                integers[i, k] = share(pull * value, most)
+            else:
+                scaled[i, k] = pull
+            if constant != 0.0:
+                totals[k] += share(q * constant * unit, limit)
 
 
 @njit(cache=True, nogil=True)
@@ -173,6 +182,96 @@ def column_gradient_vectors(columns, halvings, scaled, integers, limit, first, l
 
 
 @njit(cache=True, nogil=True)
+def tile_products(tiles, first, last, n_outputs, weights, products):
+    """Set `products` to those of the rows of some chunks with weights, as `row_products` does.
+
+    `weights`, `products`: K numbers for each column and row, in one dimension.
+    """
+    constant, outputs = np.float64(tiles.constant), np.uint64(n_outputs)
+    for r in range(first, last):
+        own = products[tiles.row_edges[r] * n_outputs : tiles.row_edges[r + 1] * n_outputs]
+        own[:] = 0.0
+        for b in range(tiles.bounds.shape[1] - 1):
+            some = weights[b * (n_outputs << tiles.block_bits) :]
+            places, values = tile_entries(tiles, r, b)
+            if n_outputs == 1 and values.size:
+                for p in range(np.uint64(places.size)):
+                    own[row_of(places[p])] += np.float64(values[p]) * some[column_of(places[p])]
+            elif n_outputs == 1:
+                for p in range(np.uint64(places.size)):
+                    own[row_of(places[p])] += constant * some[column_of(places[p])]
+            else:
+                for p in range(np.uint64(places.size)):
+                    value = np.float64(values[p]) if values.size else constant
+                    i, j = row_of(places[p]) * outputs, column_of(places[p]) * outputs
+                    for k in range(outputs):
+                        own[i + k] += value * some[j + k]
+
+
+@njit(cache=True, nogil=True)
+def halve_contributions(limit, first, last, levels):
+    """Set ``levels[b]`` to ``levels[0]``, whole contributions, halved b times and then bounded."""
+    most = np.int64(limit)
+    for begin in range(first, last, _ENTRIES):
+        end = min(begin + _ENTRIES, last)
+        whole = levels[0, begin:end]
+        for b in range(levels.shape[0] - 1, -1, -1):
+            own = levels[b, begin:end]
+            for k in range(own.size):
+                own[k] = max(-most, min(most, halved(whole[k], b)))
+
+
+@njit(cache=True, nogil=True)
+def tile_gradients(
+    tiles, blocks, first, last, n_outputs, halvings, scaled, levels, limit, totals, begins
+):
+    """Set `totals` to what the rows of some chunks contribute to the columns of some blocks.
+
+    `scaled`, ``levels[b]``: K numbers for each row, as of `row_gradients` and
+    `halve_contributions`.
+    `begins`: where the blocks, of K numbers for each column, begin in `totals`.
+    """
+    width, size = n_outputs << tiles.block_bits, np.uint64(levels.shape[1])
+    whole, outputs = levels.reshape(-1), np.uint64(n_outputs)
+    for begin in begins:
+        totals[begin : begin + width] = 0
+    # Chunk by chunk: what is read here and there stays in the cache, and totals are passed through.
+    for r in range(first, last):
+        row = np.uint64(tiles.row_edges[r]) * outputs
+        for k in range(blocks.size):
+            b = blocks[k]
+            places, values = tile_entries(tiles, r, b)
+            times = halvings[b << tiles.block_bits : (b + 1) << tiles.block_bits]
+            sums = totals[begins[k] : begins[k] + width]
+            if n_outputs > 1:
+                for p in range(np.uint64(places.size)):
+                    i, c = row + row_of(places[p]) * outputs, column_of(places[p])
+                    how_often = np.uint64(times[c]) if times.size else np.uint64(0)
+                    for m in range(outputs):
+                        if values.size:
+                            pull = scaled[i + m] * np.float64(values[p])
+                            sums[c * outputs + m] += share(pull * SCALES[how_often], limit)
+                        else:
+                            sums[c * outputs + m] += whole[how_often * size + i + m]
+            elif values.size and times.size:
+                for p in range(np.uint64(places.size)):
+                    c, pull = column_of(places[p]), scaled[row + row_of(places[p])]
+                    pull *= np.float64(values[p])
+                    sums[c] += share(pull * SCALES[np.uint64(times[c])], limit)
+            elif values.size:
+                for p in range(np.uint64(places.size)):
+                    pull = scaled[row + row_of(places[p])] * np.float64(values[p])
+                    sums[column_of(places[p])] += share(pull, limit)
+            elif times.size:
+                for p in range(np.uint64(places.size)):
+                    c = column_of(places[p])
+                    sums[c] += whole[np.uint64(times[c]) * size + row + row_of(places[p])]
+            else:
+                for p in range(np.uint64(places.size)):
+                    sums[column_of(places[p])] += whole[row + row_of(places[p])]
+
+
+@njit(cache=True, nogil=True)
 def update(totals, unit, momentum, steps, velocity, weights, averaged, averaging):
     """Take a step ``m <- beta m + g``, ``w <- w - h m`` along some coordinates, in place.
 
@@ -180,6 +279,15 @@ def update(totals, unit, momentum, steps, velocity, weights, averaged, averaging
     `steps`: h of each of their columns, which have equally many coordinates.
     """
     inverse, width = 1.0 / unit, totals.size // steps.size
+    if width == 1:
+        for k in range(totals.size):
+            velocity[k] = momentum * velocity[k] + np.float64(totals[k]) * inverse
+        for k in range(totals.size):
+            weights[k] -= steps[k] * velocity[k]
+        if averaging:
+            for k in range(totals.size):
+                averaged[k] += weights[k]
+        return
     for c in range(steps.size):
         for k in range(c * width, (c + 1) * width):
             velocity[k] = momentum * velocity[k] + np.float64(totals[k]) * inverse

@@ -11,6 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.matrix.compressed import Compressed, compress
+from dplasso.matrix.tiles import Tiles
 from dplasso.matrix.transpose import transpose
 from dplasso.runtime.threads import Threads, even_parts
 
@@ -49,7 +50,7 @@ class Scaling(NamedTuple):
 class UnitRows(NamedTuple):
     """A matrix whose rows are read as unit rows.
 
-    `rows`, `columns`: X by rows and by columns, both in the same column numbers.
+    `rows`, `columns`: X by rows and by columns, both in the same column numbers, or in tiles.
     `factor`, shape (N,): what each row's entries are multiplied by.
     `n_columns`: D.
     `constant`: the constant entry of every row, column D; 0 without an intercept.
@@ -57,7 +58,7 @@ class UnitRows(NamedTuple):
     """
 
     rows: Compressed
-    columns: Compressed
+    columns: Compressed | Tiles
     factor: NDArray[np.float64]
     n_columns: int
     constant: float
@@ -192,15 +193,52 @@ def row_product_vectors(rows, first, last, weights, products):
                 products[i - first, k] += value * weights[j, k]
 
 
-def both_orientations(X: Any, n_threads: int) -> tuple[Compressed, Compressed]:
-    """Return a matrix in memory by rows and by columns; one of them is the caller's.
+def by_rows(X: Any, n_threads: int) -> Compressed:
+    """Return a matrix in memory by rows, the caller's where they will do.
 
     Raises DataError as `compress` does.
     """
-    matrix, by_rows = compress(X)
-    if by_rows:
-        return matrix, transpose(matrix, X.shape[1], n_threads)
-    return transpose(matrix, X.shape[0], n_threads), matrix
+    matrix, given_so = compress(X)
+    return matrix if given_so else transpose(matrix, X.shape[0], n_threads)
+
+
+def keep_columns(
+    rows: Compressed, kept: NDArray[np.integer], n_columns: int, threads: Threads
+) -> Compressed:
+    """Return rows of some columns, which ascend."""
+    places = np.full(n_columns, -1, dtype=rows.indices.dtype)
+    places[kept] = np.arange(kept.size)
+    indptr = np.zeros_like(rows.indptr)
+    edges = even_parts(rows.indptr, threads.count)
+    threads.run(lambda t: _count_kept(rows, places, edges[t], edges[t + 1], indptr))
+    indptr = np.cumsum(indptr)
+    indices = np.empty(int(indptr[-1]), dtype=rows.indices.dtype)
+    values = np.empty(indices.size if rows.values.size else 0, dtype=rows.values.dtype)
+    taken = Compressed(indptr, indices, values, rows.constant)
+    threads.run(lambda t: _take_kept(rows, places, edges[t], edges[t + 1], taken))
+    return taken
+
+
+@njit(cache=True, nogil=True)
+def _count_kept(rows, places, first, last, counts):
+    """Count the entries of some rows in the columns that are kept."""
+    for i in range(first, last):
+        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            counts[i + 1] += places[np.uint64(rows.indices[p])] >= 0
+
+
+@njit(cache=True, nogil=True)
+def _take_kept(rows, places, first, last, taken):
+    """Copy the entries of some rows in the columns that are kept."""
+    for i in range(first, last):
+        place = np.uint64(taken.indptr[i])
+        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            k = places[np.uint64(rows.indices[p])]
+            if k >= 0:
+                taken.indices[place] = k
+                if rows.values.size:
+                    taken.values[place] = rows.values[p]
+                place += np.uint64(1)
 
 
 def select_columns(

@@ -1,0 +1,154 @@
+"""A matrix in tiles that a core's cache holds: one copy of its entries, for both passes of a step.
+
+Chunks of rows meet blocks of columns in tiles. The entries of a tile stand column by column, rows
+ascending; each is one number of 32 bits, with its column in the block above and its row in the
+chunk below. Whoever goes through the tiles of a chunk, block by block, meets the entries of every
+row in the order of the columns: a sum over them has the bits of one over the row.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.matrix.compressed import Compressed
+from dplasso.runtime.threads import Threads, even_parts
+
+# Where a core's cache holds what is kept of each column too, chunks have about as many entries as
+# there are columns, but no fewer rows than these: what they hold stays nearest to the core then.
+_FEWEST_ROWS, _FEW_COLUMNS = 2**12, 2**17
+# Bits of a place within a tile.
+ROW_BITS, COLUMN_BITS = 16, 16
+_ROW_SHIFT, _ROW_MASK = np.uint32(ROW_BITS), np.uint32(2**ROW_BITS - 1)
+
+
+class Tiles(NamedTuple):
+    """A matrix in tiles.
+
+    `row_edges`, shape (R + 1,): where chunks of rows begin and end.
+    `block_bits`: a block has ``2^block_bits`` columns; the last may have fewer.
+    `bounds`, shape (R, B + 1): where the tiles of each chunk begin and end among the entries.
+    `places`: column and row of each entry, in one number.
+    `values`: the entries as given; empty when every one is `constant`.
+    """
+
+    row_edges: NDArray[np.int64]
+    block_bits: int
+    bounds: NDArray[np.int64]
+    places: NDArray[np.uint32]
+    values: NDArray[np.floating]
+    constant: float
+
+    @property
+    def width(self) -> int:
+        """Columns of a block."""
+        return 1 << self.block_bits
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks of columns."""
+        return int(self.bounds.shape[1] - 1)
+
+
+def lay_tiles(rows: Compressed, n_columns: int, n_outputs: int, threads: Threads) -> Tiles:
+    """Lay rows, whose columns ascend, in tiles.
+
+    `n_outputs`: numbers for each row and column that a cache is to hold.
+
+    A thread's even part of the rows is some of the chunks.
+    """
+    n_rows = rows.indptr.size - 1
+    bits = max(0, COLUMN_BITS - (n_outputs - 1).bit_length())
+    height = 2**ROW_BITS // n_outputs
+    if n_columns * n_outputs <= _FEW_COLUMNS:
+        even = n_columns * n_rows // max(1, rows.indices.size)
+        height = min(height, max(even, _FEWEST_ROWS // n_outputs))
+    parts = even_parts(rows.indptr, threads.count)
+    row_edges = np.unique(np.concatenate([parts, np.arange(0, n_rows, max(1, height)), [n_rows]]))
+    bounds = np.zeros((row_edges.size - 1, -(-n_columns >> bits) + 1), dtype=np.int64)
+    places = np.empty(rows.indices.size, dtype=np.uint32)
+    values = np.empty_like(rows.values)
+    tiles = Tiles(row_edges, bits, bounds, places, values, rows.constant)
+    chunks = np.searchsorted(row_edges, parts)
+    threads.run(lambda t: _fill(rows, tiles, chunks[t], chunks[t + 1]))
+    return tiles
+
+
+@njit(cache=True, nogil=True)
+def row_of(place):
+    """Return the row of an entry within its chunk."""
+    return np.uint64(place & _ROW_MASK)
+
+
+@njit(cache=True, nogil=True)
+def column_of(place):
+    """Return the column of an entry within its block."""
+    return np.uint64(place >> _ROW_SHIFT)
+
+
+@njit(cache=True, nogil=True)
+def tile_entries(tiles, r, b):
+    """Return places and values of the entries of a tile; no values where all are one."""
+    span = slice(tiles.bounds[r, b], tiles.bounds[r, b + 1])
+    # Without values, each span of them is empty too.
+    return tiles.places[span], tiles.values[span]
+
+
+@njit(cache=True, nogil=True)
+def _fill(rows, tiles, first, last):
+    """Lay some chunks: deal their entries out to the blocks, then sort each tile by column."""
+    for r in range(first, last):
+        bounds = tiles.bounds[r]
+        begin, end = rows.indptr[tiles.row_edges[r]], rows.indptr[tiles.row_edges[r + 1]]
+        _count_blocks(rows.indices, begin, end, tiles.block_bits, bounds)
+        dealt, entries = np.empty(end - begin, np.uint32), np.empty_like(rows.values[begin:end])
+        _deal(rows, tiles, r, dealt, entries)
+        for b in range(bounds.size - 1):
+            span = slice(bounds[b] - begin, bounds[b + 1] - begin)
+            _sort(dealt[span], entries[span], bounds[b], tiles)
+
+
+@njit(cache=True, nogil=True)
+def _count_blocks(indices, begin, end, bits, bounds):
+    """Set where the tiles of a chunk begin and end."""
+    for p in range(np.uint64(begin), np.uint64(end)):
+        bounds[(np.uint64(indices[p]) >> np.uint64(bits)) + np.uint64(1)] += 1
+    bounds[0] = begin
+    for b in range(bounds.size - 1):
+        bounds[b + 1] += bounds[b]
+
+
+@njit(cache=True, nogil=True)
+def _deal(rows, tiles, r, dealt, entries):
+    """Deal the entries of a chunk out to its tiles, each row after the one before."""
+    first, bits = tiles.row_edges[r], np.uint64(tiles.block_bits)
+    within = (np.uint64(1) << bits) - np.uint64(1)
+    begin = rows.indptr[first]
+    position = tiles.bounds[r, :-1] - begin
+    for i in range(first, tiles.row_edges[r + 1]):
+        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            j = np.uint64(rows.indices[p])
+            b = j >> bits
+            place = np.uint64(position[b])
+            position[b] += 1
+            dealt[place] = (np.uint32(j & within) << _ROW_SHIFT) | np.uint32(i - first)
+            if rows.values.size:
+                entries[place] = rows.values[p]
+
+
+@njit(cache=True, nogil=True)
+def _sort(dealt, entries, begin, tiles):
+    """Sort a tile by column, keeping the order of rows, from `begin` on."""
+    position = np.zeros((1 << tiles.block_bits) + 1, dtype=np.int64)
+    for p in range(np.uint64(dealt.size)):
+        position[column_of(dealt[p]) + np.uint64(1)] += 1
+    for k in range(position.size - 1):
+        position[k + 1] += position[k]
+    for p in range(np.uint64(dealt.size)):
+        k = column_of(dealt[p])
+        place = np.uint64(begin + position[k])
+        position[k] += 1
+        tiles.places[place] = dealt[p]
+        if entries.size:
+            tiles.values[place] = entries[p]

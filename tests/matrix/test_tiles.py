@@ -1,0 +1,62 @@
+"""A matrix in tiles: the same entries, each where its column and row say."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dplasso.matrix import tiles
+from dplasso.matrix.tiles import column_of, lay_tiles, row_of
+from dplasso.matrix.unit_rows import by_rows
+from dplasso.runtime.threads import thread_pool
+
+
+def entries(laid, r, b):
+    """Return row, column and value of the entries of a tile."""
+    span = range(laid.bounds[r, b], laid.bounds[r, b + 1])
+    first, begin = laid.row_edges[r], b * laid.width
+    for p in span:
+        place = laid.places[p]
+        value = laid.values[p] if laid.values.size else laid.constant
+        yield int(first + row_of(place)), int(begin + column_of(place)), float(value)
+
+
+@pytest.mark.parametrize("values", ["mixed", "threes"])
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("bits", [(17, 15), (3, 2)])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_tiles_hold_the_entries_of_the_matrix(monkeypatch, values, form, bits, n_outputs):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((50, 23), density=0.3, rng=rng, dtype=np.float64)
+    X.data = X.data if values == "mixed" else np.full(X.nnz, 3.0)
+    X = form(X.astype(np.float32))
+    for name, own in zip(("ROW_BITS", "COLUMN_BITS"), bits, strict=True):
+        monkeypatch.setattr(tiles, name, own)
+    for n_threads in (1, 3):
+        with thread_pool(n_threads) as threads:
+            laid = lay_tiles(by_rows(X, 1), 23, n_outputs, threads)
+        assert np.diff(laid.row_edges).max() * n_outputs <= 2 ** bits[0]
+        assert laid.width * n_outputs <= 2 ** bits[1]
+        assert laid.n_blocks == -(-23 // laid.width)
+        found, placed = np.zeros(X.shape), 0
+        for r in range(laid.row_edges.size - 1):
+            for b in range(laid.n_blocks):
+                some = list(entries(laid, r, b))
+                # Column by column, rows ascending: no entry twice.
+                order = [(column, row) for row, column, _ in some]
+                assert order == sorted(set(order))
+                for row, column, value in some:
+                    found[row, column] = value
+                placed += len(some)
+        assert placed == X.nnz
+        np.testing.assert_array_equal(found, X.toarray())
+
+
+def test_rows_and_columns_may_be_empty():
+    with thread_pool(2) as threads:
+        for shape in ((3, 4), (1, 40_000), (5, 1)):
+            laid = lay_tiles(
+                by_rows(sp.csr_array(shape, dtype=np.float64), 1), shape[1], 1, threads
+            )
+            assert not laid.places.size
+            assert laid.row_edges[-1] == shape[0]
+            assert laid.n_blocks == -(-shape[1] // laid.width)
