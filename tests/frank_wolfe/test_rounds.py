@@ -288,6 +288,8 @@ def test_a_gradient_that_is_left_out_is_within_its_level_and_exact_when_read(los
     X, labels, steps = rare_case(loss, 4)
     rows = rows_of(X, labels, steps, layout, alone=True)
     alpha, taken = rows.start(34), vertices(steps, 4)
+    # Three records' shares are less than four, whatever the residuals are.
+    assert rows._long.is_long.tolist() == ((X != 0).sum(axis=0) >= 4).tolist()
     for done, some in zip(ENDS, rounds(taken), strict=True):
         changes = rows.move(*some)
         alpha[changes.coordinates] = alpha[changes.coordinates] * (not changes.whole)
