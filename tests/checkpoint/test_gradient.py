@@ -8,7 +8,7 @@ from dplasso.checkpoint import mark_finished, read_checkpoint, resume_fit
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.errors import CheckpointError
-from dplasso.gradient_descent import run
+from dplasso.gradient_descent import measures
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.state import GradientState
 
@@ -39,7 +39,7 @@ def test_an_unrepeatable_fit_keeps_what_was_released(
     # Written before anything is drawn, after the count, and after every gradient.
     assert len(before) == count - 2
     # The count is not drawn again, and the next state is one noisy gradient further.
-    monkeypatch.setattr(run, "noisy_counts", None)
+    monkeypatch.setattr(measures, "noisy_counts", None)
     if 2 < count < STEPS:
         killed(model(**options), data, path, 1)
         after = read_checkpoint(path).release
@@ -92,8 +92,8 @@ def test_energies_are_in_the_checkpoint_and_not_drawn_again(path, killed, monkey
         assert len(before) == count - 2
         assert before.energies.size == 12
         with monkeypatch.context() as patch:
-            patch.setattr(run, "noisy_counts", None)
-            patch.setattr(run.GradientRun, "_released_energies", None)
+            patch.setattr(measures, "noisy_counts", None)
+            patch.setattr(measures.Measures, "energies", None)
             fitted = resume_fit(model(**options), *many, path)
         np.testing.assert_array_equal(fitted.model_.release.energies, before.energies)
 

@@ -18,6 +18,7 @@ from dplasso.losses.targets import targets_of
 from dplasso.matrix.unit_rows import Scaling
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import records, stream
+from gradient_descent.reference import on_the_grid
 
 UNIT = 2.0**33
 C = 0.5
@@ -27,7 +28,7 @@ def calibrated(
     margins, labels, loss, *, mu=200.0, seed=0, threads=ONE_THREAD, intercept=True, centre=0.0
 ):
     return calibrate_margins(
-        Margins(margins, loss, targets_of(labels), threads),
+        Margins(margins[:, np.newaxis], loss, targets_of(labels), threads),
         loss,
         stream(seed),
         n_records=labels.size,
@@ -68,7 +69,8 @@ anything = st.floats()
 def sums(loss, margins, labels, parameters, weights=None):
     """Return the exact sums in slope and constants, as Python's integers."""
     targets = targets_of(np.array(labels, dtype=np.float64), weights)
-    found = Margins(np.array(margins), loss, targets, ONE_THREAD).sums(np.array(parameters), UNIT)
+    parts = np.array(margins)[:, np.newaxis]
+    found = Margins(parts, loss, targets, ONE_THREAD).sums(np.array(parameters), UNIT)
     return found.tolist()
 
 
@@ -90,10 +92,11 @@ def test_the_sums_are_the_gradient_written_out():
     s, y, own = rng.normal(0.0, 3.0, (50, 1)), rng.integers(0, 2, 50), rng.random(50)
     for weights in (None, own):
         totals = np.array(sums(Logistic(C), s, y, [1.7, -0.4], weights))
-        margins = 1.7 * s[:, 0] - 0.5 * 0.4
-        q = np.clip(1.0 / (1.0 + np.exp(-margins)) - y, -C, C) / np.sqrt(s[:, 0] ** 2 + 0.25)
+        own_margins = on_the_grid(s[:, 0], 6)
+        margins = 1.7 * own_margins - 0.5 * 0.4
+        q = np.clip(1.0 / (1.0 + np.exp(-margins)) - y, -C, C) / np.hypot(own_margins, 0.5)
         q = q if weights is None else q * weights
-        assert totals / UNIT == pytest.approx([np.sum(q * s[:, 0]), np.sum(q * 0.5)], abs=1e-7)
+        assert totals / UNIT == pytest.approx([np.sum(q * own_margins), np.sum(q * 0.5)], abs=1e-7)
 
     s, y = rng.normal(0.0, 3.0, (50, 3)), rng.integers(0, 3, 50)
     parameters, loss, residuals = np.array([0.6, 0.2, -1.0, 0.5]), Multinomial(3, 0.7), []
@@ -128,7 +131,7 @@ def test_an_offset_of_the_loss_is_not_added_twice():
         records_of(X, loss, targets_of(y), *given_).margins(model)
         for loss in (Logistic(C), Logistic(C, 0.4))
     )
-    np.testing.assert_array_equal(moved.margins, plain.margins + 0.4)
+    np.testing.assert_array_equal(moved.parts, plain.parts + 0.4)
     assert moved.loss == plain.loss == Logistic(C)
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.gradient_descent.points import CONSTANT
 from dplasso.gradient_descent.release import Calibration
 from dplasso.gradient_descent.schedule import schedule_for
-from dplasso.gradient_descent.slopes import CONSTANT
 from dplasso.gradient_descent.solve import gradient_unit
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS
 from dplasso.privacy.parameters import share_bits
@@ -63,7 +63,7 @@ def calibrate_margins(
         sensitivity=sensitivity,
         fixed=None if fit_intercept else slice(1, None),
         kappa=_KAPPA,
-        bend=_BEND * loss.curvature * math.sqrt(getattr(loss, "n_labels", 1)),
+        bend=_BEND * loss.curvature * math.sqrt(loss.n_labels),
     )
     slope = max(_SMALLEST_SLOPE, float(found[0]))
     return Calibration(slope, tuple((CONSTANT * found[1:] - slope * centre).tolist()))

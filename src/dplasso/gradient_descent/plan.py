@@ -9,6 +9,9 @@ from dplasso.gradient_descent.schedule import KAPPA, MOST_STEPS
 CONSTANT = 0.1
 # Weights beyond so many standard errors are significant.
 SIGNIFICANT = 3.0
+# A public start is taken whole where records times mu are no more than this, and beyond as much
+# less of it. Where few columns are corrected, what is wrong in the others stays.
+LEARNT, LEARNT_OF_FEW = 56.0, 10.0
 # A short list of k weights is reached by cuts: each stage runs on the columns that the one before
 # kept. A stage that only ranks the columns stops early (small kappa): on a long path the strong
 # columns are fitted and stop growing while the noise of all the others grows on. As (columns kept
@@ -45,6 +48,7 @@ class RunPlan:
     `n_records`: N, if it is public.
     `calibration`: share of what the count leaves that calibrates the margins; 0 leaves them.
     `start`: the same of finding slope and constants of a public start.
+    `learnt`: records times mu up to which a start is taken whole, see `blend.part_taken`.
     """
 
     stages: tuple[Stage, ...]
@@ -54,6 +58,7 @@ class RunPlan:
     n_records: float | None
     calibration: float = 0.0
     start: float = 0.0
+    learnt: float = LEARNT
 
     @property
     def ends(self) -> list[int]:

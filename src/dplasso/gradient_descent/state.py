@@ -30,7 +30,8 @@ class GradientState:
     starting weights, and a bound on the largest eigenvalue of the rows' Gram matrix; then, where
     classes are counted, the margins that the first run starts from.
     `energies`: as of `NoisyWeights`, of the columns of the run.
-    `start`, shape (1 + K,): slope and constants of a public start, once they are found; or empty.
+    `start`, shape (2 + K,): slope and constants of a public start, once they are found, and how
+    long rows are in the columns of the run; or empty.
     """
 
     kind: ClassVar[str] = "gradient state"

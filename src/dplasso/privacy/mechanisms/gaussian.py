@@ -112,6 +112,11 @@ class GaussianSteps(Promise):
         return replace(steps, epsilon_spent=min(self.epsilon, spent))
 
     @property
+    def unit_sensitivity(self) -> float:
+        """How far a sum over rows of L2 norm 1 can move between neighbours, in L2."""
+        return self.sensitivity / self.residual_bound
+
+    @property
     def count_sensitivity(self) -> float:
         if self.by_class:
             # Each row is in one class, and all of a person may be in another's.
