@@ -25,7 +25,12 @@ def same_model(one, other):
     assert one.privacy_ == other.privacy_
 
 
-OPTIONS = {"dense": {}, "short": {"max_weights": 2}, "significant": {"max_weights": "significant"}}
+OPTIONS = {
+    "dense": {},
+    "short": {"max_weights": 2},
+    "significant": {"max_weights": "significant"},
+    "balanced": {"class_weight": "balanced"},
+}
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
@@ -59,6 +64,19 @@ def test_an_unrepeatable_fit_keeps_what_was_released(
     mark_finished(path)
     with pytest.raises(CheckpointError, match="nothing to resume"):
         resume_fit(model(**options), *data, path)
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_what_the_classes_weigh_is_kept(data, path, killed, count):
+    X, y = data
+    y = np.where(np.arange(len(y)) % 3, np.unique(y)[0], y)
+    options = {"class_weight": "balanced", "epsilon": 60.0, "random_state": 3}
+    whole = model(**options).fit(X, y)
+    killed(model(**options), (X, y), path, count)
+    assert read_checkpoint(path).release.counts.size == 2
+    same_model(resume_fit(model(**options), X, y, path), whole)
+    plain = model(**options | {"class_weight": None}).fit(X, y)
+    assert not np.allclose(plain.coef_, whole.coef_, atol=0.1)
 
 
 @pytest.mark.parametrize("seed", [None, 3])

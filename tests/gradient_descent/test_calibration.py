@@ -13,6 +13,7 @@ from dplasso.gradient_descent.release import UNCHANGED
 from dplasso.gradient_descent.slopes import LinearModel, Margins
 from dplasso.losses.contract import residual_vector
 from dplasso.losses.logistic import Logistic, sigma
+from dplasso.losses.many_labels import ManyLogistic
 from dplasso.losses.multinomial import Multinomial
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.unit_rows import Scaling
@@ -31,7 +32,7 @@ def calibrated(
         Margins(margins[:, np.newaxis], loss, targets_of(labels), threads),
         loss,
         stream(seed),
-        n_records=labels.size,
+        n_records=len(labels),
         mu=mu,
         sensitivity=loss.residual_bound,
         fit_intercept=intercept,
@@ -85,6 +86,36 @@ def test_so_does_one_of_several_classes(margins, label, slope, shift, weight):
     parameters = [slope, shift, 0.0, -shift]
     totals = sums(Multinomial(3, 0.7), [margins], [label], parameters, np.array([weight]))
     assert math.hypot(*totals) <= 0.7 * UNIT
+
+
+@given(st.lists(anything, min_size=3, max_size=3), st.integers(0, 7), finite, finite, anything)
+def test_so_does_one_of_many_labels_that_have_a_slope_each(margins, there, slope, shift, weight):
+    labels, parameters = [there & 1, there >> 1 & 1, there >> 2], [slope, 1.0, shift, shift, 0.0, 2]
+    totals = sums(ManyLogistic(3, 0.9), [margins], [labels], parameters, np.array([weight]))
+    assert math.hypot(*totals) <= 0.9 * UNIT
+
+
+def test_the_sums_of_many_labels_are_the_gradient_written_out():
+    rng = np.random.default_rng(0)
+    s, y, own = rng.normal(0.0, 3.0, (50, 2)), rng.integers(0, 2, (50, 2)), rng.random(50)
+    for weights in (None, own):
+        totals = sums(ManyLogistic(2, C * 2**0.5), s, y, [1.7, 0.3, -0.4, 0.2], weights)
+        stretched = s * [1.7, 0.3] + 0.5 * np.array([-0.4, 0.2])
+        q = np.clip(1.0 / (1.0 + np.exp(-stretched)) - y, -C, C) / np.hypot(s, 0.5)
+        q = q if weights is None else q * weights[:, np.newaxis]
+        expected = np.concatenate([(q * s).sum(axis=0), 0.5 * q.sum(axis=0)])
+        assert np.array(totals) / UNIT == pytest.approx(expected, abs=1e-6)
+
+
+def test_labels_are_stretched_each_by_its_own():
+    (steep, often), (flat, rarely) = labelled(2.5, 0.7), labelled(0.6, -0.5, seed=2)
+    margins, labels = np.hstack([steep, flat]), np.column_stack([often, rarely])
+    found = calibrated(margins, labels, ManyLogistic(2, C * 2**0.5))
+    assert found.slope == pytest.approx(2.5, abs=0.15)
+    assert found.label_slopes == (1.0, pytest.approx(0.6 / 2.5, abs=0.06))
+    assert found.shift == (pytest.approx(0.7, abs=0.1), pytest.approx(-0.5, abs=0.1))
+    fixed = calibrated(margins, labels, ManyLogistic(2, C * 2**0.5), intercept=False)
+    assert fixed.shift == (0.0, 0.0)
 
 
 def test_the_sums_are_the_gradient_written_out():

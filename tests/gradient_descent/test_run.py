@@ -10,10 +10,10 @@ from scipy.stats import chi2, kstest
 
 from dplasso.gradient_descent import measures
 from dplasso.gradient_descent.counts import Classes, noisy_counts
-from dplasso.gradient_descent.plan import RunPlan, plan_stages
+from dplasso.gradient_descent.plan import RunPlan, largest, plan_stages
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.release import NoisyWeights
-from dplasso.gradient_descent.run import GradientRun, largest
+from dplasso.gradient_descent.run import GradientRun
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import GradientState
 from dplasso.losses.logistic import Logistic

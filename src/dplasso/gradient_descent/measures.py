@@ -15,6 +15,7 @@ from dplasso.gradient_descent.energies import reach_of, total_energy
 from dplasso.gradient_descent.plan import RunPlan
 from dplasso.gradient_descent.solve import gradient_unit
 from dplasso.gradient_descent.state import NOWHERE
+from dplasso.losses.balance import DEVIATIONS, balanced_weights
 from dplasso.matrix.unit_rows import Scaling
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps
 from dplasso.privacy.parameters import share_bits
@@ -42,18 +43,34 @@ class Measures:
         """Return the standard deviation of the energies' noise; 0 without privacy."""
         return self.mechanism.unit_sensitivity / self.mu(share)
 
-    def count(self) -> tuple[float, NDArray[np.float64]]:
-        """Return N, as given or counted privately, and the margins to start from, if any."""
+    def count(self) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        """Return N, as given or counted privately, and the margins to start from, if any.
+
+        Then the counts of classes that these weigh, with room for the noise.
+        """
         if self.plan.n_records is not None:
-            return float(self.plan.n_records), NOWHERE
+            return float(self.plan.n_records), NOWHERE, NOWHERE
         counts, part_bits = [self.records.counted], 0
         if self.classes is not None:
             counts, part_bits = self.classes.counts()
         moved, mu = self.mechanism.count_sensitivity, self.mechanism.mu * math.sqrt(COUNT_SHARE)
         noisy = noisy_counts(counts, moved, mu, self.stream, part_bits)
         if self.classes is None:
-            return float(noisy[0]), NOWHERE
-        return float(noisy.sum()), self.beyond(self.classes.offset(noisy, moved / mu))
+            return float(noisy[0]), NOWHERE, NOWHERE
+        if self.classes.loss is not None:
+            # What is within the noise is then no large part of any.
+            return float(noisy.sum()), NOWHERE, noisy + DEVIATIONS * moved / mu
+        return float(noisy.sum()), self.beyond(self.classes.offset(noisy, moved / mu)), NOWHERE
+
+    def weighed(self, counts: NDArray[np.float64], n_records: float) -> tuple[Any, float]:
+        """Return the loss of classes that weigh the same by their counts, and what all weigh."""
+        weighed = None if self.classes is None else self.classes.loss
+        assert weighed is not None, "classes have counts where they are weighed"
+        weights = balanced_weights(counts)
+        weight = min(n_records, float(weights @ counts))
+        # Of more records, shares of sums have fewer bits.
+        same = share_bits(n_records) == share_bits(weight)
+        return weighed(weights), weight if same else n_records
 
     def beyond(self, margins: Any) -> NDArray[np.float64]:
         """Return margins as far as they are beyond twice what noise will move them, shape (K,)."""

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from itertools import accumulate
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dplasso.gradient_descent.schedule import KAPPA, MOST_STEPS
 
 # The constant entry of every row; larger ones cost accuracy.
@@ -90,3 +93,9 @@ def plan_stages(
         Stage(length, share / total, part * (kappa / KAPPA), size, grows=not kept)
         for length, (kept, share, part), size in zip(lengths, cuts, columns, strict=True)
     )
+
+
+def largest(weights: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """Return the places of the largest magnitudes, ascending; the first wins a tie."""
+    order = np.argsort(-np.abs(weights), kind="stable")
+    return np.sort(order[:count]).astype(np.int64)

@@ -77,7 +77,7 @@ def _alike(
     weights: NDArray[Any] = np.concatenate([np.ones(found.size), each[alone]])
     counts = np.concatenate([counts[found], np.ones(weights.size - found.size, dtype=np.int64)])
     places = np.stack([cells // 2 // side**s % side for s in range(n_parts)], axis=1) - side // 2
-    labels: NDArray[np.float64] = cells % 2.0
+    labels: NDArray[np.float64] = (cells % 2).astype(np.float64)
     return margins_at(places, bits)[:, :, np.newaxis], labels, weights, counts
 
 

@@ -25,7 +25,7 @@ from dplasso.gradient_descent.energies import (
     threshold,
 )
 from dplasso.gradient_descent.measures import Measures
-from dplasso.gradient_descent.plan import CONSTANT, SIGNIFICANT, RunPlan
+from dplasso.gradient_descent.plan import CONSTANT, SIGNIFICANT, RunPlan, largest
 from dplasso.gradient_descent.release import (
     NO_ENERGIES,
     UNCHANGED,
@@ -54,7 +54,7 @@ class GradientRun:
 
     `records`: `Records`, or anything that answers as they do.
     `prefix`: where an interrupted fit had come to; its numbers are not drawn again.
-    `classes`: their records are counted each, and margins start from that; None counts them all.
+    `classes`: their records are counted each; None counts them all.
     """
 
     history = work = None
@@ -85,6 +85,7 @@ class GradientRun:
         # Slope and constants of a public start, once there are any, and how long rows are in the
         # columns of the stage.
         self._start = NOWHERE if prefix is None else prefix.start
+        self._weigh(NOWHERE if prefix is None else prefix.counts)
         self._prepared: Any = None
         if prefix is not None and len(prefix):
             self._go_on(prefix)
@@ -98,8 +99,9 @@ class GradientRun:
         if self.skipped:
             return
         if not self._numbers[0]:
-            counted, offset = self._measures.count()
+            counted, offset, counts = self._measures.count()
             self._numbers = np.concatenate([[counted, 0.0, 0.0], offset])
+            self._weigh(counts)
             deviation = self._measures.deviation(SCALES_SHARE)
             if pays(counted, deviation):
                 released, unit = self._measures.energies(self._scaling, SCALES_SHARE, counted)
@@ -127,16 +129,13 @@ class GradientRun:
     def release(self, done: int | None = None) -> NoisyWeights | GradientState:
         """Return what the fit has released after `done` gradients, by default after all."""
         done = self.n_steps if done is None else done
+        known: Any = self._numbers.copy(), self._energies, self._start, self._counts
         if not done:
-            empty = GradientState.empty({"n_features": self._records.n_columns})
-            return replace(
-                empty, numbers=self._numbers.copy(), energies=self._energies, start=self._start
-            )
+            return GradientState.empty({"n_features": self._records.n_columns}, *known)
         if done < self.n_steps:
             solver, n_columns = self._solver, self._records.n_columns
             state = solver.weights.copy(), solver.velocity.copy(), solver.averaged.copy()
-            numbers, known = self._numbers.copy(), (self._energies, self._start)
-            return GradientState(done, n_columns, *state, self._kept, numbers, *known)
+            return GradientState(done, n_columns, *state, self._kept, *known)
         return self._final()
 
     @property
@@ -155,6 +154,13 @@ class GradientRun:
         begin = self._plan.ends[self._stage] - self._plan.stages[self._stage].n_steps
         return begin, begin + self._solver.n_steps
 
+    def _weigh(self, counts: NDArray[np.float64]) -> None:
+        """Let all records weigh N, or less where classes weigh the same by their counts."""
+        self._counts, self._weight = counts, float(self._numbers[0])
+        if counts.size:
+            loss, weight = self._measures.weighed(counts, self._weight)
+            self._records, self._weight = replace(self._records, loss=loss), weight
+
     @property
     def _starting_constant(self) -> NDArray[np.float64]:
         """The weights of the constant entry, shape (K,), that classes counted start from."""
@@ -172,11 +178,11 @@ class GradientRun:
         """Return what bounds the curvature of the stage that begins: N, or less by energies."""
         n_records = float(self._numbers[0])
         if not self._energies.size:
-            return n_records
+            return self._weight
         share = CURVATURE_SHARE / len(self._plan.stages)
         released, unit = self._measures.energies(self._scaling, share, n_records)
         largest_own = largest_eigenvalue(released, unit, n_records, self._constant)
-        return min(n_records, largest_own / self._reach**2)
+        return min(self._weight, largest_own / self._reach**2)
 
     @property
     def _reach(self) -> float:
@@ -217,7 +223,7 @@ class GradientRun:
         check_records(self._records.n_records, share_bits(self._numbers[0]))
         prepared, self._prepared = self._prepared, None
         scaling = self._scaling
-        again = bool(self._energies.size or self._start.size)
+        again = bool(self._energies.size or self._start.size or self._counts.size)
         if prepared is None or prepared[1] != self._unit or again:
             prepared = self._part(scaling)
         part, unit = prepared
@@ -260,7 +266,7 @@ class GradientRun:
     def _known(self, share: float) -> dict[str, Any]:
         """Return what setting margins right needs to know besides them."""
         return {
-            "n_records": self._numbers[0],
+            "n_records": self._weight,
             "mu": self._measures.mu(share),
             "sensitivity": self._mechanism.sensitivity,
             "fit_intercept": self._plan.fit_intercept,
@@ -277,7 +283,7 @@ class GradientRun:
         mu, loss = self._measures.mu(stage.share * left), self._records.loss
         kappa = stage.kappa
         if stage.grows and math.isfinite(mu):
-            told = self._numbers[0] * mu / self._mechanism.unit_sensitivity
+            told = self._weight * mu / self._mechanism.unit_sensitivity
             kappa *= further(told, loss.n_outputs * stage.n_columns)
         return schedule_for(
             self._numbers[2],
@@ -366,24 +372,25 @@ class GradientRun:
 
     def _final(self) -> NoisyWeights:
         """Return the model."""
-        columns = self._kept
-        weights, intercept = self._averaged()
+        columns, (weights, intercept) = self._kept, self._averaged()
         if self._plan.significant:
             columns = np.flatnonzero(weights.any(axis=1))
             weights = weights[columns]
         stretched = self._calibration or UNCHANGED
         error, offset = stretched.slope * self._error, self._records.loss.offset
+        slopes = stretched.slope * np.array(stretched.label_slopes or 1.0)
         return NoisyWeights(
             n_steps=self.n_steps,
             n_features=self._records.n_columns,
             columns=columns,
-            weights=np.ascontiguousarray(weights.T) * (stretched.slope / self._reach),
-            intercept=(intercept + offset) * stretched.slope + np.array(stretched.shift) - offset,
+            weights=np.ascontiguousarray(weights.T) * (slopes / self._reach).reshape(-1, 1),
+            intercept=(intercept + offset) * slopes + np.array(stretched.shift) - offset,
             standard_error=error / self._reach,
             intercept_error=error * constant_entry(self._constant),
             energies=self._energies,
             prior_slope=stretched.prior_slope,
             n_records=self._counted_records,
+            label_slopes=np.array(stretched.label_slopes),
         )
 
     @property
@@ -391,9 +398,3 @@ class GradientRun:
         """N, where it is a release or public by the neighbour relation, and was not given."""
         given = self._plan.n_records is not None
         return None if given or math.isinf(self._mechanism.mu) else float(self._numbers[0])
-
-
-def largest(weights: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """Return the places of the largest magnitudes, ascending; the first wins a tie."""
-    order = np.argsort(-np.abs(weights), kind="stable")
-    return np.sort(order[:count]).astype(np.int64)

@@ -11,9 +11,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.points import CONSTANT, LARGEST_MARGIN, Points, points_of
+from dplasso.gradient_descent.points import CONSTANT, LARGEST_MARGIN, SLACK, Points, points_of
 from dplasso.losses.contract import gradient, residual_vector
-from dplasso.losses.targets import Targets
+from dplasso.losses.targets import Targets, weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.unit_rows import Scaling
 from dplasso.privacy.share import share
@@ -59,10 +59,16 @@ class Margins:
         return points_of(self.parts, self.loss, self.targets, self.longest, self.threads)
 
     def sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
-        """Return the gradient in slopes and b / c, shape (S + K,), in units; exact."""
+        """Return the gradient in slopes and b / c, shape (S + K,), in units; exact.
+
+        With a slope for each of K labels, shape (2 K,).
+        """
         add_up = slope_gradient if self.loss.n_outputs == 1 else slope_gradient_vectors
-        known = self.loss, self._points, parameters, unit, self.loss.residual_bound * unit
-        n_points = len(self._points.scales)
+        points: Any = self._points
+        if parameters.size > self.parts.shape[1] + self.loss.n_outputs:
+            add_up, points = label_gradients, (self.parts, self.targets)
+        known = self.loss, points, parameters, unit, self.loss.residual_bound * unit
+        n_points = len(points[0])
         threads = self.threads if n_points > _FEW else ONE_THREAD
         edges = cut(0, n_points, threads.count)
 
@@ -119,3 +125,24 @@ def slope_gradient_vectors(loss, points, parameters, unit, limit, first, last, t
             for k in range(n_outputs):
                 along += residuals[k] * own[s, k]
             totals[s] += share(along * scale, limit)
+
+
+@njit(cache=True, nogil=True)
+def label_gradients(loss, points, parameters, unit, limit, first, last, totals):
+    """Add up shares as in `slope_gradient`, of a slope and a constant for each of many labels.
+
+    Those of a label are no longer than its residual, so all are no longer than all residuals.
+    """
+    parts, targets = points
+    n_labels = parts.shape[2]
+    own, stretched, residuals = np.empty(n_labels), np.empty(n_labels), np.empty(n_labels)
+    for i in range(first, last):
+        for k in range(n_labels):
+            own[k] = clip(parts[i, 0, k], LARGEST_MARGIN)
+            stretched[k] = parameters[k] * own[k] + CONSTANT * parameters[n_labels + k]
+        residual_vector(loss, stretched, targets.labels[i], residuals)
+        weight = weight_of(targets.weights, i) * SLACK * unit
+        for k in range(n_labels):
+            pull = residuals[k] * weight / np.sqrt(own[k] * own[k] + CONSTANT * CONSTANT)
+            totals[k] += share(pull * own[k], limit)
+            totals[n_labels + k] += share(pull * CONSTANT, limit)
