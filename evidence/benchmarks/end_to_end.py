@@ -15,8 +15,9 @@ from evidence.report import ratio, seconds_text
 from evidence.timing import interleave, seconds
 
 TITLE = "End to end"
-# Figures asked for: at most so many products, at least so many times faster than liblinear.
-PRODUCTS, LIBLINEAR = 10.0, 10.0
+# Figures asked for: fits of ours take at most so many products, and the paper's is at least so many
+# times faster than liblinear.
+PRODUCTS, LIBLINEAR = {"dplasso": 10.0, "default": 5.0}, 10.0
 
 
 def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
@@ -52,8 +53,11 @@ def _run(name: str, config: Any, training: Training, X: Any, y: Any) -> float:
         return product_seconds(X)
     if name == "product32":
         return product_seconds(X, np.float32)
-    if name == "dplasso":
-        model = DPLassoClassifier(**own_parameters("dplasso", training))
+    if name in PRODUCTS:
+        parameters = own_parameters("dplasso", training)
+        if name == "default":
+            parameters = {key: parameters[key] for key in ("epsilon", "delta", "classes", "n_jobs")}
+        model = DPLassoClassifier(**parameters)
         return seconds(lambda: model.fit(X, y))
     return fit_seconds(name, X, y, config.inverse_penalty, config.passes)
 
@@ -67,6 +71,7 @@ def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:
         for name, time in times.items():
             what = {
                 "dplasso": f"dplasso, {found['n_iter']:,} steps, epsilon {found['epsilon']:g}",
+                "default": f"dplasso, every default, epsilon {found['epsilon']:g}",
                 "product": "one X.T @ r by scipy, r float64",
                 "product32": "one X.T @ r by scipy, r float32 as X",
                 "liblinear": "liblinear, L1",
@@ -76,12 +81,13 @@ def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:
             rows.append(
                 [case, what, seconds_text(time), "-" if ours is None else ratio(time, ours)]
             )
-        if ours is not None and "product" in times:
-            products = ours / times["product"]
-            notes.append(
-                f"{case}: the fit takes {products:.1f} float64 products (asked: {PRODUCTS:g}): "
-                f"{'reached' if products <= PRODUCTS else 'not reached'}."
-            )
+        for name, asked in PRODUCTS.items():
+            if {name, "product"} <= times.keys():
+                products = times[name] / times["product"]
+                notes.append(
+                    f"{case}: {name} takes {products:.1f} float64 products (asked: {asked:g}): "
+                    f"{'reached' if products <= asked else 'not reached'}."
+                )
         if ours is not None and "liblinear" in times:
             faster = times["liblinear"] / ours
             notes.append(

@@ -57,6 +57,15 @@ def test_history_and_work_belong_to_fits_that_are_not_private():
     assert not hasattr(model, "work_")
 
 
+@pytest.mark.parametrize(("n_records", "use"), [(120, "given as public"), (None, "counted")])
+def test_a_number_of_records_that_sets_the_tolerance_is_said_to_be_used(n_records, use):
+    model = DPLassoClassifier(1.0, **RADIUS, fit_intercept=False, n_records=n_records)
+    statement = model.fit(*few()).privacy_
+    assert statement.records.startswith(use)
+    told = "the number of records (it sets how exactly gradients are kept)"
+    assert (told in statement.text()) == (n_records is not None)
+
+
 @pytest.mark.parametrize(
     ("given", "use"), [({}, "not used"), ({"n_records": 9}, "given as public")]
 )
@@ -66,7 +75,7 @@ def test_a_number_of_records_that_sets_the_drift_is_public(given, use):
     fixed = {"n_iter": 3, "l1_radius": 2.0, "prior": np.ones(4), "classes": [0, 1]}
     model = DPLassoClassifier(**fixed, **given).fit(X, y)
     assert model.privacy_.records == use
-    assert ("the number of records, " in str(model.privacy_)) == bool(given)
+    assert ("the number of records (it sets" in str(model.privacy_)) == bool(given)
 
 
 @each_kind

@@ -250,6 +250,67 @@ def test_the_selector_fits_the_gradients_at_every_draw(n_columns, exponent):
         check(selector, run._alpha)
 
 
+def rare_case(loss, seed=0, *, equal=False):
+    """Return rows of which most columns hold a few entries: a round leaves those out."""
+    _, labels, steps = case(loss, seed, n_columns=300)
+    X = dense_rows(ROWS, 300, seed, density=0.04)
+    X[:, :12] = dense_rows(ROWS, 12, seed + 1, density=0.6)
+    return np.where(X != 0, np.float32(0.75), X) if equal else X, labels, steps
+
+
+@pytest.mark.parametrize("part", [-1.0, np.inf])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_gradients_computed_when_they_are_drawn_draw_the_same(loss, layout, part, monkeypatch):
+    monkeypatch.setattr(round_part, "_LONG_PART", part)
+    rare = 0
+    for seed in range(3):
+        X, labels, steps = data = rare_case(loss, seed, equal=seed == 1)
+        # Levels of four records' shares; and the last weights are those of a race.
+        for exponent in (3e-11, 1e-8):
+            selector = selector_of(steps, exponent=exponent)
+            with thread_pool(1 + seed % 2) as threads:
+                rows = rows_of(X, labels, steps, layout, alone=True, threads=threads)
+                run = run_of(steps, rows, selector)
+                run.advance(1, STEPS)
+            assert run.transcript() == drawn(data, selector_of(steps, exponent=exponent))
+            left_out = layout != "rows only" and exponent == 3e-11
+            assert (rows._long is not None) == left_out
+            if left_out:
+                columns = run.transcript().vertex % steps.n_columns
+                rare += (~rows._long.is_long[columns]).sum()
+    assert layout == "rows only" or rare > 0
+
+
+@pytest.mark.parametrize("layout", ["as given", "renumbered", "stored"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_gradient_that_is_left_out_is_within_its_level_and_exact_when_read(loss, layout):
+    X, labels, steps = rare_case(loss, 4)
+    rows = rows_of(X, labels, steps, layout, alone=True)
+    alpha, taken = rows.start(34), vertices(steps, 4)
+    for done, some in zip(ENDS, rounds(taken), strict=True):
+        changes = rows.move(*some)
+        alpha[changes.coordinates] = alpha[changes.coordinates] * (not changes.whole)
+        np.add.at(alpha, changes.coordinates, changes.amounts)
+        _, expected = gradients(X, labels, steps, [one[:done] for one in taken])
+        known = [rows.gradient(k) for k in range(steps.n_coordinates)]
+        assert sum(one is None for one in known) < steps.n_coordinates // 4
+        for stored, exact, found in zip(alpha, expected, known, strict=True):
+            assert exact == (stored if found is None else found)
+            assert found is None or (stored == 0 and -(2**34) <= exact < 2**34)
+
+
+def test_a_rare_column_outside_the_matrix_is_refused():
+    X, labels, steps = rare_case("two classes")
+    rows = rows_of(X, labels, steps, alone=True)
+    rows.start(34)
+    rare = int(np.flatnonzero(~rows._long.is_long & (X != 0).any(axis=0))[0])
+    columns = rows._design.columns
+    columns.indices[columns.indptr[rare]] = ROWS
+    with pytest.raises(DataError, match="the store is damaged"):
+        rows.gradient(rare)
+
+
 def test_rows_hear_of_a_round_when_it_is_drawn_and_never_of_the_last():
     X, labels, steps = case()
     heard, rows = [], rows_of(X, labels, steps)

@@ -54,9 +54,13 @@ class PartitionedRows:
         self._partitions, self._steps = partitions, steps
         self._moved = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8)
 
-    def start(self) -> NDArray[np.int64]:
-        """Return the column gradients at zero weights."""
+    def start(self, level: int = 0) -> NDArray[np.int64]:  # noqa: ARG002
+        """Return the column gradients at zero weights, with none left out."""
         return sum_of(self._partitions.begin("begin_vertices", self._steps, lambda: self._moved))
+
+    def gradient(self, coordinate: int) -> int | None:  # noqa: ARG002
+        """Return None: no gradient is left out."""
+        return None
 
     def move(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:
         """Have all workers add some vertices; return what that changes."""

@@ -11,7 +11,7 @@ from dplasso.frank_wolfe.gradient import (
     share_units,
 )
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.matrix.compressed import clip
+from dplasso.matrix.compressed import Compressed, clip
 from dplasso.matrix.design import Design, refuse_damage
 from dplasso.matrix.numbering import look_up
 from dplasso.runtime.threads import Threads, cut, even_parts
@@ -69,21 +69,35 @@ def alpha_of(
 
     `units`: of `dplasso.frank_wolfe.gradient.share_units`.
     """
-    equal = not design.rows.values.size
-    rows_pay = equal and residuals.size > _CACHED_ROWS and threads.count <= _MOST_COPIES
-    if not design.has_columns or rows_pay:
+    rows_pay = not design.rows.values.size and residuals.size > _CACHED_ROWS
+    if not design.has_columns or (rows_pay and threads.count <= _MOST_COPIES):
         return _alpha_by_rows(design, units, residuals, threads)
-    columns, (bound, unit, limit) = design.columns, units
+    internal = design.numbering.internal[: 0 if design.columns_internal else None]
+    alpha = np.empty(design.n_coordinates, dtype=np.int64)
+    return sums_of_columns(design.columns, units, residuals, threads, internal, alpha)
+
+
+def sums_of_columns(
+    columns: Compressed,
+    units: Units,
+    residuals: NDArray[np.float64],
+    threads: Threads,
+    internal: NDArray[np.integer],
+    alpha: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Set `alpha` to the gradients of some columns, and of a constant one if it is longer.
+
+    `internal`: where each column's gradient stands; empty where they stand in order.
+    """
+    bound, unit, limit = units
     # What each record adds to its columns, where that does not depend on the entry.
-    shared = np.empty(residuals.size if equal else 0, dtype=np.int64)
+    shared = np.empty(0 if columns.values.size else residuals.size, dtype=np.int64)
     rows = cut(0, shared.size, threads.count)
     value = clip(columns.constant, bound)
-    if equal:
+    if shared.size:
         threads.run(
             lambda t: _contribute(residuals, value, unit, limit, rows[t], rows[t + 1], shared)
         )
-    alpha = np.empty(design.n_coordinates, dtype=np.int64)
-    internal = design.numbering.internal[: 0 if design.columns_internal else None]
     # Columns differ in length beyond measure: many parts of about equally many entries.
     parts = 8 * threads.count
     edges = even_parts(columns.indptr, parts)
@@ -140,13 +154,23 @@ def _contribute(residuals, value, unit, limit, first, last, found):
 
 
 @njit(cache=True, nogil=True)
+def _entry_share(indices, values, bound, unit, limit, residuals, shared, p):
+    """Return what the entry at place p adds to its column's gradient.
+
+    `shared`: what each record adds to its columns, where no values say what its entries are.
+    """
+    i = np.uint64(indices[p])
+    if shared.size:
+        return shared[i]
+    return contribution(residuals[i] * unit, clip(values[p], bound), limit)
+
+
+@njit(cache=True, nogil=True)
 def _gather(columns, units, residuals, shared, internal, first, last, alpha):
     """Set the column gradients `first` to `last` (exclusive) to the sums of their contributions.
 
     The entries of many short columns are added up in one loop, whose length no column's end cuts
     short; a column's sum is the difference between two places.
-
-    `shared`: what each record adds to its columns, if that does not depend on the entry.
 
     Returns whether all row numbers were inside the matrix.
     """
@@ -172,20 +196,12 @@ def _gather(columns, units, residuals, shared, internal, first, last, alpha):
             stop, total = np.uint64(indptr[until]), np.int64(0)
             if until == c + 1:
                 for p in range(start, stop):
-                    i = np.uint64(indices[p])
-                    if shared.size:
-                        total += shared[i]
-                    else:
-                        total += contribution(residuals[i] * unit, clip(values[p], bound), limit)
+                    total += _entry_share(indices, values, bound, unit, limit, residuals, shared, p)
                 alpha[look_up(internal, c)] = total
                 c = until
                 continue
             for p in range(start, stop):
-                i = np.uint64(indices[p])
-                if shared.size:
-                    total += shared[i]
-                else:
-                    total += contribution(residuals[i] * unit, clip(values[p], bound), limit)
+                total += _entry_share(indices, values, bound, unit, limit, residuals, shared, p)
                 sums[p - start + np.uint64(1)] = total
             before = np.int64(0)
             for k in range(c, until):

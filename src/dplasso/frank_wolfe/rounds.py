@@ -27,7 +27,14 @@ from dplasso.frank_wolfe.round_part import Changes, RoundSteps
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.vertex_run import VertexRun
 from dplasso.privacy.randomness import RandomStream
-from dplasso.selection.contract import granularity, rebuild, select, update_many
+from dplasso.selection.contract import (
+    OnDemand,
+    granularity,
+    reads_few,
+    rebuild,
+    select,
+    update_many,
+)
 
 # Columns drawn together, and the fewest rounds of a run of as many columns.
 LARGEST_ROUND, ROUNDS = 4, 8
@@ -45,11 +52,23 @@ def round_end(n_steps: int, step: int) -> int:
     return min(-(-step // size) * size, n_steps)
 
 
+def _level(gradients: NDArray[np.int64], shift: int) -> NDArray[np.int64]:
+    """Return what tells levels apart, those of a gradient's magnitude; at 0, the gradient."""
+    return (gradients ^ (gradients >> 63)) >> shift if shift else gradients
+
+
 class Rows(Protocol):
     """The rows of a run: those of this process, or of the workers."""
 
-    def start(self) -> NDArray[np.int64]:
-        """Return the column gradients at zero weights; the caller may change them."""
+    def start(self, level: int = 0) -> NDArray[np.int64]:
+        """Return the column gradients at zero weights; the caller may change them.
+
+        Rows may leave out, here and in rounds, gradients that stay within ``2^level`` of 0: they
+        stand as 0, and `gradient` has them.
+        """
+
+    def gradient(self, coordinate: int) -> int | None:
+        """Return a column gradient that was left out; None for one that was not."""
 
     def move(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:
         """Add the vertices of a round; return what that changes of the gradients, or all anew."""
@@ -75,14 +94,14 @@ class RoundsFrankWolfe(VertexRun):
         self._rows, self._selector, self._stream = rows, selector, stream
         self._drawn: set[int] = set()
         self._moved = 0
-        room = steps.n_coordinates // _REPORTED
-        self._room = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
         for step in range(first, last + 1):
             if step == 1:
-                self._alpha = self._rows.start()
+                few = reads_few(self._selector)
+                self._alpha = self._rows.start(granularity(self._selector) if few else 0)
+                self._read = OnDemand(self._alpha, self._left_out) if few else self._alpha
                 rebuild(self._selector, self._alpha)
             elif round_end(self.n_steps, step - 1) == step - 1:
                 self._move(step - 1)
@@ -91,7 +110,7 @@ class RoundsFrankWolfe(VertexRun):
     def _draw(self, step: int) -> None:
         """Draw a vertex of a column that is not yet drawn, and leave the column out."""
         for _ in range(_MOST_DRAWS + 1):
-            drawn = select(self._selector, self._alpha, self._stream)
+            drawn = select(self._selector, self._read, self._stream)
             if drawn[0] not in self._drawn:
                 break
         j, _ = self.take(step, *drawn)
@@ -106,27 +125,26 @@ class RoundsFrankWolfe(VertexRun):
         taken = self.transcript(done)
         found = self._rows.move(taken.vertex[self._moved :], taken.sign[self._moved :])
         self._moved = done
-        changed, before = self._room
-        most, shift = changed.size, granularity(self._selector)
-        coordinates = found.coordinates
+        # A gradient may be listed, and noted, several times.
+        changed, before = np.empty((2, found.amounts.size), dtype=np.int64)
+        coordinates, shift = found.coordinates, granularity(self._selector)
         if coordinates is None:
             coordinates, found.amounts[taken.vertex] = changed[:0], 0
-        elif coordinates.size > most:
-            # A gradient may be listed, and noted, several times.
-            changed, before = np.empty((2, coordinates.size), dtype=np.int64)
         told = found.amounts, found.whole, shift
         count = take_changes(self._alpha, coordinates, *told, changed, before)
         # Columns that are left out stay so.
         self._alpha[taken.vertex] = 0
-        if count > changed.size:
-            rebuild(self._selector, self._alpha)
-            return
         # Of several notes of a gradient, the first has it as it was; of columns left out it was 0.
         places, first = np.unique(changed[:count], return_index=True)
-        crossed = (before[first] ^ self._alpha[places]) >> shift != 0
-        places = places[crossed]
+        before = before[first]
+        crossed = _level(self._alpha[places], shift) != _level(before, shift)
+        places, before = places[crossed], before[crossed]
         # How many have crossed a level does not depend on how the changes were told.
-        if places.size > most or (shift == 0 and places.size):
+        if places.size > self.n_coordinates // _REPORTED or (shift == 0 and places.size):
             rebuild(self._selector, self._alpha)
         elif places.size:
-            update_many(self._selector, self._alpha, places, before[first[crossed]], places.size)
+            update_many(self._selector, self._alpha, places, before, places.size)
+
+    def _left_out(self, coordinate: int) -> int | None:
+        """Return the gradient of a column that rows have left out and that is not drawn."""
+        return None if coordinate in self._drawn else self._rows.gradient(coordinate)

@@ -1,6 +1,6 @@
 """The records of a fit by gradient descent: where its sums of gradients come from."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from dplasso.gradient_descent.energies import (
     tile_energies,
 )
 from dplasso.gradient_descent.row_part import GradientPart
-from dplasso.gradient_descent.slopes import Blend, LinearModel, Margins
+from dplasso.gradient_descent.slopes import LONGEST, LinearModel, Margins
 from dplasso.losses.contract import without_offset
 from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import Compressed, clipped
@@ -28,6 +28,7 @@ from dplasso.matrix.unit_rows import (
     by_rows,
     constant_entry,
     keep_columns,
+    parts_within,
     row_factors,
     select_columns,
     unit_row_margins,
@@ -53,6 +54,8 @@ class Records:
     threads: Threads
     prior: StartingModel | None = None
     whole: StartingRows | None = None
+    # The unit rows that were asked for last, and the scaling's bytes.
+    _last: list[Any] = field(default_factory=list, init=False, repr=False)
 
     @property
     def n_records(self) -> int:
@@ -87,8 +90,10 @@ class Records:
         data, numbering = self._unit_rows(scaling)
         targets = self.targets
         if self.whole is not None and start is not None:
-            offsets = self.whole.margins(start, data.factor, None, self.threads)
+            offsets = self.whole.margins(start, data.factor * scaling.reach, None, self.threads)
             targets = targets._replace(offsets=offsets)
+        if scaling.reach < 1.0:
+            targets = targets._replace(weights=self._weights(data, scaling.constant))
         return GradientPart(
             data, self.loss, targets, unit, threads=self.threads, numbering=numbering
         )
@@ -118,28 +123,42 @@ class Records:
 
     def _unit_rows(self, scaling: Scaling) -> tuple[UnitRows, Numbering]:
         """Return unit rows of the columns that are kept, or of all, and their numbering."""
+        arrays = scaling.kept, scaling.halvings, scaling.around
+        asked = (
+            scaling.constant,
+            scaling.norm_bound,
+            scaling.reach,
+            *(array.tobytes() for array in arrays),
+        )
+        if not self._last or self._last[0] != asked:
+            self._last[:] = asked, self._made_unit_rows(scaling)
+        made: tuple[UnitRows, Numbering] = self._last[1]
+        return made
+
+    def _made_unit_rows(self, scaling: Scaling) -> tuple[UnitRows, Numbering]:
         rows, numbering = self._selected(scaling.kept)
-        halvings = self._own(scaling.halvings, numbering)
-        factor = self._factors(rows, scaling, halvings)
+        size, constant, halvings = (
+            scaling.kept.size or self.n_columns,
+            scaling.constant,
+            scaling.halvings,
+        )
+        if halvings.size and numbering.original.size:
+            halvings = halvings[numbering.original[:size]]
+        if self.whole is None:
+            factor = row_factors(rows, constant, scaling.norm_bound, self.threads, halvings)
+        else:
+            factor = self.whole.factors(scaling, self.threads) / scaling.reach
+        columns: Compressed | Tiles
         if scaling.kept.size:
-            columns: Compressed | Tiles = self._in_tiles(rows, scaling.kept.size)
+            columns = self._in_tiles(rows, size)
         else:
             columns = self._tiles if self.columns is None else self.columns
-        size, constant = scaling.kept.size or self.n_columns, constant_entry(scaling.constant)
-        return UnitRows(rows, columns, factor, size, constant, halvings), numbering
+        return UnitRows(rows, columns, factor, size, constant_entry(constant), halvings), numbering
 
-    def _own(self, halvings: NDArray[np.int8], numbering: Numbering) -> NDArray[np.int8]:
-        """Return halvings of columns in the order of the rows."""
-        own = halvings.size and numbering.original.size
-        return halvings[numbering.original[: self.n_columns]] if own else halvings
-
-    def _factors(
-        self, rows: Compressed, scaling: Scaling, halvings: NDArray[np.int8]
-    ) -> NDArray[np.float64]:
-        """Return what the entries of each row are multiplied by."""
-        if self.whole is not None:
-            return self.whole.factors(scaling, self.threads)
-        return row_factors(rows, scaling.constant, scaling.norm_bound, self.threads, halvings)
+    def _weights(self, data: UnitRows, constant: float) -> NDArray[np.float64]:
+        """Return weights with which no row pulls with more than a unit row does, shape (N,)."""
+        parts, given = parts_within(data, constant, self.threads), self.targets.weights
+        return parts * np.clip(np.nan_to_num(given), 0.0, 1.0) if given.size else parts
 
     def _selected(self, kept: NDArray[np.int64]) -> tuple[Compressed, Numbering]:
         """Return rows of some columns and their numbering; none means all."""
@@ -150,33 +169,32 @@ class Records:
         chosen = self.numbering.internal[kept]
         return select_columns(self.columns, chosen, self.n_records, self.threads.count)[0], AS_GIVEN
 
-    def margins(self, model: LinearModel, start: StartingModel | None = None) -> Margins | Blend:
+    def margins(self, model: LinearModel, start: StartingModel | None = None) -> Margins:
         """Compute the margins of a model; with a start, those of both, the start's first.
 
         Of a model without weights, they are those of the start alone.
         """
-        rows, numbering = self._selected(model.scaling.kept)
         if model.bound is None:
-            halvings = self._own(model.scaling.halvings, numbering)
-            factor = self._factors(rows, model.scaling, halvings)
+            (rows, _, factor, *_), numbering = self._unit_rows(model.scaling)
         else:
+            rows, numbering = self._selected(model.scaling.kept)
             rows, factor = clipped(rows, model.bound), np.ones(self.n_records)
         first = None
         if self.whole is not None and start is not None:
-            first = self.whole.margins(start, factor, model.bound, self.threads)[:, np.newaxis]
+            length = factor * model.scaling.reach
+            first = self.whole.margins(start, length, model.bound, self.threads)[:, np.newaxis]
             if not len(model.weights):
-                return Blend(first, self.loss, self.targets, self.threads)
+                return Margins(first, self.loss, self.targets, self.threads, LONGEST)
         original, weights = numbering.original, model.weights
         weights = weights[original[: self.n_columns]] if original.size else weights
         weights = np.ascontiguousarray(weights[:, 0] if weights.shape[1] == 1 else weights)
         margins = unit_row_margins(rows, weights, factor, model.intercept, self.threads)
-        margins = margins.reshape(self.n_records, -1)
+        margins = margins.reshape(self.n_records, 1, self.loss.n_outputs)
+        known = self.targets, self.threads
         if first is not None:
-            parts = np.concatenate([first, margins[:, np.newaxis]], axis=1)
-            return Blend(parts, self.loss, self.targets, self.threads)
-        return Margins(
-            margins + self.loss.offset, without_offset(self.loss), self.targets, self.threads
-        )
+            parts = np.concatenate([first, margins], axis=1)
+            return Margins(parts, self.loss, *known, LONGEST)
+        return Margins(margins + self.loss.offset, without_offset(self.loss), *known)
 
 
 def records_of(

@@ -1,9 +1,9 @@
 """The other orientation of a sparse matrix, by a partition that stays in cache.
 
 A textbook transpose writes each entry at its column's own position: with millions of columns, a
-cache miss per entry. Here the entries are first dealt out to blocks of 2^16 neighbouring columns
-(a few hundred sequential streams), then each block is sorted by column inside the cache. Both
-passes run in threads; the result does not depend on how many.
+cache miss per entry. Here the entries are first dealt out to blocks of 2^12 to 2^16 neighbouring
+columns (a few hundred sequential streams), then each block is sorted by column inside the cache.
+Both passes run in threads; the result does not depend on how many.
 
 The dealt entries lie where their block will stand in the result, so beyond the result itself a
 transpose needs 2 bytes per entry and a copy of one block per thread.
@@ -16,7 +16,11 @@ from numpy.typing import NDArray
 from dplasso.matrix.compressed import Compressed
 from dplasso.runtime.threads import even_parts, thread_pool
 
-BLOCK_BITS = 16
+# Of a block's columns: few, so that their counters stay in the nearest cache, but not so few that
+# there are more than 2^9 streams. A column's number in its block takes two bytes.
+_FEWEST_BITS, _MOST_BITS, _STREAM_BITS = 12, 16, 9
+# Counters of each block, so that one increment need not wait for another.
+_COUNTERS = 4
 
 
 def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compressed:
@@ -27,7 +31,8 @@ def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compres
     rows: NDArray[np.integer] = np.empty(n_entries, dtype=index)
     values = np.empty_like(matrix.values)
     result = Compressed(indptr, rows, values, matrix.constant)
-    n_blocks = -(-n_columns >> BLOCK_BITS)
+    bits = min(_MOST_BITS, max(_FEWEST_BITS, int(n_columns).bit_length() - _STREAM_BITS))
+    n_blocks = -(-n_columns >> bits)
     if n_blocks <= 1:
         _place(matrix.indptr, matrix.indices, matrix.values, indptr, rows, values)
         return result
@@ -39,15 +44,16 @@ def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compres
 
         def count(part: int) -> None:
             begin, end = matrix.indptr[edges[part]], matrix.indptr[edges[part + 1]]
-            _count_blocks(matrix.indices, begin, end, counts[part])
+            _count_blocks(matrix.indices, bits, begin, end, counts[part])
 
         def deal(part: int) -> None:
-            _deal(matrix, edges[part], edges[part + 1], position[part], columns, rows, values)
+            span = edges[part], edges[part + 1]
+            _deal(matrix, bits, *span, position[part], columns, rows, values)
 
         def sort(part: int) -> None:
             for block in range(part, n_blocks, n_threads):
-                first, begin, end = block << BLOCK_BITS, bounds[block], bounds[block + 1]
-                pointers = indptr[first : min(first + (1 << BLOCK_BITS), n_columns) + 1]
+                first, begin, end = block << bits, bounds[block], bounds[block + 1]
+                pointers = indptr[first : min(first + (1 << bits), n_columns) + 1]
                 scratch = rows[begin:end].copy(), values[begin:end].copy()
                 _sort_block(columns[begin:end], *scratch, pointers, begin, rows, values)
 
@@ -84,25 +90,31 @@ def _place(from_indptr, from_indices, from_values, indptr, indices, values):
 
 
 @njit(cache=True, nogil=True)
-def _count_blocks(indices, begin, end, counts):
+def _count_blocks(indices, bits, begin, end, counts):
     """Count the entries of each block of columns."""
-    for p in range(begin, end):
-        counts[indices[p] >> BLOCK_BITS] += 1
+    own = np.zeros((_COUNTERS, counts.size), dtype=np.int64)
+    for p in range(np.uint64(begin), np.uint64(end)):
+        own[p % np.uint64(_COUNTERS), np.uint64(indices[p]) >> np.uint64(bits)] += 1
+    for k in range(counts.size):
+        for m in range(_COUNTERS):
+            counts[k] += own[m, k]
 
 
 @njit(cache=True, nogil=True)
-def _deal(matrix, first, last, position, columns, rows, values):
+def _deal(matrix, bits, first, last, position, columns, rows, values):
     """Deal the entries of some rows out to the blocks, from the given positions on."""
+    indptr, indices, given = matrix.indptr, matrix.indices, matrix.values
+    shift, inner = np.uint64(bits), (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     for i in range(first, last):
-        for p in range(matrix.indptr[i], matrix.indptr[i + 1]):
-            k = matrix.indices[p]
-            block = k >> BLOCK_BITS
-            place = position[block]
-            position[block] = place + 1
-            columns[place] = k - (block << BLOCK_BITS)
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            k = np.uint64(indices[p])
+            block = k >> shift
+            place = np.uint64(position[block])
+            position[block] = np.int64(place) + 1
+            columns[place] = k & inner
             rows[place] = i
-            if values.size:
-                values[place] = matrix.values[p]
+            if given.size:
+                values[place] = given[p]
 
 
 @njit(cache=True, nogil=True)
@@ -110,16 +122,16 @@ def _sort_block(columns, block_rows, block_values, indptr, begin, rows, values):
     """Sort one block by column, keeping the order of rows, and write its column pointers."""
     width = indptr.size - 1
     position = np.zeros(width + 1, dtype=np.int64)
-    for p in range(columns.size):
-        position[np.int64(columns[p]) + 1] += 1
+    for p in range(np.uint64(columns.size)):
+        position[np.uint64(columns[p]) + np.uint64(1)] += 1
     position[0] = begin
     for k in range(width):
         position[k + 1] += position[k]
         indptr[k] = position[k]
-    for p in range(columns.size):
-        k = np.int64(columns[p])
-        place = position[k]
-        position[k] = place + 1
+    for p in range(np.uint64(columns.size)):
+        k = np.uint64(columns[p])
+        place = np.uint64(position[k])
+        position[k] = np.int64(place) + 1
         rows[place] = block_rows[p]
         if values.size:
             values[place] = block_values[p]

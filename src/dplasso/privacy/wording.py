@@ -173,7 +173,8 @@ def assumptions(statement: "PrivacyStatement") -> str:
             "clipped to it), "
         )
     if statement.records == COUNT_PUBLIC:
-        bound += "the number of records, "
+        sets = statement.words.count_sets if statement.words is not None else ""
+        bound += f"the number of records{f' (it sets {sets})' if sets else ''}, "
     counted = (
         "The choice among settings is counted here; other releases from the same records are not. "
         "Covered: the model with the noisy score that it was chosen by and "

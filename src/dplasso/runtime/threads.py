@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -28,8 +28,18 @@ def thread_pool(n_threads: int) -> Iterator[Threads]:
     if n_threads == 1:
         yield ONE_THREAD
         return
-    with ThreadPoolExecutor(n_threads) as pool:
-        yield Threads(n_threads, lambda work: list(pool.map(work, range(n_threads))))
+    with ThreadPoolExecutor(n_threads - 1) as pool:
+
+        def run(work: Callable[[int], Any]) -> list[Any]:
+            # The caller takes a part itself: handing one over costs as much as a small step.
+            others = [pool.submit(work, t) for t in range(1, n_threads)]
+            try:
+                first = work(0)
+            finally:
+                wait(others)
+            return [first, *(other.result() for other in others)]
+
+        yield Threads(n_threads, run)
 
 
 def usable_cores() -> int:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.privacy.randomness import below, bernoulli, exponential
-from dplasso.selection.contract import register
+from dplasso.selection.contract import register, stored
 from dplasso.selection.counters import MOVES, TRIES, new_counters
 from dplasso.selection.weights import cosh_factor, descent_sign, draw_sign, relative_weight
 
@@ -327,7 +327,7 @@ def select_bucket(selector, alpha, stream):
     if top < selector.linear:
         chosen = reject(selector, alpha, stream, top)
     else:
-        chosen = race_top(selector, alpha, stream, top)
+        chosen = race_top(selector, stored(alpha), stream, top)
     gradient = alpha[look_up(internal, chosen)]
     sign = draw_sign(stream, selector.exponent, gradient, selector.signed)
     return chosen, sign
@@ -366,4 +366,15 @@ def level_width(selector):
     return selector.shift
 
 
-register(BucketState, select_bucket, update_many_bucket, rebuild_bucket, level_width)
+@register_jitable
+def draws_by_bounds(selector):
+    """Return whether members of the lowest level are read only where one of them is proposed.
+
+    A race never reaches that level: it begins above thousands, each a fraction of a nat wide.
+    """
+    return selector.linear > 0
+
+
+register(
+    BucketState, select_bucket, update_many_bucket, rebuild_bucket, level_width, draws_by_bounds
+)

@@ -14,12 +14,15 @@ function       duty
 `update_many`  ``alpha`` has changed at ``changed[:count]``, each once, from ``old[:count]``
 `rebuild`      forget everything and index `alpha` afresh
 `granularity`  return g: only changes of ``alpha_k >> g`` need an `update_many`
+`reads_few`    return whether `select` reads gradients within ``2^g`` of 0 one by one, where
+               it is about to draw them: only these need to be right, and only then
 =============  ==========================================================================
 
 The solvers make the comparison of `granularity` themselves and report a row's changes together: in
 the innermost loop a call per touched entry would cost a hundred times the entry's own update.
 
-A structure may read `alpha` in `select`; it must not write to it. Every private structure draws
+A structure may read `alpha` in `select`; it must not write to it. One that reads few may be given
+`OnDemand` for it by callers in plain Python. Every private structure draws
 from the same distribution, to within `SAMPLING_ERROR` in total variation. A state's `counters`,
 of shape (4,), are those of `dplasso.selection.counters`; its `numbering` says where the coordinates
 stand in alpha.
@@ -28,12 +31,39 @@ stand in alpha.
 from collections.abc import Callable
 from typing import Any
 
-from numba.extending import register_jitable
+import numpy as np
+from numba.extending import overload, register_jitable
+from numpy.typing import NDArray
 
 from dplasso.runtime.dispatch import implement, implementation
 
 # The granularity at which no change of a gradient is reported, not even of its sign.
 NOTHING_REPORTED = 63
+
+
+class OnDemand:
+    """Column gradients that are computed one by one, when they are read.
+
+    `stored`: the gradients, right but where `computed` knows better.
+    `computed`: returns the gradient at a place, or None where the stored one is right.
+    """
+
+    def __init__(self, stored: NDArray[np.int64], computed: Callable[[int], int | None]) -> None:
+        self.stored, self._computed = stored, computed
+
+    def __getitem__(self, k: int) -> np.int64:
+        found = self._computed(int(k))
+        return np.int64(self.stored[k] if found is None else found)
+
+
+def stored(alpha: Any) -> Any:
+    """Return gradients as an array, for kernels that read large ones alone."""
+    return alpha.stored if isinstance(alpha, OnDemand) else alpha
+
+
+@overload(stored)
+def _array_itself(alpha):
+    return lambda alpha: alpha
 
 
 def select(selector: Any, alpha: Any, stream: Any) -> tuple[int, int]:
@@ -55,6 +85,17 @@ def rebuild(selector: Any, alpha: Any) -> None:
 def granularity(selector: Any) -> int:
     """Return which changes need an `update_many`; see the module's table."""
     return int(implementation("granularity", selector)(selector))
+
+
+def reads_few(selector: Any) -> bool:
+    """Return whether small gradients can be computed when they are read; see the module's table."""
+    return bool(implementation("reads_few", selector)(selector))
+
+
+@register_jitable
+def reads_all(selector):
+    """Answer of a structure that reads gradients as it likes."""
+    return False
 
 
 @register_jitable
@@ -85,6 +126,7 @@ def register(
     update_many_kernel: Callable[..., Any] = keep_nothing,
     rebuild_kernel: Callable[..., Any] = rebuild_nothing,
     granularity_kernel: Callable[..., Any] = no_change,
+    reads_few_kernel: Callable[..., Any] = reads_all,
 ) -> None:
     """Make a structure known to the solvers.
 
@@ -95,3 +137,4 @@ def register(
     implement(update_many, state_class, update_many_kernel)
     implement(rebuild, state_class, rebuild_kernel)
     implement(granularity, state_class, granularity_kernel)
+    implement(reads_few, state_class, reads_few_kernel)

@@ -34,10 +34,12 @@ class Words(NamedTuple):
 
     `steps`: takes the statement; says how its steps are private.
     `clips_entries`: whether entries of the data are clipped to `feature_bound`.
+    `count_sets`: what the number of records, where it is given, sets besides the steps.
     """
 
     steps: Callable[[Any], str]
     clips_entries: bool = True
+    count_sets: str = ""
 
 
 class Cost(Protocol):

@@ -43,7 +43,7 @@ def vertex_words(statement: Any) -> str:
     )
 
 
-WORDS = Words(vertex_words)
+WORDS = Words(vertex_words, count_sets="how exactly gradients are kept")
 
 # Total variation between a selection structure's draw and the exponential mechanism's.
 SAMPLING_ERROR = 2.0**-42

@@ -1,0 +1,111 @@
+"""The columns whose gradients can leave the lowest level of a selection structure.
+
+A record adds at most ``2^b`` units to a column gradient, b the bits of a share, so the gradient of
+a column of n entries stays within ``n 2^b`` whatever the residuals are. Where that is inside the
+lowest level, the structure needs it only when the column is about to be drawn: then it is computed
+exactly, from the column's few entries. Of text, nearly all columns and half of all entries are
+such. Which columns these are decides how a number is computed and when, but no number.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.frank_wolfe.column_gradients import Units, sums_of_columns
+from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.design import Design, column_of, refuse_damage
+from dplasso.matrix.numbering import AS_GIVEN
+from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
+
+# Other columns are left out where they hold so large a part of all entries.
+_WORTH = 0.1
+
+
+class LongColumns(NamedTuple):
+    """The long columns of a design, side by side.
+
+    `columns`: their rows and entries.
+    `numbers`: their original numbers.
+    `is_long`, shape (D,): which of all columns they are.
+    """
+
+    columns: Compressed
+    numbers: NDArray[np.int64]
+    is_long: NDArray[np.bool_]
+
+    def gradients(
+        self, units: Units, residuals: NDArray[np.float64], threads: Threads
+    ) -> NDArray[np.int64]:
+        """Return their gradients, output after output, for record gradients of shape (K, N)."""
+        found = np.empty((len(residuals), self.numbers.size), dtype=np.int64)
+        for one, alpha in zip(residuals, found, strict=True):
+            sums_of_columns(self.columns, units, one, threads, AS_GIVEN.internal, alpha)
+        return found.ravel()
+
+    def coordinates(self, n_outputs: int) -> NDArray[np.int64]:
+        """Return their coordinates in all outputs, as `gradients` orders them."""
+        starts = np.arange(n_outputs)[:, np.newaxis] * self.is_long.size
+        return (starts + self.numbers).ravel()
+
+
+def long_columns(design: Design, fewest: int, threads: Threads = ONE_THREAD) -> LongColumns | None:
+    """Return the columns of at least so many entries; None where leaving out the rest pays little.
+
+    In a store, which has columns by falling length, they are a part of its arrays; otherwise they
+    are copied, since columns that lie far apart are read three times as slowly.
+    """
+    columns, original = design.columns, design.numbering.original
+    indptr = columns.indptr
+    places = np.flatnonzero(np.diff(indptr) >= fewest)
+    if design.columns_internal and places.size:
+        places = np.arange(places[-1] + 1)
+    pointers = np.zeros(places.size + 1, dtype=np.int64)
+    np.cumsum(indptr[places + 1] - indptr[places], out=pointers[1:])
+    if pointers[-1] > (1.0 - _WORTH) * indptr[-1]:
+        return None
+    if design.columns_internal:
+        size = pointers[-1]
+        chosen = columns._replace(
+            indptr=pointers, indices=columns.indices[:size], values=columns.values[:size]
+        )
+        numbers = original[places].astype(np.int64) if original.size else places
+    else:
+        values = np.empty(pointers[-1] if columns.values.size else 0, columns.values.dtype)
+        chosen = Compressed(
+            pointers, np.empty(pointers[-1], columns.indices.dtype), values, columns.constant
+        )
+        edges = even_parts(pointers, threads.count)
+        threads.run(lambda t: _copy(columns, places, edges[t], edges[t + 1], chosen))
+        numbers = places
+    is_long = np.zeros(design.n_columns, dtype=np.bool_)
+    is_long[numbers] = True
+    return LongColumns(chosen, numbers, is_long)
+
+
+def gradient_of(design: Design, j: int, units: Units, residuals: NDArray[np.float64]) -> int:
+    """Return the gradient of one column, for record gradients of shape (N,)."""
+    (indices, values, constant), begin, end = column_of(design, j, ONE_THREAD)
+    rows = indices[begin:end]
+    # Indices from a store on disk have not been looked at before.
+    if ((rows < 0) | (rows >= residuals.size)).any():
+        refuse_damage()
+    places = np.arange(rows.size, dtype=rows.dtype)
+    column = Compressed(np.array([0, rows.size]), places, values[begin:end], constant)
+    alpha = np.empty(1, dtype=np.int64)
+    known = residuals[rows], ONE_THREAD, AS_GIVEN.internal, alpha
+    return int(sums_of_columns(column, units, *known)[0])
+
+
+@njit(cache=True, nogil=True)
+def _copy(columns, places, first, last, chosen):
+    """Copy the columns at some places side by side."""
+    indptr, indices, values = columns.indptr, columns.indices, columns.values
+    pointers, to_indices, to_values = chosen.indptr, chosen.indices, chosen.values
+    for m in range(first, last):
+        begin, at = np.uint64(indptr[places[m]]), np.uint64(pointers[m])
+        for p in range(np.uint64(pointers[m + 1]) - at):
+            to_indices[at + p] = indices[begin + p]
+            if values.size:
+                to_values[at + p] = values[begin + p]
