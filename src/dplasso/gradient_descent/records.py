@@ -122,6 +122,7 @@ class Records:
         return totals
 
     def _unit_rows(self, scaling: Scaling) -> tuple[UnitRows, Numbering]:
+        """Return unit rows of the columns that are kept, or of all, and their numbering."""
         arrays = scaling.kept, scaling.halvings, scaling.around
         asked = (
             scaling.constant,
@@ -136,27 +137,23 @@ class Records:
 
     def _made_unit_rows(self, scaling: Scaling) -> tuple[UnitRows, Numbering]:
         rows, numbering = self._selected(scaling.kept)
-        halvings = self._own(scaling.halvings, numbering)
-        factor = self._factors(rows, scaling, halvings)
+        size, constant, halvings = (
+            scaling.kept.size or self.n_columns,
+            scaling.constant,
+            scaling.halvings,
+        )
+        if halvings.size and numbering.original.size:
+            halvings = halvings[numbering.original[:size]]
+        if self.whole is None:
+            factor = row_factors(rows, constant, scaling.norm_bound, self.threads, halvings)
+        else:
+            factor = self.whole.factors(scaling, self.threads) / scaling.reach
+        columns: Compressed | Tiles
         if scaling.kept.size:
-            columns: Compressed | Tiles = self._in_tiles(rows, scaling.kept.size)
+            columns = self._in_tiles(rows, size)
         else:
             columns = self._tiles if self.columns is None else self.columns
-        size, constant = scaling.kept.size or self.n_columns, constant_entry(scaling.constant)
-        return UnitRows(rows, columns, factor, size, constant, halvings), numbering
-
-    def _own(self, halvings: NDArray[np.int8], numbering: Numbering) -> NDArray[np.int8]:
-        """Return halvings of columns in the order of the rows."""
-        own = halvings.size and numbering.original.size
-        return halvings[numbering.original[: self.n_columns]] if own else halvings
-
-    def _factors(
-        self, rows: Compressed, scaling: Scaling, halvings: NDArray[np.int8]
-    ) -> NDArray[np.float64]:
-        """Return what the entries of each row are multiplied by."""
-        if self.whole is not None:
-            return self.whole.factors(scaling, self.threads) / scaling.reach
-        return row_factors(rows, scaling.constant, scaling.norm_bound, self.threads, halvings)
+        return UnitRows(rows, columns, factor, size, constant_entry(constant), halvings), numbering
 
     def _weights(self, data: UnitRows, constant: float) -> NDArray[np.float64]:
         """Return weights with which no row pulls with more than a unit row does, shape (N,)."""
