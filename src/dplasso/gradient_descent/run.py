@@ -105,8 +105,7 @@ class GradientRun:
             deviation = self._measures.deviation(SCALES_SHARE)
             if pays(counted, deviation):
                 released, unit = self._measures.energies(self._scaling, SCALES_SHARE, counted)
-                least = threshold(counted, deviation)
-                self._energies = relative_energies(released, unit, least)
+                self._energies = relative_energies(released, unit, threshold(counted, deviation))
             self._start = self._found_start()
             self._numbers[2] = self._eigenvalue()
         self._solver = self._run(self._balanced())
