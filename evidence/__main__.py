@@ -20,10 +20,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dplasso.runtime.threads import usable_cores
 from evidence.cells import Cell, failed
 from evidence.datasets import find_sources
 from evidence.items import ROOT, Item, Settings
+from evidence.machine import usable_cores
 from evidence.options import parse_options
 from evidence.runner import ALL, LISTS, item_names, open_list, publish, published, run_items
 

@@ -6,8 +6,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from dplasso.runtime.threads import usable_cores
-
 _PACKAGES = ("dplasso", "numba", "numpy", "scipy", "scikit-learn", "dp-accounting", "skglm", "copt")
 
 
@@ -52,6 +50,16 @@ def status(pid: int | str, *fields: str) -> dict[str, int]:
     if set(found) != set(fields):
         raise OSError(f"this system does not tell {', '.join(fields)}")
     return found
+
+
+def usable_cores() -> int:
+    """Return the number of cores this process may use.
+
+    Without the package, which planted bugs are to be imported in place of.
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def installed(package: str) -> str | None:

@@ -172,6 +172,11 @@ def _search(kind, grid, options, relation, X, y, _):
     return _searched(estimator, grid, X, y)
 
 
+def _search_of_labels(relation, X, y, _):
+    estimator = DPLogisticRegression(neighbors=relation, n_iter=8)
+    return _searched(estimator, {"max_weights": [None, 4]}, X, y)
+
+
 def _search_behind(relation, X, y, _):
     last = DPLogisticRegression(neighbors=relation, classes=[0, 1], n_iter=8)
     steps = [("rows", Binarizer()), ("model", last)]
@@ -220,6 +225,16 @@ SCALED_GRADIENTS = {
     ", scaled people": GROUPED | SCALED,
     # Of as many records as are said to be, curvature would be bounded by their number.
     ", scaled, steps by curvature": SCALED | {"n_iter": "auto", "n_records": 10 * SCALED_ROWS},
+}
+# So many records that their classes differ by more than the noise of their counts.
+BALANCED_ROWS = 300
+BALANCED = {
+    "": {},
+    ", short list": {"max_weights": 3},
+    ", no intercept": {"fit_intercept": False},
+    ", weights": WEIGHTED,
+    ", people": GROUPED,
+    ", prior": {"prior": "plain"},
 }
 VERTICES = {
     "": {},
@@ -281,6 +296,16 @@ def _cases():
         kind, classes, _ = ESTIMATORS[family]
         work = partial(_fit, kind, classes, {"class_weight": own, "n_iter": 12})
         yield f"{family}, class weights", Case(work, classes)
+        for name, options in BALANCED.items():
+            uses = ("weights",) * ("weight_bound" in options)
+            uses += ("people",) * ("rows_per_person" in options)
+            forms = ("csr", "dense", "partitions") if uses else tuple(FORMS)
+            options = {"class_weight": "balanced", "epsilon": 60.0, "n_iter": 12} | options
+            work = partial(_fit, kind, classes, options)
+            yield (
+                f"{family}, balanced{name}",
+                Case(work, classes, uses, False, forms, BALANCED_ROWS),
+            )
     own = {"solver": "standard", "n_iter": 6, "l1_radius": 9.0}
     standard = partial(_fit, DPLassoClassifier, 2, own)
     yield "lasso, Algorithm 1", Case(standard, draws=True, forms=in_memory)
@@ -291,6 +316,8 @@ def _cases():
             yield f"score, {metric} of {kind}", case
     given = DPLogisticRegression, {"max_weights": [None, 4]}, {"n_iter": 8}
     yield "search", Case(partial(_search, *given), forms=in_memory)
+    case = Case(_search_of_labels, 4, forms=in_memory, many_labels=True)
+    yield "search of labels", case
     yield "search behind a step", Case(_search_behind, forms=in_memory)
     given = DPLassoClassifier, {"refit": [0.2, 0.5]}, {}
     yield "search of a lasso", Case(partial(_search, *given), forms=in_memory)

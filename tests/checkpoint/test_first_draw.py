@@ -22,7 +22,7 @@ from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.errors import DataError
 from dplasso.fit import run as fit_run
 from dplasso.fit import stages
-from dplasso.gradient_descent import run
+from dplasso.gradient_descent import measures, run
 from dplasso.ledger import charging, create_ledger, read_budgets
 from dplasso.model.release import digest_of
 from dplasso.model.staged import StagedRelease
@@ -169,7 +169,7 @@ def test_killed_after_the_count_it_never_counts_again(case, ledger, tmp_path, mo
     kept = read_checkpoint(path).release
     assert len(kept) == 0
     assert kept.agrees_with(kept)
-    for module in (run, stages):
+    for module in (measures, stages):
         monkeypatch.setattr(module, "noisy_counts", lambda *_: pytest.fail("counted again"))
     resume_fit(model, *data, path, engine=engine)
     again = resume_fit(model, *data, path, engine=engine).model_.release

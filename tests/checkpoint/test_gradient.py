@@ -8,7 +8,7 @@ from dplasso.checkpoint import mark_finished, read_checkpoint, resume_fit
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.errors import CheckpointError
-from dplasso.gradient_descent import run
+from dplasso.gradient_descent import measures
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.state import GradientState
 
@@ -25,7 +25,12 @@ def same_model(one, other):
     assert one.privacy_ == other.privacy_
 
 
-OPTIONS = {"dense": {}, "short": {"max_weights": 2}, "significant": {"max_weights": "significant"}}
+OPTIONS = {
+    "dense": {},
+    "short": {"max_weights": 2},
+    "significant": {"max_weights": "significant"},
+    "balanced": {"class_weight": "balanced"},
+}
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
@@ -39,7 +44,7 @@ def test_an_unrepeatable_fit_keeps_what_was_released(
     # Written before anything is drawn, after the count, and after every gradient.
     assert len(before) == count - 2
     # The count is not drawn again, and the next state is one noisy gradient further.
-    monkeypatch.setattr(run, "noisy_counts", None)
+    monkeypatch.setattr(measures, "noisy_counts", None)
     if 2 < count < STEPS:
         killed(model(**options), data, path, 1)
         after = read_checkpoint(path).release
@@ -59,6 +64,19 @@ def test_an_unrepeatable_fit_keeps_what_was_released(
     mark_finished(path)
     with pytest.raises(CheckpointError, match="nothing to resume"):
         resume_fit(model(**options), *data, path)
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_what_the_classes_weigh_is_kept(data, path, killed, count):
+    X, y = data
+    y = np.where(np.arange(len(y)) % 3, np.unique(y)[0], y)
+    options = {"class_weight": "balanced", "epsilon": 60.0, "random_state": 3}
+    whole = model(**options).fit(X, y)
+    killed(model(**options), (X, y), path, count)
+    assert read_checkpoint(path).release.counts.size == 2
+    same_model(resume_fit(model(**options), X, y, path), whole)
+    plain = model(**options | {"class_weight": None}).fit(X, y)
+    assert not np.allclose(plain.coef_, whole.coef_, atol=0.1)
 
 
 @pytest.mark.parametrize("seed", [None, 3])
@@ -92,8 +110,8 @@ def test_energies_are_in_the_checkpoint_and_not_drawn_again(path, killed, monkey
         assert len(before) == count - 2
         assert before.energies.size == 12
         with monkeypatch.context() as patch:
-            patch.setattr(run, "noisy_counts", None)
-            patch.setattr(run.GradientRun, "_released_energies", None)
+            patch.setattr(measures, "noisy_counts", None)
+            patch.setattr(measures.Measures, "energies", None)
             fitted = resume_fit(model(**options), *many, path)
         np.testing.assert_array_equal(fitted.model_.release.energies, before.energies)
 

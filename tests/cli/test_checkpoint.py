@@ -148,5 +148,11 @@ def test_without_a_terminal_long_work_says_every_tenth_and_the_time_left(monkeyp
     # Of short work nothing is said.
     tenths = output.Tenths()
     assert not any(tenths.line(step / 10) for step in range(11))
+    # Nor of what its compiler alone made long.
+    tenths = output.Tenths()
+    clock[0] += 60.0
+    for step in range(1, 11):
+        clock[0] += 0.1
+        assert tenths.line(step / 10) in ((None,) if step > 1 else (None, "10%"))
     words = ["0.55 s", "80 s", "1.7 minutes", "1.7 hours", "2.3 days"]
     assert [output.duration(one) for one in (0.548, 80, 100, 6000, 200_000)] == words

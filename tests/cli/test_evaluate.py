@@ -2,10 +2,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
+from sklearn.pipeline import make_pipeline
 
 import dplasso
-from cli.conftest import found, said
+from cli.conftest import found, refused, run_command, said
 from dplasso.cli.metrics import score
 from dplasso.data.files import read_data
 from dplasso.estimators.families import GRADIENT_DESCENT
@@ -54,3 +56,45 @@ def test_log_loss_stays_finite_at_certain_mistakes():
 
     scores = score(Certain(), None, np.array([0, 1]), "here")
     assert (scores["log_loss"], scores["accuracy"], scores["auc"]) == (1000.0, 0.0, 0.0)
+
+
+def test_tables_with_a_column_for_each_label(tmp_path):
+    rng = np.random.default_rng(0)
+    ages = rng.integers(20, 80, 900)
+    there = (ages[:, np.newaxis] + rng.normal(0.0, 10.0, (900, 3)) > [30, 50, 70]).astype(int)
+    names = ["asthma", "gout", "flu"]
+    texts = [f"decade{age // 10}" for age in ages]
+    last = dplasso.DPLogisticRegression(5.0, classes=names, random_state=0)
+    pipeline = make_pipeline(HashingVectorizer(n_features=64), last).fit(texts, there)
+    model, table = tmp_path / "model.npz", tmp_path / "rows.csv"
+    dplasso.save(pipeline, model)
+
+    def write(*columns):
+        lines = [",".join(("text", *columns))]
+        rows = zip(texts, there.tolist(), strict=True)
+        lines += [",".join(map(str, (text, *row))) for text, row in rows]
+        table.write_text("\n".join(lines) + "\n")
+
+    write(*names)
+    scores = found("evaluate", model, table)
+    given = pipeline.predict_proba(texts)
+    assert scores["n_samples"] == 900
+    assert scores["auc"] == pytest.approx(roc_auc_score(there, given))
+    assert scores["accuracy"] == np.mean((given > 0.5) == there)
+    losses = [log_loss(there[:, k], given[:, k]) for k in range(3)]
+    assert scores["log_loss"] == pytest.approx(np.mean(losses))
+    assert [one["label"] for one in scores["by_class"]] == names
+    assert [one["rows"] for one in scores["by_class"]] == there.sum(axis=0).tolist()
+    assert "macro AUC" in said("evaluate", model, table)
+    private = found("evaluate", model, table, "--epsilon", "20")
+    assert private["low"] < scores["auc"] < private["high"]
+    assert [one["label"] for one in private["by_class"]] == names
+
+    write("a", "b", "c")
+    assert found("evaluate", model, table, "--label-column", "a,b,c") == scores
+    two = run_command("evaluate", model, table, "--label-column", "a,b")
+    refused(two, "one column for each of 3 labels")
+    refused(run_command("evaluate", model, table), "asthma")
+    rows = tmp_path / "rows.svm"
+    rows.write_text("1 1:1\n")
+    refused(run_command("evaluate", model, rows), "give a table with a column for each label")

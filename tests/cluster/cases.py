@@ -29,6 +29,9 @@ MODELS = {
     "wide": DPLassoClassifier(5.0, n_records=2**33, n_iter=20, l1_radius=8.0, random_state=3),
     "wide gradients": DPLogisticRegression(1.0, n_records=2**33, n_iter=8, random_state=3),
     "dense": DPLogisticRegression(1.0, n_iter=12, random_state=3),
+    "balanced": DPLogisticRegression(
+        20.0, n_iter=12, class_weight="balanced", random_state=3, max_weights=30
+    ),
     "short list": DPLogisticRegression(2.0, n_iter=12, max_weights=4, random_state=3),
     "significant": DPLogisticRegression(2.0, n_iter=12, max_weights="significant", random_state=3),
     "dense from a prior": DPLogisticRegression(1.0, n_iter=12, prior=PRIOR, random_state=3),

@@ -76,6 +76,7 @@ SORTS = {
     "rows as they are": ("logistic", {"row_norm": 2.0, "fit_intercept": False}, few),
     "logistic, not private": ("logistic", {"epsilon": inf, "residual_bound": 0.8}, few),
     "logistic, four classes": ("logistic", {"epsilon": 5.0, "n_iter": 30}, four),
+    "balanced, four classes": ("logistic", {"n_iter": 30, "class_weight": "balanced"}, four),
     "short list, four classes": ("logistic", {"n_iter": 30, "max_weights": 3}, four),
     "linear": ("linear", {}, few),
     "linear, short list": ("linear", {"epsilon": 20.0, "max_weights": 4}, few),

@@ -1,5 +1,6 @@
 """Remarks on columns before a fit: raw numbers, and names taken from data."""
 
+import math
 import warnings
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.sparse import csc_array, csr_array
 from dplasso import DPLassoClassifier, DPLogisticRegression, PrivateSearch
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
-from dplasso.errors import PrivacyLeakWarning
+from dplasso.errors import NoiseWarning, PrivacyLeakWarning
 from dplasso.estimators.hints import raw_numbers, warn_of_found_names
 
 RNG = np.random.default_rng(0)
@@ -54,12 +55,17 @@ class TestRawNumbers:
 
     def test_entries_far_below_the_bound_are_noticed(self):
         rows = (RNG.random((300, 200)) < 0.2) / 6.0
-        told = raw_numbers(rows, LASSO)
-        assert "Most entries are below 0.17" in told
-        assert "made for entries of feature_bound=1: it may find nothing" in told
-        assert "not for release" in told
-        assert raw_numbers(rows, LOGISTIC) is None
-        assert raw_numbers(rows, LASSO | {"feature_bound": 0.2}) is None
+        found = (
+            "entries are far below .* feature_bound=1: the model may be no better .* for release"
+        )
+        with pytest.warns(NoiseWarning, match=found):
+            DPLassoClassifier(n_iter=2).fit(rows, Y)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message="most entries")
+            DPLogisticRegression(n_iter=2).fit(rows, Y)
+            DPLassoClassifier(n_iter=2, feature_bound=0.2).fit(rows, Y)
+            DPLassoClassifier(math.inf, n_iter=2).fit(rows, Y)
+            DPLassoClassifier(n_iter=2).fit(WARDS, Y)
 
     def test_only_who_asks_to_see_the_fit_hears_of_it(self, capsys):
         DPLogisticRegression(n_iter=2).fit(RAW, Y)

@@ -7,7 +7,10 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy import stats
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.preprocessing import MultiLabelBinarizer, normalize
 
 from dplasso import (
@@ -16,11 +19,15 @@ from dplasso import (
     DPLogisticRegression,
     PrivateSearch,
     load,
+    private_score,
 )
 from dplasso.cluster import InProcessEngine
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
+from dplasso.fit.records import local_records
 from dplasso.report.page import Beside, report_page, report_section
+from dplasso.tuning import search as search_module
+from dplasso.tuning.candidates import cost_of_try
 
 N, D, L = 4000, 12, 5
 RNG = np.random.default_rng(3)
@@ -53,12 +60,9 @@ def test_a_joint_fit_has_a_row_of_weights_for_each_label(model):
 
 
 def test_probabilities_mean_what_they_say(model):
-    """In tenths of the predictions, a share within four of its standard errors and .06.
-
-    The rarest label's are timid: all labels have one slope, which this one would have steeper.
-    """
+    """In tenths of the predictions, a share within four of its standard errors and .06."""
     given = model.predict_proba(X)
-    for label in range(L - 1):
+    for label in range(L):
         order = np.argsort(given[:, label]).reshape(10, -1)
         said, seen = given[order, label].mean(axis=1), Y[order, label].mean(axis=1)
         error = 4.0 * np.sqrt(seen * (1.0 - seen) / order.shape[1])
@@ -79,7 +83,7 @@ def test_the_noise_is_for_all_labels_together():
     assert many.privacy_.mu == pytest.approx(one.privacy_.mu)
     wide = sp.csr_array((np.ones(N), (np.arange(N), np.zeros(N, int))), (N, 4000))
     noise = DPLogisticRegression(1e-2, n_records=N, random_state=2).fit(wide, Y)
-    drawn = (noise.coef_[:, 1:] / noise.coef_standard_error_[1:]).ravel()
+    drawn = (noise.coef_[:, 1:] / noise.coef_standard_error_[:, 1:]).ravel()
     assert stats.kstest(drawn, "norm").pvalue > 1e-6
     assert stats.kstest(drawn / 0.9, "norm").pvalue < 1e-6
 
@@ -162,16 +166,115 @@ def test_weights_people_and_short_lists():
         (lambda: DPLogisticRegression(classes=["a", "b"]), Y, "5 columns, and classes names 2"),
         (lambda: DPLogisticRegression(class_weight=[1, 2]), Y, "class_weight is for one label in"),
         (lambda: DPLogisticRegression(), Y[:-1], "inconsistent numbers of samples"),
-        (lambda: DPLogisticRegression(public_data=(X, Y)), Y, "public_data: y should be a 1d"),
+        (lambda: DPLogisticRegression(class_weight="balanced"), Y, "class_weight is for one la"),
+        (
+            lambda: DPLogisticRegression(public_data=(X, Y[:, :3])),
+            Y,
+            r"public_data: y has the shape \(4000, 3\); one column for each of 5",
+        ),
+        (lambda: DPLogisticRegression(public_data=(X, 2 * Y)), Y, "public_data: y has a column"),
+        (lambda: DPLogisticRegression(public_data=(X, Y)), Y[:, 0], "public_data: y should be a"),
         (lambda: DPLassoClassifier(), Y, "a LASSO learns one label of each row, .* take DPLog"),
         (lambda: DPLassoClassifier(n_iter=3, l1_radius=2.0), Y, "a LASSO learns one label"),
         (lambda: DPLinearRegression(target_bounds=(0, 1)), Y, "y should be a 1d array"),
-        (lambda: PrivateSearch(DPLogisticRegression(), {}), Y, "y should be a 1d array"),
+        (lambda: PrivateSearch(DPLassoClassifier(), {}), Y, "a LASSO learns one label"),
+        (
+            lambda: PrivateSearch(DPLogisticRegression(), {"class_weight": [[1, 2]]}),
+            Y,
+            "class_weight is for one label in",
+        ),
+        (
+            lambda: PrivateSearch(DPLinearRegression(target_bounds=(0, 1)), {}),
+            Y,
+            "y should be a 1d array",
+        ),
     ],
 )
 def test_what_cannot_be_learnt_is_refused_before_anything_is_spent(make, y, words, tmp_path):
     with pytest.raises(ValueError, match=words):
         make().fit(X, y)
+
+
+def test_each_label_has_the_standard_error_of_its_slope(model, tmp_path):
+    error = model.coef_standard_error_
+    assert error.shape == (L, D)
+    assert np.unique(error).size > 1
+    short = DPLogisticRegression(20.0, max_weights=3, random_state=0).fit(X, Y)
+    columns = np.unique(short.coef_.indices)
+    assert short.coef_standard_error_.shape == (L, 3)
+    for row in short.weights().rows():
+        place = np.searchsorted(columns, row["column"])
+        assert row["standard_error"] == short.coef_standard_error_[row["class"], place]
+    short.save(tmp_path / "short.npz")
+    again = load(tmp_path / "short.npz")
+    np.testing.assert_array_equal(again.coef_standard_error_, short.coef_standard_error_)
+    started = DPLogisticRegression(1.0, prior=short, random_state=0).fit(X, Y)
+    assert (started.coef_standard_error_[:, columns] > short.coef_standard_error_).all()
+
+
+def test_public_rows_and_models_of_each_label_are_starts():
+    public, few = slice(0, 500), slice(500, 2500)
+    ones = LogisticRegression(C=10.0)
+    starts = (
+        {"public_data": (X[public], Y[public])},
+        {"prior": OneVsRestClassifier(ones).fit(X[public], Y[public])},
+        {"prior": MultiOutputClassifier(ones).fit(X[public], Y[public])},
+    )
+    alone, *others = (
+        DPLogisticRegression(0.05, random_state=0, **start).fit(X[few], Y[few])
+        for start in ({}, *starts)
+    )
+    assert "a LogisticRegression of scikit-learn for each label" in others[0].privacy_.prior
+    for fit in others:
+        assert fit.score(X[2500:], Y[2500:]) > alone.score(X[2500:], Y[2500:]) + 0.05
+    np.testing.assert_array_equal(others[1].coef_, others[2].coef_)
+    # One that no public row has says nothing of the columns.
+    missing = np.column_stack([Y[public, :4], np.zeros(500, int)])
+    fit = DPLogisticRegression(0.05, public_data=(X[public], missing), n_records=2000)
+    prior = fit.fit(X[few], Y[few]).model_.prior
+    assert prior.weights[:4].any(axis=1).all()
+    assert not prior.weights[4].any()
+    assert prior.intercept[4] == 0.0
+    # Of several classes, one against the rest is one for each.
+    classes = Y[:, 0] + Y[:, 1]
+    rest = OneVsRestClassifier(ones).fit(X[public], classes[public])
+    assert DPLogisticRegression(prior=rest).fit(X[few], classes[few]).privacy_.prior
+
+
+def test_a_search_tries_settings_for_all_labels(tmp_path):
+    search = PrivateSearch(
+        DPLogisticRegression(classes=NAMES), {"n_iter": [10, 60]}, epsilon=5.0, tries=4
+    )
+    store = write_store(matrix_source(X, Y[:, 0]), tmp_path / "rows.store")
+    for rows in (X, store):
+        search.set_params(law="geometric", random_state=None).fit(rows, Y)
+        statement = search.privacy_
+        assert (statement.many_labels, statement.n_classes) == (True, L)
+        assert statement.epsilon <= 5.0
+        assert search.metric_ == "auc"
+        assert search.best_score_.value > 0.7
+        assert search.predict_proba(X).shape == (N, L)
+        assert search.classes_.tolist() == NAMES
+        assert private_score(search, X, Y, 1.0).value > 0.7
+    assert search.fit(X, Y, groups=np.arange(N)).classes_.tolist() == NAMES
+
+
+def test_a_search_without_a_try_has_a_constant_for_each_label(monkeypatch):
+    monkeypatch.setattr(search_module, "draw_tries", lambda *_: 0)
+    with pytest.warns(UserWarning, match="came out as zero"):
+        search = PrivateSearch(DPLogisticRegression(), {}, law="poisson").fit(X, Y)
+    np.testing.assert_array_equal(search.predict_proba(X), 0.5)
+    assert search.predict(X).shape == (N, L)
+    assert 0.4 < private_score(search, X, Y, 1.0, metric="auc").value < 0.6
+
+
+def test_what_a_try_costs_counts_the_draws_of_all_labels():
+    estimator, wide = DPLogisticRegression(1.0, classes=[0, 1]), sp.random_array((9, 1000))
+    one, two = (
+        cost_of_try(estimator, local_records(estimator, wide, y, takes_matrix=True))
+        for y in (Y[:9, 0], Y[:9, :2])
+    )
+    assert one[1] < two[1] < 2.1 * one[1]
 
 
 def test_partitions_of_different_labels_are_refused():

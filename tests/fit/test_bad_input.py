@@ -45,7 +45,7 @@ BAD = {
     "n_records": COUNTS,
     "rows_per_person": COUNTS,
     "weight_bound": [0, -1.0, NAN, INF, "x"],
-    "class_weight": ["balanced", {0: 1.0}, (1.0,), (1.0, -1.0), 5],
+    "class_weight": ["even", {0: 1.0}, (1.0,), (1.0, -1.0), 5],
     "ledger": [5, True, b"x", ""],
     "dataset": WORDS,
     "purpose": WORDS,
@@ -96,6 +96,12 @@ def test_a_bad_parameter_is_named_before_the_data_are_looked_at(kind, name):
         (["logistic", "linear"], {"delta": 1e-60}, "too small to cover the rounding"),
         (["lasso"], {"refit": 1.0}, "must be 'auto', None or a share of the budget below 1, got 1"),
         (["lasso"], {"class_weight": {0: 1.0}, "classes": [0, 1]}, "a weight for each label"),
+        (["lasso"], {"class_weight": "balanced"}, "is for DPLogisticRegression, which weighs the"),
+        (
+            ["logistic"],
+            {"class_weight": "balanced", "n_records": 20},
+            "needs noisy counts of the classes, and with n_records nothing is counted; leave",
+        ),
         (["lasso"], {"mechanism": "paper", "refit": 0.3}, "has no refit and no class_weight"),
         (["lasso"], {"selector": "argmax"}, "selector='argmax' cannot draw"),
         (

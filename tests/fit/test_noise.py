@@ -14,7 +14,7 @@ from dplasso import (
     NoiseWarning,
 )
 from dplasso.fit import noise, run
-from dplasso.gradient_descent import run as gradient_run
+from dplasso.gradient_descent import measures
 from dplasso.ledger import create_ledger, read_budgets
 from dplasso.model.prior import prior_of
 
@@ -90,7 +90,7 @@ def test_a_public_number_of_records_warns_before_the_charge(kind, tmp_path, monk
 
 
 def test_the_count_it_tells_is_the_released_one(monkeypatch):
-    monkeypatch.setattr(gradient_run, "noisy_counts", lambda *_: np.array([77.0]))
+    monkeypatch.setattr(measures, "noisy_counts", lambda *_: np.array([77.0]))
     assert warned(DPLogisticRegression(0.1, n_iter=5)).startswith(
         "with 77 records of 4 classes and"
     )

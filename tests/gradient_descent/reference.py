@@ -124,3 +124,10 @@ def descend(dense, labels, schedule, added, loss, unit, *, constant=0.0, start=N
     for iterate in last:
         averaged = [a + w for a, w in zip(averaged, iterate, strict=True)]
     return np.array(iterates), np.array(averaged) / float(len(last))
+
+
+def on_the_grid(margins, bits):
+    """Return margins rounded as `dplasso.gradient_descent.points` does, in so many words."""
+    lengths = 1.0 + np.minimum(np.abs(margins), 2.0**10) * 64.0
+    step = 2.0 ** (np.floor(np.log2(lengths)) - bits)
+    return np.sign(margins) * (np.floor(lengths / step + 0.5) * step - 1.0) / 64.0

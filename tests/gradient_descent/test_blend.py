@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dplasso.gradient_descent.blend import Slopes, blended, find_slopes, find_start, part_taken
-from dplasso.gradient_descent.slopes import Blend
+from dplasso.gradient_descent.points import points_of
+from dplasso.gradient_descent.slopes import LONGEST, Margins
 from dplasso.losses.logistic import Logistic, sigma
 from dplasso.losses.multinomial import Multinomial
 from dplasso.losses.squared import Squared
@@ -16,6 +17,7 @@ from dplasso.losses.targets import targets_of
 from dplasso.matrix.starting import StartingModel
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import stream
+from gradient_descent.reference import on_the_grid
 
 UNIT, C = 2.0**33, 0.5
 finite, anything = st.floats(-1e9, 1e9), st.floats()
@@ -24,7 +26,8 @@ finite, anything = st.floats(-1e9, 1e9), st.floats()
 def sums(loss, parts, labels, parameters, weights=None, threads=ONE_THREAD):
     """Return the exact sums in slopes and constants, as Python's integers."""
     targets = targets_of(np.array(labels, dtype=np.float64), weights)
-    found = Blend(np.array(parts), loss, targets, threads).sums(np.array(parameters), UNIT)
+    margins = Margins(np.array(parts), loss, targets, threads, LONGEST)
+    found = margins.sums(np.array(parameters), UNIT)
     return found.tolist()
 
 
@@ -46,7 +49,7 @@ def test_so_does_one_of_several_classes(margins, label, a, b, weight):
 def test_the_sums_are_the_gradient_written_out():
     rng = np.random.default_rng(0)
     s, y = rng.normal(0.0, 3.0, (50, 2, 1)), rng.integers(0, 2, 50)
-    flat = s[:, :, 0]
+    flat = on_the_grid(s[:, :, 0], 3)
     margins = flat @ [1.7, 0.3] - 0.5 * 0.4
     length = np.sqrt((flat**2).sum(axis=1) + 0.25)
     q = np.clip(1.0 / (1.0 + np.exp(-margins)) - y, -C, C) / length * np.minimum(1.0, 4.0 / length)
@@ -58,6 +61,39 @@ def test_the_sums_are_the_gradient_written_out():
     assert again == sums(Logistic(C), s, y, [1.7, 0.3, -0.4])
 
 
+def test_sums_add_up_whatever_records_are_alike():
+    rng = np.random.default_rng(5)
+    s, y = rng.normal(0.0, 1.0, (300, 2, 1)).round(1), rng.integers(0, 2, 300)
+    for weights in (None, rng.choice([0.0, 0.3, 1.0, 2.0, math.nan], 300)):
+        own = [None if weights is None else weights[i : i + 1] for i in range(300)]
+        each = [
+            sums(Logistic(C), s[i : i + 1], y[i : i + 1], [0.7, 2.0, 0.1], own[i])
+            for i in range(300)
+        ]
+        assert sums(Logistic(C), s, y, [0.7, 2.0, 0.1], weights) == np.sum(each, axis=0).tolist()
+
+
+def test_margins_of_numbers_are_not_rounded():
+    s, y = np.array([[[0.123456789]]]), np.array([0.987654321])
+    expected = (s.item() - y.item()) / np.hypot(s.item(), 0.5)
+    loss = Squared(2.0)
+    assert sums(loss, s, y, [1.0, 0.0])[1] / UNIT == pytest.approx(0.5 * expected, rel=1e-9)
+
+
+@given(st.floats(-1e9, 1e9), st.sampled_from([1, 2]))
+@example(1e-300, 2)
+@example(2.0**10, 1)
+@example(-0.0, 2)
+def test_rounded_margins_are_near_and_at_most_a_thousand(margin, n_parts):
+    points = points_of(
+        np.full((1, n_parts, 1), margin), Logistic(C), targets_of(np.ones(1)), 4.0, ONE_THREAD
+    )
+    bits = {1: 6, 2: 3}[n_parts]
+    assert points.parts.ravel().tolist() == [on_the_grid(np.array(margin), bits)] * n_parts
+    if abs(margin) < 1_000.0:
+        assert abs(points.parts[0, 0, 0] - margin) <= 2.0 ** -(bits + 1) * (abs(margin) + 2.0**-6)
+
+
 def test_a_record_without_weight_does_not_count():
     given = [[[3.0], [1.0]]], [1], [1.0, 1.0, 0.0]
     for weight in (0.0, -1.0, math.nan):
@@ -66,7 +102,7 @@ def test_a_record_without_weight_does_not_count():
 
 def found(parts, y, loss, *, mu=200.0, seed=0):
     return find_slopes(
-        Blend(parts, loss, targets_of(y), ONE_THREAD),
+        Margins(parts, loss, targets_of(y), ONE_THREAD, LONGEST),
         loss,
         stream(seed),
         parts.shape[1],
@@ -118,7 +154,8 @@ class FromPrior:
 
     def margins(self, _, model):
         margins = self._own[:, np.newaxis] * model.weights[0] + model.intercept
-        return Blend(margins[:, np.newaxis], self.loss, targets_of(self._y), ONE_THREAD)
+        parts, targets = margins[:, np.newaxis], targets_of(self._y)
+        return Margins(parts, self.loss, targets, ONE_THREAD, LONGEST)
 
 
 @pytest.mark.parametrize("intercept", [-3.0, 0.5, 1e308])
@@ -131,7 +168,7 @@ def test_the_slope_of_a_start_is_that_of_its_weights_whatever_the_intercept(inte
     prior = StartingModel(np.ones((1, 1)), np.array([intercept]))
     known = {"n_records": own.size, "mu": 50.0, "sensitivity": 1.0, "fit_intercept": True}
     records = FromPrior(prior, y, Logistic(1.0), own)
-    start = find_start(records, None, stream(0), **known) / part_taken(own.size, 50.0)
+    start = find_start(records, None, stream(0), 56.0, **known) / part_taken(own.size, 50.0, 56.0)
     assert start[0] == pytest.approx(3.0, rel=0.15)
     assert np.isfinite(start).all()
     if intercept < 1e3:
@@ -141,4 +178,4 @@ def test_the_slope_of_a_start_is_that_of_its_weights_whatever_the_intercept(inte
 
 def test_less_of_a_start_is_taken_the_more_is_learnt():
     budgets = [1e-9, 0.028, 0.056, 0.112, 1e4, math.inf]
-    assert [part_taken(1_000.0, mu) for mu in budgets] == [1.0, 1.0, 1.0, 0.5, 0.125, 0.125]
+    assert [part_taken(1_000.0, mu, 56.0) for mu in budgets] == [1.0, 1.0, 1.0, 0.5, 0.125, 0.125]

@@ -13,11 +13,13 @@ from dplasso.gradient_descent.release import UNCHANGED
 from dplasso.gradient_descent.slopes import LinearModel, Margins
 from dplasso.losses.contract import residual_vector
 from dplasso.losses.logistic import Logistic, sigma
+from dplasso.losses.many_labels import ManyLogistic
 from dplasso.losses.multinomial import Multinomial
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.unit_rows import Scaling
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import records, stream
+from gradient_descent.reference import on_the_grid
 
 UNIT = 2.0**33
 C = 0.5
@@ -27,10 +29,10 @@ def calibrated(
     margins, labels, loss, *, mu=200.0, seed=0, threads=ONE_THREAD, intercept=True, centre=0.0
 ):
     return calibrate_margins(
-        Margins(margins, loss, targets_of(labels), threads),
+        Margins(margins[:, np.newaxis], loss, targets_of(labels), threads),
         loss,
         stream(seed),
-        n_records=labels.size,
+        n_records=len(labels),
         mu=mu,
         sensitivity=loss.residual_bound,
         fit_intercept=intercept,
@@ -68,7 +70,8 @@ anything = st.floats()
 def sums(loss, margins, labels, parameters, weights=None):
     """Return the exact sums in slope and constants, as Python's integers."""
     targets = targets_of(np.array(labels, dtype=np.float64), weights)
-    found = Margins(np.array(margins), loss, targets, ONE_THREAD).sums(np.array(parameters), UNIT)
+    parts = np.array(margins)[:, np.newaxis]
+    found = Margins(parts, loss, targets, ONE_THREAD).sums(np.array(parameters), UNIT)
     return found.tolist()
 
 
@@ -85,15 +88,46 @@ def test_so_does_one_of_several_classes(margins, label, slope, shift, weight):
     assert math.hypot(*totals) <= 0.7 * UNIT
 
 
+@given(st.lists(anything, min_size=3, max_size=3), st.integers(0, 7), finite, finite, anything)
+def test_so_does_one_of_many_labels_that_have_a_slope_each(margins, there, slope, shift, weight):
+    labels, parameters = [there & 1, there >> 1 & 1, there >> 2], [slope, 1.0, shift, shift, 0.0, 2]
+    totals = sums(ManyLogistic(3, 0.9), [margins], [labels], parameters, np.array([weight]))
+    assert math.hypot(*totals) <= 0.9 * UNIT
+
+
+def test_the_sums_of_many_labels_are_the_gradient_written_out():
+    rng = np.random.default_rng(0)
+    s, y, own = rng.normal(0.0, 3.0, (50, 2)), rng.integers(0, 2, (50, 2)), rng.random(50)
+    for weights in (None, own):
+        totals = sums(ManyLogistic(2, C * 2**0.5), s, y, [1.7, 0.3, -0.4, 0.2], weights)
+        stretched = s * [1.7, 0.3] + 0.5 * np.array([-0.4, 0.2])
+        q = np.clip(1.0 / (1.0 + np.exp(-stretched)) - y, -C, C) / np.hypot(s, 0.5)
+        q = q if weights is None else q * weights[:, np.newaxis]
+        expected = np.concatenate([(q * s).sum(axis=0), 0.5 * q.sum(axis=0)])
+        assert np.array(totals) / UNIT == pytest.approx(expected, abs=1e-6)
+
+
+def test_labels_are_stretched_each_by_its_own():
+    (steep, often), (flat, rarely) = labelled(2.5, 0.7), labelled(0.6, -0.5, seed=2)
+    margins, labels = np.hstack([steep, flat]), np.column_stack([often, rarely])
+    found = calibrated(margins, labels, ManyLogistic(2, C * 2**0.5))
+    assert found.slope == pytest.approx(2.5, abs=0.15)
+    assert found.label_slopes == (1.0, pytest.approx(0.6 / 2.5, abs=0.06))
+    assert found.shift == (pytest.approx(0.7, abs=0.1), pytest.approx(-0.5, abs=0.1))
+    fixed = calibrated(margins, labels, ManyLogistic(2, C * 2**0.5), intercept=False)
+    assert fixed.shift == (0.0, 0.0)
+
+
 def test_the_sums_are_the_gradient_written_out():
     rng = np.random.default_rng(0)
     s, y, own = rng.normal(0.0, 3.0, (50, 1)), rng.integers(0, 2, 50), rng.random(50)
     for weights in (None, own):
         totals = np.array(sums(Logistic(C), s, y, [1.7, -0.4], weights))
-        margins = 1.7 * s[:, 0] - 0.5 * 0.4
-        q = np.clip(1.0 / (1.0 + np.exp(-margins)) - y, -C, C) / np.sqrt(s[:, 0] ** 2 + 0.25)
+        own_margins = on_the_grid(s[:, 0], 6)
+        margins = 1.7 * own_margins - 0.5 * 0.4
+        q = np.clip(1.0 / (1.0 + np.exp(-margins)) - y, -C, C) / np.hypot(own_margins, 0.5)
         q = q if weights is None else q * weights
-        assert totals / UNIT == pytest.approx([np.sum(q * s[:, 0]), np.sum(q * 0.5)], abs=1e-7)
+        assert totals / UNIT == pytest.approx([np.sum(q * own_margins), np.sum(q * 0.5)], abs=1e-7)
 
     s, y = rng.normal(0.0, 3.0, (50, 3)), rng.integers(0, 3, 50)
     parameters, loss, residuals = np.array([0.6, 0.2, -1.0, 0.5]), Multinomial(3, 0.7), []
@@ -128,7 +162,7 @@ def test_an_offset_of_the_loss_is_not_added_twice():
         records_of(X, loss, targets_of(y), *given_).margins(model)
         for loss in (Logistic(C), Logistic(C, 0.4))
     )
-    np.testing.assert_array_equal(moved.margins, plain.margins + 0.4)
+    np.testing.assert_array_equal(moved.parts, plain.parts + 0.4)
     assert moved.loss == plain.loss == Logistic(C)
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
-from dplasso.gradient_descent import run as module
+from dplasso.gradient_descent import measures
 from dplasso.gradient_descent.counts import Classes, noisy_counts
-from dplasso.gradient_descent.plan import RunPlan, plan_stages
+from dplasso.gradient_descent.plan import RunPlan, largest, plan_stages
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.release import NoisyWeights
-from dplasso.gradient_descent.run import GradientRun, largest
+from dplasso.gradient_descent.run import GradientRun
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import GradientState
 from dplasso.losses.logistic import Logistic
@@ -297,7 +297,7 @@ def through_a_file(state, n_features):
 @pytest.mark.parametrize("at", range(12))
 def test_a_fit_that_goes_on_keeps_what_was_released(monkeypatch, at):
     X, y, a_plan, fit, state = interrupted(at)
-    monkeypatch.setattr(module, "noisy_counts", lambda *_: pytest.fail("counted once more"))
+    monkeypatch.setattr(measures, "noisy_counts", lambda *_: pytest.fail("counted once more"))
     again = make(a_plan, X, y, seed=1, prefix=through_a_file(state, 30))
     for step in range(1, at + 1):
         again.advance(step, step)

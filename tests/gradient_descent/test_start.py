@@ -1,5 +1,8 @@
 """Fits from a public model: what they spend, where they go on, and that they lose nothing by it."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,13 +10,16 @@ from sklearn.metrics import roc_auc_score
 
 from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression
 from dplasso.gradient_descent import run as module
+from dplasso.gradient_descent.measures import Measures
 from dplasso.gradient_descent.plan import RunPlan, plan_stages
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.run import GradientRun
+from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.state import GradientState
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.starting import StartingModel
+from dplasso.matrix.unit_rows import Scaling
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.mechanisms.gaussian import build_gaussian, calibration_draws
 from dplasso.runtime.threads import ONE_THREAD
@@ -46,7 +52,7 @@ def test_a_fit_that_goes_on_keeps_its_start(monkeypatch, max_weights, at):
     if at:
         fit.advance(1, at)
     state = fit.release(at)
-    assert state.start.size == 2
+    assert state.start.size == 3
     arrays = {name: np.array(array) for name, array in state.arrays().items()}
     again = GradientState.from_arrays(arrays, {"n_features": 30})
     assert again.arrays().keys() == arrays.keys()
@@ -110,6 +116,74 @@ def test_parts_of_a_staged_fit_share_the_budget(monkeypatch, given):
     assert len(shares) == 3
     assert min(shares) > 0.0
     assert sum(shares) == pytest.approx(1.0)
+
+
+def short_rows(reach):
+    """Return records in 3 of 30 columns, in which some rows are empty, and how they are scaled."""
+    X, y = records(60, 30)
+    X = np.array(X)
+    X[:5, :3] = 0.0
+    X[5, 0] = 1e9
+    X[6, 0], X[6, 3:] = 1e-300, 0.0
+    kept = np.arange(3)
+    prior = StartingModel(PRIOR[:, np.newaxis], np.zeros(1))
+    known = targets_of(y), ONE_THREAD
+    rows = records_of(sp.csr_array(X), Logistic(0.5), *known, kept, prior=prior)
+    return rows, Scaling(np.zeros(0, dtype=np.int64), 0.1, None, reach=reach), prior
+
+
+@pytest.mark.parametrize("reach", [0.05, 0.3, 1.0])
+def test_rows_that_are_divided_pull_no_further_than_unit_rows(reach):
+    rows, scaling, prior = short_rows(reach)
+    whole, unit = rows.part(scaling, 2.0**33, prior), 2.0**33
+    weights = np.array([0.0, 0.0, 0.0, 0.0])
+    for i in range(60):
+        alone = replace(rows, targets=targets_of(rows.targets.labels, np.eye(60)[i]))
+        pulled = alone.part(scaling, unit, prior).whole(weights, 32)
+        assert np.linalg.norm(pulled / unit) <= 0.5
+    assert whole.whole(weights, 32).any()
+
+
+def test_margins_start_at_the_same_place_whatever_rows_are_divided_by():
+    margins = []
+    for reach in (1.0, 0.3):
+        rows, scaling, prior = short_rows(reach)
+        model = LinearModel(np.full((3, 1), 2.0 * reach), np.array([0.1]), scaling)
+        margins.append(rows.margins(model, prior).parts)
+    assert margins[0] == pytest.approx(margins[1], rel=1e-12)
+
+
+def test_rows_are_divided_by_their_length_in_few_columns():
+    """Without noise: by the root of their mean square; released once for all rows."""
+    rows, scaling, _ = short_rows(1.0)
+    plan = RunPlan(plan_stages(12, None, 3), False, True, None, 60, 0.05, 0.05)
+    exact = build_gaussian(epsilon=math.inf, delta=1e-6, n_iter=12, from_prior=True)
+    measures = Measures(plan, exact, rows, stream(0), None)
+    unit_rows, _ = rows._unit_rows(scaling)
+    entries = unit_rows.rows.values * np.repeat(unit_rows.factor, np.diff(unit_rows.rows.indptr))
+    expected = np.sqrt(np.sum(entries**2) / 60)
+    assert measures.reach(scaling, 0.01, 60.0) == pytest.approx(expected, rel=1e-6)
+    assert measures.reach(scaling._replace(reach=0.3), 0.01, 60.0) == pytest.approx(expected)
+    # Of more records than there are, rows would be shorter still.
+    assert measures.reach(scaling, 0.01, 1e9) == 0.05
+
+
+@pytest.mark.parametrize("kind", ["short list", "drawn"])
+def test_weights_of_few_columns_are_those_of_unit_rows(monkeypatch, kind):
+    """Without noise it is the same model, however rows are divided on the way."""
+    X, y = records(400, 30)
+    found = []
+    for reach in (None, 1.0):
+        if reach:
+            monkeypatch.setattr(Measures, "reach", lambda *_: 1.0)
+        given = {"classes": (0, 1), "prior": PRIOR, "random_state": 0, "epsilon": math.inf}
+        if kind == "drawn":
+            model = DPLassoClassifier(n_iter=4, refit=0.5, **given)
+        else:
+            model = DPLogisticRegression(max_weights=4, n_iter=200, **given)
+        found.append(model.fit(X, y).decision_function(X))
+    assert np.corrcoef(*found)[0, 1] > 0.98
+    assert found[0] != pytest.approx(found[1], rel=1e-9)
 
 
 def test_every_variate_is_charged_for():

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso.matrix.compressed import compress
-from dplasso.matrix.starting import StartingModel, StartingRows
+from dplasso.matrix.starting import StartingModel, StartingRows, loudness, starting_model
 from dplasso.matrix.unit_rows import Scaling
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 
@@ -55,7 +55,10 @@ def test_rows_have_their_length_in_all_columns():
 
 
 def test_loud_weights_start_quieter():
-    assert StartingModel(np.array([[0.0], [2.0], [-3.0]]), np.zeros(1)).loudness == 1.0
-    assert StartingModel(np.zeros((3, 1)), np.zeros(1)).loudness == 1.0
-    loud = StartingModel(np.array([[4e300], [-4e300]]), np.zeros(1)).loudness
-    assert loud == pytest.approx(1e-300)
+    assert loudness(np.array([[0.0], [2.0], [-3.0]])) == loudness(np.zeros((3, 1))) == 1.0
+    loud = starting_model(np.array([[4e300], [-4e300]]), np.zeros(1))
+    assert loud.loudness == pytest.approx(1e-300)
+    # Margins are those of the weights as they were given.
+    X = np.array([[1e-301, 0.0], [0.0, 2e-300]])
+    found = starting_rows(X).margins(loud.stretched(0.5, [1.0]), np.ones(2), None, ONE_THREAD)
+    assert found.ravel() == pytest.approx([1.2, -3.0])

@@ -170,10 +170,7 @@ def audit_canary(
     name: str = "canary: whole fits",
     progress: Progress | None = None,
 ) -> tuple[Finding, Roc]:
-    """Bound a fit's epsilon from below by telling apart two neighbours that differ in a canary.
-
-    On each of the two there are `runs` fits, at least 8. The ROC curve is that of the chosen score.
-    """
+    """Bound a fit's epsilon from below by a canary, in at least 8 runs on each neighbour."""
     one, other = _both(target, runs, progress)
     quarter, half = runs // 4, runs // 2
     scores = build_scores(one.part(0, quarter), other.part(0, quarter))
@@ -327,10 +324,7 @@ def _both(target: Target, runs: int, progress: Progress | None) -> tuple[Runs, R
 def _last_step(
     one: Runs, other: Runs, first: int, sign: int
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Count the signs of steps along the canary's column, given the first vertex (-1: at it).
-
-    A sign that is likelier on the other is covered by the opposite sign: no order is read off.
-    """
+    """Count the signs of steps along the canary's column, given the first vertex (-1: at it)."""
     counts = []
     for runs in (one, other):
         step = 0 if first < 0 else 1

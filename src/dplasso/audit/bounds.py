@@ -26,10 +26,7 @@ def binomial_upper(hits: int, trials: int, alpha: float) -> float:
 
 
 def epsilon_of_rates(likely: float, unlikely: float, delta: float) -> float:
-    """Return the smallest epsilon that allows an event these probabilities on two neighbours.
-
-    That is ``log((likely - delta) / unlikely)``, at least 0.
-    """
+    """Return the smallest epsilon that allows an event these two rates, at least 0."""
     above = likely - delta
     if above <= unlikely:
         return 0.0

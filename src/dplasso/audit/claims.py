@@ -26,10 +26,7 @@ class Data(NamedTuple):
 
 
 class Release(Protocol):
-    """What a fit releases: coordinate and sign of each step's vertex, shape (T,), in order.
-
-    Weights and predictions follow from them.
-    """
+    """What a fit releases: coordinate and sign of each step's vertex, shape (T,), in order."""
 
     @property
     def vertex(self) -> NDArray[Any]: ...  # noqa: D102

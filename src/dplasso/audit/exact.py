@@ -71,10 +71,7 @@ def log_ratios(
 def audit_exact(
     target: Target, around: Neighbourhood, progress: Progress | None = None
 ) -> tuple[Finding, Finding]:
-    """Audit the step and the fit on all given neighbours, over all transcripts of few steps.
-
-    A step by its widest range of log-ratios, a fit by its largest epsilon at delta.
-    """
+    """Audit step and fit on all given neighbours, over all transcripts of few steps."""
     if target.step is None:
         raise ValueError("the exact audit needs the step's distribution in closed form")
     claim = target.claim

@@ -42,11 +42,7 @@ def guess(
 def audit_one_run(
     target: Target, canaries: int, false_alarm: float, *, coins: np.random.Generator | None = None
 ) -> Finding:
-    """Bound a fit's epsilon from below by one release; at least 3 canaries.
-
-    With about 4 steps per canary most of their features are drawn. `coins` decide which canaries
-    are in.
-    """
+    """Bound a fit's epsilon from below by one release; `coins` decide which canaries are in."""
     claim = target.claim
     coins = np.random.default_rng() if coins is None else coins
     bits = coins.random(canaries) < 0.5

@@ -30,10 +30,7 @@ from dplasso.privacy.statement import Accounted
 def check_charge(
     method: Method, mechanism: Accounted, stored: Checkpoint | None, path: Any
 ) -> ChargeNote | None:
-    """Return the note of a fit that can be charged, or was before; None without a ledger.
-
-    Nothing is spent. `stored` is what the fit goes on from; None for a new fit.
-    """
+    """Return the note of a fit that can be charged, or was before; nothing is spent."""
     note = None if stored is None else stored.charge
     if method.ledger is None:
         if note is None:

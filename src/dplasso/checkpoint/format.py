@@ -28,11 +28,7 @@ _ABOUT = (
 
 @dataclass(frozen=True)
 class ChargeNote:
-    """Which entry of a budget ledger has paid for the fit.
-
-    `token`: random, chosen before the charge is made.
-    `number`: None as long as the ledger has not confirmed it.
-    """
+    """Which entry of a ledger has paid; no number as long as the ledger has not confirmed it."""
 
     token: str
     number: int | None = None

@@ -85,10 +85,7 @@ class Group(_Help, TyperGroup):
 
 
 class GuardedGroup(Group):
-    """A group of commands in which every expected failure ends in one sentence and an exit code.
-
-    Notes that an error carries are printed below it.
-    """
+    """A group of commands in which every expected failure ends in one sentence and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keep the arguments as they were given."""
@@ -146,10 +143,7 @@ def add_group(app: typer.Typer, name: str, docstring: str, functions: tuple[str,
 
 
 def add_command(app: typer.Typer, home: str) -> None:
-    """Add a command, ``module.function`` of this package, without importing the module.
-
-    `with_options` says how signature and docstring become options.
-    """
+    """Add a command, ``module.function`` of this package, without importing the module."""
     place, _, function = f"dplasso.cli.{home}".rpartition(".")
     told = documented(_docstrings(place)[function])
     names = SETTINGS["help_option_names"] + [_EVERYTHING] * bool(told.most_needed)

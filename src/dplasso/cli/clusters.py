@@ -103,10 +103,7 @@ class WorkerOptions:
 
 
 class Stores:
-    """Stores that are one data set, in the order of the rows; `store` is the first.
-
-    Of those on object storage header and labels alone are opened.
-    """
+    """Stores that are one data set; of those that are away header and labels alone are here."""
 
     def __init__(self, stores: list[Store], places: list[str], labels: NDArray[Any]) -> None:
         self.stores, self.places, self.labels = stores, places, labels

@@ -39,10 +39,7 @@ FILES = {
 
 @dataclass(frozen=True)
 class Trained:
-    """One of the models, what it reached on the test rows, and the weights of it that are shown.
-
-    The seconds are those of any later run: without the compiler's, which come once on a machine.
-    """
+    """A model, its test scores, its weights to be shown; the seconds are without the compiler's."""
 
     name: str
     model: Estimator

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import confusion_matrix, roc_auc_score
 
 from dplasso.cli import output
+from dplasso.data.labels import label_matrix
 from dplasso.errors import DataError
 from dplasso.estimators.families import loss_of
 from dplasso.losses.multinomial import softmax
@@ -22,7 +23,7 @@ def _measured(scores: Mapping[str, Any]) -> dict[str, str]:
     if "r2" in scores:
         r2 = "undefined (equal targets)" if scores["r2"] is None else f"{scores['r2']:.4f}"
         return {"R^2": r2, "mean absolute error": f"{scores['mae']:.4g}"}
-    name = "AUC" if len(scores["classes"]) == 2 else "macro AUC"
+    name = "AUC" if len(scores["classes"]) == 2 and "by_class" not in scores else "macro AUC"
     auc = "undefined (one class)" if scores["auc"] is None else f"{scores['auc']:.4f}"
     return {name: auc, "accuracy": f"{scores['accuracy']:.4f}"}
 
@@ -40,6 +41,14 @@ def print_scores(scores: Mapping[str, Any]) -> None:
         output.facts(facts | measured, right=True)
         return
     facts["accuracy"] = measured.pop("accuracy")
+    if "by_class" in scores:
+        output.facts(facts | measured | {"log-loss": f"{scores['log_loss']:.4f}"}, right=True)
+        table = [
+            [one["label"], f"{one['rows']:,}", "-" if one["auc"] is None else f"{one['auc']:.4f}"]
+            for one in scores["by_class"]
+        ]
+        output.table(["label", ">rows", ">AUC"], table)
+        return
     facts["  of the majority class"] = f"{scores['majority_accuracy']:.4f}"
     output.facts(facts | measured | {"log-loss": f"{scores['log_loss']:.4f}"}, right=True)
     if len(scores["classes"]) > 2:
@@ -92,10 +101,7 @@ def score(model: Any, X: Any, y: NDArray[Any], source: str) -> dict[str, Any]:
         r2 = None if spread == 0.0 else 1.0 - float(np.mean(error * error)) / spread
         return {"n_samples": y.size, "r2": r2, "mae": float(np.mean(np.abs(error)))}
     if model.privacy_.many_labels:
-        raise DataError(
-            f"{source}: the model predicts {len(model.classes_)} labels of each row, and a file "
-            "has one; score it in Python"
-        )
+        return _of_labels(model, X, y, source)
     check_known(y, model.classes_, source)
     order = np.argsort(model.classes_)
     number = order[np.searchsorted(model.classes_, y, sorter=order)]
@@ -110,6 +116,30 @@ def score(model: Any, X: Any, y: NDArray[Any], source: str) -> dict[str, Any]:
         "majority_accuracy": float(confusion.sum(axis=1).max() / number.size),
         "classes": model.classes_.tolist(),
         "confusion": confusion.tolist(),
+    }
+
+
+def _of_labels(model: Any, X: Any, y: NDArray[Any], source: str) -> dict[str, Any]:
+    """Score a model of many labels: means over them, and the rows and the AUC of each."""
+    try:
+        there = label_matrix(y, len(model.classes_))
+    except DataError as error:
+        raise DataError(f"{source}: {error}") from None
+    given = model.predict_proba(X)
+    # Of a margin so wrong that its probability is too small for a float.
+    right = np.maximum(np.where(there == 1, given, 1.0 - given), np.finfo(float).tiny)
+    names, each = model.classes_.tolist(), list(map(_auc, there.T, given.T))
+    rows, known = there.sum(axis=0).astype(int).tolist(), [auc for auc in each if auc is not None]
+    return {
+        "n_samples": len(there),
+        "accuracy": float(np.mean((given > 0.5) == there)),
+        "auc": float(np.mean(known)) if known else None,
+        "log_loss": float(-np.log(right).mean()),
+        "classes": names,
+        "by_class": [
+            {"label": str(name), "rows": count, "auc": auc}
+            for name, count, auc in zip(names, rows, each, strict=True)
+        ],
     }
 
 

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -61,13 +61,19 @@ class Applied:
     def read(self, bars: output.Bars, *, labelled: bool) -> tuple[Any, Dataset]:
         """Return the model and the rows."""
         files, fitted = self.files, dplasso.load(self.model)
-        if split(fitted) is not None:
+        steps, last = split(fitted) or (None, fitted)
+        many = bool(files) and labelled and last.privacy_.many_labels
+        labels = self.reading.read_labels(files, last.classes_.tolist()) if many else None
+        labelled = labelled and not many
+        if steps is not None:
             given = {"--cluster": self.cluster.cluster}
             refuse(given, "does not go with a model that knows its pipeline")
-            return read_raw(fitted, files, self.reading, bars, labelled=labelled)
-        if files:
-            return fitted, self.reading.read_for(fitted, files, bars, labelled=labelled)
-        return over_stores(fitted, self.model, self.data, self.cluster, bars)
+            fitted, rows = read_raw(fitted, files, self.reading, bars, labelled=labelled)
+        elif files:
+            rows = self.reading.read_for(fitted, files, bars, labelled=labelled)
+        else:
+            fitted, rows = over_stores(fitted, self.model, self.data, self.cluster, bars)
+        return fitted, rows if labels is None else replace(rows, y=labels)
 
 
 def predict(
@@ -144,7 +150,8 @@ class ScoreOptions:
     metric : METRIC
         The private score: for two classes auc (default), accuracy, f1, f1_weighted, log_loss,
         confusion or calibration; for more accuracy (default), auc, auc_weighted, f1, f1_weighted,
-        log_loss or confusion; for a regression mae (default) or r2.
+        log_loss or confusion; for many labels auc (default), auc_weighted, f1, f1_weighted,
+        accuracy or log_loss; for a regression mae (default) or r2.
     """
 
     epsilon: float | None = None
@@ -165,6 +172,7 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
     dplasso evaluate model.npz test.svm.gz
     dplasso evaluate model.npz test.svm.gz --epsilon 0.1 --metric auc
     dplasso evaluate model.npz test.npz --labels labels.npy --json
+    dplasso evaluate labels.npz test.csv --label-column asthma,gout
 
     Without --epsilon, scores are computed without noise: they are for the curator, not for release.
     A model knows how its rows were encoded and made binary, so DATA is given raw.

@@ -229,12 +229,14 @@ class Tenths:
         self.first = self.first or (now, part)
         if now < self.began + LINE_SECONDS or part < self.said + 0.1:
             return None
-        self.said = math.floor(10.0 * part + 1e-9) / 10.0
         since, before = self.first
+        whole = (now - since) / (part - before) if part > before else math.inf
+        if whole < LINE_SECONDS:
+            return None
+        self.said = math.floor(10.0 * part + 1e-9) / 10.0
         if part <= before or part >= 1.0:
             return f"{part:.0%}"
-        left = (now - since) * (1.0 - part) / (part - before)
-        return f"{part:.0%}, about {duration(left)} left"
+        return f"{part:.0%}, about {duration(whole * (1.0 - part))} left"
 
 
 def can_ask() -> bool:

@@ -6,13 +6,18 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from dplasso.cli import output
 from dplasso.cli.options import option_name
+from dplasso.data.blocks import Rows, gather, with_mapped_labels
 from dplasso.data.files import Dataset
 from dplasso.data.formats import is_table, table_format
 from dplasso.data.label_map import parse_label_map
+from dplasso.data.source_files import source_files
+from dplasso.data.tables.batches import Batch, table_source
 from dplasso.data.tables.dialect import Dialect, said
 from dplasso.data.tables.lists import ListColumns
 from dplasso.encoding.encoder import warn_of_draft
@@ -85,7 +90,8 @@ class ReadingOptions:
         Tables: what their columns are, declared in a JSON file (dplasso schema draft). A model
         knows the schema it was trained with.
     label_column : NAME
-        Tables: where the label is. Default: as the schema says, else label.
+        Tables: where the label is. Default: as the schema says, else label. Of a model of many
+        labels NAME,NAME,... in its order; default: as it calls them.
     """
 
     binarize: bool = False
@@ -141,6 +147,27 @@ class ReadingOptions:
         with bars.task(f"reading {files[0].name}{rest}") as progress:
             more |= self.of_rows() | {"schema": schema, "progress": progress}
             return read_records(files, n_features=n_features, **more)
+
+    def read_labels(self, files: Sequence[Path], labels: Sequence[Any]) -> NDArray[Any]:
+        """Return which of several labels every row of tables has, from a column for each."""
+        if not is_table(files[0]):
+            raise DataError(
+                f"{files[0]}: the model predicts {len(labels)} labels of each row, and such a file "
+                "has one; give a table with a column for each label, or score it in Python"
+            )
+        names = list(map(str, labels))
+        if self.label_column is not None:
+            names = self.label_column.split(",")
+
+        def nothing(batch: Batch) -> Rows:
+            return Rows(np.zeros(batch.n_rows + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+
+        def column(name: str) -> NDArray[Any]:
+            asked, meaning = self.dialect.asked, self.meaning()
+            source = table_source(source_files(files), [], nothing, 1, label=name, dialect=asked)
+            return gather(source if meaning is None else with_mapped_labels(source, meaning))[1]
+
+        return np.column_stack([column(name) for name in names])
 
     def read_for(
         self, fitted: Any, files: Sequence[Path], bars: output.Bars, *, labelled: bool

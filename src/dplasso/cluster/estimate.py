@@ -27,7 +27,6 @@ _CALL, _CALLS, _DRIVER_COLUMN = 1e-3, 2e-4, 6e-8
 class Estimate:
     """Time and memory of a fit of `steps` gradients or rounds over all rows.
 
-    `entries`: of all rows.
     `places`: workers that have cores at a time; the others take turns. 0 for all.
     `bandwidth`: bytes a second between two machines.
     """

@@ -17,12 +17,7 @@ _STEPS = ("move", "sums")
 
 @dataclass
 class Metrics:
-    """What a fit on partitions has taken so far.
-
-    `steps`, `seconds`: answers of all workers that were added up, and the time they took.
-    `sent`, `received`: bytes of arrays, from the driver's side.
-    `restarts`: workers that were lost and replaced.
-    """
+    """What a fit on partitions has taken so far; bytes are those of arrays, seen by the driver."""
 
     workers: int = 0
     steps: int = 0

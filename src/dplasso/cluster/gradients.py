@@ -17,11 +17,7 @@ from dplasso.matrix.unit_rows import Scaling
 
 @dataclass(frozen=True)
 class PartitionedRecords:
-    """Records that workers hold; as `dplasso.gradient_descent.records.Records`.
-
-    `columns`: those that the records have, ascending; None for all.
-    `prior`: a public model that margins can start from.
-    """
+    """Records that workers hold; as `dplasso.gradient_descent.records.Records`."""
 
     partitions: Partitions
     loss: Any

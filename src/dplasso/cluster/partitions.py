@@ -124,10 +124,7 @@ class Partitions:
     def begin(
         self, method: str, steps: Any, caught_up: Callable[[], tuple[Any, ...]] | None = None
     ) -> list[Any]:
-        """Begin a run, the one before it being over: tell all workers its steps.
-
-        `caught_up` gives the arguments of `catch_up` for a worker that comes later.
-        """
+        """Begin a run: tell all workers its steps, and how one that comes later catches up."""
         self._told = [one for one in self._told if one[0] in ("copy", "describe", "encode")]
         found = self.tell(method, steps)
         if caught_up is not None:
@@ -204,10 +201,7 @@ class Partitions:
 
 
 def tree_of(held: Sequence[Held]) -> list[Held]:
-    """Begin to add up answers that workers hold, so that at most `FAN_IN` are left.
-
-    They are integers: neither the order nor the shape of the tree changes a bit of the sum.
-    """
+    """Begin to add up integers that workers hold, exact in any order; `FAN_IN` are left."""
     found = list(held)
     while len(found) > FAN_IN:
         groups = [found[first : first + FAN_IN] for first in range(0, len(found), FAN_IN)]

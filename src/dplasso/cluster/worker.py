@@ -61,13 +61,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Description:
-    """What a partition is; for the coordinator, since some of it depends on private data.
-
-    `labels`: the different labels; none where there are more than `MOST_LABELS`.
-    `origin`: how a store's columns were made, as its header has it.
-    `content`: digest of a store's entries.
-    `has_people`: whether it knows which person each row belongs to.
-    """
+    """What a partition is; for the coordinator, since some of it depends on private data."""
 
     shape: tuple[int, int]
     n_entries: int

@@ -42,9 +42,8 @@ class RowBlock(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Some records of a file, as its reader finds them.
+    """Some records of a file, as its reader finds them; `done`: bytes of it read so far.
 
-    `done`: bytes of the file read so far.
     `where`: words the place of a label, by its row, from 0.
     `names`: who the people are, in a list or a column of a table, and what words their places.
     """

@@ -47,8 +47,7 @@ def block_source(
     `labels_path`: for a single .npz, a .npy file of labels.
     `label_map`: what the labels mean, such as ``{"neg": 0, "pos": 1}``; others are errors.
 
-    Raises `DataError` if a file is missing or of a kind that is not read. What is wrong inside the
-    files is raised, with file and line or array, while the blocks are read.
+    What is wrong inside the files is raised, with its place, while the blocks are read.
     """
     files = source_files(paths)
     meaning = None if label_map is None else check_label_map(label_map)

@@ -91,10 +91,7 @@ def shortest(labels: NDArray[Any]) -> NDArray[Any]:
 def labels_of_one_kind(
     given: NDArray[Any] | list[Any], where: Callable[[int], str], before: str | None
 ) -> tuple[NDArray[Any], str]:
-    """Return labels as they were read as an array, and their kind: number, string or bool.
-
-    `where` words the place of a label; `before` is the kind of the labels before these.
-    """
+    """Return labels as an array, and their kind: number, string or bool, as that `before`."""
     if isinstance(given, list):
         kinds = (kind for kind in _KINDS if _as_kind(given[0], kind) is not None)
         kind = before or next(kinds, "label")

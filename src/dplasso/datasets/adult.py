@@ -75,11 +75,7 @@ _MAX_ORDER = 3
 
 
 def _cross_blocks() -> tuple[list[tuple[int, ...]], NDArray[np.int64], NDArray[np.int64]]:
-    """Lay out the crosses: blocks by order, then by attributes; inside a block by values.
-
-    Returns the attributes of each block, its first column (and the end of the last), and the
-    first columns as a table of one, two or three attributes; -1 for none.
-    """
+    """Return the attributes of each block of crosses, its first column, and these as a table."""
     n = _SIZES.size
     blocks = [pick for order in range(1, _MAX_ORDER + 1) for pick in combinations(range(n), order)]
     lengths = [int(np.prod(_SIZES[list(pick)])) for pick in blocks]

@@ -108,10 +108,7 @@ def fetch(
     url: str | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Return the file of a data set, svmlight text, downloaded if it is not there.
-
-    `folder`, `url`: where to and from; by default as `download_folder` and `base_url` say.
-    """
+    """Return the file of a data set, svmlight text, downloaded if it is not there."""
     entry, base, place = find_entry(name), base_url(url), download_folder(folder)
     there = find_download(entry, place)
     # A file that was downloaded is not looked for under another name.

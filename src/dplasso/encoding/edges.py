@@ -14,11 +14,9 @@ _Mechanism = TypeVar("_Mechanism", bound=Promise)
 
 @dataclass(frozen=True)
 class ReleasedEdges:
-    """Bins whose edges are private quantiles of the records that are to be fitted.
+    """Bins of `columns` whose edges are private quantiles of the records that are to be fitted.
 
-    `columns`: the bins' columns.
     `digest`: of the release that they follow from, as a ledger's entry has it.
-    `statement`: what their release guarantees.
     """
 
     columns: tuple[str, ...]

@@ -26,10 +26,7 @@ def table_source(
     person_column: str | None = None,
     dialect: Dialect | None = None,
 ) -> BlockSource:
-    """Open files of tables as a stream of encoded row blocks, float32.
-
-    Without `labelled` the labels are not read but all 0.
-    """
+    """Open files of tables as encoded row blocks; without `labelled` all labels are 0."""
     if labelled and schema.label is None:
         raise DataError(
             f"{schema.columns[0]!r} and the other columns are encoded, but which holds the labels? "

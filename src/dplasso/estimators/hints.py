@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dplasso.errors import PrivacyLeakWarning
+from dplasso.errors import NoiseWarning, PrivacyLeakWarning
 from dplasso.fit.records import store_of
 
 _ROWS = 2_000
@@ -38,7 +38,7 @@ def raw_numbers(X: Any, params: Mapping[str, Any], names: NDArray[Any] | None = 
     limit = _TYPICAL * np.median(sizes) if bound is None else _BOUNDS * float(bound)
     (large,) = np.nonzero((means > limit) & (2 * counts >= n_rows))
     if not large.size:
-        return _small_entries(float(np.quantile(sizes, _MOST_ENTRIES)), bound)
+        return None
     column = int(found[large[np.argmax(means[large])]])
     name = f"Column {column:,} (from 0)" if names is None else f"Column {str(names[column])!r}"
     told = (
@@ -53,15 +53,21 @@ def raw_numbers(X: Any, params: Mapping[str, Any], names: NDArray[Any] | None = 
     )
 
 
-def _small_entries(largest: float, bound: Any) -> str | None:
-    """Return a sentence about entries much smaller than the noise of the LASSO is made for."""
-    if bound is None or largest >= _SMALL * float(bound):
-        return None
-    return (
-        f"Most entries are below {largest:.2g}, and the noise of the LASSO is made for entries of "
-        f"feature_bound={float(bound):g}: it may find nothing. Turn them into 1 (--binarize, "
-        "Binarizer), give a smaller bound that is public, or take logistic (linear) regression. "
-        f"{_FOR_YOU}"
+def warn_of_small_entries(X: Any, params: Mapping[str, Any]) -> None:
+    """Warn of entries much smaller than the noise of the LASSO is made for.
+
+    As `raw_numbers`, it looks at the first records.
+    """
+    bound, sizes = params.get("feature_bound"), _first_entries(X)[1]
+    if bound is None or not sizes.size or np.quantile(sizes, _MOST_ENTRIES) >= _SMALL * bound:
+        return
+    warnings.warn(
+        "most entries are far below what the noise of the LASSO is made for, "
+        f"feature_bound={float(bound):g}: the model may be no better than chance. Turn them into 1 "
+        "(--binarize, Binarizer), give a smaller bound that is public, or take logistic (linear) "
+        f"regression. {_FOR_YOU}",
+        NoiseWarning,
+        stacklevel=4,
     )
 
 

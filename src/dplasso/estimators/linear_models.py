@@ -119,7 +119,7 @@ class DPLogisticRegression(PrivateClassifier):
         n_records: int | None = None,
         rows_per_person: int = 1,
         weight_bound: float | None = None,
-        class_weight: Mapping[Any, float] | Sequence[float] | None = None,
+        class_weight: Mapping[Any, float] | Sequence[float] | str | None = None,
         prior: Any = None,
         prior_standard_error: "ArrayLike | Mapping[Any, Any] | float | None" = None,
         public_data: tuple[Any, Any] | None = None,

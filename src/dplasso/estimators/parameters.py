@@ -40,10 +40,12 @@ _ALL = _entries(
         The label set, declared in advance; of two, the negative class first. None takes it from y,
         and `privacy_` says that it was treated as public. With a label matrix, a name for each of
         its columns, which are public.
-    class_weight : mapping, sequence of floats or None, default=None
+    class_weight : mapping, sequence of floats, "balanced" or None, default=None
         A weight for each label of `classes`, or for all in their order, public: what the loss of a
         record counts. Only their ratio matters, and the largest is taken for 1, so that no record
-        pulls more than it does without.
+        pulls more than it does without. "balanced", of `DPLogisticRegression`, weighs classes by
+        the noisy counts that a fit begins with, so that all count alike: it goes without
+        `n_records`.
     prior : model, mapping, array, path or None, default=None
         A linear model that is public, which the fit corrects instead of starting from nothing: a
         fitted one of scikit-learn or of this package, a `Pipeline` that ends in one, weights by
@@ -190,8 +192,9 @@ DESCENT_TEXTS = _entries(
         array.
     coef_standard_error_ : ndarray, shape (D,), or (k,) for the columns that `max_weights` leaves
         Standard deviation of each column's weight due to the noise alone, known and public; 0
-        without privacy. It bounds the spread of a weight over repeated fits from above: strong
-        signal bends the path and narrows it. A weight divided by it is its z-score.
+        without privacy; of a label matrix a row for each label. It bounds the spread of a weight
+        over repeated fits from above: strong signal bends the path and narrows it. A weight divided
+        by it is its z-score.
     column_scale_ : ndarray, shape (D,), or (k,) for the columns that `max_weights` leaves
         What each column is multiplied by before rows are scaled to unit length, by released
         numbers. Only with records enough for column scales (DESIGN.md section 8).

@@ -27,10 +27,7 @@ _Parsed = TypeVar("_Parsed")
 
 @dataclass(frozen=True)
 class ArchiveKind:
-    """One kind of file: its name in messages and in its header, and the error of a damaged one.
-
-    `private`: whether it is for its owner alone.
-    """
+    """One kind of file, perhaps for its owner alone, and the error of a damaged one."""
 
     noun: str
     magic: str

@@ -15,10 +15,7 @@ _UNABLE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 
 @contextmanager
 def held_room(path: str | os.PathLike[str], size: int) -> Iterator[str]:
-    """Hold room for a file of at most `size` bytes until it is written, or the block ends.
-
-    Yields the name of the temporary file that holds it, for `dplasso.files.atomic.atomic_write`.
-    """
+    """Hold room for a file until the block ends, in a temporary file whose name is given."""
     place, shown = sidecar_path(path, "tmp"), os.fspath(path)
     with hold(path, OSError(f"Cannot write {shown}: another process is about to write it.")):
         try:

@@ -306,8 +306,8 @@ def _weakest_estimated(
     energy = n_records / n_features
     mu = mechanism.mu * math.sqrt((1.0 - COUNT_SHARE) * (1.0 - task.calibration))
     # What released energies are about to say of the curvature.
-    moved, largest = mechanism.sensitivity / mechanism.residual_bound, n_records
-    if pays(n_records, moved / (mechanism.mu * math.sqrt(SCALES_SHARE))):
+    largest = n_records
+    if pays(n_records, mechanism.unit_sensitivity / (mechanism.mu * math.sqrt(SCALES_SHARE))):
         largest = min(largest, row_entries * energy + CONSTANT * CONSTANT * n_records)
     schedule = dense_schedule(largest, mu, mechanism.sensitivity, n_iter, task.classes.size)
     # At zero weights: of two classes, half of the residuals are at their bound, and stay there.

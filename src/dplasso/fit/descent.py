@@ -12,6 +12,7 @@ from dplasso.fit import noise
 from dplasso.fit.drawing import Drawing
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.public_data import scaled_rows
+from dplasso.fit.targets import Labels
 from dplasso.fit.task import Task
 from dplasso.gradient_descent.completed import CompletedRun
 from dplasso.gradient_descent.counts import Classes
@@ -38,9 +39,14 @@ class GradientDescent(Method):
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
         """Check the parameters of an estimator; TypeError, ValueError as `common_parameters`."""
-        n_iter = params["n_iter"]
+        n_iter, common = params["n_iter"], common_parameters(params)
+        if common["targets"].is_balanced and common["n_records"] is not None:
+            raise ValueError(
+                "class_weight='balanced' needs noisy counts of the classes, and with n_records "
+                "nothing is counted; leave n_records out, or give a weight for each class"
+            )
         return cls(
-            **common_parameters(params),
+            **common,
             max_weights=word_or_number(
                 params,
                 "max_weights",
@@ -95,10 +101,13 @@ class GradientDescent(Method):
             residual_bound=loss.residual_bound,
             rows_per_person=self.rows_per_person,
             from_prior=self.from_prior,
+            many_labels=task.many_labels,
             # A prior has intercepts of its own, and a record may have many labels.
-            by_class=self.fit_intercept
-            and self.n_records is None
-            and not (self.from_prior or task.many_labels),
+            by_class=self.targets.is_balanced
+            or (
+                (self.fit_intercept and self.n_records is None)
+                and not (self.from_prior or task.many_labels)
+            ),
         )
 
     def told_of_noise(self, task: Task, mechanism: Any, n_records: float, n_features: int) -> str:  # noqa: ARG002
@@ -113,15 +122,22 @@ class GradientDescent(Method):
             return CompletedRun(len(drawing.prefix), drawing.prefix)
         plan = self.plan(task, records.shape[1])
         rows = records.gradients(self.loss(task), drawing.threads, prior=self.starting_model)
-        if records.weighted and not self.is_private:
+        balanced = self.targets.is_balanced
+        if records.weighted and not (self.is_private or balanced):
             # As if rows were repeated. A private fit takes the number of rows, of which none counts
             # for more than 1: where one row replaces another that number is public, the sum of the
             # weights is not.
             plan = replace(plan, n_records=rows.total_weight)
         classes = None
-        if mechanism.by_class:
+        if mechanism.by_class or balanced:
             vertex_loss = task.vertex_loss(task.residual_bound(private=True))
             classes = Classes(lambda: records.counts(vertex_loss), vertex_loss.starting_offset)
+        if classes is not None and balanced:
+
+            def weighed(weights: Any) -> Any:
+                return self.loss(Labels(weight=weights.tolist()).of_classes(task.classes))
+
+            classes = replace(classes, loss=weighed)
         given = {"threads": drawing.threads, "prefix": drawing.prefix, "classes": classes}
         return GradientRun(plan, mechanism, rows, drawing.stream, **given)
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 
 from dplasso.encoding.schema import Schema
 from dplasso.model import Model, read_model
@@ -18,6 +20,7 @@ from dplasso.model.weights import linear_part
 from dplasso.privacy.wording import rounded_up
 
 INTERCEPT = "(intercept)"
+_OF_EACH = (OneVsRestClassifier, MultiOutputClassifier)
 _FORMS = (
     "a fitted linear model of scikit-learn or dplasso, weights by column name, an array, or the "
     "path of a model file or of a .csv with the columns name and weight"
@@ -99,7 +102,7 @@ def _read(prior: Any) -> Given:
         return _of_model(prior.model_)
     if hasattr(prior, "named_steps"):
         return _of_pipeline(prior)
-    if hasattr(prior, "coef_"):
+    if all(hasattr(one, "coef_") for one in _each(prior)):
         return _of_fitted(prior, getattr(prior, "feature_names_in_", None))
     if isinstance(prior, str | os.PathLike):
         path = Path(prior)
@@ -135,7 +138,7 @@ def _of_model(model: Model) -> Given:
     weights, noise = _dense(coefficients), None
     if error is not None:
         noise, kept = np.zeros_like(weights), model.release.columns
-        noise[:, kept if kept.size and np.ndim(error) < 2 else slice(None)] = error
+        noise[:, kept if kept.size == error.shape[-1] else slice(None)] = error
     statement = model.statement
     promise = "without privacy"
     if statement.is_private:
@@ -175,19 +178,26 @@ def names_after(steps: Any) -> NDArray[np.object_] | None:
     return np.asarray(names, dtype=object)
 
 
+def _each(model: Any) -> list[Any]:
+    """Return the linear models of a fitted one: one of each label or class, or itself."""
+    return getattr(model, "estimators_", [model]) if isinstance(model, _OF_EACH) else [model]
+
+
 def _of_fitted(model: Any, names: Any) -> Given:
     """Return a fitted linear model that has scikit-learn's attributes."""
     maker = type(model).__module__.partition(".")[0]
-    weights = np.atleast_2d(_dense(model.coef_))
-    constant = np.atleast_1d(np.asarray(getattr(model, "intercept_", 0.0), dtype=np.float64))
-    classes = getattr(model, "classes_", None)
+    weights = np.concatenate([np.atleast_2d(_dense(one.coef_)) for one in _each(model)])
+    constants = [np.atleast_1d(getattr(one, "intercept_", 0.0)) for one in _each(model)]
+    constant, classes = np.concatenate(constants).astype(float), getattr(model, "classes_", None)
+    # Of a label matrix they have numbers at most.
+    of_labels = isinstance(model, _OF_EACH) and getattr(model, "multilabel_", True)
     return Given(
         weights,
         # Of a model without an intercept scikit-learn may have one zero for all classes.
         np.full(weights.shape[0], constant[0]) if constant.size == 1 else constant,
         f"a {type(model).__name__} of {'scikit-learn' if maker == 'sklearn' else maker}",
         names=None if names is None else np.asarray(names, dtype=object),
-        labels=None if classes is None else np.asarray(classes).tolist(),
+        labels=None if of_labels or classes is None else np.asarray(classes).tolist(),
         learns="numbers" if classes is None else "classes",
     )
 

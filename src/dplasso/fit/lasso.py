@@ -69,6 +69,11 @@ class Lasso(Method):
     def from_params(cls, params: Mapping[str, Any]) -> Self:
         """Check the parameters of an estimator; TypeError, ValueError as `common_parameters`."""
         common = common_parameters(params)
+        if common["targets"].is_balanced:
+            raise ValueError(
+                "class_weight='balanced' is for DPLogisticRegression, which weighs the classes by "
+                "noisy counts before its first step; a LASSO takes a weight for each class"
+            )
         private = not math.isinf(common["epsilon"])
         step = check_mechanism(params["mechanism"])
         check_selector(params["selector"], step if private else "none")

@@ -20,7 +20,7 @@ from dplasso.fit.start import PARAMETERS, Start, start_of
 from dplasso.fit.targets import Labels, targets_of
 from dplasso.fit.task import Bounded, Task
 from dplasso.ledger import check_ledger_settings
-from dplasso.matrix.starting import StartingModel
+from dplasso.matrix.starting import StartingModel, starting_model
 from dplasso.model.prior import Prior
 from dplasso.model.release import n_outputs_of
 from dplasso.privacy.parameters import (
@@ -87,7 +87,7 @@ class Method:
         prior = self.prior
         if prior is None:
             return None
-        return StartingModel(np.ascontiguousarray(prior.weights.T), prior.intercept)
+        return starting_model(prior.weights.T, prior.intercept)
 
     @property
     def starts_from(self) -> str:

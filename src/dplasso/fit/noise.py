@@ -59,8 +59,8 @@ def told_of_gradients(
     The signal is what N rows that agree add to a gradient, in units of the noise of all steps; of
     K classes each has its part of the rows.
     """
-    pull = mechanism.mu * mechanism.residual_bound / mechanism.sensitivity
-    if n_records * pull / max(2, n_outputs) >= _LEAST_SIGNAL:
+    told = n_records * mechanism.mu / mechanism.unit_sensitivity
+    if told / max(2, n_outputs) >= _LEAST_SIGNAL:
         return ""
     of = f" of {n_outputs:,} classes" if n_outputs > 2 else ""
     return (

@@ -5,6 +5,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
@@ -35,42 +36,54 @@ def checked_public_data(data: Any) -> tuple[Any, Any]:
 
 
 def trained_on(X: Any, y: Any, method: Any, task: Task) -> Given:
-    """Return a model of public rows, read as the method reads rows.
+    """Return a model of public rows, read as the method reads rows; of many labels one of each.
 
     Its strength of regularisation is the best of a few by cross-validation on the same rows.
 
     Raises DataError for NaN, missing labels, or a class that is not the task's.
     """
-    model, strength, scoring = task.plain_model()
+    model, strength, _ = task.plain_model()
     try:
-        public = local_records(model, X, y)
+        public = local_records(model, X, y, takes_matrix=task.many_labels)
         labels = task.plain_labels(np.asarray(public.y))
     except ValueError as error:
         raise DataError(f"public_data: {error}") from error
     rows = public.X.X.tocsr() if isinstance(public.X, Store) else csr_array(public.X)
     rows = method.as_read(rows.astype(np.float64))
     # The penalty leaves a column without an entry at zero.
-    seen, folds = np.unique(rows.indices), task.folds(labels, _FOLDS)
-    rows = rows[:, seen]
-    if folds is not None:
-        model = GridSearchCV(model, {strength: _STRENGTHS}, scoring=scoring, cv=folds)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(rows, labels)
-    model = getattr(model, "best_estimator_", model)
-    coefficients, classes = np.atleast_2d(model.coef_), getattr(model, "classes_", None)
-    weights = np.zeros((coefficients.shape[0], public.n_features))
-    weights[:, seen] = coefficients
+    seen = np.unique(rows.indices)
+    each = [_trained(rows[:, seen], own, task) for own in labels.reshape(len(labels), -1).T]
+    model, classes = each[0], getattr(each[0], "classes_", None)
+    of_each, told = "", f" with {strength} = {getattr(model, strength):g}"
+    if task.many_labels:
+        classes, of_each, told = task.classes, " for each label", ""
+    weights = np.zeros((sum(len(np.atleast_2d(one.coef_)) for one in each), public.n_features))
+    weights[:, seen] = np.concatenate([np.atleast_2d(one.coef_) for one in each])
     return Given(
         weights,
-        np.atleast_1d(model.intercept_).astype(np.float64),
-        f"a {type(model).__name__} of scikit-learn trained on {labels.size:,} public rows with "
-        f"{strength} = {getattr(model, strength):g}",
+        np.concatenate([np.atleast_1d(one.intercept_) for one in each]).astype(np.float64),
+        f"a {type(model).__name__} of scikit-learn{of_each} trained on {len(labels):,} public rows"
+        + told,
         names=public.feature_names,
         labels=None if classes is None else classes.tolist(),
         learns=task.learns,
         schema=None if public.origin is None else public.origin.schema,
     )
+
+
+def _trained(rows: csr_array, labels: NDArray[Any], task: Task) -> Any:
+    """Return a plain model of some rows, of the best of a few strengths."""
+    model, strength, scoring = task.plain_model()
+    if task.many_labels and labels.min() == labels.max():
+        # A label that all rows have or lack says nothing of the columns.
+        model.coef_, model.intercept_ = np.zeros((1, rows.shape[1])), np.zeros(1)
+        return model
+    if (folds := task.folds(labels, _FOLDS)) is not None:
+        model = GridSearchCV(model, {strength: _STRENGTHS}, scoring=scoring, cv=folds)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(rows, labels)
+    return getattr(model, "best_estimator_", model)
 
 
 def scaled_rows(

@@ -16,7 +16,7 @@ from dplasso.frank_wolfe.transcript import NO_VERTICES
 from dplasso.gradient_descent.blend import blended, find_slopes, find_start
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import noisy_counts
-from dplasso.gradient_descent.plan import RunPlan
+from dplasso.gradient_descent.plan import LEARNT, LEARNT_OF_FEW, RunPlan
 from dplasso.gradient_descent.release import Calibration, NoisyWeights
 from dplasso.gradient_descent.run import GradientRun
 from dplasso.gradient_descent.slopes import LinearModel
@@ -205,6 +205,7 @@ class StagedLasso:
             n_records=self._total if self._records.weighted else max(1, round(self._total)),
             calibration=self._plan.refit_calibration,
             start=self._plan.refit_start,
+            learnt=LEARNT_OF_FEW if kept.size < self._n_features or self._plan.n_kept else LEARNT,
         )
         state = None if self._prefix is None else self._prefix.weights
         mechanism = self._mechanism.gradients(self._plan.refit_share)
@@ -242,11 +243,12 @@ class StagedLasso:
 
     def _found_start(self, prior: StartingModel) -> NDArray[np.float64]:
         """Return the slope and the constants of the prior that vertices are drawn from."""
-        records = self._records.gradients(self._loss, self._drawing.threads, _NONE, prior)
+        rows = self._laid_out or self._records
+        records = rows.gradients(self._loss, self._drawing.threads, _NONE, prior)
         nothing = np.zeros((0, self._task.n_outputs)), np.zeros(self._task.n_outputs)
         model = LinearModel(*nothing, Scaling(_NONE, 0.0, None), self._method.feature_bound)
         known = self._known(self._plan.start_share)
-        return find_start(records, model, self._drawing.stream, **known)
+        return find_start(records, model, self._drawing.stream, LEARNT_OF_FEW, **known)
 
     def _known(self, share: float) -> dict[str, Any]:
         """Return what finding slopes needs to know besides the margins."""

@@ -5,6 +5,7 @@
 =================  ==============================================================================
 `is_declared`      whether the labels were named, not taken from the data
 `takes_matrix`     whether y may have a column for each label
+`is_balanced`      whether the counts of the classes are to weigh them
 `task`             the task of some records; `of_classes`: of known classes; `of_size`: of so many,
                    None for as many as are declared, or 2
 `written`          parameters as a file holds them
@@ -39,6 +40,10 @@ class Labels:
     def is_declared(self) -> bool:
         return self.declared is not None
 
+    @property
+    def is_balanced(self) -> bool:
+        return isinstance(self.weight, str) and self.weight == "balanced"
+
     def task(self, records: Any) -> Task:
         if records.n_labels:
             declared = classes_of(None, self.declared) if self.is_declared else None
@@ -61,7 +66,7 @@ class Labels:
                     f"{classes.size}; leave it out"
                 )
             return ManyLabels(classes)
-        if self.weight is None:
+        if self.weight is None or self.is_balanced:
             return Binary(classes) if classes.size <= 2 else Multiclass(classes)
         if len(self.weight) != classes.size:
             raise ValueError(
@@ -85,7 +90,7 @@ class Labels:
             plain["classes"] = np.asarray(self.declared).tolist()
             if isinstance(weight, Mapping):
                 weight = [weight[label] for label in self.declared]
-        if weight is not None and not isinstance(weight, Mapping):
+        if weight is not None and not isinstance(weight, Mapping | str):
             plain["class_weight"] = tuple(float(one) for one in weight)
         return plain
 
@@ -99,9 +104,10 @@ def targets_of(params: Mapping[str, Any]) -> Labels | Bounded:
     """Return what an estimator's parameters say of its targets; ValueError if they are invalid."""
     if "target_bounds" in params:
         return Bounded(checked_target_bounds(params["target_bounds"]))
-    weight, classes = params.get("class_weight"), params.get("classes")
-    checked_class_weight(weight, classes)
-    return Labels(classes, weight)
+    labels = Labels(params.get("classes"), params.get("class_weight"))
+    if not labels.is_balanced:
+        checked_class_weight(labels.weight, labels.declared)
+    return labels
 
 
 def checked_target_bounds(bounds: Any) -> tuple[float, float]:
@@ -133,11 +139,6 @@ def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, ...]:
     if class_weight is None:
         return 1.0, 1.0
     weights = class_weight
-    if isinstance(weights, str) and weights == "balanced":
-        raise ValueError(
-            "class_weight='balanced' would count the records of each class without noise; give "
-            "weights from public knowledge, such as {label: weight}"
-        )
     if isinstance(weights, Mapping):
         labels = list(weights if classes is None else classes)
         if set(weights) != set(labels):
@@ -148,8 +149,8 @@ def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, ...]:
         weights = [weights[label] for label in labels]
     if not isinstance(weights, list | tuple) or len(weights) < 2:
         raise ValueError(
-            "class_weight must be None, weights in the order of the classes, or a mapping of each "
-            f"label to a weight; got {class_weight!r}"
+            "class_weight must be None, 'balanced', weights in the order of the classes, or a "
+            f"mapping of each label to a weight; got {class_weight!r}"
         )
     if not all(isinstance(one, Real) and 0.0 < float(one) < math.inf for one in weights):
         raise ValueError(f"class_weight must hold positive numbers, got {class_weight!r}")

@@ -199,6 +199,8 @@ class ManyLabels(Task):
     def encode(self, y: NDArray[Any]) -> NDArray[np.float64]:
         return label_matrix(y, self.n_outputs)
 
+    plain_labels = encode
+
     def gradient_bound(self, *, private: bool, given: float | None = None) -> float:
         # Of all labels together, each of which may fill its own.
         return math.sqrt(self.n_outputs) * (given or self.residual_bound(private=private))
@@ -230,6 +232,7 @@ class Bounded(Task):
     learns: ClassVar[str] = "numbers"
     bounds_allowed: ClassVar[tuple[float, float]] = (0.01, 2.0)
     is_declared: ClassVar[bool] = False
+    is_balanced: ClassVar[bool] = False
     takes_matrix: ClassVar[bool] = False
 
     def task(self, *_: Any, **__: Any) -> "Bounded":

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.gradient_descent.calibration import descend
+from dplasso.gradient_descent.points import CONSTANT
 from dplasso.gradient_descent.release import Calibration
-from dplasso.gradient_descent.slopes import CONSTANT, LONGEST, LinearModel
+from dplasso.gradient_descent.slopes import LONGEST, LinearModel
 from dplasso.privacy.randomness import RandomStream
 
 # How far noise may move a slope.
 _KAPPA = 0.5
-# A start is taken whole where records times mu are no more than this, and beyond as much less of
-# it; never less than the second.
-_LEARNT, _LEAST_PART = 56.0, 0.125
+# Never less of a start is taken.
+_LEAST_PART = 0.125
 # Intercepts of a start are clipped to it.
 _USEFUL = 8.0
 # In standard errors: one that cannot be told from 0 by far need not be 0.
@@ -52,8 +52,10 @@ def find_slopes(
 ) -> Slopes:
     """Find slopes and constants with a budget of `mu`, starting from 1 and `shift`, or 0.
 
-    `margins` answer `sums` as `Blend` does; the others are as of `calibrate_margins`.
+    `margins` answer `sums` as `Margins` do; the others are as of `calibrate_margins`.
     """
+    # Whatever their number: the loss bends by no more than its curvature times |s|^2 + c^2, and
+    # that times what a record counts is at most `LONGEST`.
     constants = np.zeros(loss.n_outputs) if shift is None else shift / CONSTANT
     start = np.concatenate([np.ones(n_parts), constants])
     found, error = descend(
@@ -73,15 +75,17 @@ def find_slopes(
 
 
 def find_start(
-    records: Any, nothing: LinearModel, stream: RandomStream, **known: Any
+    records: Any, nothing: LinearModel, stream: RandomStream, learnt: float, **known: Any
 ) -> NDArray[np.float64]:
     """Return slope and constants of the records' public start, shape (1 + K,).
 
-    `nothing`: a model without weights, that says what the rows are; `known`: as of `find_slopes`.
+    `nothing`: a model without weights, that says what the rows are.
+    `learnt`: as of `RunPlan`; `known`: as of `find_slopes`.
     """
     # The slope is of the weights alone: rows may be longer or shorter than those that the prior was
     # made for, and its intercept means the same for both.
-    prior, loud = records.prior, records.prior.loudness
+    prior = records.prior
+    loud = prior.loudness
     given = loud * prior.intercept
     shift = np.clip(given, -_USEFUL, _USEFUL)
     margins = records.margins(nothing, prior.stretched(loud, -given))
@@ -90,12 +94,12 @@ def find_start(
     largest = np.finfo(np.float64).max
     with np.errstate(over="ignore"):
         constants = np.clip(found.shift - slope * prior.intercept, -largest, largest)
-    return part_taken(known["n_records"], known["mu"]) * np.array([slope, *constants])
+    return part_taken(known["n_records"], known["mu"], learnt) * np.array([slope, *constants])
 
 
-def part_taken(n_records: float, mu: float) -> float:
+def part_taken(n_records: float, mu: float, learnt: float) -> float:
     """Return what part of a start a fit takes, by the budget that its slope is found with."""
-    return max(_LEAST_PART, min(1.0, _LEARNT / (n_records * mu)))
+    return max(_LEAST_PART, min(1.0, learnt / (n_records * mu)))
 
 
 def blended(found: Slopes, start: NDArray[np.float64]) -> Calibration:

@@ -5,28 +5,29 @@ replaced by ``a s + b`` (Platt's scaling), a and b found by noisy gradient desce
 record counts ``1 / sqrt(|s|^2 + c^2)``: then its share of the gradient in (a, b / c), ``q s`` and
 ``c q`` times that weight, is no longer than its residual q, however large its margin s. The
 sensitivity is the one of every gradient. With K outputs there is one slope and a constant for each.
+
+Many labels have a slope each: every label's residual is divided by the length of its own margin, so
+that together they are no longer than all residuals.
 """
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.gradient_descent.points import CONSTANT
 from dplasso.gradient_descent.release import Calibration
 from dplasso.gradient_descent.schedule import schedule_for
-from dplasso.gradient_descent.slopes import CONSTANT
 from dplasso.gradient_descent.solve import gradient_unit
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS
 from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import Gaussian, release
 
-# How far noise may move the slope.
-_KAPPA = 1.0
+# How far noise may move the slope, and each of many.
+_KAPPA, _LABEL_KAPPA = 1.0, 0.5
 # The weighted loss bends by at most c / 4 along a constant, and by at most .224 / a along the slope
-# (the largest of x sigma'(x)): in all by less than twice the bend of the loss. Of L labels, along
-# one slope, by sqrt(L) times as much.
+# (the largest of x sigma'(x)): in all by less than twice the bend of the loss.
 _BEND = 2.0
 # The slope never turns the order of the records round.
 _SMALLEST_SLOPE = 0.2
@@ -57,16 +58,18 @@ def calibrate_margins(
         margins,
         loss,
         stream,
-        np.concatenate([[1.0], np.zeros(loss.n_outputs) + centre / CONSTANT]),
+        np.concatenate([np.ones(loss.n_labels), np.zeros(loss.n_outputs) + centre / CONSTANT]),
         n_records=n_records,
         mu=mu,
         sensitivity=sensitivity,
-        fixed=None if fit_intercept else slice(1, None),
-        kappa=_KAPPA,
-        bend=_BEND * loss.curvature * math.sqrt(getattr(loss, "n_labels", 1)),
+        fixed=None if fit_intercept else slice(loss.n_labels, None),
+        kappa=_KAPPA if loss.n_labels == 1 else _LABEL_KAPPA,
+        bend=_BEND * loss.curvature,
     )
-    slope = max(_SMALLEST_SLOPE, float(found[0]))
-    return Calibration(slope, tuple((CONSTANT * found[1:] - slope * centre).tolist()))
+    slopes = np.maximum(_SMALLEST_SLOPE, found[: loss.n_labels])
+    shift = tuple((CONSTANT * found[loss.n_labels :] - slopes * centre).tolist())
+    each = () if loss.n_labels == 1 else tuple((slopes / slopes.max()).tolist())
+    return Calibration(float(slopes.max()), shift, label_slopes=each)
 
 
 def descend(

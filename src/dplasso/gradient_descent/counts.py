@@ -19,10 +19,13 @@ class Classes:
 
     `counts`: counts them: exact numbers in parts of a record, and how many bits of it they are.
     `offset`: the margins to start from, by noisy counts and the standard deviation of their noise.
+    `loss`: where all classes are to weigh the same, instead of that: the loss in which a record of
+    each counts for so much.
     """
 
     counts: Callable[[], tuple[list[int], int]]
     offset: Callable[[NDArray[np.float64], float], Any]
+    loss: Callable[[NDArray[np.float64]], Any] | None = None
 
 
 def noisy_counts(

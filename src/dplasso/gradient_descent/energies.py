@@ -10,6 +10,7 @@ its energies and ``_ROW`` in one of the counts, in L2 at most 1 together. The tw
 eigenvalue of ``Z'Z``, Z the unit rows: ``(z.v)^2 <= n sum_j z_j^2 v_j^2`` for a row of n entries.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from dplasso.privacy.share import share
 
 # Shares of mu^2: of the energies that make the scales, and of those that bound the steps after.
 SCALES_SHARE, CURVATURE_SHARE = 0.02, 0.01
+# The same of how long rows are in some columns; they are taken for no shorter than the second.
+REACH_SHARE, _SHORTEST = 0.01, 0.05
 # A column is scaled if its energy is beyond so many standard deviations of the noise, and beyond
 # that of one row. Energies are released only if there are so many times as many records: hardly
 # any column holds a larger part of them.
@@ -84,6 +87,18 @@ def largest_eigenvalue(
     energy = max(1.0, float(energies.max()) / (unit * _COLUMNS))
     bounds = entries[:-1] * energy + np.maximum(0.0, longer)
     return min(n_records, float(bounds.min()) + constant * constant * n_records)
+
+
+def total_energy(totals: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the energy of all columns together, shape (1,): no record adds more than a unit."""
+    total: NDArray[np.int64] = np.sum(totals[:-N_SIZES], keepdims=True)
+    return total
+
+
+def reach_of(released: NDArray[np.int64], unit: float, n_records: float) -> float:
+    """Return how long rows are, in root mean square, by the `total_energy` released; at most 1."""
+    square = float(released[0]) / (unit * _COLUMNS * n_records)
+    return math.sqrt(min(1.0, max(_SHORTEST * _SHORTEST, square)))
 
 
 @njit(cache=True, nogil=True)

@@ -3,12 +3,18 @@
 from dataclasses import dataclass
 from itertools import accumulate
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dplasso.gradient_descent.schedule import KAPPA, MOST_STEPS
 
 # The constant entry of every row; larger ones cost accuracy.
 CONSTANT = 0.1
 # Weights beyond so many standard errors are significant.
 SIGNIFICANT = 3.0
+# A public start is taken whole where records times mu are no more than this, and beyond as much
+# less of it. Where few columns are corrected, what is wrong in the others stays.
+LEARNT, LEARNT_OF_FEW = 56.0, 10.0
 # A short list of k weights is reached by cuts: each stage runs on the columns that the one before
 # kept. A stage that only ranks the columns stops early (small kappa): on a long path the strong
 # columns are fitted and stop growing while the noise of all the others grows on. As (columns kept
@@ -45,6 +51,7 @@ class RunPlan:
     `n_records`: N, if it is public.
     `calibration`: share of what the count leaves that calibrates the margins; 0 leaves them.
     `start`: the same of finding slope and constants of a public start.
+    `learnt`: records times mu up to which a start is taken whole, see `blend.part_taken`.
     """
 
     stages: tuple[Stage, ...]
@@ -54,6 +61,7 @@ class RunPlan:
     n_records: float | None
     calibration: float = 0.0
     start: float = 0.0
+    learnt: float = LEARNT
 
     @property
     def ends(self) -> list[int]:
@@ -85,3 +93,9 @@ def plan_stages(
         Stage(length, share / total, part * (kappa / KAPPA), size, grows=not kept)
         for length, (kept, share, part), size in zip(lengths, cuts, columns, strict=True)
     )
+
+
+def largest(weights: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """Return the places of the largest magnitudes, ascending; the first wins a tie."""
+    order = np.argsort(-np.abs(weights), kind="stable")
+    return np.sort(order[:count]).astype(np.int64)

@@ -1,6 +1,6 @@
 """The records of a fit by gradient descent: where its sums of gradients come from."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dplasso.data.store import Store
 from dplasso.gradient_descent.energies import N_SIZES, column_energies, row_sizes
 from dplasso.gradient_descent.row_part import GradientPart
-from dplasso.gradient_descent.slopes import Blend, LinearModel, Margins
+from dplasso.gradient_descent.slopes import LONGEST, LinearModel, Margins
 from dplasso.losses.contract import without_offset
 from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import Compressed, clipped, compress
@@ -21,6 +21,7 @@ from dplasso.matrix.unit_rows import (
     UnitRows,
     both_orientations,
     constant_entry,
+    parts_within,
     row_factors,
     select_columns,
     unit_row_margins,
@@ -44,6 +45,8 @@ class Records:
     threads: Threads
     prior: StartingModel | None = None
     whole: StartingRows | None = None
+    # The unit rows that were asked for last, and the scaling's bytes.
+    _last: list[Any] = field(default_factory=list, init=False, repr=False)
 
     @property
     def n_records(self) -> int:
@@ -76,8 +79,10 @@ class Records:
         data, numbering = self._unit_rows(scaling)
         targets = self.targets
         if self.whole is not None and start is not None:
-            offsets = self.whole.margins(start, data.factor, None, self.threads)
+            offsets = self.whole.margins(start, data.factor * scaling.reach, None, self.threads)
             targets = targets._replace(offsets=offsets)
+        if scaling.reach < 1.0:
+            targets = targets._replace(weights=self._weights(data, scaling.constant))
         return GradientPart(
             data, self.loss, targets, unit, threads=self.threads, numbering=numbering
         )
@@ -101,6 +106,19 @@ class Records:
         return totals
 
     def _unit_rows(self, scaling: Scaling) -> tuple[UnitRows, Numbering]:
+        arrays = scaling.kept, scaling.halvings, scaling.around
+        asked = (
+            scaling.constant,
+            scaling.norm_bound,
+            scaling.reach,
+            *(array.tobytes() for array in arrays),
+        )
+        if not self._last or self._last[0] != asked:
+            self._last[:] = asked, self._made_unit_rows(scaling)
+        made: tuple[UnitRows, Numbering] = self._last[1]
+        return made
+
+    def _made_unit_rows(self, scaling: Scaling) -> tuple[UnitRows, Numbering]:
         rows, columns, numbering = self._selected(scaling.kept)
         size, constant, halvings = columns.indptr.size - 1, scaling.constant, scaling.halvings
         if halvings.size and numbering.original.size:
@@ -108,8 +126,13 @@ class Records:
         if self.whole is None:
             factor = row_factors(rows, constant, scaling.norm_bound, self.threads, halvings)
         else:
-            factor = self.whole.factors(scaling, self.threads)
+            factor = self.whole.factors(scaling, self.threads) / scaling.reach
         return UnitRows(rows, columns, factor, size, constant_entry(constant), halvings), numbering
+
+    def _weights(self, data: UnitRows, constant: float) -> NDArray[np.float64]:
+        """Return weights with which no row pulls with more than a unit row does, shape (N,)."""
+        parts, given = parts_within(data, constant, self.threads), self.targets.weights
+        return parts * np.clip(np.nan_to_num(given), 0.0, 1.0) if given.size else parts
 
     def _selected(self, kept: NDArray[np.int64]) -> tuple[Compressed, Compressed, Numbering]:
         """Return some columns by rows and by columns, and their numbering; none means all."""
@@ -119,7 +142,7 @@ class Records:
         chosen = internal[kept] if internal.size else kept
         return *select_columns(self.columns, chosen, self.n_records, self.threads.count), AS_GIVEN
 
-    def margins(self, model: LinearModel, start: StartingModel | None = None) -> Margins | Blend:
+    def margins(self, model: LinearModel, start: StartingModel | None = None) -> Margins:
         """Compute the margins of a model; with a start, those of both, the start's first.
 
         Of a model without weights, they are those of the start alone.
@@ -131,20 +154,20 @@ class Records:
             rows, factor = clipped(rows, model.bound), np.ones(self.n_records)
         first = None
         if self.whole is not None and start is not None:
-            first = self.whole.margins(start, factor, model.bound, self.threads)[:, np.newaxis]
+            length = factor * model.scaling.reach
+            first = self.whole.margins(start, length, model.bound, self.threads)[:, np.newaxis]
             if not len(model.weights):
-                return Blend(first, self.loss, self.targets, self.threads)
+                return Margins(first, self.loss, self.targets, self.threads, LONGEST)
         original, weights = numbering.original, model.weights
         weights = weights[original[: self.n_columns]] if original.size else weights
         weights = np.ascontiguousarray(weights[:, 0] if weights.shape[1] == 1 else weights)
         margins = unit_row_margins(rows, weights, factor, model.intercept, self.threads)
-        margins = margins.reshape(self.n_records, -1)
+        margins = margins.reshape(self.n_records, 1, self.loss.n_outputs)
+        known = self.targets, self.threads
         if first is not None:
-            parts = np.concatenate([first, margins[:, np.newaxis]], axis=1)
-            return Blend(parts, self.loss, self.targets, self.threads)
-        return Margins(
-            margins + self.loss.offset, without_offset(self.loss), self.targets, self.threads
-        )
+            parts = np.concatenate([first, margins], axis=1)
+            return Margins(parts, self.loss, *known, LONGEST)
+        return Margins(margins + self.loss.offset, without_offset(self.loss), *known)
 
 
 def records_of(

@@ -16,11 +16,13 @@ class Calibration(NamedTuple):
     """A slope for margins, and what is added to each of K.
 
     `prior_slope`: that of the margins of a public start, where a fit has one.
+    `label_slopes`: where each of many labels has a slope, what part of the largest, `slope`, it is.
     """
 
     slope: float
     shift: tuple[float, ...]
     prior_slope: float = 1.0
+    label_slopes: tuple[float, ...] = ()
 
 
 UNCHANGED = Calibration(1.0, (0.0,))
@@ -41,6 +43,8 @@ class NoisyWeights:
     `prior_slope`: what the weights of a public start are multiplied by, before these are added.
     `n_records`: the number of records as counted privately, or public by the neighbour relation;
     None where it was given, and without privacy.
+    `label_slopes`, shape (K,): what part of `standard_error` is that of each of many labels; empty
+    where it is the same.
     """
 
     kind: ClassVar[str] = "weights"
@@ -52,8 +56,11 @@ class NoisyWeights:
         "energies": "<f4",
         "prior_slope": "<f8",
         "n_records": "<f8",
+        "label_slopes": "<f8",
     }
-    optional: ClassVar[frozenset[str]] = frozenset({"energies", "prior_slope", "n_records"})
+    optional: ClassVar[frozenset[str]] = frozenset(
+        {"energies", "prior_slope", "n_records", "label_slopes"}
+    )
 
     n_steps: int
     n_features: int
@@ -65,6 +72,7 @@ class NoisyWeights:
     energies: NDArray[np.float32] = field(default_factory=lambda: NO_ENERGIES)
     prior_slope: float = 1.0
     n_records: float | None = None
+    label_slopes: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
     vertices = None
 
@@ -77,6 +85,9 @@ class NoisyWeights:
             raise ValueError(f"weights {self.weights.shape} do not fit {count or self.n_features}")
         errors = self.standard_error, self.intercept_error
         numbers = (*self.intercept, *errors, self.prior_slope, self.n_records or 0.0)
+        numbers += tuple(self.label_slopes)
+        if self.label_slopes.size not in (0, n_outputs):
+            raise ValueError(f"{self.label_slopes.size} slopes are not those of {n_outputs} labels")
         if not (np.isfinite(self.weights).all() and np.isfinite(numbers).all()):
             raise ValueError("a weight is not a finite number")
         check_energies(self.energies, {count, self.n_features})
@@ -95,11 +106,15 @@ class NoisyWeights:
 
     @property
     def standard_errors(self) -> NDArray[np.float64]:
-        """Standard deviation of each weight by the noise alone, of each column that has one."""
+        """Standard deviation of each weight by the noise alone, of each column that has one.
+
+        Of many labels, a row for each.
+        """
         scales, count = scales_of(self.energies), self.weights.shape[1]
         if scales.size > max(1, count):
             scales = scales[self.columns]
-        return np.broadcast_to(self.standard_error * scales, (count,))
+        errors = np.broadcast_to(self.standard_error * scales, (count,))
+        return self.label_slopes[:, np.newaxis] * errors if self.label_slopes.size else errors
 
     @property
     def scales(self) -> NDArray[np.float64] | None:
@@ -143,6 +158,8 @@ class NoisyWeights:
         }
         if self.n_records is not None:
             arrays["n_records"] = np.array([self.n_records], dtype="<f8")
+        if self.label_slopes.size:
+            arrays["label_slopes"] = self.label_slopes
         return arrays | with_energies(self.energies)
 
     @classmethod
@@ -166,6 +183,7 @@ class NoisyWeights:
             energies=arrays.get("energies", NO_ENERGIES).astype(np.float32, copy=False),
             prior_slope=slope_of(arrays),
             n_records=n_records[0] if n_records else None,
+            label_slopes=arrays.get("label_slopes", np.zeros(0)),
         )
 
 

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from dplasso.gradient_descent.blend import blended, find_slopes, find_start
 from dplasso.gradient_descent.calibration import calibrate_margins
-from dplasso.gradient_descent.counts import Classes, noisy_counts
+from dplasso.gradient_descent.counts import Classes
 from dplasso.gradient_descent.energies import (
     CURVATURE_SHARE,
+    REACH_SHARE,
     SCALES_SHARE,
     halvings_of,
     largest_eigenvalue,
@@ -23,7 +24,8 @@ from dplasso.gradient_descent.energies import (
     shrinking,
     threshold,
 )
-from dplasso.gradient_descent.plan import CONSTANT, SIGNIFICANT, RunPlan
+from dplasso.gradient_descent.measures import Measures
+from dplasso.gradient_descent.plan import CONSTANT, SIGNIFICANT, RunPlan, largest
 from dplasso.gradient_descent.release import (
     NO_ENERGIES,
     UNCHANGED,
@@ -37,10 +39,9 @@ from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import NOWHERE, GradientState
 from dplasso.matrix.starting import StartingModel
 from dplasso.matrix.unit_rows import NO_HALVINGS, Scaling, constant_entry
-from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps
+from dplasso.privacy.mechanisms.gaussian import GaussianSteps
 from dplasso.privacy.parameters import check_records, share_bits
-from dplasso.privacy.randomness import RandomStream, word_buffers
-from dplasso.privacy.release import Gaussian, release
+from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
 
 # Rows grow when they are made unit rows of fewer columns, so a stage starts from this part of the
@@ -53,7 +54,7 @@ class GradientRun:
 
     `records`: `Records`, or anything that answers as they do.
     `prefix`: where an interrupted fit had come to; its numbers are not drawn again.
-    `classes`: their records are counted each, and margins start from that; None counts them all.
+    `classes`: their records are counted each; None counts them all.
     """
 
     history = work = None
@@ -71,7 +72,8 @@ class GradientRun:
     ) -> None:
         self.n_steps, self.skipped = plan.ends[-1], 0
         self._plan, self._mechanism, self._records = plan, mechanism, records
-        self._stream, self._threads, self._classes = stream, threads, classes
+        self._stream, self._threads = stream, threads
+        self._measures = Measures(plan, mechanism, records, stream, classes)
         self._calibration: Calibration | None = None
         self._constant = CONSTANT if plan.fit_intercept else 0.0
         self._stage = 0
@@ -80,8 +82,10 @@ class GradientRun:
         # bounds the curvature of the stage; then the margins it started from, if classes count.
         self._numbers = np.zeros(3) if prefix is None else prefix.numbers.copy()
         self._energies = NO_ENERGIES if prefix is None else prefix.energies
-        # Slope and constants of a public start, once there are any.
+        # Slope and constants of a public start, once there are any, and how long rows are in the
+        # columns of the stage.
         self._start = NOWHERE if prefix is None else prefix.start
+        self._weigh(NOWHERE if prefix is None else prefix.counts)
         self._prepared: Any = None
         if prefix is not None and len(prefix):
             self._go_on(prefix)
@@ -95,15 +99,16 @@ class GradientRun:
         if self.skipped:
             return
         if not self._numbers[0]:
-            counted, offset = self._count()
+            counted, offset, counts = self._measures.count()
             self._numbers = np.concatenate([[counted, 0.0, 0.0], offset])
-            deviation = self._deviation(SCALES_SHARE)
-            if pays(self._numbers[0], deviation):
-                released, unit = self._released_energies(SCALES_SHARE)
-                least = threshold(self._numbers[0], deviation)
+            self._weigh(counts)
+            deviation = self._measures.deviation(SCALES_SHARE)
+            if pays(counted, deviation):
+                released, unit = self._measures.energies(self._scaling, SCALES_SHARE, counted)
+                least = threshold(counted, deviation)
                 self._energies = relative_energies(released, unit, least)
-            self._numbers[2] = self._eigenvalue()
             self._start = self._found_start()
+            self._numbers[2] = self._eigenvalue()
         self._solver = self._run(self._balanced())
         self._settle()
 
@@ -124,16 +129,13 @@ class GradientRun:
     def release(self, done: int | None = None) -> NoisyWeights | GradientState:
         """Return what the fit has released after `done` gradients, by default after all."""
         done = self.n_steps if done is None else done
+        known: Any = self._numbers.copy(), self._energies, self._start, self._counts
         if not done:
-            empty = GradientState.empty({"n_features": self._records.n_columns})
-            return replace(
-                empty, numbers=self._numbers.copy(), energies=self._energies, start=self._start
-            )
+            return GradientState.empty({"n_features": self._records.n_columns}, *known)
         if done < self.n_steps:
             solver, n_columns = self._solver, self._records.n_columns
             state = solver.weights.copy(), solver.velocity.copy(), solver.averaged.copy()
-            numbers, known = self._numbers.copy(), (self._energies, self._start)
-            return GradientState(done, n_columns, *state, self._kept, numbers, *known)
+            return GradientState(done, n_columns, *state, self._kept, *known)
         return self._final()
 
     @property
@@ -152,29 +154,12 @@ class GradientRun:
         begin = self._plan.ends[self._stage] - self._plan.stages[self._stage].n_steps
         return begin, begin + self._solver.n_steps
 
-    def _share(self, share: float) -> float:
-        """Return the mu of a share of the budget that the count leaves."""
-        counted = self._plan.n_records is None and self._mechanism.count_sensitivity > 0
-        left = 1.0 - COUNT_SHARE if counted else 1.0
-        return self._mechanism.mu * math.sqrt(left * share)
-
-    def _count(self) -> tuple[float, NDArray[np.float64]]:
-        """Return N, as given or counted privately, and the margins to start from, if any."""
-        if self._plan.n_records is not None:
-            return float(self._plan.n_records), NOWHERE
-        counts, part_bits = [self._records.counted], 0
-        if self._classes is not None:
-            counts, part_bits = self._classes.counts()
-        moved, mu = self._mechanism.count_sensitivity, self._mechanism.mu * math.sqrt(COUNT_SHARE)
-        noisy = noisy_counts(counts, moved, mu, self._stream, part_bits)
-        if self._classes is None:
-            return float(noisy[0]), NOWHERE
-        return float(noisy.sum()), self._beyond(self._classes.offset(noisy, moved / mu))
-
-    def _beyond(self, margins: Any) -> NDArray[np.float64]:
-        """Return margins as far as they are beyond twice what noise will move them, shape (K,)."""
-        limit = 2.0 * self._plan.stages[-1].kappa
-        return np.atleast_1d(margins - np.clip(margins, -limit, limit))
+    def _weigh(self, counts: NDArray[np.float64]) -> None:
+        """Let all records weigh N, or less where classes weigh the same by their counts."""
+        self._counts, self._weight = counts, float(self._numbers[0])
+        if counts.size:
+            loss, weight = self._measures.weighed(counts, self._weight)
+            self._records, self._weight = replace(self._records, loss=loss), weight
 
     @property
     def _starting_constant(self) -> NDArray[np.float64]:
@@ -189,32 +174,34 @@ class GradientRun:
         start[-1] = self._starting_constant
         return start.ravel()
 
-    def _deviation(self, share: float) -> float:
-        """Return the standard deviation of the energies' noise; 0 without privacy."""
-        return self._moved / self._share(share)
-
-    @property
-    def _moved(self) -> float:
-        """How far the energies, of rows of length 1, can move between neighbours, in L2."""
-        return self._mechanism.sensitivity / self._mechanism.residual_bound
-
-    def _released_energies(self, share: float) -> tuple[NDArray[np.int64], float]:
-        """Release the energies of the columns that are kept; return them and their unit."""
-        deviation = self._deviation(share)
-        unit = gradient_unit(1.0, deviation, share_bits(self._numbers[0]))
-        totals = self._records.energies(self._scaling, unit)
-        noise = None
-        if deviation:
-            noise = Gaussian(deviation * unit, word_buffers(self._stream, 1)[0])
-        return release(totals, self._moved * unit, noise), unit
-
     def _eigenvalue(self) -> float:
         """Return what bounds the curvature of the stage that begins: N, or less by energies."""
         n_records = float(self._numbers[0])
         if not self._energies.size:
-            return n_records
-        released, unit = self._released_energies(CURVATURE_SHARE / len(self._plan.stages))
-        return largest_eigenvalue(released, unit, n_records, self._constant)
+            return self._weight
+        share = CURVATURE_SHARE / len(self._plan.stages)
+        released, unit = self._measures.energies(self._scaling, share, n_records)
+        largest_own = largest_eigenvalue(released, unit, n_records, self._constant)
+        return min(self._weight, largest_own / self._reach**2)
+
+    @property
+    def _reach(self) -> float:
+        """How long rows are in the columns of the stage, as released; 1 where those are all."""
+        return float(self._start[-1]) if self._start.size else 1.0
+
+    @property
+    def _reach_share(self) -> float:
+        """What each stage may spend on that: rows have the length of all columns of a prior."""
+        prior, stages = self._records.prior, self._plan.stages
+        if prior is None or all(one.n_columns == len(prior.weights) for one in stages):
+            return 0.0
+        return REACH_SHARE / len(stages)
+
+    def _released_reach(self) -> float:
+        """Release how long rows are in the columns of the stage, where those are some of all."""
+        if self._plan.stages[self._stage].n_columns == len(self._records.prior.weights):
+            return 1.0
+        return self._measures.reach(self._scaling, self._reach_share, float(self._numbers[0]))
 
     @property
     def _scaling(self) -> Scaling:
@@ -229,14 +216,14 @@ class GradientRun:
             # Rows have their length in all columns, and the start its margins.
             around = halvings
             halvings = halvings[self._kept] if halvings.size and self._kept.size else halvings
-        return Scaling(self._kept, self._constant, norm_bound, halvings, around)
+        return Scaling(self._kept, self._constant, norm_bound, halvings, around, self._reach)
 
     def _run(self, start: NDArray[np.float64] | None) -> NoisyGradientDescent:
         """Make the solver of the stage that begins, on the columns that are kept."""
         check_records(self._records.n_records, share_bits(self._numbers[0]))
         prepared, self._prepared = self._prepared, None
         scaling = self._scaling
-        again = bool(self._energies.size or self._start.size)
+        again = bool(self._energies.size or self._start.size or self._counts.size)
         if prepared is None or prepared[1] != self._unit or again:
             prepared = self._part(scaling)
         part, unit = prepared
@@ -262,23 +249,25 @@ class GradientRun:
         """Return the public model that margins start from, once its slope is found."""
         if self._records.prior is None or not self._start.size:
             return None
-        model: StartingModel = self._records.prior.stretched(self._start[0], self._start[1:])
+        model: StartingModel = self._records.prior.stretched(self._start[0], self._start[1:-1])
         return model
 
     def _found_start(self) -> NDArray[np.float64]:
-        """Return slope and constants of the public start; nothing without one."""
+        """Return slope and constants of the public start, and the reach; nothing without one."""
         records = self._records
         if records.prior is None:
             return NOWHERE
         n_outputs = records.loss.n_outputs
         nothing = LinearModel(np.zeros((0, n_outputs)), np.zeros(n_outputs), self._scaling)
-        return find_start(records, nothing, self._stream, **self._known(self._plan.start))
+        known = self._known(self._plan.start)
+        found = find_start(records, nothing, self._stream, self._plan.learnt, **known)
+        return np.append(found, self._released_reach())
 
     def _known(self, share: float) -> dict[str, Any]:
         """Return what setting margins right needs to know besides them."""
         return {
-            "n_records": self._numbers[0],
-            "mu": self._share(share),
+            "n_records": self._weight,
+            "mu": self._measures.mu(share),
             "sensitivity": self._mechanism.sensitivity,
             "fit_intercept": self._plan.fit_intercept,
         }
@@ -288,12 +277,13 @@ class GradientRun:
         """The steps of the stage."""
         stage = self._plan.stages[self._stage]
         left = 1.0 - self._plan.calibration - self._plan.start
+        left -= self._reach_share * len(self._plan.stages)
         if self._energies.size:
             left -= SCALES_SHARE + CURVATURE_SHARE
-        mu, loss = self._share(stage.share * left), self._records.loss
+        mu, loss = self._measures.mu(stage.share * left), self._records.loss
         kappa = stage.kappa
         if stage.grows and math.isfinite(mu):
-            told = self._numbers[0] * mu / self._moved
+            told = self._weight * mu / self._mechanism.unit_sensitivity
             kappa *= further(told, loss.n_outputs * stage.n_columns)
         return schedule_for(
             self._numbers[2],
@@ -318,9 +308,10 @@ class GradientRun:
         model, known = LinearModel(*self._averaged(), self._scaling), self._known(share)
         if self._start.size:
             both = records.margins(model, self._started())
-            return blended(find_slopes(both, records.loss, self._stream, 2, **known), self._start)
+            found = find_slopes(both, records.loss, self._stream, 2, **known)
+            return blended(found, self._start[:-1])
         # Around the margins they started from.
-        centre = 0.0 * model.intercept + self._beyond(records.loss.offset)
+        centre = 0.0 * model.intercept + self._measures.beyond(records.loss.offset)
         centre[: self._numbers[3:].size] += self._numbers[3:]
         margins = records.margins(replace(model, intercept=model.intercept - centre))
         return calibrate_margins(margins, records.loss, self._stream, centre=centre, **known)
@@ -349,6 +340,8 @@ class GradientRun:
         self._kept = self._kept[places] if self._kept.size else places
         if self._energies.size and self._records.prior is None:
             self._energies = self._energies[places]
+        if self._start.size:
+            self._start = np.append(self._start[:-1], self._released_reach())
         self._numbers[1:3] = _START * self._error, self._eigenvalue()
         start = _START * np.concatenate([weights[places], constant])
         if self._numbers[3:].any():
@@ -366,7 +359,7 @@ class GradientRun:
         self._solver = self._run(None)
         self._settle()
         n_kept = self._plan.stages[self._stage].n_columns if self._stage else 0
-        n_start = 0 if self._records.prior is None else 1 + self._records.loss.n_outputs
+        n_start = 0 if self._records.prior is None else 2 + self._records.loss.n_outputs
         same = self._kept.size == n_kept and self._start.size == n_start
         if not same or self._solver.weights.shape != state.weights.shape:
             raise ValueError(
@@ -379,24 +372,25 @@ class GradientRun:
 
     def _final(self) -> NoisyWeights:
         """Return the model."""
-        columns = self._kept
-        weights, intercept = self._averaged()
+        columns, (weights, intercept) = self._kept, self._averaged()
         if self._plan.significant:
             columns = np.flatnonzero(weights.any(axis=1))
             weights = weights[columns]
         stretched = self._calibration or UNCHANGED
         error, offset = stretched.slope * self._error, self._records.loss.offset
+        slopes = stretched.slope * np.array(stretched.label_slopes or 1.0)
         return NoisyWeights(
             n_steps=self.n_steps,
             n_features=self._records.n_columns,
             columns=columns,
-            weights=np.ascontiguousarray(weights.T) * stretched.slope,
-            intercept=(intercept + offset) * stretched.slope + np.array(stretched.shift) - offset,
-            standard_error=error,
+            weights=np.ascontiguousarray(weights.T) * (slopes / self._reach).reshape(-1, 1),
+            intercept=(intercept + offset) * slopes + np.array(stretched.shift) - offset,
+            standard_error=error / self._reach,
             intercept_error=error * constant_entry(self._constant),
             energies=self._energies,
             prior_slope=stretched.prior_slope,
             n_records=self._counted_records,
+            label_slopes=np.array(stretched.label_slopes),
         )
 
     @property
@@ -404,9 +398,3 @@ class GradientRun:
         """N, where it is a release or public by the neighbour relation, and was not given."""
         given = self._plan.n_records is not None
         return None if given or math.isinf(self._mechanism.mu) else float(self._numbers[0])
-
-
-def largest(weights: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """Return the places of the largest magnitudes, ascending; the first wins a tie."""
-    order = np.argsort(-np.abs(weights), kind="stable")
-    return np.sort(order[:count]).astype(np.int64)

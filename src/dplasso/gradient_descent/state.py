@@ -30,7 +30,10 @@ class GradientState:
     starting weights, and a bound on the largest eigenvalue of the rows' Gram matrix; then, where
     classes are counted, the margins that the first run starts from.
     `energies`: as of `NoisyWeights`, of the columns of the run.
-    `start`, shape (1 + K,): slope and constants of a public start, once they are found; or empty.
+    `start`, shape (2 + K,): slope and constants of a public start, once they are found, and how
+    long rows are in the columns of the run; or empty.
+    `counts`, shape (K,): of the classes, with room for the noise, where these are weighed by them;
+    or empty.
     """
 
     kind: ClassVar[str] = "gradient state"
@@ -40,8 +43,9 @@ class GradientState:
         "columns": "<i8",
         "energies": "<f4",
         "start": "<f8",
+        "counts": "<f8",
     }
-    optional: ClassVar[frozenset[str]] = frozenset({"energies", "start"})
+    optional: ClassVar[frozenset[str]] = frozenset({"energies", "start", "counts"})
     n_outputs: ClassVar[int] = 1
 
     done: int
@@ -53,6 +57,7 @@ class GradientState:
     numbers: NDArray[np.float64]
     energies: NDArray[np.float32] = field(default_factory=lambda: NO_ENERGIES)
     start: NDArray[np.float64] = field(default_factory=lambda: NOWHERE)
+    counts: NDArray[np.float64] = field(default_factory=lambda: NOWHERE)
 
     vertices = refitted = n_records = standard_errors = scales = None
     prior_slope = 1.0
@@ -89,8 +94,9 @@ class GradientState:
         """Return what a file has to hold of it."""
         given = {name: getattr(self, name) for name in (*_RUN, "columns")}
         numbers = {"numbers": np.concatenate([[float(self.done)], self.numbers])}
-        start = {"start": self.start} if self.start.size else {}
-        return given | numbers | start | with_energies(self.energies)
+        known = {"start": self.start, "counts": self.counts}
+        known = {name: array for name, array in known.items() if array.size}
+        return given | numbers | known | with_energies(self.energies)
 
     @classmethod
     def from_arrays(
@@ -111,10 +117,14 @@ class GradientState:
             numbers=numbers[1:],
             energies=arrays.get("energies", NO_ENERGIES).astype(np.float32),
             start=arrays.get("start", NOWHERE),
+            counts=arrays.get("counts", NOWHERE),
         )
 
     @classmethod
-    def empty(cls, public: Mapping[str, Any]) -> "GradientState":
-        """Return the state of a fit before anything is counted."""
-        columns = np.zeros(0, dtype=np.int64)
-        return cls(0, public["n_features"], *3 * (np.zeros(0),), columns, np.zeros(3))
+    def empty(cls, public: Mapping[str, Any], *known: Any) -> "GradientState":
+        """Return the state of a fit before its first gradient, or before anything is counted.
+
+        `known`: its `numbers` and the arrays after these.
+        """
+        columns, known = np.zeros(0, dtype=np.int64), known or (np.zeros(3),)
+        return cls(0, public["n_features"], *3 * (np.zeros(0),), columns, *known)

@@ -22,7 +22,6 @@ from dplasso.privacy.mechanisms.contract import Cost
 class Payment:
     """How a fit that can be resumed pays: once, however often it is begun again.
 
-    `take`: makes the fit's one charge, or takes it up where it was made before.
     `release`: gives, after the fit, the digest of the one release that the charge pays for.
     """
 

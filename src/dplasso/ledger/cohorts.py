@@ -22,12 +22,8 @@ from dplasso.ledger.store import pick
 
 @dataclass(frozen=True)
 class People:
-    """What was spent for somebody who may be in several data sets.
+    """What was spent for somebody who may be in several data sets, at the largest delta of these.
 
-    That is for whom each budget protects: where one is for persons with up to m rows, somebody
-    with up to m rows there.
-
-    `delta`: the largest of the budgets' deltas, at which both totals are stated.
     `declared`: the largest epsilon of a person, if what is declared holds.
     `in_all`: the epsilon of somebody who is in all of them, whatever is declared.
     """

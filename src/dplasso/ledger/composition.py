@@ -144,9 +144,8 @@ def largest_epsilon(
 ) -> float:
     """Return the epsilon with which a number of equal fits uses up what is left of a budget.
 
-    To about 12 digits and never too large; 0 if nothing is left. A mechanism "exponential and
-    gaussian" has as many vertices as gradients; by default each fit covers the rows of a person
-    that the budget does.
+    To about 12 digits and never too large; 0 if nothing is left. By default each fit covers the
+    rows of a person that the budget does.
     """
     fit = LEDGER_FITS[mechanism]
     covered = rows_per_person or budget.rows_per_person

@@ -134,10 +134,7 @@ class Budget:
 class Declaration:
     """What the curator declared about the people of several data sets; nothing checks it.
 
-    `datasets`: their names, in the order in which they were added.
     `disjoint`: nobody is in two of them; False withdraws what was declared about them before.
-    `user`, `host`, `program`: who declared it, where, and with which version of the program.
-    `declared_at`: UTC, ISO 8601.
     """
 
     datasets: tuple[str, ...]

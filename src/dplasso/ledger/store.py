@@ -24,10 +24,7 @@ from dplasso.ledger.schema import FAILED, FINISHED
 
 @dataclass(frozen=True)
 class Reservation:
-    """A charge that was made for a fit.
-
-    `token`: random; tells this entry from one of the same number in another copy of the file.
-    """
+    """A charge made for a fit; the random token tells it from one of another copy of the file."""
 
     path: str
     number: int

@@ -6,6 +6,8 @@ A loss is a NamedTuple of public numbers, in a file of its own, that says
 `residual_bound`   C: no residual (of several, no vector of them) is larger
 `offset`           what it adds to every margin: a number, or one for each margin
 `n_outputs`        margins of a record
+`n_labels`         labels of a record: 1, unless each margin is of a label of its own
+`two_targets`      of one margin: whether targets are 0 and 1 and no others
 `curvature`        a bound on its second derivative, and so on the steps that are stable
 `class_parts`      what part of each record counts for each class but the first
 `link`             what margins say: probabilities of the classes, or mean targets

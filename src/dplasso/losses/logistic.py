@@ -37,6 +37,16 @@ class Logistic(NamedTuple):
     positive_weight: float = 1.0
 
     @property
+    def n_labels(self) -> int:
+        """One label."""
+        return 1
+
+    @property
+    def two_targets(self) -> bool:
+        """Targets are 0 and 1."""
+        return True
+
+    @property
     def n_outputs(self) -> int:
         """One margin."""
         return 1

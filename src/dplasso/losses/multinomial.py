@@ -31,6 +31,11 @@ class Multinomial(NamedTuple):
     weights: NDArray[np.float64] = np.zeros(0)
 
     @property
+    def n_labels(self) -> int:
+        """One label."""
+        return 1
+
+    @property
     def n_outputs(self) -> int:
         """A margin for each class."""
         return self.n_classes

@@ -27,6 +27,16 @@ class Squared(NamedTuple):
     offset: float = 0.0
 
     @property
+    def n_labels(self) -> int:
+        """One label."""
+        return 1
+
+    @property
+    def two_targets(self) -> bool:
+        """Targets are any numbers."""
+        return False
+
+    @property
     def n_outputs(self) -> int:
         """One margin."""
         return 1

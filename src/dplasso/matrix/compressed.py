@@ -67,9 +67,12 @@ def clip(value, bound):
 
 
 def clipped(matrix: Compressed, bound: float) -> Compressed:
-    """Return a copy of a matrix with its entries clipped to [-bound, bound]."""
+    """Return a matrix with its entries clipped to [-bound, bound]; copied if any is beyond."""
+    values = matrix.values
+    if values.size and max(values.max(), -values.min()) > bound:
+        values = np.clip(values, -bound, bound)
     return matrix._replace(
-        values=np.clip(matrix.values, -bound, bound),
+        values=values,
         constant=float(np.clip(matrix.constant, -bound, bound)),
     )
 

@@ -4,16 +4,15 @@ The model is public and a margin is a function of its own row, so nothing here n
 are finite whatever the rows and the model hold.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from dplasso.matrix.compressed import Compressed, clip
-from dplasso.matrix.unit_rows import Scaling, row_factors
-from dplasso.runtime.threads import Threads, even_parts
+from dplasso.matrix.compressed import Compressed, clipped
+from dplasso.matrix.unit_rows import Scaling, row_factors, unit_row_margins
+from dplasso.runtime.threads import Threads
 
 # Margins are clipped to it, far beyond any that means something; one that is no number counts as 0.
 _LARGEST = 2.0**20
@@ -24,28 +23,40 @@ _USEFUL = 4.0
 
 @dataclass(frozen=True)
 class StartingModel:
-    """A public linear model: `weights`, shape (D, K), in the order of the data; `intercept`."""
+    """A public linear model, stretched: its margins are `slope` times the weights', and constants.
+
+    `weights`, shape (D, K), in the order of the data: those given, times `loudness`.
+    `intercept`, shape (K,): the constants.
+    `slope`: of the weights as they were given.
+    """
 
     weights: NDArray[np.float64]
     intercept: NDArray[np.float64]
-
-    @property
-    def loudness(self) -> float:
-        """A slope that brings the weights to a size that unit rows have use for; at most 1."""
-        size = np.abs(self.weights[self.weights != 0.0])
-        if not size.size:
-            return 1.0
-        # Relative to the largest, squares neither overflow nor vanish.
-        largest = float(size.max())
-        return min(1.0, _USEFUL / largest / float(np.sqrt(np.mean((size / largest) ** 2))))
+    loudness: float = 1.0
+    slope: float = 1.0
 
     def stretched(self, slope: float, shift: ArrayLike) -> "StartingModel":
         """Return the model whose margins are `slope` times these, and `shift` more."""
-        with np.errstate(over="ignore"):
-            weights, intercept = self.weights * slope, self.intercept * slope
         largest = np.finfo(np.float64).max
-        started = np.clip(intercept, -largest, largest) + np.asarray(shift)
-        return StartingModel(np.clip(weights, -largest, largest), started)
+        with np.errstate(over="ignore"):
+            started = np.clip(self.intercept * slope, -largest, largest) + np.asarray(shift)
+        return replace(self, intercept=started, slope=self.slope * slope)
+
+
+def starting_model(weights: NDArray[np.float64], intercept: NDArray[np.float64]) -> StartingModel:
+    """Return a public model of weights, shape (D, K), and intercept."""
+    loud = loudness(weights)
+    return StartingModel(np.ascontiguousarray(weights) * loud, intercept, loud)
+
+
+def loudness(weights: NDArray[np.float64]) -> float:
+    """Return a slope that brings weights to a size that unit rows have use for; at most 1."""
+    size = np.abs(weights[weights != 0.0])
+    if not size.size:
+        return 1.0
+    # Relative to the largest, squares neither overflow nor vanish.
+    largest = float(size.max())
+    return min(1.0, _USEFUL / largest / float(np.sqrt(np.mean((size / largest) ** 2))))
 
 
 def spread(
@@ -72,6 +83,8 @@ class StartingRows:
     original: NDArray[Any]
     columns: NDArray[np.int64]
     n_columns: int
+    # The products with the weights of the model that was asked for last, by the bound on entries.
+    _products: dict[float | None, Any] = field(default_factory=dict, init=False, repr=False)
 
     def factors(self, scaling: Scaling, threads: Threads) -> NDArray[np.float64]:
         """Return what each row's entries are multiplied by, shape (N,): as long as all of it."""
@@ -91,27 +104,29 @@ class StartingRows:
         threads: Threads,
     ) -> NDArray[np.float64]:
         """Return a public model's margins, shape (N, K), finite; entries clipped to `bound`."""
-        weights = model.weights
-        if self.original.size:
-            weights = weights[self.original[: weights.shape[0]]]
-        margins = np.empty((factor.size, weights.shape[1]))
-        edges = even_parts(self.rows.indptr, threads.count)
-        given = np.ascontiguousarray(weights), model.intercept, factor
-        bound = np.inf if bound is None else float(bound)
-        threads.run(lambda t: _margins(self.rows, edges[t], edges[t + 1], *given, bound, margins))
+        products: NDArray[np.float64]
+        weights, products = self._products.get(bound, (None, model.intercept))
+        if weights is not model.weights:
+            products = self._product(model.weights, bound, threads)
+            self._products[bound] = model.weights, products
+        with np.errstate(over="ignore", invalid="ignore"):
+            margins: NDArray[np.float64] = (
+                products * (factor * (model.slope / model.loudness))[:, np.newaxis]
+            )
+            margins += model.intercept
+        margins[np.isnan(margins)] = 0.0
+        np.clip(margins, -_LARGEST, _LARGEST, out=margins)
         return margins
 
-
-@njit(cache=True, nogil=True)
-def _margins(rows, first, last, weights, intercept, factor, bound, margins):
-    values, found = rows.values, np.empty(weights.shape[1])
-    for i in range(first, last):
-        for k in range(found.size):
-            found[k] = 0.0
-        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-            value = clip(values[p] if values.size else rows.constant, bound)
-            j = np.uint64(rows.indices[p])
-            for k in range(found.size):
-                found[k] += value * weights[j, k]
-        for k in range(found.size):
-            margins[i, k] = clip(found[k] * factor[i] + intercept[k], _LARGEST)
+    def _product(
+        self, weights: NDArray[np.float64], bound: float | None, threads: Threads
+    ) -> NDArray[np.float64]:
+        """Return the products of the rows, their entries clipped, with weights; shape (N, K)."""
+        if self.original.size:
+            weights = weights[self.original[: weights.shape[0]]]
+        rows = self.rows if bound is None else clipped(self.rows, bound)
+        ones = np.ones(rows.indptr.size - 1)
+        one = weights[:, 0] if weights.shape[1] == 1 else weights
+        no_offset = np.zeros(weights.shape[1])
+        found = unit_row_margins(rows, np.ascontiguousarray(one), ones, no_offset, threads)
+        return found.reshape(ones.size, weights.shape[1])

@@ -35,6 +35,7 @@ class Scaling(NamedTuple):
     `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
     `halvings`: how often the entries of each of these columns are halved first; none for never.
     `around`: the same of all columns of the records, where rows have their length in all columns.
+    `reach`: what rows are divided by besides, where these columns hold a part of that length.
     """
 
     kept: NDArray[np.int64]
@@ -42,6 +43,7 @@ class Scaling(NamedTuple):
     norm_bound: float | None
     halvings: NDArray[np.int8] = NO_HALVINGS
     around: NDArray[np.int8] = NO_HALVINGS
+    reach: float = 1.0
 
 
 class UnitRows(NamedTuple):
@@ -127,6 +129,31 @@ def _row_factors(rows, halvings, first, last, longest, norm_bound, factor):
             factor[i] = longest / root / largest
         else:
             factor[i] = longest / max(norm_bound, root * largest)
+
+
+def parts_within(data: UnitRows, constant: float, threads: Threads) -> NDArray[np.float64]:
+    """Return by what rows are to be multiplied to be no longer than unit rows, shape (N,).
+
+    1 for those that are not longer, and for those without an entry; 0 where entries are too small
+    for a row to have a length.
+    """
+    longest = row_factors(data.rows, constant, None, threads, data.halvings)
+    parts = np.ones(longest.size)
+    edges = even_parts(data.rows.indptr, threads.count)
+    threads.run(lambda t: _parts_within(data, longest, edges[t], edges[t + 1], parts))
+    return parts
+
+
+@njit(cache=True, nogil=True)
+def _parts_within(data, longest, first, last, parts):
+    rows, halvings = data.rows, data.halvings
+    for i in range(first, last):
+        if longest[i] > 0.0:
+            parts[i] = min(1.0, longest[i] / data.factor[i]) if data.factor[i] > 0.0 else 1.0
+            continue
+        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            if _entry(rows, halvings, p) != 0.0:
+                parts[i] = 0.0
 
 
 def constant_entry(constant: float) -> float:

@@ -144,7 +144,7 @@ class StagedRelease:
             coefficients, intercept = named.coefficients()
             return coefficients, intercept if self.n_outputs > 1 else intercept + self.offset
         coefficients, intercept = self.vertices.coefficients()
-        slope, shift, _ = self._stretched
+        slope, shift, *_ = self._stretched
         return coefficients * slope, (intercept + self.offset) * slope + np.array(shift)
 
     def agrees_with(self, other: Any) -> bool:

@@ -170,11 +170,9 @@ def weights_of(model: Model) -> Weights:
     if error is not None:
         if not error.any():
             return found
-        if error.ndim == 2:
-            error = error[outputs, columns]
-        else:
-            dense = isinstance(coefficients, np.ndarray)
-            error = error[columns if dense else np.searchsorted(model.release.columns, columns)]
+        every = error.shape[-1] == coefficients.shape[1]
+        places = columns if every else np.searchsorted(model.release.columns, columns)
+        error = error[outputs, places] if error.ndim == 2 else error[places]
         return replace(found, standard_error=error, clear=np.abs(values) > SIGNIFICANT * error)
     vertices = model.release.vertices
     assert vertices is not None, "a release has vertices or weights"
@@ -194,7 +192,7 @@ def whole_model(model: Model) -> tuple[Any, NDArray[np.float64], NDArray[np.floa
     """Return weights, intercepts and standard errors of margins: as released, and with a prior.
 
     The weights are sparse where few are not zero. The errors have the shape (k,), of the columns
-    that have a weight, or from a prior that of the weights.
+    that have a weight, or (L, k) for L labels; from a prior that of the weights.
     """
     release, prior = model.release, model.prior
     coefficients, intercept = release.coefficients()

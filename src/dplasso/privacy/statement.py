@@ -312,10 +312,12 @@ def state_search(
     seeded: bool,
     classes_declared: bool,
     target_bounds: tuple[float, float] | None = None,
+    n_labels: int = 0,
 ) -> PrivacyStatement:
     """Return what a search of a `dplasso.tuning.cost.SearchCost` guarantees.
 
     `fit`: the statement of the best try by itself; None for an estimator that makes none.
+    `n_labels`: of each row, where it may have several.
     """
     known = {
         "epsilon": cost.epsilon_spent,
@@ -341,7 +343,8 @@ def state_search(
         sensitivity=0.0,
         feature_bound=1.0,
         randomness=_source_of_words(seeded),
-        n_classes=2 if target_bounds is None else 0,
+        n_classes=n_labels or (2 if target_bounds is None else 0),
+        many_labels=n_labels > 0,
         target_bounds=target_bounds,
         reasons=(_SEED_REASON,) if seeded else (),
     )

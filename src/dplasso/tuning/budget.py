@@ -35,7 +35,7 @@ def divide_budget(
         rows_per_person=rows_per_person,
     )
     for candidate in candidates:
-        give_epsilon(candidate, cost.try_rho, search.delta, candidate.rows.n_features)
+        give_epsilon(candidate, cost.try_rho, search.delta)
     return cost
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
@@ -96,7 +96,8 @@ def with_records(candidates: list[Candidate], X: Any, y: Any) -> list[Candidate]
             steps, rows = candidate.steps, X
             if steps is not None:
                 steps, rows = rows_of(steps, X, fit=True)
-            made[key] = steps, local_records(candidate.estimator, rows, y)
+            labels = is_ours(candidate.estimator) and not is_regressor(candidate.estimator)
+            made[key] = steps, local_records(candidate.estimator, rows, y, takes_matrix=labels)
             _check_records(candidate.estimator, made[key][1])
         steps, records = made[key]
         found.append(replace(candidate, steps=steps, records=records))
@@ -128,16 +129,20 @@ def is_ours(estimator: Any) -> bool:
     return hasattr(estimator, "family")
 
 
-def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
+def cost_of_try(estimator: Any, records: LocalRecords | None) -> tuple[float, float]:
     """Return what a fit costs in zCDP, and its draws' total variation from those accounted.
 
+    Of these records, whose classes are declared, or before there are any.
     An estimator of another package states its cost in a method ``privacy_event()``, as an event of
     ``dp-accounting``.
     """
     if hasattr(estimator, "privacy_event"):
         rho, variation = rho_of_event(estimator.privacy_event()), 0.0
     elif is_ours(estimator):
-        mechanism = method_of(estimator).cost(n_features)
+        method = method_of(estimator)
+        mechanism = method.cost(1)
+        if records is not None:
+            mechanism = method.mechanism(method.targets.task(records), 1, records.n_features)
         # Its part of delta is the variation times 1 + e^x for some x >= 0.
         rho, variation = mechanism.rho, mechanism.sampling_delta / 2.0
     else:
@@ -191,19 +196,16 @@ def largest_variation(candidates: list[Candidate], epsilon: float) -> float:
     """
     for candidate in candidates:
         candidate.estimator.set_params(epsilon=float(epsilon))
-    return max(
-        cost_of_try(one.estimator, 1 if one.records is None else one.rows.n_features)[1]
-        for one in candidates
-    )
+    return max(cost_of_try(one.estimator, one.records)[1] for one in candidates)
 
 
-def give_epsilon(candidate: Candidate, rho: float, delta: float, n_features: int) -> None:
+def give_epsilon(candidate: Candidate, rho: float, delta: float) -> None:
     """Set the largest epsilon with which a candidate's fit costs at most `rho`, in zCDP."""
     estimator = candidate.estimator
 
     def cost(epsilon: float) -> float:
         estimator.set_params(epsilon=epsilon)
-        return cost_of_try(estimator, n_features)[0]
+        return cost_of_try(estimator, candidate.records)[0]
 
     best = largest_within(cost, rho, delta)
     if best == 0.0:

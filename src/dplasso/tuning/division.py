@@ -39,9 +39,9 @@ def entering_rows(
                 "with rows_per_person a search needs groups: all rows of a person must be in the "
                 "same part"
             )
-        rows = np.arange(inputs.y.size)
+        rows = np.arange(len(inputs.y))
         return rows, rows
-    person = person_numbers(groups, inputs.y.size)
+    person = person_numbers(groups, len(inputs.y))
     rows = np.flatnonzero(rows_within_limit(person, rows_per_person))
     return rows, person[rows]
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_regressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.data.refusals import of_a_stranger
@@ -43,7 +44,7 @@ from dplasso.tuning.candidates import (
 )
 from dplasso.tuning.cost import SearchCost
 from dplasso.tuning.division import divided, draw_held_out, entering_rows
-from dplasso.tuning.estimates import NUMBERS, TWO_CLASSES, Bounds
+from dplasso.tuning.estimates import NUMBERS, TWO_CLASSES, Target
 from dplasso.tuning.metrics import CHOOSING, METRICS, default_metric
 from dplasso.tuning.pipelines import behind, last_of
 from dplasso.tuning.scores import check_metric, check_scored, checked_bounds, target_of
@@ -79,7 +80,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         try at all (with probability e^-tries): then the model is a constant one.
     metric : str or None, default=None
         The score by which the best try is chosen, any of `private_score` but "calibration" and
-        "confusion". None takes "auc" for two classes, "accuracy" for several, "mae" for numbers.
+        "confusion". None takes "auc" for two classes and for labels, "accuracy" for several
+        classes, "mae" for numbers.
     held_out : float, default=0.2
         Expected share of the rows that tries are scored on.
     target_bounds : (float, float), default=None
@@ -169,8 +171,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         X : sparse or dense matrix, shape (N, D), or a store
             One record a row. The two parts of a store are written beside it for as long as the
             search lasts: they take up as much of the disk as it does, and bounded memory.
-        y : array-like, shape (N,), default=None
-            Labels or targets. Only a store may go without.
+        y : array-like, shape (N,) or (N, L), default=None
+            Labels or targets, or 0 and 1 for each of L labels. Only a store may go without.
         groups : array-like, shape (N,), default=None
             The person each row belongs to; all rows of a person are in one part. None takes those
             that a store knows; needed elsewhere if the estimator has `rows_per_person`.
@@ -202,7 +204,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         relation = known.get("neighbors", "add-remove"), int(known.get("rows_per_person", 1))
         rows, person = entering_rows(candidates[0].rows, groups, relation[1])
         classes = None if self._numbers else _declare_classes(candidates, y[rows])
-        target = target_of(None, classes)
+        target = target_of(None, classes, candidates[0].rows.n_labels)
         metric = self.metric or default_metric(target.kind)
         check_metric(metric, target)
         check_scored(target, y[rows])
@@ -212,12 +214,13 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         scorer = scorer_of(cost, metric, target)
         cost = whole_budget(cost, self.ledger, self.dataset)
         seeded = self.random_state is not None
-        declared = known.get("classes") is not None
+        declared = known.get("classes") is not None or target.many_labels
         numbers = scorer.bounds if classes is None else None
         stated: dict[str, Any] = {
             "seeded": seeded,
             "classes_declared": declared,
             "target_bounds": numbers,
+            "n_labels": candidates[0].rows.n_labels,
         }
         warn_of(state_search(None, cost, **stated).cautions(), stacklevel=3)
         check_affordable(self.ledger, self.dataset, cost)
@@ -225,7 +228,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         held = draw_held_out(person, self.held_out, stream)
         notes = {"purpose": self.purpose, "prior": started or None}
         if self.ledger is not None and classes is not None:
-            notes["fingerprint"] = data_fingerprint(y[rows] != classes[0])
+            notes["fingerprint"] = data_fingerprint(y[rows] != (classes[0] if y.ndim == 1 else 0))
         best: Try | None = None
         records = {id(candidate.records): candidate.rows for candidate in candidates}
         with ExitStack() as held_parts:
@@ -238,7 +241,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             ):
                 tries = draw_tries(cost.tries, stream)
                 best = best_of(candidates, tries, parts, scorer, stream, seeded=seeded)
-        self._set_best(best, candidates[0], cost, classes, scorer.bounds, stated)
+        self._set_best(best, candidates[0], cost, scorer.target, stated)
         self.metric_ = metric
         return self
 
@@ -254,8 +257,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         best: Try | None,
         first: Candidate,
         cost: SearchCost,
-        classes: NDArray[Any] | None,
-        bounds: Bounds,
+        target: Target,
         stated: dict[str, Any],
     ) -> None:
         """Set the fitted attributes, functions of the best try and of public values alone."""
@@ -265,7 +267,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-            candidate, fitted = first, _constant(classes, bounds)
+            candidate, fitted = first, _constant(target)
             self.best_score_, self.best_params_ = None, None
         else:
             self.best_score_, candidate, fitted = best
@@ -288,8 +290,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             fitted.feature_names_in_ = rows.feature_names
         self.best_estimator_ = behind(self.estimator, candidate.steps, fitted)
         self.n_features_in_ = rows.n_features
-        if classes is not None:
-            self.classes_ = classes
+        if target.classes:
+            self.classes_ = np.asarray(target.classes)
 
     def predict(self, X: Any) -> "NDArray[Any]":
         """Predict by the best estimator."""
@@ -308,7 +310,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
 def _declare_classes(candidates: list[Candidate], y: NDArray[Any]) -> NDArray[Any]:
     """Give every try the same classes: those declared, or those of all rows."""
     declared = candidates[0].estimator.get_params(deep=False).get("classes")
-    classes = np.unique(y) if declared is None else np.asarray(declared)
+    classes = np.asarray(declared)
+    if declared is None:
+        classes = np.unique(y) if y.ndim == 1 else np.arange(y.shape[1])
     if classes.size < 2:
         raise DataError("y holds only one class; declare all with the parameter classes")
     for candidate in candidates:
@@ -323,9 +327,12 @@ def _digest(best: Try | None) -> str | None:
     return digest_of(model.release) if isinstance(model, Model) else None
 
 
-def _constant(classes: NDArray[Any] | None, bounds: Bounds) -> Any:
+def _constant(target: Target) -> Any:
     """Return the model of a search without a try: made of public facts alone."""
-    if classes is None:
-        middle = 0.5 * (bounds[0] + bounds[1])
+    if not target.classes:
+        middle = 0.5 * (target.bounds[0] + target.bounds[1])
         return DummyRegressor(strategy="constant", constant=middle).fit([[0.0]], [middle])
-    return DummyClassifier(strategy="prior").fit(np.zeros((classes.size, 1)), classes)
+    constant, size = DummyClassifier(strategy="prior"), len(target.classes)
+    if target.many_labels:
+        return OneVsRestClassifier(constant).fit([[0.0]] * 2, [[0] * size, [1] * size])
+    return constant.fit(np.zeros((size, 1)), np.asarray(target.classes))

@@ -1,6 +1,8 @@
 """What planted.toml and docs/assurance-cases.md name is there; docs/assurance.md is up to date."""
 
 import re
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -20,6 +22,14 @@ def assert_there(test):
     text = (ROOT / path).read_text()
     for name in names:
         assert re.search(rf"^\s*(def|class) {name}\b", text, re.MULTILINE), test
+
+
+@pytest.mark.parametrize("module", ["evidence.__main__", "evidence.assurance.mutants"])
+def test_what_plants_bugs_does_not_hold_the_package(module):
+    """Or the process that runs a test would find it in place of its copy."""
+    code = f"import sys, {module}; print('dplasso' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
+    assert done.stdout.split() == [b"False"]
 
 
 def test_the_list_is_long_enough_and_covers_every_area():

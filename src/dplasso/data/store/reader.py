@@ -229,11 +229,7 @@ def _is_still(directory: Path, before: os.stat_result) -> bool:
 def check_entries(
     store: Store, which: Literal["rows", "columns", "both"] = "both", *, n_threads: int = 2
 ) -> None:
-    """Raise `StoreError` unless every index lies in the matrix and every value is a finite number.
-
-    So no kernel can leave its arrays, and no sum becomes NaN. All entries of the given orientations
-    are read, once and in order, which takes about as long as reading their files.
-    """
+    """Raise `StoreError` unless no kernel can leave its arrays and every value is finite."""
     # Each piece of an array: its name, where it begins, its words, their limit and their mask.
     pieces: list[tuple[str, int, NDArray[Any], int, int]] = []
     limits = {"rows": store.shape[1], "columns": store.shape[0]}

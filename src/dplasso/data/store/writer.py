@@ -66,10 +66,6 @@ def write_store(
     `progress`: called with a stage ("reading", "partitioning", "sorting"), what is done, and of how
     much.
     `n_threads`: for the second and third pass.
-
-    Raises `DataError` if the source does, holds no record or no column, or breaks its promise;
-    `StoreError` if something other than a store is at `path`, or another process is writing it;
-    `MemoryError` for more columns than can be counted in `memory`; `OSError`, on a full disk too.
     """
     place = Path(path).resolve()
     check_place(place, force=force)

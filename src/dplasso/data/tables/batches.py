@@ -92,10 +92,7 @@ def table_source(
     memory_share: float = 1.0,
     dialect: Dialect | None = None,
 ) -> BlockSource:
-    """Return tables as row blocks; `columns` are those that `encode` takes of a batch.
-
-    Without the column `label` all labels are 0; the column `person` names people.
-    """
+    """Return tables as row blocks; without the column `label` all labels are 0."""
     readers = [TableReader(path, dialect) for path in files.paths]
     wanted = [*columns, *(name for name in (label, person) if name is not None)]
 

@@ -22,7 +22,6 @@ class ListColumns:
 
     `indices`: column of lists of whole numbers, in any order, without duplicates.
     `values`: column of lists of numbers, as long; None makes every value 1.
-    `n_features`: number of columns; None takes the largest index + 1 from the data.
     """
 
     indices: str

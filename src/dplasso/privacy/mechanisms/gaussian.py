@@ -112,6 +112,11 @@ class GaussianSteps(Promise):
         return replace(steps, epsilon_spent=min(self.epsilon, spent))
 
     @property
+    def unit_sensitivity(self) -> float:
+        """How far a sum over rows of L2 norm 1 can move between neighbours, in L2."""
+        return self.sensitivity / self.residual_bound
+
+    @property
     def count_sensitivity(self) -> float:
         if self.by_class:
             # Each row is in one class, and all of a person may be in another's.
@@ -144,9 +149,9 @@ def earlier_tails(epsilon: float) -> float:
     return inexactness(MOST_EARLIER, 1.0, min(epsilon, LARGEST_EPSILON))[0]
 
 
-def calibration_draws(n_outputs: int, from_prior: bool) -> float:
+def calibration_draws(n_outputs: int, from_prior: bool, n_slopes: int = 1) -> float:
     """Return how many variates slopes and constants take; from a prior, in the beginning too."""
-    once = n_outputs + 1.0
+    once = float(n_outputs + n_slopes)
     return CALIBRATION_STEPS * (2.0 * once + 1.0 if from_prior else once)
 
 
@@ -182,13 +187,15 @@ def build_gaussian(
     rows_per_person: int = 1,
     from_prior: bool = False,
     by_class: bool = False,
+    many_labels: bool = False,
 ) -> GaussianSteps:
     """Return the mechanism that spends at most `epsilon`, and no more than `LARGEST_EPSILON`.
 
     `n_coordinates` says how many variates are drawn, which costs next to nothing: it may be a guess
     before there are data. `from_prior`: whether the slope of a public start is found, too.
-    `by_class`: whether the records of each class are counted, if there is noise. Raises
-    ValueError if `epsilon` or `delta` is too small to cover their rounding.
+    `by_class`: whether the records of each class are counted, if there is noise. `many_labels`:
+    whether each output is a label, with a slope of its own in the end. Raises ValueError if
+    `epsilon` or `delta` is too small to cover their rounding.
     """
     steps = GaussianSteps(
         epsilon=check_epsilon(epsilon),
@@ -203,7 +210,7 @@ def build_gaussian(
     aim = min(steps.epsilon, LARGEST_EPSILON)
     # The energies and the counts of the records besides, and slopes and constants.
     draws = (n_iter + ENERGY_DRAWS) * (n_coordinates + 64.0) + max(2.0, n_outputs)
-    draws += calibration_draws(n_outputs, from_prior)
+    draws += calibration_draws(n_outputs, from_prior, n_outputs if many_labels else 1)
     # With nothing withheld yet, mu is at its largest.
     sampling, ratio = inexactness(draws, calibrate_mu(aim, steps.delta), aim)
     paid_for = sampling < steps.delta / 2.0 and ratio < aim / 100.0

@@ -1,0 +1,85 @@
+"""Classes weighed by their noisy counts: `class_weight="balanced"`."""
+
+from math import inf
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score
+
+from dplasso import DPLogisticRegression, load, privacy_cost
+from dplasso.losses.balance import balanced_weights
+from dplasso.privacy.wording import COUNT_BY_CLASS
+
+# The parts of the classes, by their number.
+SHARES = {2: [0.95, 0.05], 3: [0.8, 0.15, 0.05]}
+
+
+def skewed(n_classes, n_rows=8000, seed=0):
+    """Return rows that tell their classes, of which some are rare."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(n_classes, n_rows, p=SHARES[n_classes])
+    means = rng.normal(size=(n_classes, 10))
+    return means[y] + rng.normal(0.0, 2.0, (n_rows, 10)), y
+
+
+def recall(model, X, y):
+    return balanced_accuracy_score(y, model.predict(X))
+
+
+@pytest.mark.parametrize("n_classes", SHARES)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"neighbors": "replace-one"}, {"fit_intercept": False}, {"rows_per_person": 2}],
+    ids=str,
+)
+def test_rare_classes_are_found(n_classes, options):
+    X, y = skewed(n_classes)
+    options = {"classes": range(n_classes), "epsilon": 5.0, "random_state": 0} | options
+    plain = DPLogisticRegression(**options).fit(X, y)
+    balanced = DPLogisticRegression(class_weight="balanced", **options).fit(X, y)
+    public = LogisticRegression(class_weight="balanced").fit(X, y)
+    assert recall(balanced, X, y) > recall(public, X, y) - 0.05
+    assert recall(balanced, X, y) > recall(plain, X, y) + 0.05
+    assert balanced.privacy_.sensitivity == plain.privacy_.sensitivity
+    assert balanced.privacy_.records == COUNT_BY_CLASS
+
+
+@pytest.mark.parametrize("n_classes", SHARES)
+def test_without_noise_they_are_the_weights_of_the_counts(n_classes):
+    X, y = skewed(n_classes)
+    weights = (1.0 / np.bincount(y)).tolist()
+    given, balanced = (
+        DPLogisticRegression(epsilon=inf, class_weight=own).fit(X, y)
+        for own in (weights, "balanced")
+    )
+    assert_allclose(balanced.coef_, given.coef_, atol=0.03 * np.abs(given.coef_).max())
+    # As if rows were repeated, too.
+    times = np.random.default_rng(1).integers(0, 3, y.size)
+    repeated = DPLogisticRegression(epsilon=inf, class_weight="balanced")
+    repeated.fit(X.repeat(times, axis=0), y.repeat(times))
+    weighted = DPLogisticRegression(epsilon=inf, class_weight="balanced", n_jobs=2)
+    weighted.fit(X, y, sample_weight=times)
+    assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-5, atol=1e-7)
+
+
+def test_no_class_weighs_more_than_one_and_all_together_alike():
+    counts = np.array([900.0, 90.0, 10.0])
+    weights = balanced_weights(counts)
+    assert weights.max() == 1.0
+    assert_allclose(weights * counts, 10.0)
+    # A class that nobody is in does not silence the others.
+    assert balanced_weights(np.array([1e6, 1.0])).min() > 0.005
+
+
+def test_a_file_says_it_and_it_costs_what_counts_cost(tmp_path):
+    X, y = skewed(2, 500)
+    options = {"class_weight": "balanced", "classes": [0, 1]}
+    model = DPLogisticRegression(**options).fit(X, y)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.class_weight == "balanced"
+    assert_array_equal(again.predict(X), model.predict(X))
+    cost = privacy_cost(1.0, 1e-6, method="logistic")
+    assert (cost.mu, cost.epsilon) == pytest.approx((model.privacy_.mu, model.privacy_.epsilon))
