@@ -178,7 +178,6 @@ CASES: dict[str, dict[str, Case]] = {
     }
     | {
         "half residuals": lasso(residual_bound=0.5),
-        "number of records given": lasso(n_records=N_ROWS),
         "class weights": lasso(class_weight={-1: 1.0, 1: 2.0}),
         "weights": lasso("weights", weight_bound=2.0),
         "people": lasso("people", rows_per_person=2),
