@@ -139,9 +139,9 @@ def test_rows_that_are_divided_pull_no_further_than_unit_rows(reach):
     weights = np.array([0.0, 0.0, 0.0, 0.0])
     for i in range(60):
         alone = replace(rows, targets=targets_of(rows.targets.labels, np.eye(60)[i]))
-        pulled = alone.part(scaling, unit, prior).whole(weights, 32)
+        pulled = alone.part(scaling, unit, prior).whole(weights)
         assert np.linalg.norm(pulled / unit) <= 0.5
-    assert whole.whole(weights, 32).any()
+    assert whole.whole(weights).any()
 
 
 def test_margins_start_at_the_same_place_whatever_rows_are_divided_by():

@@ -99,7 +99,7 @@ worker.encode(Binary(np.arange(2)))
 scaling = Scaling(np.zeros(0, dtype=np.int64), 0.1, None)
 losses = {"logistic": Logistic(1.0), "classes": ClippedMultinomial(1.0, np.zeros(2))}
 for name, loss in losses.items():
-    steps = GradientSteps(loss, None, scaling, 2.0**51, 8)
+    steps = GradientSteps(loss, None, scaling, 2.0**51)
     worker.begin_sums(steps)
     weights = rng.normal(0.0, 2.0, 31 * loss.n_outputs)
     found[name] = digest(worker.sums(weights))

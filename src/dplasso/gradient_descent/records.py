@@ -137,11 +137,8 @@ class Records:
 
     def _made_unit_rows(self, scaling: Scaling) -> tuple[UnitRows, Numbering]:
         rows, numbering = self._selected(scaling.kept)
-        size, constant, halvings = (
-            scaling.kept.size or self.n_columns,
-            scaling.constant,
-            scaling.halvings,
-        )
+        size = scaling.kept.size or self.n_columns
+        constant, halvings = scaling.constant, scaling.halvings
         if halvings.size and numbering.original.size:
             halvings = halvings[numbering.original[:size]]
         if self.whole is None:
