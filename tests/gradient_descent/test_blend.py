@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dplasso.gradient_descent.blend import Slopes, blended, find_slopes, find_start, part_taken
 from dplasso.gradient_descent.points import points_of
+from dplasso.gradient_descent.release import Calibration
 from dplasso.gradient_descent.slopes import LONGEST, Margins
 from dplasso.losses.logistic import Logistic, sigma
 from dplasso.losses.multinomial import Multinomial
@@ -142,7 +143,7 @@ def test_few_records_leave_a_start_as_it_is():
 
 def test_slopes_after_slopes_multiply():
     own = blended(Slopes((0.5, 2.0), (0.1,)), np.array([4.0, 0.6]))
-    assert own == (2.0, (pytest.approx(0.4),), 2.0)
+    assert own == Calibration(2.0, (pytest.approx(0.4),), 2.0)
     assert blended(Slopes((0.5,), (0.1,)), np.array([4.0, 0.6])).slope == 1.0
 
 

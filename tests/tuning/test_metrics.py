@@ -12,7 +12,7 @@ from dplasso.privacy.randomness import random_stream
 from dplasso.tuning.counts import CALIBRATION_BINS
 from dplasso.tuning.estimates import NUMBERS, TWO_CLASSES, UNIT, Target, standard_errors
 from dplasso.tuning.metrics import METRICS
-from dplasso.tuning.scores import noisy_sums
+from dplasso.tuning.scorer import noisy_sums
 
 BOUNDS = (-1.0, 3.0)
 Z95 = standard_errors(0.95)

@@ -14,7 +14,7 @@ from dplasso.privacy.gaussian import gaussian_delta
 from dplasso.privacy.randomness import random_stream
 from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES, Target
 from dplasso.tuning.metrics import METRICS
-from dplasso.tuning.scores import noisy_sums, score_mechanism
+from dplasso.tuning.scorer import noisy_sums, score_mechanism
 
 RNG = np.random.default_rng(0)
 X = RNG.random((2000, 1))

@@ -36,7 +36,7 @@ from dplasso.tuning.candidates import (
     list_candidates,
 )
 from dplasso.tuning.cost import search_cost
-from dplasso.tuning.scores import Scorer
+from dplasso.tuning.scorer import Scorer
 from dplasso.tuning.tries import tries_of
 from fit.cases import four_classes
 

@@ -21,7 +21,8 @@ from dplasso.tuning.estimates import (
     standard_errors,
 )
 from dplasso.tuning.metrics import METRICS
-from dplasso.tuning.scores import noisy_sums, target_of
+from dplasso.tuning.scorer import noisy_sums
+from dplasso.tuning.scores import target_of
 
 K, REPEATS = 4, 500
 Z95 = standard_errors(0.95)

@@ -43,9 +43,9 @@ class GradientState:
         "columns": "<i8",
         "energies": "<f4",
         "start": "<f8",
-        "counts": "<f8",
+        "class_counts": "<f8",
     }
-    optional: ClassVar[frozenset[str]] = frozenset({"energies", "start", "counts"})
+    optional: ClassVar[frozenset[str]] = frozenset({"energies", "start", "class_counts"})
     n_outputs: ClassVar[int] = 1
 
     done: int
@@ -94,7 +94,8 @@ class GradientState:
         """Return what a file has to hold of it."""
         given = {name: getattr(self, name) for name in (*_RUN, "columns")}
         numbers = {"numbers": np.concatenate([[float(self.done)], self.numbers])}
-        known = {"start": self.start, "counts": self.counts}
+        # A fit that draws columns before has counts of its own.
+        known = {"start": self.start, "class_counts": self.counts}
         known = {name: array for name, array in known.items() if array.size}
         return given | numbers | known | with_energies(self.energies)
 
@@ -117,7 +118,7 @@ class GradientState:
             numbers=numbers[1:],
             energies=arrays.get("energies", NO_ENERGIES).astype(np.float32),
             start=arrays.get("start", NOWHERE),
-            counts=arrays.get("counts", NOWHERE),
+            counts=arrays.get("class_counts", NOWHERE),
         )
 
     @classmethod

@@ -12,7 +12,7 @@ from dplasso.tuning.candidates import Candidate, give_epsilon, largest_variation
 from dplasso.tuning.cost import SearchCost, search_cost
 from dplasso.tuning.estimates import Target
 from dplasso.tuning.metrics import METRICS
-from dplasso.tuning.scores import Scorer, check_noise, most_sums, share_bound
+from dplasso.tuning.scorer import Scorer, check_noise, most_sums, share_bound
 from dplasso.tuning.tries import tries_of
 
 _CONFIDENCE = 0.95

@@ -22,7 +22,7 @@ from dplasso.privacy.randomness import RandomStream, below, random_word
 from dplasso.tuning.cost import rho_of_event
 from dplasso.tuning.estimates import Estimate
 from dplasso.tuning.pipelines import last_of, settings_by_step
-from dplasso.tuning.scores import Scorer
+from dplasso.tuning.scorer import Scorer
 
 # What the search sets itself, or what must be the same for all tries.
 _NOT_TUNED = (

@@ -16,7 +16,7 @@ from dplasso.privacy.mechanisms.gaussian import build_gaussian
 from dplasso.tuning.candidates import largest_within
 from dplasso.tuning.cost import search_cost
 from dplasso.tuning.metrics import METRICS
-from dplasso.tuning.scores import score_mechanism
+from dplasso.tuning.scorer import score_mechanism
 from dplasso.tuning.tries import tries_of
 
 

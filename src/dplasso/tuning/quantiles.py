@@ -33,7 +33,7 @@ from dplasso.privacy.parameters import (
 )
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import make_statement
-from dplasso.tuning.scores import check_noise, noisy_sums
+from dplasso.tuning.scorer import check_noise, noisy_sums
 
 _CELLS = 128
 # Steps within a power of ten, near zero: none is a quarter more than the one before.
