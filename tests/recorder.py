@@ -226,7 +226,8 @@ def _spent(run):
     if len(run.mechanisms) != 1:
         return found, 0.0
     (mechanism,) = run.mechanisms
-    spent = run.rho / mechanism.rho
+    # With edges that were released before, for which the mechanism leaves room.
+    spent = run.rho / (mechanism.rho + mechanism.before**2 / 2.0)
     if spent > _ADDED_UP:
         found.append(f"what was released costs {spent:.6g} times what was charged")
     if run.variates > (paid := _variates(mechanism)) * _ADDED_UP:

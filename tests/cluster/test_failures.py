@@ -102,7 +102,7 @@ def test_every_step_is_on_the_disk_before_a_worker_hears_of_it(name, tmp_path, m
             assert not weights.any() or np.array_equal(weights, state)
         resume_fit(model, *parts, path, engine=InProcessEngine())
         last = read_checkpoint(path).release
-        if hasattr(kept, "counts"):
+        if name == "strong":
             np.testing.assert_array_equal(last.counts, kept.counts)
             assert last.agrees_with(kept)
 

@@ -15,7 +15,7 @@ from dplasso import (
     WeakPrivacyWarning,
     private_score,
 )
-from dplasso.gradient_descent import run
+from dplasso.gradient_descent import measures
 from dplasso.ledger import create_ledger
 from dplasso.privacy.cautions import level_of
 from dplasso.privacy.mechanisms.gaussian import build_gaussian
@@ -103,7 +103,7 @@ def test_many_records_are_found_too_many_after_the_count():
 
 def test_whether_a_fit_warns_follows_from_the_released_count(monkeypatch):
     """Of 1,200 records it would; the count says 900."""
-    monkeypatch.setattr(run, "noisy_counts", lambda *_: np.array([450.0, 450.0]))
+    monkeypatch.setattr(measures, "noisy_counts", lambda *_: np.array([450.0, 450.0]))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         DPLogisticRegression(2.0, 9e-4, n_iter=5).fit(np.tile(X, (3, 1)), np.tile(Y, 3))

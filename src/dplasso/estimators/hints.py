@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
 from dplasso.errors import NoiseWarning, PrivacyLeakWarning
 from dplasso.fit.records import store_of
+from dplasso.matrix.compressed import compress
 
 _ROWS = 2_000
 # A column is raw numbers if its entries are on average so many bounds, or typical entries, large.
@@ -58,8 +59,11 @@ def warn_of_small_entries(X: Any, params: Mapping[str, Any]) -> None:
 
     As `raw_numbers`, it looks at the first records.
     """
-    bound, sizes = params.get("feature_bound"), _first_entries(X)[1]
-    if bound is None or not sizes.size or np.quantile(sizes, _MOST_ENTRIES) >= _SMALL * bound:
+    bound = params.get("feature_bound")
+    if bound is None:
+        return
+    sizes = _first_entries(X)[1]
+    if not sizes.size or np.quantile(sizes, _MOST_ENTRIES) >= _SMALL * bound:
         return
     warnings.warn(
         "most entries are far below what the noise of the LASSO is made for, "
@@ -73,17 +77,23 @@ def warn_of_small_entries(X: Any, params: Mapping[str, Any]) -> None:
 
 def _first_entries(X: Any) -> tuple[NDArray[Any], NDArray[np.float64], int]:
     """Return columns and absolute values of the first records' entries, and their number."""
-    store = store_of(X)
-    if store is None:
-        rows = csr_array(X[:_ROWS])
-        return rows.indices, np.abs(rows.data, dtype=np.float64), rows.shape[0]
-    n_rows = min(_ROWS, store.shape[0])
-    end = int(store.rows.indptr[n_rows])
-    # Without values they are all the same: no column differs. And a fit says what is damaged.
-    values, indices = store.rows.values[:end], store.rows.indices[:end]
-    if not values.size or not 0 <= int(indices.min()) <= int(indices.max()) < store.shape[1]:
+    store, n_rows = store_of(X), min(_ROWS, X.shape[0])
+    if store is not None:
+        rows, values = store.rows, store.rows.values
+    else:
+        if getattr(X, "format", "") != "csr":
+            if issparse(X):
+                # scipy would select from a matrix whose indices lie outside it.
+                compress(X)
+            X = csr_array(X[:_ROWS])
+        rows, values = X, X.data
+    end = int(rows.indptr[n_rows])
+    indices, values = rows.indices[:end], values[:end]
+    # Of a store without values they are all the same. And a fit says what is damaged.
+    if not values.size or not 0 <= int(indices.min()) <= int(indices.max()) < X.shape[1]:
         return np.zeros(0, np.int64), np.zeros(0), n_rows
-    return store.original_column[indices], np.abs(values, dtype=np.float64), n_rows
+    columns = indices if store is None else store.original_column[indices]
+    return columns, np.abs(values, dtype=np.float64), n_rows
 
 
 def warn_of_found_names(names: NDArray[Any] | None) -> None:

@@ -95,7 +95,8 @@ def gradient_of(design: Design, j: int, units: Units, residuals: NDArray[np.floa
     column = Compressed(np.array([0, rows.size]), places, values[begin:end], constant)
     alpha = np.empty(1, dtype=np.int64)
     known = residuals[rows], ONE_THREAD, AS_GIVEN.internal, alpha
-    return int(sums_of_columns(column, units, *known)[0])
+    gradient: int = sums_of_columns(column, units, *known)[0].item()
+    return gradient
 
 
 @njit(cache=True, nogil=True)
