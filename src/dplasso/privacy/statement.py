@@ -16,9 +16,9 @@ from dplasso.privacy.statement_entries import WORDS, check_claim, check_kinds, f
 
 __all__ = ["Accounted", "PrivacyStatement", "make_statement", "state_search", "use_of_count"]
 
-# Entries that are what the mechanism says of itself.
 # Entries that stand in JSON only where there is something to say.
 _WHERE_THERE_IS_ONE = ("prior", "many_labels", "edges", "edges_mu")
+# Entries that are what the mechanism says of itself.
 _AS_THEY_STAND = (
     *("delta", "neighbors", "eps0", "sensitivity", "feature_bound", "sampling_delta"),
     *("residual_bound", "rows_per_person"),
