@@ -55,6 +55,8 @@ def sigmoid(margin):
 
 def first_outside(full_margin, lowest, highest, step, n_steps):
     """Return the first later step at which a shrinking margin is outside, by looking at each."""
+    # numpy would compare a float with a float32 in single precision.
+    lowest, highest = float(lowest), float(highest)
     for later in range(step + 1, n_steps + 1):
         if not lowest <= full_margin * (2.0 / ((later + 1.0) * (later + 2.0))) <= highest:
             return later

@@ -28,6 +28,7 @@ ends = st.tuples(st.floats(-40, 40, width=32), st.floats(-40, 40, width=32)).map
 @example(0.0, (np.inf, -np.inf), 3, 100)
 @example(-3.0, (-2.0, -1e-3), 0, 100)
 @example(1e6, (1e-38, 40.0), 3, 100)
+@example(-1.0, (-1.0, -0.3333333432674408), 0, 1)
 def test_due_step_is_the_first_outside(full_margin, ends, step, n_steps):
     step = min(step, n_steps)
     lowest, highest = np.float32(ends[0]), np.float32(ends[1])
@@ -37,7 +38,7 @@ def test_due_step_is_the_first_outside(full_margin, ends, step, n_steps):
         assert due == n_steps + 1
     elif lowest > highest:
         assert due == step + 1
-    elif lowest <= here <= highest:
+    elif float(lowest) <= here <= float(highest):
         assert due == first_outside(full_margin, lowest, highest, step, n_steps)
 
 
