@@ -13,6 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.transpose import count_blocks
 from dplasso.runtime.threads import Threads, even_parts
 
 # Where a core's cache holds what is kept of each column too, chunks have about as many entries as
@@ -101,22 +102,15 @@ def _fill(rows, tiles, first, last):
     for r in range(first, last):
         bounds = tiles.bounds[r]
         begin, end = rows.indptr[tiles.row_edges[r]], rows.indptr[tiles.row_edges[r + 1]]
-        _count_blocks(rows.indices, begin, end, tiles.block_bits, bounds)
+        bounds[0] = begin
+        count_blocks(rows.indices, tiles.block_bits, begin, end, bounds[1:])
+        for b in range(bounds.size - 1):
+            bounds[b + 1] += bounds[b]
         dealt, entries = np.empty(end - begin, np.uint32), np.empty_like(rows.values[begin:end])
         _deal(rows, tiles, r, dealt, entries)
         for b in range(bounds.size - 1):
             span = slice(bounds[b] - begin, bounds[b + 1] - begin)
             _sort(dealt[span], entries[span], bounds[b], tiles)
-
-
-@njit(cache=True, nogil=True)
-def _count_blocks(indices, begin, end, bits, bounds):
-    """Set where the tiles of a chunk begin and end."""
-    for p in range(np.uint64(begin), np.uint64(end)):
-        bounds[(np.uint64(indices[p]) >> np.uint64(bits)) + np.uint64(1)] += 1
-    bounds[0] = begin
-    for b in range(bounds.size - 1):
-        bounds[b + 1] += bounds[b]
 
 
 @njit(cache=True, nogil=True)

@@ -44,7 +44,7 @@ def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compres
 
         def count(part: int) -> None:
             begin, end = matrix.indptr[edges[part]], matrix.indptr[edges[part + 1]]
-            _count_blocks(matrix.indices, bits, begin, end, counts[part])
+            count_blocks(matrix.indices, bits, begin, end, counts[part])
 
         def deal(part: int) -> None:
             span = edges[part], edges[part + 1]
@@ -90,8 +90,8 @@ def _place(from_indptr, from_indices, from_values, indptr, indices, values):
 
 
 @njit(cache=True, nogil=True)
-def _count_blocks(indices, bits, begin, end, counts):
-    """Count the entries of each block of columns."""
+def count_blocks(indices, bits, begin, end, counts):
+    """Add to `counts` the entries of each block of columns, among some."""
     own = np.zeros((_COUNTERS, counts.size), dtype=np.int64)
     for p in range(np.uint64(begin), np.uint64(end)):
         own[p % np.uint64(_COUNTERS), np.uint64(indices[p]) >> np.uint64(bits)] += 1
