@@ -1,5 +1,6 @@
 """An estimator with a ledger: every fit of it, of its clones and of their copies is charged."""
 
+import errno
 import json
 import pickle
 import warnings
@@ -16,6 +17,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from dplasso import BudgetError, LedgerError, LedgerWarning, load
+from dplasso.files import scratch
 from dplasso.ledger import create_ledger, largest_epsilon, read_budgets
 from dplasso.model.release import digest_of
 from estimators.kinds import KINDS, few, make, stored
@@ -109,6 +111,17 @@ class TestOfEveryKind:
             with pytest.raises(ValueError):
                 model.fit(rows, labels)
         assert entries(path) == ()
+
+
+def test_a_store_without_room_for_its_tiles_spends_nothing(path, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(scratch, "fill", full)
+    store, model = stored(X, Y, tmp_path / "rows.store"), make("logistic", ledger=path)
+    with pytest.raises(OSError, match=r"rows\.store needs room for .* while it lasts"):
+        model.fit(store)
+    assert entries(path) == ()
 
 
 class TestOneFit:

@@ -7,9 +7,7 @@ from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import Targets, targets_of
-from dplasso.matrix.numbering import AS_GIVEN
 from dplasso.matrix.tiles import lay_tiles
-from dplasso.matrix.transpose import transpose
 from dplasso.matrix.unit_rows import (
     NO_HALVINGS,
     UnitRows,
@@ -40,18 +38,15 @@ def some_halvings(n_columns=12):
 
 
 def unit_rows(
-    X, constant=0.0, norm_bound=None, threads=ONE_THREAD, halvings=NO_HALVINGS, *, n_outputs=None
+    X, constant=0.0, norm_bound=None, threads=ONE_THREAD, halvings=NO_HALVINGS, *, n_outputs=1
 ):
-    """Return unit rows by rows and by columns, or in tiles for so many outputs."""
+    """Return unit rows, in tiles for so many outputs."""
     if not sp.issparse(X):
         X = sp.csr_array(X)
     rows = by_rows(X, threads.count)
-    if n_outputs is None:
-        columns = transpose(rows, X.shape[1], threads.count)
-    else:
-        columns = lay_tiles(rows, X.shape[1], n_outputs, threads)
+    tiles = lay_tiles(rows, X.shape[1], n_outputs, threads)
     factor = row_factors(rows, constant, norm_bound, threads, halvings)
-    return UnitRows(rows, columns, factor, X.shape[1], constant_entry(constant), halvings)
+    return UnitRows(rows, tiles, factor, X.shape[1], constant_entry(constant), halvings)
 
 
 def targets_from(y):
@@ -59,24 +54,16 @@ def targets_from(y):
 
 
 def gradients(X, y, weights, loss, unit, constant=0.0, norm_bound=None, halvings=NO_HALVINGS):
-    """Return the exact gradient of one step as a list of integers, the constants last.
-
-    By columns and in tiles it is the same.
-    """
-    found = []
-    for n_outputs in (None, loss.n_outputs):
-        data = unit_rows(X, constant, norm_bound, halvings=halvings, n_outputs=n_outputs)
-        part = GradientPart(data, loss, targets_from(y), unit)
-        found.append(part.whole(np.asarray(weights).ravel()).tolist())
-    assert found[0] == found[1]
-    return found[0]
+    """Return the exact gradient of one step as a list of integers, the constants last."""
+    data = unit_rows(X, constant, norm_bound, halvings=halvings, n_outputs=loss.n_outputs)
+    part = GradientPart(data, loss, targets_from(y), unit)
+    return part.whole(np.asarray(weights).ravel()).tolist()
 
 
-def descent(data, loss, y, schedule, words, *, threads=ONE_THREAD, numbering=AS_GIVEN, **options):
+def descent(data, loss, y, schedule, words, *, threads=ONE_THREAD, **options):
     unit = gradient_unit(loss.residual_bound, schedule.noise_scale)
-    part = GradientPart(data, loss, targets_from(y), unit, threads=threads, numbering=numbering)
+    part = GradientPart(data, loss, targets_from(y), unit, threads=threads)
     given = part, data.n_columns, loss.n_outputs, unit, schedule, words
-    # By the original numbers, as the weights are.
     options = {"intercept": data.constant != 0.0, "halvings": data.halvings} | options
     return NoisyGradientDescent(*given, threads=threads, **options)
 
@@ -100,9 +87,7 @@ def solver(
 ):
     """Return a solver that has taken all its steps."""
     loss, threads = loss or Logistic(0.5), options.get("threads", ONE_THREAD)
-    # Other numbers are those of a store, which is not in tiles.
-    n_outputs = None if "numbering" in options else loss.n_outputs
-    data = unit_rows(X, constant, norm_bound, threads, halvings, n_outputs=n_outputs)
+    data = unit_rows(X, constant, norm_bound, threads, halvings, n_outputs=loss.n_outputs)
     made = descent(data, loss, y, schedule, stream(seed), **options)
     made.advance(1, schedule.n_steps)
     return made

@@ -176,7 +176,7 @@ def test_rows_are_scaled_by_the_energies_that_were_released(max_weights, norm_bo
         bound *= shrinking(model.energies)
         assert 0.0 < bound < norm_bound
     assert scaling.norm_bound == bound
-    data, _ = fit._records._unit_rows(scaling)
+    data = fit._records._unit_rows(scaling)
     rows = X[:, kept].tolist()
     expected = [factor(row, 0.1, bound, scaling.halvings) for row in rows]
     assert data.factor.tolist() == expected
@@ -288,7 +288,7 @@ def test_no_design_makes_the_steps_diverge(name, epsilon, n_steps):
     fit = finished(plan(n_steps, None, X.shape[1]), X, y, mechanism=mechanism)
     model, scaling = fit.release(), fit._scaling
     assert bool(scaling.halvings.size) == (epsilon > 3.0)
-    data, _ = fit._records._unit_rows(scaling)
+    data = fit._records._unit_rows(scaling)
     margins = X @ model.weights[0] * data.factor + model.intercept
     assert bounded_loss(margins, y) <= math.log(2.0)
     last = X @ fit._solver.weights[:-1] * data.factor + 0.1 * fit._solver.weights[-1]

@@ -12,12 +12,13 @@ from scipy.stats import chi2
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.gradient_descent import solve
+from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.schedule import Schedule, schedule_for
-from dplasso.gradient_descent.solve import gradient_unit
+from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial
-from dplasso.matrix.numbering import Numbering
-from dplasso.matrix.unit_rows import UnitRows, constant_entry, row_factors
+from dplasso.losses.targets import targets_of
+from dplasso.matrix.unit_rows import Scaling
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE
 from dplasso.runtime.threads import thread_pool
 from gradient_descent.cases import (
@@ -96,24 +97,23 @@ def test_a_store_gives_the_same_bits(tmp_path, monkeypatch, dtype, block):
     within = store.original_column[store.rows.indices]
     starts = store.rows.indptr
     assert all((np.diff(within[a:b]) > 0).all() for a, b in pairwise(starts))
-    halvings = some_halvings()
+    halvings, loss = some_halvings(), Logistic(0.5)
+    unit = gradient_unit(loss.residual_bound, NOISY.noise_scale)
     for constant in (0.0, 0.1):
         expected = solver(X, y, NOISY, constant=constant, halvings=halvings)
+        scaling = Scaling(np.zeros(0, np.int64), constant, None, halvings)
         for n_threads in (1, 2):
             with thread_pool(n_threads) as threads:
-                own = halvings[store.original_column]
-                factor = row_factors(store.rows, constant, None, threads, own)
-                sides, entry = (store.rows, store.columns), constant_entry(constant)
-                data = UnitRows(*sides, factor, 12, entry, own)
-                numbering = Numbering(store.internal_column, store.original_column)
-                options = {"threads": threads, "numbering": numbering, "halvings": halvings}
-                run = descent(data, Logistic(0.5), y, NOISY, stream(), **options)
+                part = records_of(store, loss, targets_of(y), threads).part(scaling, unit)
+                options = {"intercept": constant != 0.0, "halvings": halvings}
+                given = part, 12, 1, unit, NOISY, stream()
+                run = NoisyGradientDescent(*given, threads=threads, **options)
                 run.advance(1, 12)
             np.testing.assert_array_equal(state(run), state(expected))
 
 
-def test_threads_blocks_and_numbers_do_not_show_in_several_outputs():
-    """More columns than share a stream of noise, in an order of their own, on three threads."""
+def test_threads_and_blocks_do_not_show_in_several_outputs():
+    """More columns than share a stream of noise, on three threads."""
     n_columns = solve.BLOCK // 7 + 40
     rng = np.random.default_rng(2)
     X = sp.random_array((30, n_columns), density=0.01, format="csr", rng=rng)
@@ -125,13 +125,6 @@ def test_threads_blocks_and_numbers_do_not_show_in_several_outputs():
         np.testing.assert_array_equal(
             solver(X, y, threads=threads, **options).weights, plain.weights
         )
-    order = rng.permutation(n_columns)
-    internal = np.empty(n_columns, dtype=np.int64)
-    internal[order] = np.arange(n_columns)
-    # Each row's entries in the order that they had, so that margins have the same bits.
-    moved = sp.csr_array((X.data, internal[X.indices], X.indptr), shape=X.shape)
-    again = solver(moved, y, numbering=Numbering(internal, order), **options)
-    np.testing.assert_allclose(again.weights, plain.weights, rtol=1e-9, atol=1e-12)
 
 
 def test_how_columns_are_cut_into_blocks_shows_only_in_the_noise(monkeypatch):

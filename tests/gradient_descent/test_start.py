@@ -159,7 +159,7 @@ def test_rows_are_divided_by_their_length_in_few_columns():
     plan = RunPlan(plan_stages(12, None, 3), False, True, None, 60, 0.05, 0.05)
     exact = build_gaussian(epsilon=math.inf, delta=1e-6, n_iter=12, from_prior=True)
     measures = Measures(plan, exact, rows, stream(0), None)
-    unit_rows, _ = rows._unit_rows(scaling)
+    unit_rows = rows._unit_rows(scaling)
     entries = unit_rows.rows.values * np.repeat(unit_rows.factor, np.diff(unit_rows.rows.indptr))
     expected = np.sqrt(np.sum(entries**2) / 60)
     assert measures.reach(scaling, 0.01, 60.0) == pytest.approx(expected, rel=1e-6)

@@ -7,12 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso.gradient_descent.row_part import GradientPart
-from dplasso.gradient_descent.steps import (
-    column_gradients,
-    halve_contributions,
-    short_column_gradients,
-    update,
-)
+from dplasso.gradient_descent.steps import halve_contributions, tile_gradients, update
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
 from dplasso.losses.targets import targets_of
@@ -83,16 +78,20 @@ def test_columns_are_halved_first(loss, values, least):
 
 
 @pytest.mark.parametrize("values", [0, 1])
-@pytest.mark.parametrize("add_up", [column_gradients, short_column_gradients])
-def test_no_share_is_larger_than_the_bound(add_up, values):
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_no_share_is_larger_than_the_bound(n_outputs, values):
     """Whatever a row's numbers say, and whatever its columns' halvings."""
-    indices, halvings = np.zeros(3, np.int32), np.array([0, 3, 40], np.int8)
-    columns = Compressed(np.arange(4), indices, np.ones(3 * values, np.float32), 1.0)
+    indices, halvings = np.arange(3, dtype=np.int32), np.array([0, 3, 40], np.int8)
+    rows = Compressed(np.array([0, 3]), indices, np.ones(3 * values, np.float32), 1.0)
+    laid = tiles.lay_tiles(rows, 3, n_outputs, ONE_THREAD)
     for pull in (2.0**62, -(2.0**62)):
-        totals = np.zeros(3, dtype=np.int64)
-        given = np.full(1, pull), np.full(1, pull).astype(np.int64), UNIT
-        add_up(columns, halvings, *given, 0, 3, totals)
-        assert totals.tolist() == (np.sign(pull) * np.array([UNIT, UNIT, 2.0**22])).tolist()
+        levels = np.full((41, n_outputs), int(pull))
+        halve_contributions(UNIT, 0, n_outputs, levels)
+        totals = np.ones(3 * n_outputs, dtype=np.int64)
+        given = n_outputs, halvings, np.full(n_outputs, pull), levels, UNIT
+        tile_gradients(laid, np.array([0]), 0, 1, *given, totals, np.array([0]))
+        expected = np.sign(pull) * np.array([UNIT, UNIT, 2.0**22])
+        assert totals.tolist() == np.repeat(expected, n_outputs).tolist()
 
 
 def test_what_is_halved_is_bounded_after():
@@ -107,26 +106,6 @@ def test_what_is_halved_is_bounded_after():
     for b, level in enumerate(levels):
         whole = np.sign(given) * (np.abs(given) >> b)
         assert level.tolist() == np.clip(whole, -int(UNIT), int(UNIT)).tolist()
-
-
-@pytest.mark.parametrize("values", ["mixed", "ones"])
-@pytest.mark.parametrize("halved", [False, True])
-def test_short_columns_are_added_up_as_any(values, halved):
-    """With columns of no entries at both ends, and one longer than what is added up together."""
-    rng = np.random.default_rng(3)
-    counts = np.concatenate([[0, 0], rng.integers(0, 4, 3000), [2500], rng.integers(0, 9, 90), [0]])
-    pointers = np.append(0, np.cumsum(counts))
-    entries = rng.normal(size=pointers[-1]).astype(np.float32) if values == "mixed" else np.zeros(0)
-    indices = rng.integers(0, 3000, pointers[-1]).astype(np.int32)
-    columns = Compressed(pointers, indices, entries.astype(np.float32), 1.0)
-    scaled = rng.normal(size=3000) * 2.0**31
-    integers = np.clip(scaled, -UNIT, UNIT).astype(np.int64)
-    halvings = (rng.integers(0, 9, counts.size) // 6).astype(np.int8) if halved else NO_HALVINGS
-    found = np.zeros((2, counts.size - 3), dtype=np.int64)
-    for add_up, totals in zip((column_gradients, short_column_gradients), found, strict=True):
-        add_up(columns, halvings, scaled, integers, UNIT, 1, counts.size - 2, totals)
-    np.testing.assert_array_equal(*found)
-    assert found.any()
 
 
 def test_a_residual_is_clipped_to_the_bound():
@@ -258,14 +237,13 @@ def test_threads_divide_the_entries_where_columns_differ_in_length(loss, monkeyp
     monkeypatch.setattr(tiles, "ROW_BITS", 4)
     with thread_pool(3) as threads:
         for used in (ONE_THREAD, threads):
-            for n_outputs in (None, 1, 4):
+            for n_outputs in (1, 4):
                 given = 0.1, None, used, halvings
                 data = unit_rows(X, *given, n_outputs=n_outputs)
                 part = GradientPart(data, loss, targets, 2.0**40, threads=used)
                 found.append(part.whole(weights.ravel()).tolist())
-                if n_outputs:
-                    large, others = part._entries._large, part._entries._others
-                    assert (0 in large) == (used is threads)
-                    assert np.concatenate(others).size + large.size == {1: 2, 4: 5}[n_outputs]
+                large, others = part._entries._large, part._entries._others
+                assert (0 in large) == (used is threads)
+                assert np.concatenate(others).size + large.size == {1: 2, 4: 5}[n_outputs]
     assert all(one == found[0] for one in found)
     assert any(found[0])

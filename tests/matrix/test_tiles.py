@@ -22,7 +22,7 @@ def entries(laid, r, b):
 
 @pytest.mark.parametrize("values", ["mixed", "threes"])
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array])
-@pytest.mark.parametrize("bits", [(17, 15), (3, 2)])
+@pytest.mark.parametrize("bits", [(18, 14), (3, 2)])
 @pytest.mark.parametrize("n_outputs", [1, 3])
 def test_tiles_hold_the_entries_of_the_matrix(monkeypatch, values, form, bits, n_outputs):
     rng = np.random.default_rng(0)
@@ -49,6 +49,33 @@ def test_tiles_hold_the_entries_of_the_matrix(monkeypatch, values, form, bits, n
                 placed += len(some)
         assert placed == X.nnz
         np.testing.assert_array_equal(found, X.toarray())
+
+
+@pytest.mark.parametrize("values", ["mixed", "threes"])
+def test_rows_may_have_numbers_of_their_own(monkeypatch, values):
+    """As a store has them; chunks of few entries, in arrays made elsewhere, are no other tiles."""
+    rng = np.random.default_rng(1)
+    X = sp.random_array((50, 23), density=0.3, rng=rng, format="csr")
+    X.data = X.data if values == "mixed" else np.full(X.nnz, 3.0)
+    rows, original = by_rows(X, 1), rng.permutation(23)
+    own = rows._replace(indices=np.argsort(original).astype(np.int32)[rows.indices])
+    made = []
+
+    def make(size, dtype):
+        made.append(np.full(size, 7, dtype))
+        return made[-1]
+
+    for entries_at_once in (2**24, 100):
+        monkeypatch.setattr(tiles, "_MOST_ENTRIES", entries_at_once)
+        with thread_pool(2) as threads:
+            expected = lay_tiles(rows, 23, 1, threads)
+            laid = lay_tiles(own, 23, 1, threads, original, make)
+        assert laid.places is made[-2]
+        assert laid.values is made[-1]
+        most = np.diff(laid.bounds[:, [0, -1]]).max()
+        assert most <= 130 if entries_at_once == 100 else laid.row_edges.size == 3
+        for one, other in zip(laid, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_rows_and_columns_may_be_empty():

@@ -16,6 +16,8 @@ _PROCESS, _ROW, _COLUMN = 150e6, 48.0, 32.0
 _LABELS = 17.0
 # Bytes of an entry in a store, by rows and by columns.
 _ENTRY = 16.0
+# Of an entry in the tiles that gradients are computed from.
+_TILED = 8.0
 # Seconds of one core for an entry, a row and a column of a step.
 _ENTRY_SECONDS, _ROW_SECONDS, _COLUMN_SECONDS = 7e-9, 1e-8, 1e-8
 # A call and its answer; of the driver's time for each worker; for a column of the driver's sums,
@@ -60,6 +62,11 @@ class Estimate:
         return _ENTRY * self.entries / self.workers
 
     @property
+    def disk_bytes(self) -> float:
+        """Room on a worker's disk that a fit by gradients needs while it lasts, for its tiles."""
+        return _TILED * self.entries / self.workers
+
+    @property
     def answer_bytes(self) -> float:
         """Memory of one worker's answer, and of the weights that each is sent."""
         return 8.0 * self.columns * self.outputs
@@ -88,7 +95,8 @@ class Estimate:
 
     def to_dict(self) -> dict[str, float]:
         """Return it as JSON holds it."""
-        names = "seconds", "step_seconds", "worker_bytes", "store_bytes", "driver_bytes"
+        names = ["seconds", "step_seconds", "worker_bytes", "store_bytes", "disk_bytes"]
+        names.append("driver_bytes")
         return {"steps": self.steps, **{name: getattr(self, name) for name in names}}
 
     def text(self) -> str:
@@ -97,7 +105,8 @@ class Estimate:
             f"about {duration(self.seconds)} for at most {self.steps} passes over the rows, "
             f"{duration(self.step_seconds)} each, with {cores_in_words(self.threads)} a worker; "
             f"a worker needs {_size(self.worker_bytes)} of memory, and {_size(self.store_bytes)} "
-            "more for its store to stay in memory; the driver needs about "
+            "more for its store to stay in memory; a fit by gradients takes "
+            f"{_size(self.disk_bytes)} of a worker's disk while it lasts; the driver needs about "
             f"{_size(self.driver_bytes)}"
         )
 

@@ -4,7 +4,7 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from typing import IO
 
 from dplasso.files.lock import hold, sidecar_path
 
@@ -20,7 +20,8 @@ def held_room(path: str | os.PathLike[str], size: int) -> Iterator[str]:
     with hold(path, OSError(f"Cannot write {shown}: another process is about to write it.")):
         try:
             try:
-                _fill(place, size)
+                with place.open("wb") as file:
+                    fill(file, size)
             except OSError as error:
                 raise OSError(
                     error.errno,
@@ -33,16 +34,15 @@ def held_room(path: str | os.PathLike[str], size: int) -> Iterator[str]:
                 place.unlink(missing_ok=True)
 
 
-def _fill(place: Path, size: int) -> None:
-    """Make a file of so many bytes of which each has its place on the disk."""
-    with place.open("wb") as file:
-        if hasattr(os, "posix_fallocate"):
-            try:
-                os.posix_fallocate(file.fileno(), 0, size)
-            except OSError as error:
-                if error.errno not in _UNABLE:
-                    raise
-            else:
-                return
-        for begin in range(0, size, len(_PIECE)):
-            file.write(_PIECE[: size - begin])
+def fill(file: IO[bytes], size: int) -> None:
+    """Give a file so many bytes of which each has its place on the disk."""
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            if error.errno not in _UNABLE:
+                raise
+        else:
+            return
+    for begin in range(0, size, len(_PIECE)):
+        file.write(_PIECE[: size - begin])

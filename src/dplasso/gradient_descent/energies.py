@@ -18,7 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.losses.targets import weight_of
-from dplasso.matrix.tiles import column_of, row_of
+from dplasso.matrix.tiles import column_of, row_of, tile_entries
 from dplasso.matrix.unit_rows import MOST_HALVINGS, SCALES
 from dplasso.privacy.share import share
 
@@ -109,33 +109,21 @@ def energy_share(weights, i, entry, unit):
 
 
 @njit(cache=True, nogil=True)
-def tile_energies(tiles, b, halvings, factor, targets, unit, totals):
-    """Set `totals` to the energies of the columns of block b, in units of ``unit * _COLUMNS``."""
-    values, constant = tiles.values, np.float64(tiles.constant)
-    totals[:] = 0
+def tile_energies(tiles, blocks, halvings, factor, targets, unit, totals):
+    """Add to `totals` the energies of the columns of some blocks, in units of `energy_share`."""
+    constant, bits = np.float64(tiles.constant), tiles.block_bits
+    # Chunk by chunk: what is read here and there stays in the cache.
     for r in range(tiles.bounds.shape[0]):
         first = np.uint64(tiles.row_edges[r])
-        for p in range(np.uint64(tiles.bounds[r, b]), np.uint64(tiles.bounds[r, b + 1])):
-            i, c = first + row_of(tiles.places[p]), column_of(tiles.places[p])
-            entry = np.float64(values[p]) if values.size else constant
-            if halvings.size:
-                entry *= SCALES[halvings[np.uint64(b << tiles.block_bits) + c]]
-            totals[c] += energy_share(targets.weights, i, entry * factor[i], unit)
-
-
-@njit(cache=True, nogil=True)
-def column_energies(columns, halvings, factor, targets, unit, first, last, totals):
-    """Set ``totals[c - first]`` to the energy of column c, in units of ``unit * _COLUMNS``."""
-    indptr, indices, values = columns.indptr, columns.indices, columns.values
-    constant = np.float64(columns.constant)
-    for c in range(first, last):
-        scale = SCALES[halvings[c]] if halvings.size else 1.0
-        total = np.int64(0)
-        for p in range(np.uint64(indptr[c]), np.uint64(indptr[c + 1])):
-            i = np.uint64(indices[p])
-            entry = (np.float64(values[p]) if values.size else constant) * scale
-            total += energy_share(targets.weights, i, entry * factor[i], unit)
-        totals[c - first] = total
+        for b in blocks:
+            places, values = tile_entries(tiles, r, b)
+            times, own = halvings[b << bits : (b + 1) << bits], totals[b << bits : (b + 1) << bits]
+            for p in range(np.uint64(places.size)):
+                i, c = first + row_of(places[p]), column_of(places[p])
+                entry = np.float64(values[p]) if values.size else constant
+                if times.size:
+                    entry *= SCALES[np.uint64(times[c])]
+                own[c] += energy_share(targets.weights, i, entry * factor[i], unit)
 
 
 @njit(cache=True, nogil=True)
@@ -144,8 +132,11 @@ def row_sizes(rows, targets, unit, first, last, totals):
     values = rows.values
     for i in range(first, last):
         begin, end = rows.indptr[i], rows.indptr[i + 1]
-        # Stored zeros are none: how a row is stored must not show.
-        count = np.count_nonzero(values[begin:end]) if values.size else end - begin
+        count = end - begin
+        if values.size:
+            # Stored zeros are none: how a row is stored must not show.
+            for p in range(np.uint64(begin), np.uint64(end)):
+                count -= values[p] == 0.0
         place = min(count, 1)
         while 1 << place < 2 * count:
             place += 1

@@ -1,5 +1,6 @@
 """The records of a fit by gradient descent: where its sums of gradients come from."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -8,12 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
-from dplasso.gradient_descent.energies import (
-    N_SIZES,
-    column_energies,
-    row_sizes,
-    tile_energies,
-)
+from dplasso.gradient_descent.energies import N_SIZES, row_sizes, tile_energies
 from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LONGEST, LinearModel, Margins
 from dplasso.losses.contract import without_offset
@@ -33,22 +29,23 @@ from dplasso.matrix.unit_rows import (
     select_columns,
     unit_row_margins,
 )
-from dplasso.runtime.threads import Threads, cut
+from dplasso.runtime.threads import Threads
 
 
 @dataclass(frozen=True)
 class Records:
     """Records that one process holds.
 
-    `columns`: X by columns, in the same numbers, as a store has it; None for a matrix in memory.
+    `numbering`: of the columns, where `rows` has numbers of its own, as a store's has.
+    `make`: makes the arrays of the tiles.
     `prior`: a public model that margins can start from. Then rows have their unit length in all
     columns of the data, `whole`, also where the records have some of them.
     """
 
     rows: Compressed
-    columns: Compressed | None
     n_columns: int
     numbering: Numbering
+    make: Callable[[int, Any], NDArray[Any]]
     loss: Any
     targets: Targets
     threads: Threads
@@ -74,10 +71,8 @@ class Records:
 
     @cached_property
     def _tiles(self) -> Tiles:
-        return self._in_tiles(self.rows, self.n_columns)
-
-    def _in_tiles(self, rows: Compressed, n_columns: int) -> Tiles:
-        return lay_tiles(rows, n_columns, self.loss.n_outputs, self.threads)
+        given = self.rows, self.n_columns, self.loss.n_outputs, self.threads
+        return lay_tiles(*given, self.numbering.original, self.make)
 
     def part(
         self, scaling: Scaling, unit: float, start: StartingModel | None = None
@@ -87,42 +82,31 @@ class Records:
         `unit`: fixed-point units per unit of gradient.
         `start`: the public model that margins start from.
         """
-        data, numbering = self._unit_rows(scaling)
-        targets = self.targets
+        data, targets = self._unit_rows(scaling), self.targets
         if self.whole is not None and start is not None:
             offsets = self.whole.margins(start, data.factor * scaling.reach, None, self.threads)
             targets = targets._replace(offsets=offsets)
         if scaling.reach < 1.0:
-            targets = targets._replace(weights=self._weights(data, scaling.constant))
-        return GradientPart(
-            data, self.loss, targets, unit, threads=self.threads, numbering=numbering
-        )
+            targets = targets._replace(weights=self._weights(data, scaling))
+        return GradientPart(data, self.loss, targets, unit, threads=self.threads)
 
     def energies(self, scaling: Scaling, unit: float) -> NDArray[np.int64]:
         """Return the energies of the columns of unit rows, then counts of rows by entries."""
-        data, numbering = self._unit_rows(scaling)
-        totals = np.empty(data.n_columns + N_SIZES, dtype=np.int64)
+        data = self._unit_rows(scaling)
+        totals = np.zeros(data.n_columns + N_SIZES, dtype=np.int64)
         columns, sizes = totals[: data.n_columns], totals[data.n_columns :]
-        known, edges = (data.halvings, data.factor), cut(0, data.n_columns, self.threads.count)
+        count = self.threads.count
 
         def some(t: int) -> None:
-            if isinstance(data.columns, Tiles):
-                for b in range(t, data.columns.n_blocks, self.threads.count):
-                    own = columns[b * data.columns.width : (b + 1) * data.columns.width]
-                    tile_energies(data.columns, b, *known, self.targets, unit, own)
-                return
-            span = edges[t], edges[t + 1]
-            column_energies(data.columns, *known, self.targets, unit, *span, columns[slice(*span)])
+            blocks, known = np.arange(t, data.tiles.n_blocks, count), (data.halvings, data.factor)
+            tile_energies(data.tiles, blocks, *known, self.targets, unit, columns)
 
         self.threads.run(some)
-        sizes[:] = 0
         row_sizes(data.rows, self.targets, unit, 0, self.n_records, sizes)
-        if numbering.internal.size:
-            columns[:] = columns[numbering.internal[: data.n_columns]]
         return totals
 
-    def _unit_rows(self, scaling: Scaling) -> tuple[UnitRows, Numbering]:
-        """Return unit rows of the columns that are kept, or of all, and their numbering."""
+    def _unit_rows(self, scaling: Scaling) -> UnitRows:
+        """Return unit rows of the columns that are kept, or of all."""
         arrays = scaling.kept, scaling.halvings, scaling.around
         asked = (
             scaling.constant,
@@ -132,39 +116,39 @@ class Records:
         )
         if not self._last or self._last[0] != asked:
             self._last[:] = asked, self._made_unit_rows(scaling)
-        made: tuple[UnitRows, Numbering] = self._last[1]
+        made: UnitRows = self._last[1]
         return made
 
-    def _made_unit_rows(self, scaling: Scaling) -> tuple[UnitRows, Numbering]:
-        rows, numbering = self._selected(scaling.kept)
-        size = scaling.kept.size or self.n_columns
-        constant, halvings = scaling.constant, scaling.halvings
-        if halvings.size and numbering.original.size:
-            halvings = halvings[numbering.original[:size]]
+    def _made_unit_rows(self, scaling: Scaling) -> UnitRows:
+        kept, constant, halvings = scaling.kept, scaling.constant, scaling.halvings
+        rows, size = self._selected(kept), kept.size or self.n_columns
         if self.whole is None:
-            factor = row_factors(rows, constant, scaling.norm_bound, self.threads, halvings)
+            own = self._by_rows(halvings, kept)
+            factor = row_factors(rows, constant, scaling.norm_bound, self.threads, own)
         else:
             factor = self.whole.factors(scaling, self.threads) / scaling.reach
-        columns: Compressed | Tiles
-        if scaling.kept.size:
-            columns = self._in_tiles(rows, size)
-        else:
-            columns = self._tiles if self.columns is None else self.columns
-        return UnitRows(rows, columns, factor, size, constant_entry(constant), halvings), numbering
+        outputs = self.loss.n_outputs
+        tiles = lay_tiles(rows, size, outputs, self.threads) if kept.size else self._tiles
+        return UnitRows(rows, tiles, factor, size, constant_entry(constant), halvings)
 
-    def _weights(self, data: UnitRows, constant: float) -> NDArray[np.float64]:
+    def _weights(self, data: UnitRows, scaling: Scaling) -> NDArray[np.float64]:
         """Return weights with which no row pulls with more than a unit row does, shape (N,)."""
-        parts, given = parts_within(data, constant, self.threads), self.targets.weights
+        own, given = self._by_rows(scaling.halvings, scaling.kept), self.targets.weights
+        parts = parts_within(data.rows, own, data.factor, scaling.constant, self.threads)
         return parts * np.clip(np.nan_to_num(given), 0.0, 1.0) if given.size else parts
 
-    def _selected(self, kept: NDArray[np.int64]) -> tuple[Compressed, Numbering]:
-        """Return rows of some columns and their numbering; none means all."""
+    def _selected(self, kept: NDArray[np.int64]) -> Compressed:
+        """Return rows of some columns, in their order; none means all."""
         if not kept.size:
-            return self.rows, self.numbering
-        if self.columns is None:
-            return keep_columns(self.rows, kept, self.n_columns, self.threads), AS_GIVEN
-        chosen = self.numbering.internal[kept]
-        return select_columns(self.columns, chosen, self.n_records, self.threads.count)[0], AS_GIVEN
+            return self.rows
+        internal = self.numbering.internal
+        chosen = internal[kept] if internal.size else kept
+        return keep_columns(self.rows, chosen, self.n_columns, self.threads)
+
+    def _by_rows(self, each: NDArray[Any], kept: NDArray[np.int64]) -> NDArray[Any]:
+        """Return what each column has, or nothing, in the order of the columns of the rows."""
+        original = self.numbering.original
+        return each[original] if each.size and original.size and not kept.size else each
 
     def margins(self, model: LinearModel, start: StartingModel | None = None) -> Margins:
         """Compute the margins of a model; with a start, those of both, the start's first.
@@ -172,18 +156,17 @@ class Records:
         Of a model without weights, they are those of the start alone.
         """
         if model.bound is None:
-            (rows, _, factor, *_), numbering = self._unit_rows(model.scaling)
+            rows, _, factor, *_ = self._unit_rows(model.scaling)
         else:
-            rows, numbering = self._selected(model.scaling.kept)
-            rows, factor = clipped(rows, model.bound), np.ones(self.n_records)
+            rows = clipped(self._selected(model.scaling.kept), model.bound)
+            factor = np.ones(self.n_records)
         first = None
         if self.whole is not None and start is not None:
             length = factor * model.scaling.reach
             first = self.whole.margins(start, length, model.bound, self.threads)[:, np.newaxis]
             if not len(model.weights):
                 return Margins(first, self.loss, self.targets, self.threads, LONGEST)
-        original, weights = numbering.original, model.weights
-        weights = weights[original[: self.n_columns]] if original.size else weights
+        weights = self._by_rows(model.weights, model.scaling.kept)
         weights = np.ascontiguousarray(weights[:, 0] if weights.shape[1] == 1 else weights)
         margins = unit_row_margins(rows, weights, factor, model.intercept, self.threads)
         margins = margins.reshape(self.n_records, 1, self.loss.n_outputs)
@@ -235,7 +218,7 @@ def _records_of(
     size, common = X.shape[1] if kept is None else kept.size, (loss, targets, threads)
     if isinstance(X, Store) and kept is None:
         numbering = Numbering(X.internal_column, X.original_column)
-        return Records(X.rows, X.columns, size, numbering, *common)
+        return Records(X.rows, size, numbering, X.scratch, *common)
     chosen = kept
     if isinstance(X, Store):
         columns, chosen = X.columns, X.internal_column[kept]
@@ -243,4 +226,4 @@ def _records_of(
         rows = by_rows(X if kept is None or size == X.shape[1] else X[:, kept], threads.count)
     else:
         rows, _ = select_columns(columns, chosen, len(targets.labels), threads.count)
-    return Records(rows, None, size, AS_GIVEN, *common)
+    return Records(rows, size, AS_GIVEN, np.empty, *common)

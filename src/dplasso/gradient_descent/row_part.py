@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.column_sums import ByColumns, InTiles
+from dplasso.gradient_descent.column_sums import InTiles
 from dplasso.gradient_descent.steps import row_gradient_vectors, row_gradients
 from dplasso.losses.targets import Targets
-from dplasso.matrix.numbering import AS_GIVEN, Numbering
-from dplasso.matrix.tiles import Tiles
 from dplasso.matrix.unit_rows import UnitRows
 from dplasso.runtime.threads import ONE_THREAD, Threads
 
@@ -25,8 +23,7 @@ class GradientPart:
     """Rows that add up their gradients at weights that they are told.
 
     With K outputs, coordinate ``j K + k`` is that of column j and output k. The bits do not depend
-    on the threads. Weights and sums go by the original numbers of `numbering`, which only data by
-    columns may have.
+    on the threads.
     """
 
     def __init__(
@@ -37,7 +34,6 @@ class GradientPart:
         unit: float,
         *,
         threads: Threads = ONE_THREAD,
-        numbering: Numbering = AS_GIVEN,
     ) -> None:
         self.n_outputs = loss.n_outputs
         self._data, self._loss, self._targets = data, loss, targets
@@ -46,16 +42,11 @@ class GradientPart:
         most = self._limit * 2.0 ** int(data.halvings.max(initial=0))
         self._units = unit, self._limit, min(most, _MOST)
         self._totals = np.zeros(data.n_coordinates * self.n_outputs, dtype=np.int64)
-        self._entries: InTiles | ByColumns
-        if isinstance(data.columns, Tiles):
-            self._entries = InTiles(data, data.columns, self.n_outputs, threads)
-        else:
-            self._entries = ByColumns(data, data.columns, self.n_outputs, threads, numbering)
+        self._entries = InTiles(data, self.n_outputs, threads)
 
     def begin(self, weights: NDArray[np.float64]) -> None:
         """Compute what `sums` returns parts of."""
         data, entries, scaled = self._data, self._entries, self._entries.scaled
-        weights = entries.ordered(weights)
         pull = row_gradients if self.n_outputs == 1 else row_gradient_vectors
         shape = (-1,) if self.n_outputs == 1 else (-1, self.n_outputs)
         rows = data.factor, data.n_columns, data.constant

@@ -6,21 +6,26 @@ chunk below. Whoever goes through the tiles of a chunk, block by block, meets th
 row in the order of the columns: a sum over them has the bits of one over the row.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.numbering import AS_GIVEN
 from dplasso.matrix.transpose import count_blocks
 from dplasso.runtime.threads import Threads, even_parts
 
-# Where a core's cache holds what is kept of each column too, chunks have about as many entries as
-# there are columns, but no fewer rows than these: what they hold stays nearest to the core then.
-_FEWEST_ROWS, _FEW_COLUMNS = 2**12, 2**17
+# Chunks have about as many entries as there are columns, since what is kept of these is passed
+# through for each chunk, but so many rows: few where a core's cache holds the columns too, so that
+# rows stay nearest to the core; more than its own cache holds only where columns have few entries.
+_FEW_COLUMNS, _FEW_ROWS, _MANY_ROWS = 2**17, (2**12, 2**16), (2**16, 2**18)
+# Entries of a chunk, about: a thread that lays it out has copies of them.
+_MOST_ENTRIES = 2**24
 # Bits of a place within a tile.
-ROW_BITS, COLUMN_BITS = 16, 16
+ROW_BITS, COLUMN_BITS = 18, 14
 _ROW_SHIFT, _ROW_MASK = np.uint32(ROW_BITS), np.uint32(2**ROW_BITS - 1)
 
 
@@ -52,27 +57,36 @@ class Tiles(NamedTuple):
         return int(self.bounds.shape[1] - 1)
 
 
-def lay_tiles(rows: Compressed, n_columns: int, n_outputs: int, threads: Threads) -> Tiles:
+def lay_tiles(
+    rows: Compressed,
+    n_columns: int,
+    n_outputs: int,
+    threads: Threads,
+    original: NDArray[np.integer] = AS_GIVEN.original,
+    make: Callable[[int, Any], NDArray[Any]] = np.empty,
+) -> Tiles:
     """Lay rows, whose columns ascend, in tiles.
 
     `n_outputs`: numbers for each row and column that a cache is to hold.
+    `original`: the columns' numbers in the tiles, where `rows` has numbers of its own.
+    `make`: makes the arrays of so many entries, of a type.
 
     A thread's even part of the rows is some of the chunks.
     """
-    n_rows = rows.indptr.size - 1
+    n_rows, n_entries = rows.indptr.size - 1, rows.indices.size
     bits = max(0, COLUMN_BITS - (n_outputs - 1).bit_length())
-    height = 2**ROW_BITS // n_outputs
-    if n_columns * n_outputs <= _FEW_COLUMNS:
-        even = n_columns * n_rows // max(1, rows.indices.size)
-        height = min(height, max(even, _FEWEST_ROWS // n_outputs))
+    least, most = _FEW_ROWS if n_columns * n_outputs <= _FEW_COLUMNS else _MANY_ROWS
+    even = max(least // n_outputs, n_columns * n_rows // max(1, n_entries))
+    height = max(1, min(even, min(most, 2**ROW_BITS) // n_outputs))
     parts = even_parts(rows.indptr, threads.count)
-    row_edges = np.unique(np.concatenate([parts, np.arange(0, n_rows, max(1, height)), [n_rows]]))
+    short = even_parts(rows.indptr, -(-n_entries // _MOST_ENTRIES) or 1)
+    edges = parts, short, np.arange(0, n_rows, height), [n_rows]
+    row_edges = np.unique(np.concatenate(edges))
     bounds = np.zeros((row_edges.size - 1, -(-n_columns >> bits) + 1), dtype=np.int64)
-    places = np.empty(rows.indices.size, dtype=np.uint32)
-    values = np.empty_like(rows.values)
+    places, values = make(n_entries, np.uint32), make(rows.values.size, rows.values.dtype)
     tiles = Tiles(row_edges, bits, bounds, places, values, rows.constant)
     chunks = np.searchsorted(row_edges, parts)
-    threads.run(lambda t: _fill(rows, tiles, chunks[t], chunks[t + 1]))
+    threads.run(lambda t: _fill(rows, original, tiles, chunks[t], chunks[t + 1]))
     return tiles
 
 
@@ -97,32 +111,37 @@ def tile_entries(tiles, r, b):
 
 
 @njit(cache=True, nogil=True)
-def _fill(rows, tiles, first, last):
+def _fill(rows, original, tiles, first, last):
     """Lay some chunks: deal their entries out to the blocks, then sort each tile by column."""
     for r in range(first, last):
         bounds = tiles.bounds[r]
         begin, end = rows.indptr[tiles.row_edges[r]], rows.indptr[tiles.row_edges[r + 1]]
+        columns = rows.indices[begin:end]
+        if original.size:
+            columns = np.empty_like(columns)
+            for p in range(np.uint64(columns.size)):
+                columns[p] = original[np.uint64(rows.indices[np.uint64(begin) + p])]
         bounds[0] = begin
-        count_blocks(rows.indices, tiles.block_bits, begin, end, bounds[1:])
+        count_blocks(columns, tiles.block_bits, 0, columns.size, bounds[1:])
         for b in range(bounds.size - 1):
             bounds[b + 1] += bounds[b]
         dealt, entries = np.empty(end - begin, np.uint32), np.empty_like(rows.values[begin:end])
-        _deal(rows, tiles, r, dealt, entries)
+        _deal(rows, columns, tiles, r, dealt, entries)
         for b in range(bounds.size - 1):
             span = slice(bounds[b] - begin, bounds[b + 1] - begin)
             _sort(dealt[span], entries[span], bounds[b], tiles)
 
 
 @njit(cache=True, nogil=True)
-def _deal(rows, tiles, r, dealt, entries):
+def _deal(rows, columns, tiles, r, dealt, entries):
     """Deal the entries of a chunk out to its tiles, each row after the one before."""
     first, bits = tiles.row_edges[r], np.uint64(tiles.block_bits)
     within = (np.uint64(1) << bits) - np.uint64(1)
-    begin = rows.indptr[first]
-    position = tiles.bounds[r, :-1] - begin
+    begin = np.uint64(rows.indptr[first])
+    position = tiles.bounds[r, :-1] - np.int64(begin)
     for i in range(first, tiles.row_edges[r + 1]):
         for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-            j = np.uint64(rows.indices[p])
+            j = np.uint64(columns[p - begin])
             b = j >> bits
             place = np.uint64(position[b])
             position[b] += 1

@@ -50,7 +50,8 @@ class Scaling(NamedTuple):
 class UnitRows(NamedTuple):
     """A matrix whose rows are read as unit rows.
 
-    `rows`, `columns`: X by rows and by columns, both in the same column numbers, or in tiles.
+    `rows`: X by rows, in column numbers of their own.
+    `tiles`: X in tiles, in the numbers of the data.
     `factor`, shape (N,): what each row's entries are multiplied by.
     `n_columns`: D.
     `constant`: the constant entry of every row, column D; 0 without an intercept.
@@ -58,7 +59,7 @@ class UnitRows(NamedTuple):
     """
 
     rows: Compressed
-    columns: Compressed | Tiles
+    tiles: Tiles
     factor: NDArray[np.float64]
     n_columns: int
     constant: float
@@ -132,25 +133,31 @@ def _row_factors(rows, halvings, first, last, longest, norm_bound, factor):
             factor[i] = longest / max(norm_bound, root * largest)
 
 
-def parts_within(data: UnitRows, constant: float, threads: Threads) -> NDArray[np.float64]:
-    """Return by what rows are to be multiplied to be no longer than unit rows, shape (N,).
+def parts_within(
+    rows: Compressed,
+    halvings: NDArray[np.int8],
+    factor: NDArray[np.float64],
+    constant: float,
+    threads: Threads,
+) -> NDArray[np.float64]:
+    """Return by what rows times `factor` are to be multiplied to be no longer than unit rows.
 
-    1 for those that are not longer, and for those without an entry; 0 where entries are too small
-    for a row to have a length.
+    Shape (N,): 1 for those that are not longer, and for those without an entry; 0 where entries are
+    too small for a row to have a length.
     """
-    longest = row_factors(data.rows, constant, None, threads, data.halvings)
+    longest = row_factors(rows, constant, None, threads, halvings)
     parts = np.ones(longest.size)
-    edges = even_parts(data.rows.indptr, threads.count)
-    threads.run(lambda t: _parts_within(data, longest, edges[t], edges[t + 1], parts))
+    edges = even_parts(rows.indptr, threads.count)
+    given = rows, halvings, factor, longest
+    threads.run(lambda t: _parts_within(*given, edges[t], edges[t + 1], parts))
     return parts
 
 
 @njit(cache=True, nogil=True)
-def _parts_within(data, longest, first, last, parts):
-    rows, halvings = data.rows, data.halvings
+def _parts_within(rows, halvings, factor, longest, first, last, parts):
     for i in range(first, last):
         if longest[i] > 0.0:
-            parts[i] = min(1.0, longest[i] / data.factor[i]) if data.factor[i] > 0.0 else 1.0
+            parts[i] = min(1.0, longest[i] / factor[i]) if factor[i] > 0.0 else 1.0
             continue
         for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
             if _entry(rows, halvings, p) != 0.0:

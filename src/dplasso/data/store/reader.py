@@ -30,6 +30,7 @@ from dplasso.data.store.kernel import first_outside, maps_agree
 from dplasso.data.store.place import partial_directory
 from dplasso.errors import StoreError
 from dplasso.files.lock import is_held
+from dplasso.files.scratch import scratch
 from dplasso.matrix.compressed import Compressed
 
 # Pieces fit a core's cache and cost little to start.
@@ -104,6 +105,10 @@ class Store:
     def people(self) -> NDArray[np.int64] | None:
         """A number for the person of each row, shape (N,); None where the store does not say."""
         return number_people(self.arrays[PEOPLE]) if self.knows_people else None
+
+    def scratch(self, size: int, dtype: Any) -> NDArray[Any]:
+        """Return room for so many numbers in a temporary file beside the store."""
+        return scratch(self.path, size, dtype)
 
     def _orientation(self, name: str) -> Compressed:
         values = self.arrays.get(f"{name}.values", np.empty(0, self.header.value_dtype))
