@@ -141,11 +141,11 @@ def column_energies(columns, halvings, factor, targets, unit, first, last, total
 @njit(cache=True, nogil=True)
 def row_sizes(rows, targets, unit, first, last, totals):
     """Add rows to ``totals[s]`` by their number of entries, of at most ``2^(s-1)`` each."""
-    values = rows.values
+    # Stored zeros are no entries, also where all are zeros: how rows are stored must not show.
+    values, each = rows.values, int(rows.constant != 0.0)
     for i in range(first, last):
         begin, end = rows.indptr[i], rows.indptr[i + 1]
-        # Stored zeros are none: how a row is stored must not show.
-        count = np.count_nonzero(values[begin:end]) if values.size else end - begin
+        count = np.count_nonzero(values[begin:end]) if values.size else each * (end - begin)
         place = min(count, 1)
         while 1 << place < 2 * count:
             place += 1
