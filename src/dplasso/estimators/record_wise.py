@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from dplasso.data.refusals import of_a_stranger
 from dplasso.errors import DataError
 from dplasso.fit.records import store_of
+from dplasso.matrix.compressed import checked
 
 _Declared = TypeVar("_Declared")
 # So many rows are transformed once more, by themselves.
@@ -238,7 +239,7 @@ def rows_of(steps: Pipeline, X: Any, *, fit: bool = False) -> tuple[Pipeline, An
         )
     if fit:
         steps = clone(steps)
-    found, some = X, _first(X)
+    found, some = X, _first(checked(X))
     for name, step in steps.steps:
         if step is None or isinstance(step, str):
             continue
