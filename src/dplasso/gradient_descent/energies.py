@@ -142,7 +142,7 @@ def column_energies(columns, halvings, factor, targets, unit, first, last, total
 def row_sizes(rows, targets, unit, first, last, totals):
     """Add rows to ``totals[s]`` by their number of entries, of at most ``2^(s-1)`` each."""
     # Stored zeros are no entries, also where all are zeros: how rows are stored must not show.
-    values, each = rows.values, int(rows.constant != 0.0)
+    values, each = rows.values, rows.constant != 0.0
     for i in range(first, last):
         begin, end = rows.indptr[i], rows.indptr[i + 1]
         count = np.count_nonzero(values[begin:end]) if values.size else each * (end - begin)
