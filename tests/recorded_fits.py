@@ -280,6 +280,9 @@ def _cases():
             drawn = "epsilon" in options and name not in scaled
             many = family == "labels"
             yield f"{family}{name}", Case(work, classes, uses, drawn, forms, n_rows, many)
+    own = {"prior": "plain", "max_weights": 3} | SCALED
+    case = Case(partial(_fit, DPLogisticRegression, 2, own), n_rows=SCALED_ROWS)
+    yield "logistic, scaled prior of a short list", case
     for kind, classes in ((DPLassoClassifier, 2), (DPLassoClassifier, 3), (DPLasso, 0)):
         for name, options in (("", {}), (", weights", WEIGHTED), (", people", GROUPED)):
             uses = ("weights",) * ("weight_bound" in options)

@@ -195,6 +195,14 @@ class TestRefused:
         with pytest.raises(DataError, match="must depend on its own record alone"):
             rows_of(make_pipeline(Binarizer(), FunctionTransformer(centred)), NUMBERS, fit=fit)
 
+    @pytest.mark.parametrize("seen", [np.min, np.max])
+    def test_rows_that_depend_on_the_largest_or_smallest_of_all_are_refused(self, seen):
+        """Also where that is in the first few rows."""
+        counts = np.random.default_rng(0).integers(0, 2, (40, 5)).astype(np.float64)
+        step = FunctionTransformer(lambda X: X - seen(X, axis=0))
+        with pytest.raises(DataError, match="must depend on its own record alone"):
+            rows_of(make_pipeline(step), counts, fit=True)
+
     def test_what_a_step_says_of_a_record_is_hidden(self):
         steps = make_pipeline(OneHotEncoder(categories=[["A", "B"]]))
         with pytest.raises(DataError, match="OneHotEncoder cannot take these rows") as error:

@@ -111,6 +111,12 @@ class TestCompress:
         with pytest.raises(DataError, match="an index lies outside 0 to"):
             compress(X)
 
+    def test_indices_that_are_no_whole_numbers_are_refused(self):
+        X = sp.csr_array(np.ones((2, 3)))
+        X.indices = np.array([0.0, np.nan, 2.0, 0.0, 1.0, 2.0])
+        with pytest.raises(DataError, match="an index lies outside 0 to 2"):
+            compress(X)
+
     @pytest.mark.parametrize(
         "indptr", [[1, 1, 2], [0, 3, 2], [0, 1, 3], [0, 1, 2, 2], [0, 9, 2], [0, -1, 2]]
     )

@@ -11,10 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recorded_fits
+from dplasso import DPLogisticRegression
 from dplasso.gradient_descent import calibration, counts, solve
 from dplasso.gradient_descent.energies import halvings_of
 from dplasso.privacy.release import release
-from recorded_fits import CASES, RELATIONS, compare_pair, draw_pair
+from recorded_fits import (
+    CASES,
+    RELATIONS,
+    SCALED,
+    SCALED_ROWS,
+    Records,
+    compare_pair,
+    draw_pair,
+)
+from recorder import compare
 
 GRADIENTS = {name: case for name, case in CASES.items() if not case.draws}
 
@@ -80,6 +90,17 @@ FEW = ("logistic", "three classes", "linear", "logistic, short list", "lasso")
 def test_pairs_that_nobody_thought_of(name, relation, form, single, seed):
     pair = draw_pair(np.random.default_rng(seed), CASES[name], relation, single=single)
     assert not compare_pair(CASES[name], relation, form, pair, single=single).violations
+
+
+def test_stored_zeros_are_no_entries_whoever_stands_beside_them():
+    zeros = [(np.arange(3, dtype=np.int32), np.zeros(3))] * SCALED_ROWS
+    other = np.array([0], dtype=np.int32), np.ones(1)
+
+    def work(rows):
+        X = Records(tuple(rows), np.zeros(len(rows)), [], np.ones(len(rows))).matrix()
+        return DPLogisticRegression(classes=[0, 1], **SCALED).fit(X, np.arange(len(rows)) % 2)
+
+    assert not compare(work, zeros, [*zeros, other]).violations
 
 
 @pytest.mark.parametrize("module", [solve, calibration, counts])

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from dplasso.errors import NoiseWarning, PrivacyLeakWarning
 from dplasso.fit.records import store_of
-from dplasso.matrix.compressed import compress
+from dplasso.matrix.compressed import checked
 
 _ROWS = 2_000
 # A column is raw numbers if its entries are on average so many bounds, or typical entries, large.
@@ -82,15 +82,15 @@ def _first_entries(X: Any) -> tuple[NDArray[Any], NDArray[np.float64], int]:
         rows, values = store.rows, store.rows.values
     else:
         if getattr(X, "format", "") != "csr":
-            if issparse(X):
-                # scipy would select from a matrix whose indices lie outside it.
-                compress(X)
-            X = csr_array(X[:_ROWS])
+            X = csr_array(checked(X)[:_ROWS])
         rows, values = X, X.data
-    end = int(rows.indptr[n_rows])
+    end = int(rows.indptr[: n_rows + 1][-1])
     indices, values = rows.indices[:end], values[:end]
     # Of a store without values they are all the same. And a fit says what is damaged.
-    if not values.size or not 0 <= int(indices.min()) <= int(indices.max()) < X.shape[1]:
+    if (
+        not 0 < indices.size == values.size
+        or not 0 <= int(indices.min()) <= int(indices.max()) < X.shape[1]
+    ):
         return np.zeros(0, np.int64), np.zeros(0), n_rows
     columns = indices if store is None else store.original_column[indices]
     return columns, np.abs(values, dtype=np.float64), n_rows

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.data.store import Store, check_entries
@@ -13,7 +12,7 @@ from dplasso.encoding.encoder import PublicEncoder, is_frame
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.errors import DataError
 from dplasso.fit.records import store_of, validated
-from dplasso.matrix.compressed import Compressed, clipped, compress
+from dplasso.matrix.compressed import Compressed, checked, clipped, compress
 from dplasso.matrix.design import refuse_damage
 from dplasso.matrix.transpose import transpose
 from dplasso.matrix.unit_rows import row_factors, select_columns, unit_row_margins
@@ -35,10 +34,7 @@ def margins(fitted: Any, X: Any) -> NDArray[np.float64]:
     store = store_of(X)
     if store is None:
         X = validated(fitted, X, reset=False)
-        if kept is not None and issparse(X):
-            # scipy would select from a matrix whose indices lie outside it.
-            compress(X)
-        matrix, by_rows = compress(X if kept is None else X[:, kept])
+        matrix, by_rows = compress(X if kept is None else checked(X)[:, kept])
         rows = matrix if by_rows else transpose(matrix, X.shape[0], n_threads)
     else:
         _check_columns(fitted, store)

@@ -18,9 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from dplasso.data.refusals import of_a_stranger
 from dplasso.errors import DataError
 from dplasso.fit.records import store_of
+from dplasso.matrix.compressed import checked
 
 _Declared = TypeVar("_Declared")
-# So many rows are transformed once more, by themselves.
+# So many rows are transformed once more, each by itself.
 _COMPARED = 8
 _RANGES = "declare public ranges or bins instead (PublicEncoder), or scale rows with Normalizer"
 _COLUMNS = "leave all columns to the fit and give it max_weights=k"
@@ -228,7 +229,7 @@ def _every(step: Any) -> Iterator[tuple[str, Any]]:
 def rows_of(steps: Pipeline, X: Any, *, fit: bool = False) -> tuple[Pipeline, Any]:
     """Return the steps, if asked fitted anew, and the rows that they make of X.
 
-    A few rows are made once more by themselves: where they come out otherwise, they depend on
+    A few rows are made once more, each by itself: where one comes out otherwise, it depends on
     other records, which DataError says. Messages of steps that are not ours quote no record.
     """
     if len(steps) and store_of(X) is not None:
@@ -238,18 +239,18 @@ def rows_of(steps: Pipeline, X: Any, *, fit: bool = False) -> tuple[Pipeline, An
         )
     if fit:
         steps = clone(steps)
-    found, some = X, _first(X)
+    found, alone = X, _first(checked(X))
     for name, step in steps.steps:
         if step is None or isinstance(step, str):
             continue
         with of_a_stranger(step):
             if fit:
                 step.fit(found)
-            found, some = step.transform(found), None if some is None else step.transform(some)
-        if some is not None and not _same(found, some):
+            found, alone = step.transform(found), [step.transform(row) for row in alone]
+        if not all(_same(found, i, row) for i, row in enumerate(alone)):
             raise DataError(
-                f"step {name!r} ({type(step).__name__}) makes other rows of the first few records "
-                "by themselves than of all: a row must depend on its own record alone"
+                f"step {name!r} ({type(step).__name__}) makes other rows of the first few records, "
+                "each by itself, than of all: a row must depend on its own record alone"
             )
     return steps, found
 
@@ -270,22 +271,20 @@ def last_step(model: Any, X: Any) -> tuple[Any, Any]:
     return last, rows_of(steps, X)[1]
 
 
-def _first(X: Any) -> Any:
-    """Return a few rows, fewer than there are; None where that cannot be."""
+def _first(X: Any) -> list[Any]:
+    """Return a few rows, fewer than there are, each by itself; none where that cannot be."""
     try:
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         count = min(_COMPARED, n_rows // 2)
-        return _safe_indexing(X, np.arange(count)) if count else None
+        return [_safe_indexing(X, np.array([i])) for i in range(count)]
     except Exception:
         # Rows of no known kind; the steps say what is wrong with them.
-        return None
+        return []
 
 
-def _same(all_rows: Any, some: Any) -> bool:
-    first = _safe_indexing(all_rows, np.arange(some.shape[0]))
-    one, other = (
-        np.asarray(getattr(rows, "toarray", lambda r=rows: r)()) for rows in (first, some)
-    )
+def _same(all_rows: Any, i: int, alone: Any) -> bool:
+    both = _safe_indexing(all_rows, np.array([i])), alone
+    one, other = (np.asarray(getattr(rows, "toarray", lambda r=rows: r)()) for rows in both)
     if one.shape != other.shape:
         return False
     if one.dtype.kind in "fiub" and other.dtype.kind in "fiub":

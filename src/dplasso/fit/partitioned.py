@@ -27,6 +27,7 @@ from dplasso.fit.task import Task
 from dplasso.fit.weights import checked_weights
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.ledger import data_fingerprint
+from dplasso.matrix.compressed import checked
 from dplasso.matrix.starting import StartingModel
 from dplasso.privacy.mechanisms import Mechanism
 from dplasso.privacy.parameters import check_records, share_bits
@@ -221,7 +222,7 @@ def _limited(parts: list[Partition], people: list[Any], rows_per_person: int) ->
         assert part.y is not None
         weights = None if part.weights is None else part.weights[rows]
         if rows.any():
-            found.append(replace(part, X=part.X[rows], y=part.y[rows], weights=weights))
+            found.append(replace(part, X=checked(part.X)[rows], y=part.y[rows], weights=weights))
     return found
 
 
@@ -236,8 +237,8 @@ def _partition(
         if y is not None:
             raise DataError(f"{path} has its own labels; leave y out")
         return Partition(path, path=path), None
-    checked = local_records(estimator, X, y, takes_matrix=takes_matrix)
-    return Partition(f"partition {number}", X=checked.X, y=checked.y), checked.feature_names
+    own = local_records(estimator, X, y, takes_matrix=takes_matrix)
+    return Partition(f"partition {number}", X=own.X, y=own.y), own.feature_names
 
 
 def _refuse_twice(parts: list[Partition], given: list[Any]) -> None:

@@ -16,7 +16,7 @@ from dplasso.fit.given import Given
 from dplasso.fit.records import local_records
 from dplasso.fit.task import Task
 from dplasso.gradient_descent.plan import CONSTANT
-from dplasso.matrix.compressed import compress
+from dplasso.matrix.compressed import checked, compress
 from dplasso.matrix.unit_rows import row_factors
 from dplasso.runtime.threads import thread_pool
 
@@ -48,7 +48,7 @@ def trained_on(X: Any, y: Any, method: Any, task: Task) -> Given:
         labels = task.plain_labels(np.asarray(public.y))
     except ValueError as error:
         raise DataError(f"public_data: {error}") from error
-    rows = public.X.X.tocsr() if isinstance(public.X, Store) else csr_array(public.X)
+    rows = public.X.X.tocsr() if isinstance(public.X, Store) else csr_array(checked(public.X))
     rows = method.as_read(rows.astype(np.float64))
     # The penalty leaves a column without an entry at zero.
     seen = np.unique(rows.indices)

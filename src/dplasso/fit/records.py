@@ -28,7 +28,7 @@ from dplasso.gradient_descent.records import Records as GradientRecords
 from dplasso.gradient_descent.records import records_of
 from dplasso.ledger import data_fingerprint
 from dplasso.losses.targets import Targets, count_classes, targets_of
-from dplasso.matrix.compressed import compress, working_dtype
+from dplasso.matrix.compressed import checked, working_dtype
 from dplasso.matrix.design import Design, check_row_count
 from dplasso.matrix.starting import StartingModel
 from dplasso.privacy.mechanisms import Mechanism
@@ -94,7 +94,7 @@ class LocalRecords:
         if isinstance(self.X, Store):
             return replace(self, within=within)
         weights = None if self.weights is None else self.weights[within]
-        return replace(self, X=self.X[within], y=self.y[within], weights=weights)
+        return replace(self, X=checked(self.X)[within], y=self.y[within], weights=weights)
 
     def encoded(self, task: Task) -> "LocalRecords":
         """Return the records with the targets of a task."""
@@ -116,8 +116,7 @@ class LocalRecords:
     def laid_out(self, method: Any, n_steps: int) -> "LocalRecords":
         """Lay the matrix out for Frank-Wolfe; without a step, only look whether it can be used."""
         if not n_steps:
-            if not isinstance(self.X, Store):
-                compress(self.X)
+            checked(self.X)
             return self
         design = design_of(
             self.X,

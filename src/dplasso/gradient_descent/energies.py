@@ -129,12 +129,13 @@ def tile_energies(tiles, blocks, halvings, factor, targets, unit, totals):
 @njit(cache=True, nogil=True)
 def row_sizes(rows, targets, unit, first, last, totals):
     """Add rows to ``totals[s]`` by their number of entries, of at most ``2^(s-1)`` each."""
+    # Stored zeros are no entries, also where all are zeros: how rows are stored must not show.
     values = rows.values
+    stored = values.size > 0 or rows.constant != 0.0
     for i in range(first, last):
         begin, end = rows.indptr[i], rows.indptr[i + 1]
-        count = end - begin
+        count = end - begin if stored else 0
         if values.size:
-            # Stored zeros are none: how a row is stored must not show.
             for p in range(np.uint64(begin), np.uint64(end)):
                 count -= values[p] == 0.0
         place = min(count, 1)

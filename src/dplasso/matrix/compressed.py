@@ -89,6 +89,34 @@ def working_dtype(X: Any) -> np.dtype:
     return np.dtype(np.float64)
 
 
+def checked(X: Any) -> Any:
+    """Return anything as it is; DataError for a sparse matrix that `compress` refuses.
+
+    Whoever has scipy select from a matrix asks first: it reads wherever indices and pointers say.
+    """
+    if sp.issparse(X) and getattr(X, "format", "") in ("csr", "csc"):
+        _first_unordered(X)
+    return X
+
+
+def _first_unordered(X: Any) -> int:
+    """Return the first row (column) whose indices do not ascend, -1 for none; check all of them."""
+    n_major, n_minor = X.shape if X.format == "csr" else X.shape[::-1]
+    # Pointers of one type, as stores have them: kernels are compiled once for both.
+    indptr, indices = X.indptr.astype(np.int64, copy=False), X.indices
+    if indptr.size != n_major + 1 or indptr[0] != 0 or indptr[-1] > min(indices.size, X.data.size):
+        raise DataError("X is not a valid sparse matrix: its row pointers do not fit its entries")
+    # Of fractions, or of no numbers, no comparison says where they point.
+    whole = indices.dtype.kind in "iu"
+    outside, unordered, _ = check_rows(indptr, indices, n_minor) if whole else (0, -1, -1)
+    if outside >= 0:
+        raise DataError(
+            f"X is not a valid sparse matrix: an index lies outside 0 to {n_minor - 1}, "
+            "or its pointers decrease"
+        )
+    return int(unordered)
+
+
 def compress(X: Any) -> tuple[Compressed, bool]:
     """View a matrix as compressed rows, or as columns if it is CSC; return which.
 
@@ -100,24 +128,13 @@ def compress(X: Any) -> tuple[Compressed, bool]:
     if not sp.issparse(X):
         X = sp.csr_array(X)
     by_rows = X.format == "csr"
-    n_major, n_minor = X.shape if by_rows else X.shape[::-1]
-    # Pointers of one type, as stores have them: kernels are compiled once for both.
-    indptr, indices, values = X.indptr.astype(np.int64, copy=False), X.indices, X.data
-    if indptr.size != n_major + 1 or indptr[0] != 0 or indptr[-1] > min(indices.size, values.size):
-        raise DataError("X is not a valid sparse matrix: its row pointers do not fit its entries")
-    outside, unordered, _ = check_rows(indptr, indices, n_minor)
-    if outside >= 0:
-        raise DataError(
-            f"X is not a valid sparse matrix: an index lies outside 0 to {n_minor - 1}, "
-            "or its pointers decrease"
-        )
-    if unordered >= 0:
+    if _first_unordered(X) >= 0:
         # Duplicate entries add up before they are clipped, else one record could exceed the bound.
         X = X.copy()
         add_duplicates(X)
-        indptr, indices, values = X.indptr.astype(np.int64, copy=False), X.indices, X.data
+    indptr = X.indptr.astype(np.int64, copy=False)
     n_entries = int(indptr[-1])
-    indices, values = indices[:n_entries], values[:n_entries]
+    indices, values = X.indices[:n_entries], X.data[:n_entries]
     constant = 0.0
     if n_entries and all_equal(values):
         constant, values = float(values[0]), values[:0]

@@ -21,6 +21,7 @@ from dplasso.data.streams import Progress
 from dplasso.errors import DataError
 from dplasso.fit.groups import person_numbers, rows_within_limit
 from dplasso.fit.records import LocalRecords
+from dplasso.matrix.compressed import checked
 from dplasso.privacy.randomness import RandomStream, random_word
 
 
@@ -71,9 +72,10 @@ def divided(
     """
     if not isinstance(inputs.X, Store):
         fitted, scored = rows[~held], rows[held]
+        X = checked(inputs.X)
         yield (
-            replace(inputs, X=inputs.X[fitted], y=inputs.y[fitted]),
-            replace(inputs, X=inputs.X[scored], y=inputs.y[scored]),
+            replace(inputs, X=X[fitted], y=inputs.y[fitted]),
+            replace(inputs, X=X[scored], y=inputs.y[scored]),
         )
         return
     store = inputs.X

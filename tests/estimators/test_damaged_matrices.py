@@ -1,0 +1,77 @@
+"""Damaged matrices: whoever has scipy select from one knows before that no index lies outside."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from dplasso import DataError, DPLassoClassifier, DPLogisticRegression, PrivateSearch, private_score
+from dplasso.cluster import InProcessEngine
+
+SHAPE = 12, 40
+GOOD = sp.csr_array(np.random.default_rng(0).integers(0, 3, SHAPE).astype(np.float64))
+Y, PEOPLE = np.arange(12) % 2, np.arange(12) // 2
+
+
+def model(**options):
+    given = {"epsilon": 5.0, "n_iter": 2, "classes": [0, 1]} | options
+    return DPLogisticRegression(**given)
+
+
+def searched(estimator, X, **given):
+    grid = {"fit_intercept": [True, False]}
+    if hasattr(estimator, "steps"):
+        grid = {f"dplogisticregression__{name}": some for name, some in grid.items()}
+    known = {"law": "geometric", "tries": 2, "held_out": 0.5, "random_state": 1}
+    return PrivateSearch(estimator, grid, 5.0, **known).fit(X, Y, **given)
+
+
+def in_halves(X):
+    halves = {"engine": InProcessEngine(), "groups": [PEOPLE, PEOPLE + 9]}
+    return model(rows_per_person=1).fit([X, GOOD], [Y, Y], **halves)
+
+
+WAYS = {
+    "people": lambda X: model(rows_per_person=1).fit(X, Y, groups=PEOPLE),
+    "people in partitions": in_halves,
+    "public data": lambda X: model(public_data=(X, Y)).fit(GOOD, Y),
+    "a short list": lambda X: model(max_weights=2).fit(GOOD, Y).predict(X),
+    "a score of people": lambda X: private_score(model().fit(GOOD, Y), X, Y, 1.0, groups=PEOPLE),
+    "a search": lambda X: searched(model(), X),
+    "a search of people": lambda X: searched(model(rows_per_person=1), X, groups=PEOPLE),
+    "a search behind a step": lambda X: searched(make_pipeline(Normalizer(), model()), X),
+    "a score behind a step": lambda X: private_score(
+        make_pipeline(Normalizer(), model()).fit(GOOD, Y), X, Y, 1.0
+    ),
+    "a remark": lambda X: DPLassoClassifier(epsilon=5.0, n_iter=2, classes=[0, 1]).fit(X, Y),
+}
+FAR = 2**30
+# What scipy reads on past comes first: a bug planted here is to fail, not to end the process.
+DAMAGES = {
+    "fewer entries": ("data", slice(10), None),
+    "an index beyond": ("indices", 3, FAR),
+    "an index one beyond": ("indices", 3, max(SHAPE)),
+    "an index before": ("indices", 3, -FAR),
+    "a pointer beyond": ("indptr", 5, FAR),
+    "a pointer before": ("indptr", 5, -FAR),
+    "the first pointer": ("indptr", 0, FAR),
+    "fewer indices": ("indices", slice(10), None),
+    "fewer pointers": ("indptr", slice(10), None),
+}
+
+
+@pytest.mark.filterwarnings("ignore::dplasso.NoiseWarning", "ignore:Caution:RuntimeWarning")
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_damaged_matrix_is_refused_before_anything_is_selected(way, form):
+    for name, place, number in DAMAGES.values():
+        X = form(GOOD)
+        array = getattr(X, name).copy()
+        if number is None:
+            array = array[place]
+        else:
+            array[place] = number
+        setattr(X, name, array)
+        with pytest.raises(DataError, match="not a valid sparse matrix"):
+            WAYS[way](X)
