@@ -93,7 +93,7 @@ def compress(X: Any) -> tuple[Compressed, bool]:
     """View a matrix as compressed rows, or as columns if it is CSC; return which.
 
     `X`, shape (N, D): float32 or float64, finite; never written to. Its arrays are taken where they
-    will do.
+    will do: pointers have 64 bits and indices 32, where these are enough, for compiled kernels.
 
     Raises DataError if an index lies outside the matrix or the row pointers are inconsistent.
     """
@@ -101,7 +101,6 @@ def compress(X: Any) -> tuple[Compressed, bool]:
         X = sp.csr_array(X)
     by_rows = X.format == "csr"
     n_major, n_minor = X.shape if by_rows else X.shape[::-1]
-    # Pointers of one type, as stores have them: kernels are compiled once for both.
     indptr, indices, values = X.indptr.astype(np.int64, copy=False), X.indices, X.data
     if indptr.size != n_major + 1 or indptr[0] != 0 or indptr[-1] > min(indices.size, values.size):
         raise DataError("X is not a valid sparse matrix: its row pointers do not fit its entries")
@@ -117,10 +116,12 @@ def compress(X: Any) -> tuple[Compressed, bool]:
         add_duplicates(X)
         indptr, indices, values = X.indptr.astype(np.int64, copy=False), X.indices, X.data
     n_entries = int(indptr[-1])
-    indices, values = indices[:n_entries], values[:n_entries]
+    narrow = np.int32 if n_minor <= np.iinfo(np.int32).max else indices.dtype
+    indices, values = indices[:n_entries].astype(narrow, copy=False), values[:n_entries]
     constant = 0.0
     if n_entries and all_equal(values):
-        constant, values = float(values[0]), values[:0]
+        # No values, in one type: kernels are compiled once for such matrices of either precision.
+        constant, values = float(values[0]), np.zeros(0)
     return Compressed(indptr, indices, values, constant), by_rows
 
 

@@ -106,7 +106,7 @@ class Store:
         return number_people(self.arrays[PEOPLE]) if self.knows_people else None
 
     def _orientation(self, name: str) -> Compressed:
-        values = self.arrays.get(f"{name}.values", np.empty(0, self.header.value_dtype))
+        values = self.arrays.get(f"{name}.values", np.zeros(0))
         indptr, indices = self.arrays[f"{name}.indptr"], self.arrays[f"{name}.indices"]
         return Compressed(indptr, indices, values, self.header.constant or 0.0)
 
