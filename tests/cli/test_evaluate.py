@@ -10,6 +10,7 @@ import dplasso
 from cli.conftest import found, refused, run_command, said
 from dplasso.cli.metrics import score
 from dplasso.data.files import read_data
+from dplasso.data.tables.batches import TableReader
 from dplasso.estimators.families import GRADIENT_DESCENT
 
 
@@ -58,7 +59,7 @@ def test_log_loss_stays_finite_at_certain_mistakes():
     assert (scores["log_loss"], scores["accuracy"], scores["auc"]) == (1000.0, 0.0, 0.0)
 
 
-def test_tables_with_a_column_for_each_label(tmp_path):
+def test_tables_with_a_column_for_each_label(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     ages = rng.integers(20, 80, 900)
     there = (ages[:, np.newaxis] + rng.normal(0.0, 10.0, (900, 3)) > [30, 50, 70]).astype(int)
@@ -75,8 +76,13 @@ def test_tables_with_a_column_for_each_label(tmp_path):
         lines += [",".join(map(str, (text, *row))) for text, row in rows]
         table.write_text("\n".join(lines) + "\n")
 
+    read, batches = [], TableReader.batches
+    counted = lambda reader, *given: read.append(reader) or batches(reader, *given)  # noqa: E731
+    monkeypatch.setattr(TableReader, "batches", counted)
     write(*names)
     scores = found("evaluate", model, table)
+    # Once for the labels, all of them, and once for the rows.
+    assert len(read) == 2
     given = pipeline.predict_proba(texts)
     assert scores["n_samples"] == 900
     assert scores["auc"] == pytest.approx(roc_auc_score(there, given))

@@ -65,6 +65,18 @@ def test_the_commands_of_the_documentation(train, tmp_path):
     assert "After a fit of epsilon 0.25:" in told
 
 
+def test_a_planned_fit_has_no_larger_delta_than_the_budget(tmp_path):
+    path = tmp_path / "l"
+    done("ledger", "init", path, "--epsilon", "3", "--delta", "1e-8")
+    assert "uses up (delta 1e-08, " in said("ledger", "show", path)
+    assert "with delta 1e-08 and " in said("ledger", "plan", path)
+    assert found("ledger", "plan", path, "--delta", "1e-7")["delta"] == 1e-7
+    # A fit that was made had the default one.
+    done("ledger", "spend", path, "--epsilon", "0.1")
+    (entry,) = found("ledger", "show", path)["datasets"][0]["entries"]
+    assert entry["delta"] == 1e-6
+
+
 def test_show_json_has_the_documented_keys(train, ledger):
     done(*fit(train, ledger))
     report = shown(ledger, "--epsilon", "0.5")

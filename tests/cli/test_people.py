@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from cli.conftest import done, found, said
+from cli.conftest import done, found, refused, run_command, said
 
 
 @pytest.fixture
@@ -38,3 +38,15 @@ def test_a_table_and_its_store_give_the_same_model(visits, tmp_path):
     done("evaluate", tmp_path / "m.npz", visits[0])
     told = said("fit", tmp_path / "v.store", *COMMON)
     assert "At most 1 rows of each person entered" in told
+
+
+def test_a_search_takes_a_store_that_knows_its_people(visits, tmp_path):
+    store = tmp_path / "v.store"
+    done("convert", visits[0], store, *visits[1:], *PERSON)
+    grid = ("--grid", "n-iter=5,9", "--tries", 2, "--law", "geometric", "--metric", "accuracy")
+    people = (*grid, "--rows-per-person", 2, *COMMON)
+    assert found("tune", store, *people)["privacy"]["rows_per_person"] == 2
+    refused(run_command("tune", *visits, *people), "does not say which person each row belongs to")
+    nobody = tmp_path / "n.store"
+    done("convert", visits[0], nobody, *visits[1:])
+    refused(run_command("tune", nobody, *people), "or a store that knows its people")

@@ -12,6 +12,7 @@ from dplasso import DPLassoClassifier, DPLogisticRegression, PrivateSearch
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.errors import NoiseWarning, PrivacyLeakWarning
+from dplasso.estimators import hints
 from dplasso.estimators.hints import raw_numbers, warn_of_found_names
 
 RNG = np.random.default_rng(0)
@@ -73,6 +74,14 @@ class TestRawNumbers:
         assert (told.out, told.err) == ("", "")
         DPLogisticRegression(n_iter=2, verbose=1).fit(RAW, Y)
         assert "not for release" in " ".join(capsys.readouterr().err.split())
+
+    def test_the_first_records_are_looked_at_once_or_never(self, monkeypatch):
+        looked, look = [], hints._first_entries
+        monkeypatch.setattr(hints, "_first_entries", lambda X: looked.append(1) or look(X))
+        DPLogisticRegression(n_iter=2).fit(RAW, Y)
+        assert not looked
+        DPLassoClassifier(n_iter=2, verbose=1).fit(RAW, Y)
+        assert len(looked) == 1
 
 
 class TestFoundNames:

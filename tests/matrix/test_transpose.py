@@ -37,6 +37,7 @@ def agrees(result, expected):
 def test_equals_scipy(shape, n_threads, index):
     matrix = random_matrix(*shape, index)
     rows, _ = compress(matrix)
+    rows = rows._replace(indices=rows.indices.astype(index))
     assert agrees(transpose(rows, shape[1], n_threads), matrix.tocsc())
 
 

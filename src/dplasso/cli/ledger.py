@@ -8,6 +8,7 @@ from dplasso import ledger as ledgers
 from dplasso.cli import output
 from dplasso.cli.cohorts import print_cohorts, told_of
 from dplasso.cli.ledger_report import (
+    DELTA,
     Planned,
     called,
     fit_words,
@@ -119,8 +120,8 @@ def spend(
     if purpose is not None:
         check_name(purpose, "purpose")
     budget = ledgers.pick(ledgers.read_budgets(ledger_file), dataset, ledger_file)
-    # Unless told otherwise it covered a row.
-    fit = fit.covering(1)
+    # Unless told otherwise it had the default delta, and covered a row.
+    fit = fit.settled(DELTA, 1)
     charge = replace(fit.charge(budget, epsilon), purpose=purpose)
     ledgers.finish(ledgers.reserve(ledger_file, dataset, charge))
     output.text(left_sentence(left_of(ledger_file, dataset, fit)), wrap=False)
@@ -177,9 +178,10 @@ def plan(
     A grid search of C candidates on F folds is C x F + 1 fits.
     """
     budget = ledgers.pick(ledgers.read_budgets(ledger_file), dataset, ledger_file)
-    fit = fit.covering(budget.rows_per_person)
-    rows, delta = fit.rows_per_person or 1, fit.delta
-    steps, left = fit.settings["n_iter"], ledgers.largest_epsilon(budget, **fit.settings, fits=fits)
+    fit = fit.under(budget)
+    settings = fit.settings
+    delta, steps, rows = settings["delta"], settings["n_iter"], settings["rows_per_person"]
+    left = ledgers.largest_epsilon(budget, **settings, fits=fits)
     told = f"Nothing is left of the budget{called(budget.name)}."
     if left:
         each = "One more fit" if fits == 1 else f"Each of {fits:,} more fits"
@@ -188,6 +190,6 @@ def plan(
             f"{each} with {fit_words(delta, steps, ' and ')} can have epsilon "
             f"{down(left)}{called(budget.name, ' on')}{covering}."
         )
-    settings = {"epsilon": left, "delta": delta, "n_iter": steps, "method": fit.method}
-    planned = {"dataset": budget.name, "fits": fits, **settings, "rows_per_person": rows}
+    planned = {"dataset": budget.name, "fits": fits, "epsilon": left, "delta": delta}
+    planned |= {"n_iter": steps, "method": fit.method, "rows_per_person": rows}
     return output.Result(planned, partial(output.text, told, wrap=False))

@@ -30,6 +30,8 @@ _CHARGE = (
 # Entries by kind, more than one.
 _MANY = {"fit": "fits", "search": "searches", "score": "scores"}
 _BUDGET = ("epsilon", "delta", "neighbors", "rows_per_person")
+# Of a fit, unless told otherwise.
+DELTA = 1e-6
 # What a person is told of a budget after a charge.
 _LEFT = (
     *("dataset", "epsilon", "delta", "rows_per_person"),
@@ -39,10 +41,16 @@ _LEFT = (
 
 @dataclass(frozen=True)
 class Planned:
-    """A fit that is yet to be made; it covers whom the budget does unless told otherwise."""
+    """A fit that is yet to be made.
+
+    Options
+    -------
+    delta : D
+        Its delta. Default: 1e-6, or that of the budget where this is smaller.
+    """
 
     method: str = "logistic"
-    delta: float = 1e-6
+    delta: float | None = None
     n_iter: int | None = None
     rows_per_person: int | None = None
 
@@ -50,30 +58,37 @@ class Planned:
         if self.rows_per_person is not None:
             check_rows_per_person(self.rows_per_person)
 
-    def covering(self, rows_per_person: int) -> "Planned":
-        """Return the fit, which covers so many rows of a person unless told otherwise."""
-        return self if self.rows_per_person else replace(self, rows_per_person=rows_per_person)
+    def settled(self, delta: float, rows_per_person: int) -> "Planned":
+        """Return the fit with a delta and with how many rows of a person it covers, if not told."""
+        return replace(
+            self,
+            delta=delta if self.delta is None else self.delta,
+            rows_per_person=self.rows_per_person or rows_per_person,
+        )
+
+    def under(self, budget: ledgers.Budget) -> "Planned":
+        """Return the fit, which covers whom a budget does unless told otherwise."""
+        return self.settled(min(DELTA, budget.delta), budget.rows_per_person)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What `dplasso.ledger.largest_epsilon` asks of it."""
-        planned = self._mechanism(1.0, "add-remove", 1)
+        planned = self._mechanism(1.0, "add-remove")
         told = {"delta": self.delta, "rows_per_person": self.rows_per_person}
         return told | {"n_iter": planned.n_iter, "mechanism": planned.name}
 
     def charge(self, budget: ledgers.Budget, epsilon: float) -> ledgers.Charge:
         """Return what it costs in a budget."""
-        rows = self.rows_per_person or budget.rows_per_person
-        return ledgers.charge_of(self._mechanism(epsilon, budget.neighbors, rows))
+        return ledgers.charge_of(self._mechanism(epsilon, budget.neighbors))
 
-    def _mechanism(self, epsilon: float, neighbors: str, rows_per_person: int) -> Any:
+    def _mechanism(self, epsilon: float, neighbors: str) -> Any:
         return mechanism_for(
             self.method,
             epsilon=epsilon,
             delta=self.delta,
             n_iter=self.n_iter,
             neighbors=neighbors,
-            rows_per_person=rows_per_person,
+            rows_per_person=self.rows_per_person,
         )
 
 
@@ -128,6 +143,7 @@ def _shares(spent: float) -> tuple[str, str]:
 def report_of(budget: ledgers.Budget, epsilon: float | None, fit: Planned) -> dict[str, Any]:
     """Put together all that is said about one data set, as JSON says it."""
     same, whole = same_rows(budget.entries), ledgers.whole_rho(budget)
+    fit = fit.under(budget)
     settings = fit.settings
     entries = [
         {

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from numpy.typing import NDArray
 
 from dplasso.cli import output
 from dplasso.cli.options import option_name
-from dplasso.data.blocks import Rows, gather, with_mapped_labels
+from dplasso.data.blocks import Rows, gather
 from dplasso.data.files import Dataset
 from dplasso.data.formats import is_table, table_format
-from dplasso.data.label_map import parse_label_map
+from dplasso.data.label_map import check_label_map, map_labels, parse_label_map
+from dplasso.data.labels import labels_of_one_kind
 from dplasso.data.source_files import source_files
 from dplasso.data.tables.batches import Batch, table_source
 from dplasso.data.tables.dialect import Dialect, said
@@ -159,15 +161,28 @@ class ReadingOptions:
         if self.label_column is not None:
             names = self.label_column.split(",")
 
-        def nothing(batch: Batch) -> Rows:
-            return Rows(np.zeros(batch.n_rows + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+        meaning, kinds = self.meaning(), dict[str, str]()
 
-        def column(name: str) -> NDArray[Any]:
-            asked, meaning = self.dialect.asked, self.meaning()
-            source = table_source(source_files(files), [], nothing, 1, label=name, dialect=asked)
-            return gather(source if meaning is None else with_mapped_labels(source, meaning))[1]
+        def column(batch: Batch, name: str) -> NDArray[Any]:
+            given, where = table_format(batch.path).reader.labels(batch, name), batch.where(name)
+            labels, kinds[name] = labels_of_one_kind(
+                given, partial(batch.where, name), kinds.get(name)
+            )
+            if meaning is not None:
+                labels = map_labels(labels, check_label_map(meaning), where)
+            if labels.dtype.kind == "U":
+                raise DataError(f"{where}: labels are text; say what they mean with --label-map")
+            return labels
 
-        return np.column_stack([column(name) for name in names])
+        def rows(batch: Batch) -> Rows:
+            found = np.column_stack([column(batch, name) for name in names])
+            n_rows, n_labels = found.shape
+            starts, places = np.arange(n_rows + 1) * n_labels, np.tile(np.arange(n_labels), n_rows)
+            return Rows(starts, places, found.ravel())
+
+        asked = self.dialect.asked
+        read = source_files(files), names, rows, len(names)
+        return gather(table_source(*read, label=None, dialect=asked))[0].toarray()
 
     def read_for(
         self, fitted: Any, files: Sequence[Path], bars: output.Bars, *, labelled: bool

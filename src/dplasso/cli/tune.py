@@ -16,6 +16,7 @@ from dplasso.cli.training import EstimatorOptions, OutputOptions
 from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
 from dplasso.encoding.origin import origin_of
+from dplasso.errors import DataError
 from dplasso.estimators.fitting import method_of
 from dplasso.files.room import held_room
 from dplasso.model.release import digest_of
@@ -77,6 +78,11 @@ def tune(
     search = _search(wanted, reading, grid, settings)
     outputs.refuse_unwritten(wanted.ledger)
     files, charged = expand(data), wanted.ledger is not None
+    if search.estimator.rows_per_person > 1 and not files[0].is_dir():
+        raise DataError(
+            f"{files[0]} does not say which person each row belongs to; a store does that was made "
+            "with --person-column (dplasso convert)"
+        )
     beside = reading.labels, reading.schema, wanted.ledger, *wanted.public_files
     outputs.check((*files, *beside), charged=charged)
     with output.progress_bars() as bars, ExitStack() as held:
@@ -112,8 +118,6 @@ def _search(
 ) -> PrivateSearch:
     """Return the search, checked; what every fit of it shares is set here, and not in its tries."""
     estimator = wanted.estimator(reading.meaning())
-    if estimator.rows_per_person > 1:
-        raise ValueError("rows_per_person needs to know the person of each row, which no file says")
     settings_of_tries = dict(_setting(text) for text in grid)
     known = estimator.get_params()
     if unknown := [name for name in settings_of_tries if name not in known]:

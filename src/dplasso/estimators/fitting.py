@@ -10,7 +10,7 @@ import numpy as np
 from dplasso.cluster import Engine
 from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
 from dplasso.estimators.families import GRADIENT_DESCENT
-from dplasso.estimators.hints import raw_numbers, warn_of_found_names, warn_of_small_entries
+from dplasso.estimators.hints import remark_on_entries, warn_of_found_names
 from dplasso.fit.hooks import Hooks
 from dplasso.fit.method import Method
 from dplasso.fit.partitioned import Records, cluster_records
@@ -89,12 +89,8 @@ def _in_process(
 ) -> LocalRecords:
     """Return the records of one process, checked, of each person no more rows than may enter."""
     records = local_records(estimator, X, y, takes_matrix=method.targets.takes_matrix)
-    if method.is_private:
-        warn_of_small_entries(records.X, estimator.get_params(deep=False))
-    if estimator.verbose:
-        hint = raw_numbers(records.X, estimator.get_params(deep=False), records.feature_names)
-        if hint is not None:
-            say(hint)
+    told = {"is_private": method.is_private, "aloud": bool(estimator.verbose)}
+    remark_on_entries(records.X, estimator.get_params(deep=False), records.feature_names, **told)
     if sample_weight is not None:
         n_rows, bound = len(records.y), method.weight_bound
         weights = checked_weights(sample_weight, n_rows, bound, private=method.is_private)

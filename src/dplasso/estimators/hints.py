@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from dplasso.errors import NoiseWarning, PrivacyLeakWarning
 from dplasso.fit.records import store_of
 from dplasso.matrix.compressed import checked
+from dplasso.runtime.progress import say
 
 _ROWS = 2_000
 # A column is raw numbers if its entries are on average so many bounds, or typical entries, large.
@@ -29,7 +30,44 @@ def raw_numbers(X: Any, params: Mapping[str, Any], names: NDArray[Any] | None = 
 
     It looks at the first records: for the screen of the person who fits, and for nothing else.
     """
-    columns, sizes, n_rows = _first_entries(X)
+    return _raw_numbers(_first_entries(X), params, names)
+
+
+def remark_on_entries(
+    X: Any, params: Mapping[str, Any], names: NDArray[Any] | None, *, is_private: bool, aloud: bool
+) -> None:
+    """Warn of entries much smaller than the noise of a LASSO is made for.
+
+    As `raw_numbers`, which is said too where all is said aloud, it looks at the first records.
+    """
+    bound = params.get("feature_bound") if is_private else None
+    if bound is None and not aloud:
+        return
+    first = _first_entries(X)
+    if (
+        bound is not None
+        and first[1].size
+        and np.quantile(first[1], _MOST_ENTRIES) < _SMALL * bound
+    ):
+        warnings.warn(
+            "most entries are far below what the noise of the LASSO is made for, "
+            f"feature_bound={float(bound):g}: the model may be no better than chance. Turn them "
+            "into 1 (--binarize, Binarizer), give a smaller bound that is public, or take logistic "
+            f"(linear) regression. {_FOR_YOU}",
+            NoiseWarning,
+            stacklevel=4,
+        )
+    hint = _raw_numbers(first, params, names) if aloud else None
+    if hint is not None:
+        say(hint)
+
+
+def _raw_numbers(
+    first: tuple[NDArray[Any], NDArray[np.float64], int],
+    params: Mapping[str, Any],
+    names: NDArray[Any] | None,
+) -> str | None:
+    columns, sizes, n_rows = first
     if not sizes.size:
         return None
     found, place = np.unique(columns, return_inverse=True)
@@ -51,27 +89,6 @@ def raw_numbers(X: Any, params: Mapping[str, Any], names: NDArray[Any] | None = 
     return (
         f"{name} {told}. Raw numbers need public ranges: declare them in a schema "
         f"(docs/tables.md). {_FOR_YOU}"
-    )
-
-
-def warn_of_small_entries(X: Any, params: Mapping[str, Any]) -> None:
-    """Warn of entries much smaller than the noise of the LASSO is made for.
-
-    As `raw_numbers`, it looks at the first records.
-    """
-    bound = params.get("feature_bound")
-    if bound is None:
-        return
-    sizes = _first_entries(X)[1]
-    if not sizes.size or np.quantile(sizes, _MOST_ENTRIES) >= _SMALL * bound:
-        return
-    warnings.warn(
-        "most entries are far below what the noise of the LASSO is made for, "
-        f"feature_bound={float(bound):g}: the model may be no better than chance. Turn them into 1 "
-        "(--binarize, Binarizer), give a smaller bound that is public, or take logistic (linear) "
-        f"regression. {_FOR_YOU}",
-        NoiseWarning,
-        stacklevel=4,
     )
 
 

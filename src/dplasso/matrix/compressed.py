@@ -121,7 +121,7 @@ def compress(X: Any) -> tuple[Compressed, bool]:
     """View a matrix as compressed rows, or as columns if it is CSC; return which.
 
     `X`, shape (N, D): float32 or float64, finite; never written to. Its arrays are taken where they
-    will do.
+    will do: pointers have 64 bits and indices 32, where these are enough, for compiled kernels.
 
     Raises DataError if an index lies outside the matrix or the row pointers are inconsistent.
     """
@@ -134,10 +134,13 @@ def compress(X: Any) -> tuple[Compressed, bool]:
         add_duplicates(X)
     indptr = X.indptr.astype(np.int64, copy=False)
     n_entries = int(indptr[-1])
-    indices, values = X.indices[:n_entries], X.data[:n_entries]
+    n_minor = X.shape[by_rows]
+    narrow = np.int32 if n_minor <= np.iinfo(np.int32).max else X.indices.dtype
+    indices, values = X.indices[:n_entries].astype(narrow, copy=False), X.data[:n_entries]
     constant = 0.0
     if n_entries and all_equal(values):
-        constant, values = float(values[0]), values[:0]
+        # No values, in one type: kernels are compiled once for such matrices of either precision.
+        constant, values = float(values[0]), np.zeros(0)
     return Compressed(indptr, indices, values, constant), by_rows
 
 

@@ -7,7 +7,7 @@ ChaCha20 block function of RFC 8439 with a 64-bit block counter.
 Draws work on whole 64-bit words. A comparison that 64 bits do not settle is refined with more
 words: `bernoulli` is exact for the double it is given, `uniform` keeps 53 significant bits however
 small its value. Called from Python, draws run interpreted, which costs less than compiling them;
-only `refill` is a kernel of its own.
+only `fill_words` is a kernel of its own.
 """
 
 import os
@@ -35,13 +35,11 @@ class RandomStream(NamedTuple):
 
     `state`, shape (16,): constants, 256-bit key, 64-bit block counter and nonce; the nonce tells
     the streams of one key apart.
-    `work`, shape (16, LANES): room for the blocks.
     `words`, shape (8 LANES,): the current words.
     `position`, shape (1,): those already used.
     """
 
     state: NDArray[np.uint32]
-    work: NDArray[np.uint32]
     words: NDArray[np.uint64]
     position: NDArray[np.int64]
 
@@ -61,7 +59,6 @@ def stream_from_key(key: NDArray[np.uint32]) -> RandomStream:
     size = LANES * WORDS_PER_BLOCK
     return RandomStream(
         state,
-        np.empty((16, LANES), dtype=np.uint32),
         np.zeros(size, dtype=np.uint64),
         np.array([size], dtype=np.int64),
     )
@@ -118,47 +115,6 @@ def _quarter_round(a, b, c, d):
     return a, b, c, d
 
 
-@njit(cache=True, nogil=True)
-def _quarter_rounds(work, a, b, c, d):
-    """Do one quarter round in every lane."""
-    for lane in range(LANES):
-        words = work[a, lane], work[b, lane], work[c, lane], work[d, lane]
-        work[a, lane], work[b, lane], work[c, lane], work[d, lane] = _quarter_round(*words)
-
-
-@njit(cache=True, nogil=True)
-def refill(stream):
-    """Compute the next words of a stream."""
-    state, work = stream.state, stream.work
-    counter = np.uint64(state[12]) | (np.uint64(state[13]) << np.uint64(32))
-    for k in range(16):
-        for lane in range(LANES):
-            work[k, lane] = state[k]
-    for lane in range(LANES):
-        count = counter + np.uint64(lane)
-        work[12, lane] = np.uint32(count & np.uint64(0xFFFFFFFF))
-        work[13, lane] = np.uint32(count >> np.uint64(32))
-    for _ in range(10):
-        for k in range(4):
-            _quarter_rounds(work, k, k + 4, k + 8, k + 12)
-        for k in range(4):
-            _quarter_rounds(work, k, 4 + (k + 1) % 4, 8 + (k + 2) % 4, 12 + (k + 3) % 4)
-    for k in range(8):
-        low_start, high_start = state[2 * k], state[2 * k + 1]
-        for lane in range(LANES):
-            if k == 6:
-                count = counter + np.uint64(lane)
-                low_start = np.uint32(count & np.uint64(0xFFFFFFFF))
-                high_start = np.uint32(count >> np.uint64(32))
-            low = np.uint64(np.uint32(work[2 * k, lane] + low_start))
-            high = np.uint64(np.uint32(work[2 * k + 1, lane] + high_start))
-            stream.words[lane * WORDS_PER_BLOCK + k] = low | (high << np.uint64(32))
-    counter += np.uint64(LANES)
-    state[12] = np.uint32(counter & np.uint64(0xFFFFFFFF))
-    state[13] = np.uint32(counter >> np.uint64(32))
-    stream.position[0] = 0
-
-
 @njit(forceinline=True)
 def _two_rounds(block):
     """Return the 16 words of a block after a round of its columns and one of its diagonals."""
@@ -176,11 +132,7 @@ def _two_rounds(block):
 
 @njit(cache=True, nogil=True)
 def fill_words(state, words):
-    """Set `words`, whole lots of LANES blocks, to the next that `refill` would give.
-
-    Many at a time, in a quarter of its time. What draws a word now and then has `refill`, which
-    takes a third of the time to compile, in every kernel again.
-    """
+    """Set `words`, whole lots of LANES blocks, to the next of a stream."""
     work = np.empty((16, LANES), dtype=np.uint32)
     counter = np.uint64(state[12]) | (np.uint64(state[13]) << np.uint64(32))
     a, b, c, d = state[0], state[1], state[2], state[3]
@@ -221,6 +173,13 @@ def fill_words(state, words):
         counter += np.uint64(LANES)
     state[12] = np.uint32(counter & np.uint64(0xFFFFFFFF))
     state[13] = np.uint32(counter >> np.uint64(32))
+
+
+@register_jitable
+def refill(stream):
+    """Compute the next words of a stream."""
+    fill_words(stream.state, stream.words)
+    stream.position[0] = 0
 
 
 @register_jitable

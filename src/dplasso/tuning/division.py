@@ -37,8 +37,8 @@ def entering_rows(
     if groups is None:
         if rows_per_person > 1:
             raise ValueError(
-                "with rows_per_person a search needs groups: all rows of a person must be in the "
-                "same part"
+                "with rows_per_person a search needs groups, or a store that knows its people: all "
+                "rows of a person must be in the same part"
             )
         rows = np.arange(len(inputs.y))
         return rows, rows
