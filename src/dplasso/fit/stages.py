@@ -16,7 +16,7 @@ from dplasso.frank_wolfe.transcript import NO_VERTICES
 from dplasso.gradient_descent.blend import blended, find_slopes, find_start
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import noisy_counts
-from dplasso.gradient_descent.plan import LEARNT, LEARNT_OF_FEW, RunPlan
+from dplasso.gradient_descent.plan import CONSTANT, LEARNT, LEARNT_OF_FEW, RunPlan
 from dplasso.gradient_descent.release import Calibration, NoisyWeights
 from dplasso.gradient_descent.run import GradientRun
 from dplasso.gradient_descent.slopes import LinearModel
@@ -218,6 +218,7 @@ class StagedLasso:
             self._drawing.stream,
             threads=self._drawing.threads,
             prefix=state if isinstance(state, GradientState) else None,
+            started=self._start,
         )
         run.begin()
         return run
@@ -246,7 +247,9 @@ class StagedLasso:
         rows = self._laid_out or self._records
         records = rows.gradients(self._loss, self._drawing.threads, _NONE, prior)
         nothing = np.zeros((0, self._task.n_outputs)), np.zeros(self._task.n_outputs)
-        model = LinearModel(*nothing, Scaling(_NONE, 0.0, None), self._method.feature_bound)
+        constant = self._unit_constant
+        bound = self._method.feature_bound if constant is None else None
+        model = LinearModel(*nothing, Scaling(_NONE, constant or 0.0, None), bound)
         known = self._known(self._plan.start_share)
         return find_start(records, model, self._drawing.stream, LEARNT_OF_FEW, **known)
 
@@ -264,7 +267,15 @@ class StagedLasso:
         """Return the public model that the vertices' margins start from."""
         if self._prior is None:
             return None
-        return self._prior.stretched(self._start[0], self._start[1:])
+        started = self._prior.stretched(self._start[0], self._start[1:])
+        return replace(started, constant=self._unit_constant)
+
+    @property
+    def _unit_constant(self) -> float | None:
+        """The constant entry of the unit rows that a public start is of; None of clipped rows."""
+        if not self._method.takes_unit_rows:
+            return None
+        return CONSTANT if self._method.fit_intercept else 0.0
 
     def _rows(self, kept: NDArray[np.int64], loss: Any, prior: StartingModel | None = None) -> Any:
         """Return the records in the kept columns; the layout for vertices is freed."""

@@ -35,6 +35,8 @@ from dplasso.matrix.unit_rows import (
 )
 from dplasso.runtime.threads import Threads, cut
 
+_NONE = np.zeros(0, dtype=np.int64)
+
 
 @dataclass(frozen=True)
 class Records:
@@ -124,16 +126,14 @@ class Records:
     def _unit_rows(self, scaling: Scaling) -> tuple[UnitRows, Numbering]:
         """Return unit rows of the columns that are kept, or of all, and their numbering."""
         arrays = scaling.kept, scaling.halvings, scaling.around
-        asked = (
-            scaling.constant,
-            scaling.norm_bound,
-            scaling.reach,
-            *(array.tobytes() for array in arrays),
-        )
+        asked = scaling.constant, scaling.norm_bound, *(array.tobytes() for array in arrays)
         if not self._last or self._last[0] != asked:
             self._last[:] = asked, self._made_unit_rows(scaling)
-        made: tuple[UnitRows, Numbering] = self._last[1]
-        return made
+        made: UnitRows
+        made, numbering = self._last[1]
+        if scaling.reach == 1.0:
+            return made, numbering
+        return made._replace(factor=made.factor / scaling.reach), numbering
 
     def _made_unit_rows(self, scaling: Scaling) -> tuple[UnitRows, Numbering]:
         rows, numbering = self._selected(scaling.kept)
@@ -144,7 +144,7 @@ class Records:
         if self.whole is None:
             factor = row_factors(rows, constant, scaling.norm_bound, self.threads, halvings)
         else:
-            factor = self.whole.factors(scaling, self.threads) / scaling.reach
+            factor = self.whole.factors(scaling, self.threads)
         columns: Compressed | Tiles
         if scaling.kept.size:
             columns = self._in_tiles(rows, size)
@@ -202,26 +202,27 @@ def records_of(
     kept: NDArray[np.int64] | None = None,
     columns: Compressed | None = None,
     prior: StartingModel | None = None,
+    whole: StartingRows | None = None,
 ) -> Records:
     """Lay out a matrix in memory, or take a store as it is.
 
     `kept`: the columns that the records are to have, ascending; by default all.
     `columns`: X by columns, where a matrix in memory has that layout already.
     `prior`: a public model that margins can start from.
+    `whole`: the rows with all columns, where they are known already.
     """
     found = _records_of(X, loss, targets, threads, kept, columns)
     if prior is None:
         return found
-    rows, original = found.rows, found.numbering.original
-    own: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-    if kept is not None and kept.size < X.shape[1]:
-        own = kept
+    some = kept is not None and kept.size < X.shape[1]
+    if whole is None:
+        rows, original = found.rows, found.numbering.original
         if isinstance(X, Store):
             rows, original = X.rows, X.original_column
-        else:
+        elif some:
             rows = by_rows(X, threads.count)
-    whole = StartingRows(rows, original, own, int(X.shape[1]))
-    return replace(found, prior=prior, whole=whole)
+        whole = StartingRows(rows, original, _NONE, int(X.shape[1]))
+    return replace(found, prior=prior, whole=replace(whole, columns=kept if some else _NONE))
 
 
 def _records_of(

@@ -55,6 +55,7 @@ class GradientRun:
     `records`: `Records`, or anything that answers as they do.
     `prefix`: where an interrupted fit had come to; its numbers are not drawn again.
     `classes`: their records are counted each; None counts them all.
+    `started`: slope and constants of a public start, where they are found already.
     """
 
     history = work = None
@@ -69,6 +70,7 @@ class GradientRun:
         threads: Threads,
         prefix: GradientState | None = None,
         classes: Classes | None = None,
+        started: NDArray[np.float64] = NOWHERE,
     ) -> None:
         self.n_steps, self.skipped = plan.ends[-1], 0
         self._plan, self._mechanism, self._records = plan, mechanism, records
@@ -85,6 +87,7 @@ class GradientRun:
         # Slope and constants of a public start, once there are any, and how long rows are in the
         # columns of the stage.
         self._start = NOWHERE if prefix is None else prefix.start
+        self._begun_from = started
         self._weigh(NOWHERE if prefix is None else prefix.counts)
         self._prepared: Any = None
         if prefix is not None and len(prefix):
@@ -256,6 +259,8 @@ class GradientRun:
         records = self._records
         if records.prior is None:
             return NOWHERE
+        if self._begun_from.size:
+            return np.append(self._begun_from, self._released_reach())
         n_outputs = records.loss.n_outputs
         nothing = LinearModel(np.zeros((0, n_outputs)), np.zeros(n_outputs), self._scaling)
         known = self._known(self._plan.start)
