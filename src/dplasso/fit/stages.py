@@ -13,7 +13,7 @@ from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
 from dplasso.frank_wolfe.transcript import NO_VERTICES
-from dplasso.gradient_descent.blend import blended, find_slopes, find_start
+from dplasso.gradient_descent.blend import blended, find_slopes, find_start, part_taken
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import noisy_counts
 from dplasso.gradient_descent.plan import CONSTANT, LEARNT, LEARNT_OF_FEW, RunPlan
@@ -218,7 +218,7 @@ class StagedLasso:
             self._drawing.stream,
             threads=self._drawing.threads,
             prefix=state if isinstance(state, GradientState) else None,
-            started=self._start,
+            started=(self._start, self._part_taken) if self._start.size else None,
         )
         run.begin()
         return run
@@ -237,10 +237,11 @@ class StagedLasso:
         known = self._known(self._plan.calibration_share)
         if start is None:
             return calibrate_margins(rows.margins(model), rows.loss, self._drawing.stream, **known)
-        n_parts = 1 + bool(kept.size)
-        margins = rows.margins(model, start)
-        found = find_slopes(margins, rows.loss, self._drawing.stream, n_parts, **known)
-        return blended(found, self._start)
+        part, whole = self._part_taken, self._start / self._part_taken
+        margins = rows.margins(model, self._from(whole))
+        begin = (part, 1.0) if kept.size else (part,)
+        found = find_slopes(margins, rows.loss, self._drawing.stream, begin, **known)
+        return blended(found, whole)
 
     def _found_start(self, prior: StartingModel) -> NDArray[np.float64]:
         """Return the slope and the constants of the prior that vertices are drawn from."""
@@ -251,7 +252,13 @@ class StagedLasso:
         bound = self._method.feature_bound if constant is None else None
         model = LinearModel(*nothing, Scaling(_NONE, constant or 0.0, None), bound)
         known = self._known(self._plan.start_share)
-        return find_start(records, model, self._drawing.stream, LEARNT_OF_FEW, **known)
+        return self._part_taken * find_start(records, model, self._drawing.stream, **known)
+
+    @property
+    def _part_taken(self) -> float:
+        """What part of the public start the vertices start from."""
+        spent = self._mechanism.gradients(self._plan.start_share)
+        return part_taken(max(1.0, self._total), spent.mu, LEARNT_OF_FEW)
 
     def _known(self, share: float) -> dict[str, Any]:
         """Return what finding slopes needs to know besides the margins."""
@@ -265,9 +272,11 @@ class StagedLasso:
 
     def _started(self) -> StartingModel | None:
         """Return the public model that the vertices' margins start from."""
-        if self._prior is None:
-            return None
-        started = self._prior.stretched(self._start[0], self._start[1:])
+        return None if self._prior is None else self._from(self._start)
+
+    def _from(self, start: NDArray[np.float64]) -> StartingModel:
+        assert self._prior is not None
+        started = self._prior.stretched(start[0], start[1:])
         return replace(started, constant=self._unit_constant)
 
     @property

@@ -42,7 +42,7 @@ def find_slopes(
     margins: Any,
     loss: Any,
     stream: RandomStream,
-    n_parts: int,
+    begin: tuple[float, ...],
     *,
     n_records: float,
     mu: float,
@@ -50,14 +50,15 @@ def find_slopes(
     fit_intercept: bool,
     shift: NDArray[np.float64] | None = None,
 ) -> Slopes:
-    """Find slopes and constants with a budget of `mu`, starting from 1 and `shift`, or 0.
+    """Find slopes and constants with a budget of `mu`, starting from `begin` and `shift`, or 0.
 
     `margins` answer `sums` as `Margins` do; the others are as of `calibrate_margins`.
     """
     # Whatever their number: the loss bends by no more than its curvature times |s|^2 + c^2, and
     # that times what a record counts is at most `LONGEST`.
     constants = np.zeros(loss.n_outputs) if shift is None else shift / CONSTANT
-    start = np.concatenate([np.ones(n_parts), constants])
+    n_parts = len(begin)
+    start = np.concatenate([begin, constants])
     found, error = descend(
         margins,
         loss,
@@ -75,12 +76,12 @@ def find_slopes(
 
 
 def find_start(
-    records: Any, nothing: LinearModel, stream: RandomStream, learnt: float, **known: Any
+    records: Any, nothing: LinearModel, stream: RandomStream, **known: Any
 ) -> NDArray[np.float64]:
     """Return slope and constants of the records' public start, shape (1 + K,).
 
     `nothing`: a model without weights, that says what the rows are.
-    `learnt`: as of `RunPlan`; `known`: as of `find_slopes`.
+    `known`: as of `find_slopes`.
     """
     # The slope is of the weights alone: rows may be longer or shorter than those that the prior was
     # made for, and its intercept means the same for both.
@@ -89,12 +90,12 @@ def find_start(
     given = loud * prior.intercept
     shift = np.clip(given, -_USEFUL, _USEFUL)
     margins = records.margins(nothing, prior.stretched(loud, -given))
-    found = find_slopes(margins, records.loss, stream, 1, **known, shift=shift)
+    found = find_slopes(margins, records.loss, stream, (1.0,), **known, shift=shift)
     slope = loud * found.slopes[0]
     largest = np.finfo(np.float64).max
     with np.errstate(over="ignore"):
         constants = np.clip(found.shift - slope * prior.intercept, -largest, largest)
-    return part_taken(known["n_records"], known["mu"], learnt) * np.array([slope, *constants])
+    return np.array([slope, *constants])
 
 
 def part_taken(n_records: float, mu: float, learnt: float) -> float:

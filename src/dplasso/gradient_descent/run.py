@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.blend import blended, find_slopes, find_start
+from dplasso.gradient_descent.blend import blended, find_slopes, find_start, part_taken
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import Classes
 from dplasso.gradient_descent.energies import (
@@ -55,7 +55,7 @@ class GradientRun:
     `records`: `Records`, or anything that answers as they do.
     `prefix`: where an interrupted fit had come to; its numbers are not drawn again.
     `classes`: their records are counted each; None counts them all.
-    `started`: slope and constants of a public start, where they are found already.
+    `started`: a public start, where it is found already, and what part of it is taken.
     """
 
     history = work = None
@@ -70,7 +70,7 @@ class GradientRun:
         threads: Threads,
         prefix: GradientState | None = None,
         classes: Classes | None = None,
-        started: NDArray[np.float64] = NOWHERE,
+        started: tuple[NDArray[np.float64], float] | None = None,
     ) -> None:
         self.n_steps, self.skipped = plan.ends[-1], 0
         self._plan, self._mechanism, self._records = plan, mechanism, records
@@ -259,13 +259,20 @@ class GradientRun:
         records = self._records
         if records.prior is None:
             return NOWHERE
-        if self._begun_from.size:
-            return np.append(self._begun_from, self._released_reach())
+        if self._begun_from is not None:
+            return np.append(self._begun_from[0], self._released_reach())
         n_outputs = records.loss.n_outputs
         nothing = LinearModel(np.zeros((0, n_outputs)), np.zeros(n_outputs), self._scaling)
         known = self._known(self._plan.start)
-        found = find_start(records, nothing, self._stream, self._plan.learnt, **known)
-        return np.append(found, self._released_reach())
+        found = find_start(records, nothing, self._stream, **known)
+        return np.append(self._part_taken * found, self._released_reach())
+
+    @property
+    def _part_taken(self) -> float:
+        """What part of the public start the margins start from."""
+        if self._begun_from is not None:
+            return self._begun_from[1]
+        return part_taken(self._weight, self._measures.mu(self._plan.start), self._plan.learnt)
 
     def _known(self, share: float) -> dict[str, Any]:
         """Return what setting margins right needs to know besides them."""
@@ -311,9 +318,12 @@ class GradientRun:
             return None
         model, known = LinearModel(*self._averaged(), self._scaling), self._known(share)
         if self._start.size:
-            both = records.margins(model, self._started())
-            found = find_slopes(both, records.loss, self._stream, 2, **known)
-            return blended(found, self._start[:-1])
+            # All of the start, so that a slope is as easily found whatever part was taken.
+            part = self._part_taken
+            start = self._start[:-1] / part
+            both = records.margins(model, records.prior.stretched(start[0], start[1:]))
+            found = find_slopes(both, records.loss, self._stream, (part, 1.0), **known)
+            return blended(found, start)
         # Around the margins they started from.
         centre = 0.0 * model.intercept + self._measures.beyond(records.loss.offset)
         centre[: self._numbers[3:].size] += self._numbers[3:]
