@@ -13,7 +13,7 @@ from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
 from dplasso.frank_wolfe.transcript import NO_VERTICES
-from dplasso.gradient_descent.blend import blended, find_slopes, find_start, part_taken
+from dplasso.gradient_descent.blend import find_start, part_taken, weighed
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import noisy_counts
 from dplasso.gradient_descent.plan import CONSTANT, LEARNT, LEARNT_OF_FEW, RunPlan
@@ -62,8 +62,8 @@ class StagedLasso:
         self._finished = None if prefix is None else prefix.refitted
         self._calibration = None if prefix is None else prefix.calibration
         self._prior = method.starting_model
-        # Slope and constants of the prior, for the vertices.
-        self._start = NOWHERE if prefix is None else prefix.start
+        # Slope and constants of the prior, for vertices and refit, and what part of it they are.
+        self._start, self._part = NOWHERE if prefix is None else prefix.start, 1.0
         self._columns: Any = None
 
     def begin(self) -> None:
@@ -73,8 +73,11 @@ class StagedLasso:
         self._plan = self._method.plan(self._task, self._mechanism, self._total, self._n_features)
         self._offset = self._starting_offset()
         self._loss = self._method.loss(self._task, self._offset)
-        if self._prior is not None and not self._start.size and self._plan.n_vertices:
-            self._start = self._found_start(self._prior)
+        if self._prior is not None and self._plan.n_vertices:
+            known = self._known(self._plan.start_share)
+            self._part = part_taken(known["n_records"], known["mu"], LEARNT_OF_FEW)
+            if not self._start.size:
+                self._start = self._part * self._found_start(self._prior, known)
 
     @property
     def counted(self) -> float:
@@ -218,7 +221,7 @@ class StagedLasso:
             self._drawing.stream,
             threads=self._drawing.threads,
             prefix=state if isinstance(state, GradientState) else None,
-            started=(self._start, self._part_taken) if self._start.size else None,
+            started=(self._start, self._part) if self._start.size else None,
         )
         run.begin()
         return run
@@ -237,28 +240,16 @@ class StagedLasso:
         known = self._known(self._plan.calibration_share)
         if start is None:
             return calibrate_margins(rows.margins(model), rows.loss, self._drawing.stream, **known)
-        part, whole = self._part_taken, self._start / self._part_taken
-        margins = rows.margins(model, self._from(whole))
-        begin = (part, 1.0) if kept.size else (part,)
-        found = find_slopes(margins, rows.loss, self._drawing.stream, begin, **known)
-        return blended(found, whole)
+        return weighed(rows, model, self._drawing.stream, self._start, self._part, **known)
 
-    def _found_start(self, prior: StartingModel) -> NDArray[np.float64]:
-        """Return the slope and the constants of the prior that vertices are drawn from."""
+    def _found_start(self, prior: StartingModel, known: dict[str, Any]) -> NDArray[np.float64]:
+        """Return the slope and the constants of the prior."""
         rows = self._laid_out or self._records
         records = rows.gradients(self._loss, self._drawing.threads, _NONE, prior)
-        nothing = np.zeros((0, self._task.n_outputs)), np.zeros(self._task.n_outputs)
         constant = self._unit_constant
         bound = self._method.feature_bound if constant is None else None
-        model = LinearModel(*nothing, Scaling(_NONE, constant or 0.0, None), bound)
-        known = self._known(self._plan.start_share)
-        return self._part_taken * find_start(records, model, self._drawing.stream, **known)
-
-    @property
-    def _part_taken(self) -> float:
-        """What part of the public start the vertices start from."""
-        spent = self._mechanism.gradients(self._plan.start_share)
-        return part_taken(max(1.0, self._total), spent.mu, LEARNT_OF_FEW)
+        scaling = Scaling(_NONE, constant or 0.0, None)
+        return find_start(records, scaling, bound, self._drawing.stream, **known)
 
     def _known(self, share: float) -> dict[str, Any]:
         """Return what finding slopes needs to know besides the margins."""
@@ -272,11 +263,9 @@ class StagedLasso:
 
     def _started(self) -> StartingModel | None:
         """Return the public model that the vertices' margins start from."""
-        return None if self._prior is None else self._from(self._start)
-
-    def _from(self, start: NDArray[np.float64]) -> StartingModel:
-        assert self._prior is not None
-        started = self._prior.stretched(start[0], start[1:])
+        if self._prior is None:
+            return None
+        started = self._prior.stretched(self._start[0], self._start[1:])
         return replace(started, constant=self._unit_constant)
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.blend import blended, find_slopes, find_start, part_taken
+from dplasso.gradient_descent.blend import find_start, part_taken, weighed
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import Classes
 from dplasso.gradient_descent.energies import (
@@ -261,10 +261,8 @@ class GradientRun:
             return NOWHERE
         if self._begun_from is not None:
             return np.append(self._begun_from[0], self._released_reach())
-        n_outputs = records.loss.n_outputs
-        nothing = LinearModel(np.zeros((0, n_outputs)), np.zeros(n_outputs), self._scaling)
-        known = self._known(self._plan.start)
-        found = find_start(records, nothing, self._stream, **known)
+        given = self._scaling, None, self._stream
+        found = find_start(records, *given, **self._known(self._plan.start))
         return np.append(self._part_taken * found, self._released_reach())
 
     @property
@@ -318,12 +316,8 @@ class GradientRun:
             return None
         model, known = LinearModel(*self._averaged(), self._scaling), self._known(share)
         if self._start.size:
-            # All of the start, so that a slope is as easily found whatever part was taken.
-            part = self._part_taken
-            start = self._start[:-1] / part
-            both = records.margins(model, records.prior.stretched(start[0], start[1:]))
-            found = find_slopes(both, records.loss, self._stream, (part, 1.0), **known)
-            return blended(found, start)
+            start = self._start[:-1], self._part_taken
+            return weighed(records, model, self._stream, *start, **known)
         # Around the margins they started from.
         centre = 0.0 * model.intercept + self._measures.beyond(records.loss.offset)
         centre[: self._numbers[3:].size] += self._numbers[3:]
