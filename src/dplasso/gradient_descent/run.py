@@ -37,7 +37,6 @@ from dplasso.gradient_descent.schedule import Schedule, further, schedule_for
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import NOWHERE, GradientState
-from dplasso.matrix.starting import StartingModel
 from dplasso.matrix.unit_rows import NO_HALVINGS, Scaling, constant_entry
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps
 from dplasso.privacy.parameters import check_records, share_bits
@@ -84,8 +83,7 @@ class GradientRun:
         # bounds the curvature of the stage; then the margins it started from, if classes count.
         self._numbers = np.zeros(3) if prefix is None else prefix.numbers.copy()
         self._energies = NO_ENERGIES if prefix is None else prefix.energies
-        # Slope and constants of a public start, once there are any, and how long rows are in the
-        # columns of the stage.
+        # A public start, once it is found, then how long rows are in the columns of the stage.
         self._start = NOWHERE if prefix is None else prefix.start
         self._begun_from = started
         self._weigh(NOWHERE if prefix is None else prefix.counts)
@@ -247,26 +245,24 @@ class GradientRun:
         unit = self._unit
         return self._records.part(scaling, unit, self._started()), unit
 
-    def _started(self) -> StartingModel | None:
+    def _started(self) -> Any:
         """Return the public model that margins start from, once its slope is found."""
-        if self._records.prior is None or not self._start.size:
-            return None
-        model: StartingModel = self._records.prior.stretched(self._start[0], self._start[1:-1])
-        return model
+        start, prior = self._start, self._records.prior
+        return prior.stretched(start[0], start[1:-1]) if prior and start.size else None
 
     def _found_start(self) -> NDArray[np.float64]:
         """Return slope and constants of the public start, and the reach; nothing without one."""
         records = self._records
         if records.prior is None:
             return NOWHERE
-        if self._begun_from is not None:
-            return np.append(self._begun_from[0], self._released_reach())
         given = self._scaling, None, self._stream
-        found = find_start(records, *given, **self._known(self._plan.start))
-        return np.append(self._part_taken * found, self._released_reach())
+        if self._begun_from is None:
+            found = find_start(records, *given, **self._known(self._plan.start))
+            self._begun_from = self._taken * found, self._taken
+        return np.append(self._begun_from[0], self._released_reach())
 
     @property
-    def _part_taken(self) -> float:
+    def _taken(self) -> float:
         """What part of the public start the margins start from."""
         if self._begun_from is not None:
             return self._begun_from[1]
@@ -316,8 +312,7 @@ class GradientRun:
             return None
         model, known = LinearModel(*self._averaged(), self._scaling), self._known(share)
         if self._start.size:
-            start = self._start[:-1], self._part_taken
-            return weighed(records, model, self._stream, *start, **known)
+            return weighed(records, model, self._stream, self._start[:-1], self._taken, **known)
         # Around the margins they started from.
         centre = 0.0 * model.intercept + self._measures.beyond(records.loss.offset)
         centre[: self._numbers[3:].size] += self._numbers[3:]
@@ -387,6 +382,8 @@ class GradientRun:
         stretched = self._calibration or UNCHANGED
         error, offset = stretched.slope * self._error, self._records.loss.offset
         slopes = stretched.slope * np.array(stretched.label_slopes or 1.0)
+        # N is told where it is a release, or public by the neighbour relation.
+        known = self._plan.n_records is not None or math.isinf(self._mechanism.mu)
         return NoisyWeights(
             n_steps=self.n_steps,
             n_features=self._records.n_columns,
@@ -397,12 +394,6 @@ class GradientRun:
             intercept_error=error * constant_entry(self._constant),
             energies=self._energies,
             prior_slope=stretched.prior_slope,
-            n_records=self._counted_records,
+            n_records=None if known else float(self._numbers[0]),
             label_slopes=np.array(stretched.label_slopes),
         )
-
-    @property
-    def _counted_records(self) -> float | None:
-        """N, where it is a release or public by the neighbour relation, and was not given."""
-        given = self._plan.n_records is not None
-        return None if given or math.isinf(self._mechanism.mu) else float(self._numbers[0])

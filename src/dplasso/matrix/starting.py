@@ -105,6 +105,7 @@ class StartingRows:
         if halvings.size and self.original.size:
             halvings = halvings[self.original[: self.n_columns]]
         asked = scaling.constant, scaling.norm_bound, halvings.tobytes()
+        factors: NDArray[np.float64]
         before, factors = self._known.get("factors", (None, halvings))
         if asked != before:
             factors = row_factors(self.rows, *asked[:2], threads, halvings)
