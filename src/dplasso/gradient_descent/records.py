@@ -214,12 +214,12 @@ def records_of(
     found = _records_of(X, loss, targets, threads, kept, columns)
     if prior is None:
         return found
-    own = _NONE if kept is None or kept.size == X.shape[1] else kept
+    own = kept if kept is not None and kept.size < X.shape[1] else _NONE
     if whole is None:
         rows, original = found.rows, found.numbering.original
         if isinstance(X, Store):
             rows, original = X.rows, X.original_column
-        elif own.size:
+        elif own is kept:
             rows = by_rows(X, threads.count)
         whole = StartingRows(rows, original, _NONE, int(X.shape[1]))
     return replace(found, prior=prior, whole=replace(whole, columns=own))
