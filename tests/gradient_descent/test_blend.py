@@ -101,12 +101,12 @@ def test_a_record_without_weight_does_not_count():
         assert sums(Logistic(C), *given, np.array([weight])) == [0, 0, 0]
 
 
-def found(parts, y, loss, *, mu=200.0, seed=0):
+def found(parts, y, loss, *, mu=200.0, seed=0, begin=None):
     return find_slopes(
         Margins(parts, loss, targets_of(y), ONE_THREAD, LONGEST),
         loss,
         stream(seed),
-        parts.shape[1],
+        begin or (1.0,) * parts.shape[1],
         n_records=len(y),
         mu=mu,
         sensitivity=loss.residual_bound,
@@ -135,10 +135,21 @@ def test_what_was_learnt_of_a_regression_is_weighed_too():
     assert own.slopes == pytest.approx((0.2, 0.0), abs=0.05)
 
 
-def test_few_records_leave_a_start_as_it_is():
+@pytest.mark.parametrize("begin", [1.0, 0.125])
+def test_few_records_leave_a_start_as_it_is(begin):
     rng = np.random.default_rng(3)
     parts, y = rng.normal(size=(5, 1, 1)), rng.integers(0, 2, 5).astype(np.float64)
-    assert found(parts, y, Logistic(C), mu=1e-3).slopes[0] == pytest.approx(1.0, abs=1.5)
+    own = found(parts, y, Logistic(C), mu=1e-3, begin=(begin,))
+    assert own.slopes[0] == pytest.approx(begin, abs=1.5)
+
+
+def test_what_of_a_start_was_left_comes_back():
+    rng = np.random.default_rng(6)
+    parts = rng.normal(0.0, [[2.0], [0.5]], (20_000, 2, 1))
+    p = np.array([sigma(m) for m in parts[:, 0, 0]])
+    y = (rng.random(len(p)) < p).astype(np.float64)
+    own = found(parts, y, Logistic(1.0), mu=0.05, begin=(0.125, 1.0))
+    assert own.slopes == pytest.approx((1.0, 0.0), abs=0.2)
 
 
 def test_slopes_after_slopes_multiply():
@@ -169,7 +180,7 @@ def test_the_slope_of_a_start_is_that_of_its_weights_whatever_the_intercept(inte
     prior = StartingModel(np.ones((1, 1)), np.array([intercept]))
     known = {"n_records": own.size, "mu": 50.0, "sensitivity": 1.0, "fit_intercept": True}
     records = FromPrior(prior, y, Logistic(1.0), own)
-    start = find_start(records, None, stream(0), 56.0, **known) / part_taken(own.size, 50.0, 56.0)
+    start = find_start(records, None, None, stream(0), **known)
     assert start[0] == pytest.approx(3.0, rel=0.15)
     assert np.isfinite(start).all()
     if intercept < 1e3:

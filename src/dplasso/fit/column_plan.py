@@ -48,8 +48,8 @@ class LassoPlan:
     `late_start`: t0 of the step sizes.
     `calibration_share`: share that calibrates the margins of the vertices where there is no refit.
     `refit_calibration`: part of the refit's share that calibrates its margins.
-    `start_share`: share that finds the slope of a public start for the vertices.
-    `refit_start`: part of the refit's share that finds it for the refit.
+    `start_share`: share that finds the slope of a public start for vertices and refit.
+    `refit_start`: part of the refit's share that finds it where no vertex is drawn.
     `n_kept`: columns that gradients of all columns keep; 0 where they keep none.
     `kept_share`: part of the gradients' share for those on the columns kept.
     """
@@ -148,12 +148,13 @@ def plan_lasso(
         n_kept = max(1, min(mechanism.most_kept, found))
         ends = 0.0, calibration, 0.0, start
         return LassoPlan(0, 1.0, 0.0, LATE_START, *ends, n_kept, share)
-    if refit is None and found < FEWEST_REFITTED:
+    # From a public start, weights are of unit rows, as the start is, however few are corrected.
+    if refit is None and found < FEWEST_REFITTED and not mechanism.from_prior:
         share = 0.0
         found = columns_to_be_found(rho * (1.0 - calibration - start), n_records, n_coordinates)
     n_vertices = most if few or n_iter is not None else max(1, min(most, found))
     one, other = (0.0, min(0.5, calibration / share)) if share else (calibration, 0.0)
-    shares = one, other, start, min(0.25, start / share) if share else 0.0
+    shares = one, other, start
     if l1_radius is not None:
         return LassoPlan(n_vertices, share, l1_radius, 0, *shares)
     # A vertex weighs radius * 2 / (t0 + ...) each.

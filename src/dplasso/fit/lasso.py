@@ -135,7 +135,14 @@ class Lasso(Method):
     @property
     def draws_constant(self) -> bool:
         """Whether the constant column is drawn like the others; otherwise margins start offset."""
-        return self.fit_intercept and self.l1_radius is not None and self._as_printed
+        # The refit of a public start finds constants of its own.
+        drawn = self.fit_intercept and self.l1_radius is not None and self._as_printed
+        return drawn and not (self.from_prior and self.takes_unit_rows)
+
+    @property
+    def takes_unit_rows(self) -> bool:
+        """Whether a public start is of unit rows, as what is refitted; else of clipped ones."""
+        return self.refit != 0.0
 
     @property
     def _as_printed(self) -> bool:
@@ -186,7 +193,7 @@ class Lasso(Method):
 
     def as_read(self, rows: csr_array) -> csr_array:
         """Return rows of unit length, which a refit takes, or with their entries clipped."""
-        if self.refit != 0.0:
+        if self.takes_unit_rows:
             return scaled_rows(rows, None, self.fit_intercept, self.n_threads)
         clipped = np.clip(rows.data, -self.feature_bound, self.feature_bound)
         return csr_array((clipped, rows.indices, rows.indptr), rows.shape)

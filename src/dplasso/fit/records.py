@@ -21,7 +21,7 @@ from dplasso.errors import DataError
 from dplasso.fit.drawing import Drawing, vertex_selector
 from dplasso.fit.groups import person_numbers, rows_within_limit
 from dplasso.fit.task import Task
-from dplasso.frank_wolfe.problem import Problem, design_of
+from dplasso.frank_wolfe.problem import Problem, all_columns, design_of, starting
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.gradient_descent.records import Records as GradientRecords
@@ -30,7 +30,7 @@ from dplasso.ledger import data_fingerprint
 from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import checked, working_dtype
 from dplasso.matrix.design import Design, check_row_count
-from dplasso.matrix.starting import StartingModel
+from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.privacy.mechanisms import Mechanism
 from dplasso.runtime.threads import ONE_THREAD, Threads
 
@@ -45,7 +45,7 @@ class LocalRecords:
     `weights`, shape (N,): how much each record counts, in [0, 1]; None for 1 each.
     `within`, shape (N,): which records of a store enter; None for all.
     `targets`: empty until the task is known.
-    `design`: the matrix laid out for Frank-Wolfe.
+    `design`, `whole`: the matrix laid out for Frank-Wolfe, and its rows with all columns.
     `every_step`: whether each step is to be on the disk before the next begins.
     """
 
@@ -58,6 +58,7 @@ class LocalRecords:
     within: NDArray[np.bool_] | None = None
     targets: Targets = _NO_TARGETS
     design: Design | None = None
+    whole: StartingRows | None = None
 
     every_step: ClassVar[bool] = False
 
@@ -126,7 +127,7 @@ class LocalRecords:
             n_steps=n_steps,
             n_threads=method.n_threads,
         )
-        return replace(self, design=design)
+        return replace(self, design=design, whole=all_columns(design))
 
     def problem(self, steps: VertexSteps, threads: Threads = ONE_THREAD) -> Problem:
         """Return what a run with a given radius minimises."""
@@ -159,7 +160,8 @@ class LocalRecords:
     def rows(self, steps: RoundSteps, threads: Threads) -> RoundRows:
         """Return the rows for a run in rounds."""
         assert self.design is not None
-        return RoundRows(steps, self.design, self.targets, threads, alone=True)
+        targets = starting(self.targets, self.design, steps.start, threads, self.whole)
+        return RoundRows(steps, self.design, targets, threads, alone=True)
 
     def gradients(
         self,
@@ -176,7 +178,7 @@ class LocalRecords:
         design, columns = self.design, None
         if design is not None and design.has_columns and not design.columns_internal:
             columns = design.columns
-        return records_of(self.X, loss, self.targets, threads, kept, columns, prior)
+        return records_of(self.X, loss, self.targets, threads, kept, columns, prior, self.whole)
 
 
 def local_records(

@@ -13,10 +13,10 @@ from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
 from dplasso.frank_wolfe.transcript import NO_VERTICES
-from dplasso.gradient_descent.blend import blended, find_slopes, find_start
+from dplasso.gradient_descent.blend import find_start, part_taken, weighed
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import noisy_counts
-from dplasso.gradient_descent.plan import LEARNT, LEARNT_OF_FEW, RunPlan
+from dplasso.gradient_descent.plan import CONSTANT, LEARNT, LEARNT_OF_FEW, RunPlan
 from dplasso.gradient_descent.release import Calibration, NoisyWeights
 from dplasso.gradient_descent.run import GradientRun
 from dplasso.gradient_descent.slopes import LinearModel
@@ -62,8 +62,8 @@ class StagedLasso:
         self._finished = None if prefix is None else prefix.refitted
         self._calibration = None if prefix is None else prefix.calibration
         self._prior = method.starting_model
-        # Slope and constants of the prior, for the vertices.
-        self._start = NOWHERE if prefix is None else prefix.start
+        # Slope and constants of the prior, for vertices and refit, and what part of it they are.
+        self._start, self._part = NOWHERE if prefix is None else prefix.start, 1.0
         self._columns: Any = None
 
     def begin(self) -> None:
@@ -73,8 +73,11 @@ class StagedLasso:
         self._plan = self._method.plan(self._task, self._mechanism, self._total, self._n_features)
         self._offset = self._starting_offset()
         self._loss = self._method.loss(self._task, self._offset)
-        if self._prior is not None and not self._start.size and self._plan.n_vertices:
-            self._start = self._found_start(self._prior)
+        if self._prior is not None and self._plan.n_vertices:
+            known = self._known(self._plan.start_share)
+            self._part = part_taken(known["n_records"], known["mu"], LEARNT_OF_FEW)
+            if not self._start.size:
+                self._start = self._part * self._found_start(self._prior, known)
 
     @property
     def counted(self) -> float:
@@ -218,6 +221,7 @@ class StagedLasso:
             self._drawing.stream,
             threads=self._drawing.threads,
             prefix=state if isinstance(state, GradientState) else None,
+            started=(self._start, self._part) if self._start.size else None,
         )
         run.begin()
         return run
@@ -236,19 +240,16 @@ class StagedLasso:
         known = self._known(self._plan.calibration_share)
         if start is None:
             return calibrate_margins(rows.margins(model), rows.loss, self._drawing.stream, **known)
-        n_parts = 1 + bool(kept.size)
-        margins = rows.margins(model, start)
-        found = find_slopes(margins, rows.loss, self._drawing.stream, n_parts, **known)
-        return blended(found, self._start)
+        return weighed(rows, model, self._drawing.stream, self._start, self._part, **known)
 
-    def _found_start(self, prior: StartingModel) -> NDArray[np.float64]:
-        """Return the slope and the constants of the prior that vertices are drawn from."""
+    def _found_start(self, prior: StartingModel, known: dict[str, Any]) -> NDArray[np.float64]:
+        """Return the slope and the constants of the prior."""
         rows = self._laid_out or self._records
         records = rows.gradients(self._loss, self._drawing.threads, _NONE, prior)
-        nothing = np.zeros((0, self._task.n_outputs)), np.zeros(self._task.n_outputs)
-        model = LinearModel(*nothing, Scaling(_NONE, 0.0, None), self._method.feature_bound)
-        known = self._known(self._plan.start_share)
-        return find_start(records, model, self._drawing.stream, LEARNT_OF_FEW, **known)
+        constant = self._unit_constant
+        bound = self._method.feature_bound if constant is None else None
+        scaling = Scaling(_NONE, constant or 0.0, None)
+        return find_start(records, scaling, bound, self._drawing.stream, **known)
 
     def _known(self, share: float) -> dict[str, Any]:
         """Return what finding slopes needs to know besides the margins."""
@@ -264,7 +265,15 @@ class StagedLasso:
         """Return the public model that the vertices' margins start from."""
         if self._prior is None:
             return None
-        return self._prior.stretched(self._start[0], self._start[1:])
+        started = self._prior.stretched(self._start[0], self._start[1:])
+        return replace(started, constant=self._unit_constant)
+
+    @property
+    def _unit_constant(self) -> float | None:
+        """The constant entry of the unit rows that a public start is of; None of clipped rows."""
+        if not self._method.takes_unit_rows:
+            return None
+        return CONSTANT if self._method.fit_intercept else 0.0
 
     def _rows(self, kept: NDArray[np.int64], loss: Any, prior: StartingModel | None = None) -> Any:
         """Return the records in the kept columns; the layout for vertices is freed."""

@@ -91,16 +91,27 @@ def design_of(
     return lay_out(X, **options, n_steps=n_steps, n_threads=n_threads)
 
 
+def all_columns(design: Design) -> StartingRows:
+    """Return the rows that the margins of a public model are of."""
+    every = np.zeros(0, dtype=np.int64)
+    return StartingRows(design.rows, design.numbering.original, every, design.n_columns)
+
+
 def starting(
-    targets: Targets, design: Design, model: StartingModel | None, threads: Threads
+    targets: Targets,
+    design: Design,
+    model: StartingModel | None,
+    threads: Threads,
+    whole: StartingRows | None = None,
 ) -> Targets:
-    """Return targets whose margins start at those of a public model, of clipped rows."""
+    """Return targets whose margins start at those of a public model.
+
+    `whole`: the rows that these are of, where they are known already.
+    """
     if model is None:
         return targets
-    every = np.zeros(0, dtype=np.int64)
-    rows = StartingRows(design.rows, design.numbering.original, every, design.n_columns)
-    factor = np.ones(targets.labels.size)
-    return targets._replace(offsets=rows.margins(model, factor, design.bound, threads))
+    whole = whole or all_columns(design)
+    return targets._replace(offsets=whole.started(model, design.bound, threads))
 
 
 def _repeated(design: Design, n_outputs: int) -> Numbering:

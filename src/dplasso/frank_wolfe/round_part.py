@@ -118,7 +118,7 @@ class RoundSteps:
         """Lay out rows, and return them at zero weights."""
         public: dict[str, Any] = {"bound": self.bound, "n_steps": self.n_steps}
         design = design_of(X, **public, intercept=False, n_threads=threads.count)
-        return RoundRows(self, design, targets, threads)
+        return RoundRows(self, design, starting(targets, design, self.start, threads), threads)
 
 
 class RoundRows:
@@ -128,6 +128,7 @@ class RoundRows:
     rows, and sums their changes in an array of its own; or, where most entries are touched, ranges
     of the columns.
 
+    `targets`: with where margins start.
     `alone`: whether these are all rows there are, so that gradients may be told anew.
     """
 
@@ -144,7 +145,7 @@ class RoundRows:
         self._long: LongColumns | None = None
         shape = targets.labels.size, steps.loss.n_outputs
         self._steps, self._design, self._threads = steps, design, threads
-        self._targets = starting(targets, design, steps.start, threads)
+        self._targets = targets
         self._margin, self._residual = np.zeros(shape, dtype=np.int64), np.zeros(shape)
         self._touched = np.zeros(targets.labels.size, dtype=np.bool_)
         self._rows = np.arange(targets.labels.size, dtype=np.int32)

@@ -19,6 +19,7 @@ from dplasso.gradient_descent.calibration import descend
 from dplasso.gradient_descent.points import CONSTANT
 from dplasso.gradient_descent.release import Calibration
 from dplasso.gradient_descent.slopes import LONGEST, LinearModel
+from dplasso.matrix.unit_rows import Scaling
 from dplasso.privacy.randomness import RandomStream
 
 # How far noise may move a slope.
@@ -42,7 +43,7 @@ def find_slopes(
     margins: Any,
     loss: Any,
     stream: RandomStream,
-    n_parts: int,
+    begin: tuple[float, ...],
     *,
     n_records: float,
     mu: float,
@@ -50,14 +51,15 @@ def find_slopes(
     fit_intercept: bool,
     shift: NDArray[np.float64] | None = None,
 ) -> Slopes:
-    """Find slopes and constants with a budget of `mu`, starting from 1 and `shift`, or 0.
+    """Find slopes and constants with a budget of `mu`, starting from `begin` and `shift`, or 0.
 
     `margins` answer `sums` as `Margins` do; the others are as of `calibrate_margins`.
     """
     # Whatever their number: the loss bends by no more than its curvature times |s|^2 + c^2, and
     # that times what a record counts is at most `LONGEST`.
     constants = np.zeros(loss.n_outputs) if shift is None else shift / CONSTANT
-    start = np.concatenate([np.ones(n_parts), constants])
+    n_parts = len(begin)
+    start = np.concatenate([begin, constants])
     found, error = descend(
         margins,
         loss,
@@ -75,12 +77,12 @@ def find_slopes(
 
 
 def find_start(
-    records: Any, nothing: LinearModel, stream: RandomStream, learnt: float, **known: Any
+    records: Any, scaling: Scaling, bound: float | None, stream: RandomStream, **known: Any
 ) -> NDArray[np.float64]:
     """Return slope and constants of the records' public start, shape (1 + K,).
 
-    `nothing`: a model without weights, that says what the rows are.
-    `learnt`: as of `RunPlan`; `known`: as of `find_slopes`.
+    `scaling`, `bound`: how rows are made unit rows, or clipped, as of `LinearModel`.
+    `known`: as of `find_slopes`.
     """
     # The slope is of the weights alone: rows may be longer or shorter than those that the prior was
     # made for, and its intercept means the same for both.
@@ -88,18 +90,40 @@ def find_start(
     loud = prior.loudness
     given = loud * prior.intercept
     shift = np.clip(given, -_USEFUL, _USEFUL)
+    n_outputs = records.loss.n_outputs
+    nothing = LinearModel(np.zeros((0, n_outputs)), np.zeros(n_outputs), scaling, bound)
     margins = records.margins(nothing, prior.stretched(loud, -given))
-    found = find_slopes(margins, records.loss, stream, 1, **known, shift=shift)
+    found = find_slopes(margins, records.loss, stream, (1.0,), **known, shift=shift)
     slope = loud * found.slopes[0]
     largest = np.finfo(np.float64).max
     with np.errstate(over="ignore"):
         constants = np.clip(found.shift - slope * prior.intercept, -largest, largest)
-    return part_taken(known["n_records"], known["mu"], learnt) * np.array([slope, *constants])
+    return np.array([slope, *constants])
 
 
 def part_taken(n_records: float, mu: float, learnt: float) -> float:
     """Return what part of a start a fit takes, by the budget that its slope is found with."""
     return max(_LEAST_PART, min(1.0, learnt / (n_records * mu)))
+
+
+def weighed(
+    records: Any,
+    model: LinearModel,
+    stream: RandomStream,
+    start: NDArray[np.float64],
+    part: float,
+    **known: Any,
+) -> Calibration:
+    """Weigh a learnt model and the public start that it was learnt from.
+
+    `start`: slope and constants as they were taken, which are `part` of those that were found.
+    `known`: as of `find_slopes`.
+    """
+    # The margins are those of all of the start, or its slope could hardly come back from a part.
+    whole = start / part
+    margins = records.margins(model, records.prior.stretched(whole[0], whole[1:]))
+    begin = (part, 1.0) if len(model.weights) else (part,)
+    return blended(find_slopes(margins, records.loss, stream, begin, **known), whole)
 
 
 def blended(found: Slopes, start: NDArray[np.float64]) -> Calibration:

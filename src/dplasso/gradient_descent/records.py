@@ -31,6 +31,8 @@ from dplasso.matrix.unit_rows import (
 )
 from dplasso.runtime.threads import Threads
 
+_NONE = np.zeros(0, dtype=np.int64)
+
 
 @dataclass(frozen=True)
 class Records:
@@ -108,16 +110,13 @@ class Records:
     def _unit_rows(self, scaling: Scaling) -> UnitRows:
         """Return unit rows of the columns that are kept, or of all."""
         arrays = scaling.kept, scaling.halvings, scaling.around
-        asked = (
-            scaling.constant,
-            scaling.norm_bound,
-            scaling.reach,
-            *(array.tobytes() for array in arrays),
-        )
+        asked = scaling.constant, scaling.norm_bound, *(array.tobytes() for array in arrays)
         if not self._last or self._last[0] != asked:
             self._last[:] = asked, self._made_unit_rows(scaling)
         made: UnitRows = self._last[1]
-        return made
+        if scaling.reach == 1.0:
+            return made
+        return made._replace(factor=made.factor / scaling.reach)
 
     def _made_unit_rows(self, scaling: Scaling) -> UnitRows:
         kept, constant, halvings = scaling.kept, scaling.constant, scaling.halvings
@@ -126,7 +125,7 @@ class Records:
             own = self._by_rows(halvings, kept)
             factor = row_factors(rows, constant, scaling.norm_bound, self.threads, own)
         else:
-            factor = self.whole.factors(scaling, self.threads) / scaling.reach
+            factor = self.whole.factors(scaling, self.threads)
         outputs = self.loss.n_outputs
         tiles = lay_tiles(rows, size, outputs, self.threads) if kept.size else self._tiles
         return UnitRows(rows, tiles, factor, size, constant_entry(constant), halvings)
@@ -185,26 +184,27 @@ def records_of(
     kept: NDArray[np.int64] | None = None,
     columns: Compressed | None = None,
     prior: StartingModel | None = None,
+    whole: StartingRows | None = None,
 ) -> Records:
     """Lay out a matrix in memory, or take a store as it is.
 
     `kept`: the columns that the records are to have, ascending; by default all.
     `columns`: X by columns, where a matrix in memory has that layout already.
     `prior`: a public model that margins can start from.
+    `whole`: the rows with all columns, where they are known already.
     """
     found = _records_of(X, loss, targets, threads, kept, columns)
     if prior is None:
         return found
-    rows, original = found.rows, found.numbering.original
-    own: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-    if kept is not None and kept.size < X.shape[1]:
-        own = kept
+    own = kept if kept is not None and kept.size < X.shape[1] else _NONE
+    if whole is None:
+        rows, original = found.rows, found.numbering.original
         if isinstance(X, Store):
             rows, original = X.rows, X.original_column
-        else:
+        elif own is kept:
             rows = by_rows(X, threads.count)
-    whole = StartingRows(rows, original, own, int(X.shape[1]))
-    return replace(found, prior=prior, whole=whole)
+        whole = StartingRows(rows, original, _NONE, int(X.shape[1]))
+    return replace(found, prior=prior, whole=replace(whole, columns=own))
 
 
 def _records_of(

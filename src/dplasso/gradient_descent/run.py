@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.blend import blended, find_slopes, find_start
+from dplasso.gradient_descent.blend import find_start, part_taken, weighed
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.counts import Classes
 from dplasso.gradient_descent.energies import (
@@ -37,7 +37,6 @@ from dplasso.gradient_descent.schedule import Schedule, further, schedule_for
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import NOWHERE, GradientState
-from dplasso.matrix.starting import StartingModel
 from dplasso.matrix.unit_rows import NO_HALVINGS, Scaling, constant_entry
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps
 from dplasso.privacy.parameters import check_records, share_bits
@@ -55,6 +54,7 @@ class GradientRun:
     `records`: `Records`, or anything that answers as they do.
     `prefix`: where an interrupted fit had come to; its numbers are not drawn again.
     `classes`: their records are counted each; None counts them all.
+    `started`: a public start, where it is found already, and what part of it is taken.
     """
 
     history = work = None
@@ -69,6 +69,7 @@ class GradientRun:
         threads: Threads,
         prefix: GradientState | None = None,
         classes: Classes | None = None,
+        started: tuple[NDArray[np.float64], float] | None = None,
     ) -> None:
         self.n_steps, self.skipped = plan.ends[-1], 0
         self._plan, self._mechanism, self._records = plan, mechanism, records
@@ -82,9 +83,9 @@ class GradientRun:
         # bounds the curvature of the stage; then the margins it started from, if classes count.
         self._numbers = np.zeros(3) if prefix is None else prefix.numbers.copy()
         self._energies = NO_ENERGIES if prefix is None else prefix.energies
-        # Slope and constants of a public start, once there are any, and how long rows are in the
-        # columns of the stage.
+        # A public start, once it is found, then how long rows are in the columns of the stage.
         self._start = NOWHERE if prefix is None else prefix.start
+        self._begun_from = started
         self._weigh(NOWHERE if prefix is None else prefix.counts)
         self._prepared: Any = None
         if prefix is not None and len(prefix):
@@ -244,23 +245,28 @@ class GradientRun:
         unit = self._unit
         return self._records.part(scaling, unit, self._started()), unit
 
-    def _started(self) -> StartingModel | None:
+    def _started(self) -> Any:
         """Return the public model that margins start from, once its slope is found."""
-        if self._records.prior is None or not self._start.size:
-            return None
-        model: StartingModel = self._records.prior.stretched(self._start[0], self._start[1:-1])
-        return model
+        start, prior = self._start, self._records.prior
+        return prior.stretched(start[0], start[1:-1]) if prior and start.size else None
 
     def _found_start(self) -> NDArray[np.float64]:
         """Return slope and constants of the public start, and the reach; nothing without one."""
         records = self._records
         if records.prior is None:
             return NOWHERE
-        n_outputs = records.loss.n_outputs
-        nothing = LinearModel(np.zeros((0, n_outputs)), np.zeros(n_outputs), self._scaling)
-        known = self._known(self._plan.start)
-        found = find_start(records, nothing, self._stream, self._plan.learnt, **known)
-        return np.append(found, self._released_reach())
+        given = self._scaling, None, self._stream
+        if self._begun_from is None:
+            found = find_start(records, *given, **self._known(self._plan.start))
+            self._begun_from = self._taken * found, self._taken
+        return np.append(self._begun_from[0], self._released_reach())
+
+    @property
+    def _taken(self) -> float:
+        """What part of the public start the margins start from."""
+        if self._begun_from is not None:
+            return self._begun_from[1]
+        return part_taken(self._weight, self._measures.mu(self._plan.start), self._plan.learnt)
 
     def _known(self, share: float) -> dict[str, Any]:
         """Return what setting margins right needs to know besides them."""
@@ -306,9 +312,7 @@ class GradientRun:
             return None
         model, known = LinearModel(*self._averaged(), self._scaling), self._known(share)
         if self._start.size:
-            both = records.margins(model, self._started())
-            found = find_slopes(both, records.loss, self._stream, 2, **known)
-            return blended(found, self._start[:-1])
+            return weighed(records, model, self._stream, self._start[:-1], self._taken, **known)
         # Around the margins they started from.
         centre = 0.0 * model.intercept + self._measures.beyond(records.loss.offset)
         centre[: self._numbers[3:].size] += self._numbers[3:]
@@ -378,6 +382,8 @@ class GradientRun:
         stretched = self._calibration or UNCHANGED
         error, offset = stretched.slope * self._error, self._records.loss.offset
         slopes = stretched.slope * np.array(stretched.label_slopes or 1.0)
+        # N is told where it is a release, or public by the neighbour relation.
+        known = self._plan.n_records is not None or math.isinf(self._mechanism.mu)
         return NoisyWeights(
             n_steps=self.n_steps,
             n_features=self._records.n_columns,
@@ -388,12 +394,6 @@ class GradientRun:
             intercept_error=error * constant_entry(self._constant),
             energies=self._energies,
             prior_slope=stretched.prior_slope,
-            n_records=self._counted_records,
+            n_records=None if known else float(self._numbers[0]),
             label_slopes=np.array(stretched.label_slopes),
         )
-
-    @property
-    def _counted_records(self) -> float | None:
-        """N, where it is a release or public by the neighbour relation, and was not given."""
-        given = self._plan.n_records is not None
-        return None if given or math.isinf(self._mechanism.mu) else float(self._numbers[0])

@@ -19,6 +19,7 @@ _LARGEST = 2.0**20
 
 # Weights are rarely larger than this in the root of their mean square.
 _USEFUL = 4.0
+_EVERY = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,14 @@ class StartingModel:
     `weights`, shape (D, K), in the order of the data: those given, times `loudness`.
     `intercept`, shape (K,): the constants.
     `slope`: of the weights as they were given.
+    `constant`: the constant entry of the unit rows that vertices start from; None: of clipped rows.
     """
 
     weights: NDArray[np.float64]
     intercept: NDArray[np.float64]
     loudness: float = 1.0
     slope: float = 1.0
+    constant: float | None = None
 
     def stretched(self, slope: float, shift: ArrayLike) -> "StartingModel":
         """Return the model whose margins are `slope` times these, and `shift` more."""
@@ -83,8 +86,16 @@ class StartingRows:
     original: NDArray[Any]
     columns: NDArray[np.int64]
     n_columns: int
-    # The products with the weights of the model that was asked for last, by the bound on entries.
-    _products: dict[float | None, Any] = field(default_factory=dict, init=False, repr=False)
+    # What was asked for last: the products with a model's weights, by the bound on entries, and the
+    # factors of rows. Of the same rows with other `columns` both are the same.
+    _known: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def started(self, model: StartingModel, bound: float, threads: Threads) -> NDArray[np.float64]:
+        """Return the margins that vertices start from, shape (N, K): of unit or clipped rows."""
+        if model.constant is None:
+            return self.margins(model, np.ones(self.rows.indptr.size - 1), bound, threads)
+        factor = self.factors(Scaling(_EVERY, model.constant, None), threads)
+        return self.margins(model, factor, None, threads)
 
     def factors(self, scaling: Scaling, threads: Threads) -> NDArray[np.float64]:
         """Return what each row's entries are multiplied by, shape (N,): as long as all of it."""
@@ -93,8 +104,13 @@ class StartingRows:
             halvings = spread(halvings, self.columns, self.n_columns)
         if halvings.size and self.original.size:
             halvings = halvings[self.original[: self.n_columns]]
-        given = scaling.constant, scaling.norm_bound, threads
-        return row_factors(self.rows, *given, halvings)
+        asked = scaling.constant, scaling.norm_bound, halvings.tobytes()
+        factors: NDArray[np.float64]
+        before, factors = self._known.get("factors", (None, halvings))
+        if asked != before:
+            factors = row_factors(self.rows, *asked[:2], threads, halvings)
+            self._known["factors"] = asked, factors
+        return factors
 
     def margins(
         self,
@@ -105,10 +121,10 @@ class StartingRows:
     ) -> NDArray[np.float64]:
         """Return a public model's margins, shape (N, K), finite; entries clipped to `bound`."""
         products: NDArray[np.float64]
-        weights, products = self._products.get(bound, (None, model.intercept))
+        weights, products = self._known.get(bound, (None, model.intercept))
         if weights is not model.weights:
             products = self._product(model.weights, bound, threads)
-            self._products[bound] = model.weights, products
+            self._known[bound] = model.weights, products
         with np.errstate(over="ignore", invalid="ignore"):
             margins: NDArray[np.float64] = (
                 products * (factor * (model.slope / model.loudness))[:, np.newaxis]

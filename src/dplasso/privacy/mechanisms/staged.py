@@ -164,7 +164,7 @@ class StagedSteps(Promise):
         """How many Gaussian variates a fit draws.
 
         Constant entries, energies and the counts besides, and slopes and constants of the
-        calibrations; from a prior of the vertices as of the refit.
+        calibration.
         """
         n_outputs, drawn = self.n_outputs, max(2.0, self.n_outputs)
         for n_gradients, n_columns in (
@@ -173,8 +173,7 @@ class StagedSteps(Promise):
         ):
             drawn += n_gradients * n_outputs * (n_columns + 1.0)
             drawn += ENERGY_DRAWS * (n_columns + 64.0) if n_gradients else 0.0
-        each = calibration_draws(n_outputs, self.from_prior)
-        return drawn + (1 + self.from_prior) * each
+        return drawn + calibration_draws(n_outputs, self.from_prior)
 
     def vertices(self, n_iter: int, share: float) -> SignedExponential | ExactStep:
         """Return the mechanism of `n_iter` vertices for a share of what the counts leave."""
