@@ -93,7 +93,8 @@ def compress(X: Any) -> tuple[Compressed, bool]:
     """View a matrix as compressed rows, or as columns if it is CSC; return which.
 
     `X`, shape (N, D): float32 or float64, finite; never written to. Its arrays are taken where they
-    will do: pointers have 64 bits and indices 32, where these are enough, for compiled kernels.
+    will do. Kernels are compiled for each type that they meet: pointers get 64 bits, indices 32
+    where these are enough, and all arrays look as if they could be written to.
 
     Raises DataError if an index lies outside the matrix or the row pointers are inconsistent.
     """
@@ -101,7 +102,9 @@ def compress(X: Any) -> tuple[Compressed, bool]:
         X = sp.csr_array(X)
     by_rows = X.format == "csr"
     n_major, n_minor = X.shape if by_rows else X.shape[::-1]
-    indptr, indices, values = X.indptr.astype(np.int64, copy=False), X.indices, X.data
+    indptr, indices, values = map(
+        _plain, (X.indptr.astype(np.int64, copy=False), X.indices, X.data)
+    )
     if indptr.size != n_major + 1 or indptr[0] != 0 or indptr[-1] > min(indices.size, values.size):
         raise DataError("X is not a valid sparse matrix: its row pointers do not fit its entries")
     outside, unordered, _ = check_rows(indptr, indices, n_minor)
@@ -123,6 +126,23 @@ def compress(X: Any) -> tuple[Compressed, bool]:
         # No values, in one type: kernels are compiled once for such matrices of either precision.
         constant, values = float(values[0]), np.zeros(0)
     return Compressed(indptr, indices, values, constant), by_rows
+
+
+class _Writable:
+    """What numpy takes for the memory of an array that can be written to, though nothing does."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+        self.__array_interface__ = {
+            **array.__array_interface__,
+            "data": (array.ctypes.data, False),
+        }
+
+
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as most are, not copied: in one piece, and to the compiler writable."""
+    array = np.ascontiguousarray(array)
+    return array if array.flags.writeable else np.asarray(_Writable(array))
 
 
 def add_duplicates(X: Any) -> None:
