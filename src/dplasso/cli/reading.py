@@ -161,13 +161,11 @@ class ReadingOptions:
         if self.label_column is not None:
             names = self.label_column.split(",")
 
-        meaning, kinds = self.meaning(), dict[str, str]()
+        meaning = self.meaning()
 
         def column(batch: Batch, name: str) -> NDArray[Any]:
             given, where = table_format(batch.path).reader.labels(batch, name), batch.where(name)
-            labels, kinds[name] = labels_of_one_kind(
-                given, partial(batch.where, name), kinds.get(name)
-            )
+            labels, _ = labels_of_one_kind(given, partial(batch.where, name), None)
             if meaning is not None:
                 labels = map_labels(labels, check_label_map(meaning), where)
             if labels.dtype.kind == "U":
@@ -180,9 +178,10 @@ class ReadingOptions:
             starts, places = np.arange(n_rows + 1) * n_labels, np.tile(np.arange(n_labels), n_rows)
             return Rows(starts, places, found.ravel())
 
-        asked = self.dialect.asked
-        read = source_files(files), names, rows, len(names)
-        return gather(table_source(*read, label=None, dialect=asked))[0].toarray()
+        options = {"label": None, "dialect": self.dialect.asked}
+        return gather(table_source(source_files(files), names, rows, len(names), **options))[
+            0
+        ].toarray()
 
     def read_for(
         self, fitted: Any, files: Sequence[Path], bars: output.Bars, *, labelled: bool
