@@ -126,9 +126,11 @@ class TestCompress:
         np.testing.assert_array_equal(expand(compressed, 5), entries(3))
 
     @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array])
-    @pytest.mark.parametrize("index", [-1, 99])
+    @pytest.mark.parametrize("index", [-1, 99, 2**32 + 1])
     def test_an_index_outside_the_matrix_is_refused(self, kind, index):
         X = kind(entries(4))
+        # The last would be another column in 32 bits.
+        X.indices = X.indices.astype(np.int64)
         X.indices[2] = index
         with pytest.raises(DataError, match="an index lies outside 0 to"):
             compress(X)
