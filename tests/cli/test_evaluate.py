@@ -100,6 +100,9 @@ def test_tables_with_a_column_for_each_label(tmp_path, monkeypatch):
     assert found("evaluate", model, table, "--label-column", "a,b,c") == scores
     two = run_command("evaluate", model, table, "--label-column", "a,b")
     refused(two, "one column for each of 3 labels")
+    other = run_command("evaluate", model, table, "--label-column", "a,b,c", "--label-map", "1=1")
+    row = 1 + int(np.argmin(there[:, 0]))
+    refused(other, f"column 'a': the label of row {row} is not in the label map")
     refused(run_command("evaluate", model, table), "asthma")
     rows = tmp_path / "rows.svm"
     rows.write_text("1 1:1\n")

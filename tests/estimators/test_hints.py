@@ -13,7 +13,7 @@ from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.errors import NoiseWarning, PrivacyLeakWarning
 from dplasso.estimators import hints
-from dplasso.estimators.hints import raw_numbers, warn_of_found_names
+from dplasso.estimators.hints import first_entries, raw_numbers, warn_of_found_names
 
 RNG = np.random.default_rng(0)
 WARDS = (RNG.random((300, 4)) < 0.5).astype(float)
@@ -26,16 +26,20 @@ Y = (AGES[:, 0] > 50).astype(int)
 class TestRawNumbers:
     @pytest.mark.parametrize("kind", [np.asarray, csr_array, csc_array])
     def test_an_age_is_noticed(self, kind):
-        assert "Column 4 (from 0) is beyond the bound 1" in raw_numbers(kind(RAW), LASSO)
-        assert "Column 4 (from 0) is so much larger" in raw_numbers(kind(RAW), LOGISTIC)
+        assert "Column 4 (from 0) is beyond the bound 1" in raw_numbers(
+            first_entries(kind(RAW)), LASSO
+        )
+        assert "Column 4 (from 0) is so much larger" in raw_numbers(
+            first_entries(kind(RAW)), LOGISTIC
+        )
         names = np.array([*"abcd", "age"], dtype=object)
-        assert "Column 'age'" in raw_numbers(kind(RAW), LASSO, names)
+        assert "Column 'age'" in raw_numbers(first_entries(kind(RAW)), LASSO, names)
 
     def test_in_a_store_too(self, tmp_path):
         store = write_store(matrix_source(RAW, Y), tmp_path / "raw")
-        assert "Column 4" in raw_numbers(store.X, LASSO)
+        assert "Column 4" in raw_numbers(first_entries(store.X), LASSO)
         ones = write_store(matrix_source(WARDS, Y), tmp_path / "ones")
-        assert raw_numbers(ones, LASSO) is None
+        assert raw_numbers(first_entries(ones), LASSO) is None
 
     @pytest.mark.parametrize("params", [LASSO, LOGISTIC])
     @pytest.mark.parametrize(
@@ -49,10 +53,10 @@ class TestRawNumbers:
         ],
     )
     def test_what_is_right_is_not(self, X, params):
-        assert raw_numbers(X, params) is None
+        assert raw_numbers(first_entries(X), params) is None
 
     def test_a_public_bound_that_fits_is_right(self):
-        assert raw_numbers(RAW, LASSO | {"feature_bound": 100.0}) is None
+        assert raw_numbers(first_entries(RAW), LASSO | {"feature_bound": 100.0}) is None
 
     def test_entries_far_below_the_bound_are_noticed(self):
         rows = (RNG.random((300, 200)) < 0.2) / 6.0
@@ -76,8 +80,8 @@ class TestRawNumbers:
         assert "not for release" in " ".join(capsys.readouterr().err.split())
 
     def test_the_first_records_are_looked_at_once_or_never(self, monkeypatch):
-        looked, look = [], hints._first_entries
-        monkeypatch.setattr(hints, "_first_entries", lambda X: looked.append(1) or look(X))
+        looked, look = [], hints.first_entries
+        monkeypatch.setattr(hints, "first_entries", lambda X: looked.append(1) or look(X))
         DPLogisticRegression(n_iter=2).fit(RAW, Y)
         assert not looked
         DPLassoClassifier(n_iter=2, verbose=1).fit(RAW, Y)

@@ -53,6 +53,22 @@ class TestCompress:
         dense = entries(0) if by_rows else entries(0).T
         np.testing.assert_array_equal(expand(compressed, dense.shape[1]), dense)
 
+    def test_arrays_that_cannot_be_written_to_are_not_copied(self):
+        X = sp.csr_array(entries(0))
+        for part in (X.data, X.indices, X.indptr):
+            part.flags.writeable = False
+        compressed, _ = compress(X)
+        indices, values = compressed.indices, compressed.values
+        assert np.shares_memory(values, X.data)
+        # Kernels would be compiled again for arrays that are not.
+        assert indices.flags.writeable
+        assert values.flags.writeable
+        del X
+        np.testing.assert_array_equal(expand(compressed, 5), entries(0))
+        strided = sp.csr_array(entries(0))
+        strided.data = np.repeat(strided.data, 2)[::2]
+        assert compress(strided)[0].values.flags.c_contiguous
+
     def test_dense_input(self):
         compressed, by_rows = compress(entries(1))
         assert by_rows
@@ -110,9 +126,11 @@ class TestCompress:
         np.testing.assert_array_equal(expand(compressed, 5), entries(3))
 
     @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array])
-    @pytest.mark.parametrize("index", [-1, 99])
+    @pytest.mark.parametrize("index", [-1, 99, 2**32 + 1])
     def test_an_index_outside_the_matrix_is_refused(self, kind, index):
         X = kind(entries(4))
+        # The last would be another column in 32 bits.
+        X.indices = X.indices.astype(np.int64)
         X.indices[2] = index
         with pytest.raises(DataError, match="an index lies outside 0 to"):
             compress(X)

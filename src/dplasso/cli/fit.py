@@ -27,7 +27,7 @@ from dplasso.data.source_files import expand
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.estimators.fitting import method_of
-from dplasso.estimators.hints import raw_numbers
+from dplasso.estimators.hints import first_entries, raw_numbers
 from dplasso.estimators.linear_models import Estimator
 from dplasso.fit.hooks import Hooks
 from dplasso.fit.records import store_of
@@ -208,7 +208,7 @@ def _trained(
     if engine is not None:
         estimate = asked.workers.estimate(asked.cluster, train.X, estimator)
         output.note(f"a fit on {len(train.X.places)} stores takes {estimate.text()}")
-    if engine is None and (hint := raw_numbers(train.X, estimator.get_params())):
+    elif hint := raw_numbers(first_entries(train.X), estimator.get_params()):
         output.note(hint)
     hooks = Hooks(
         checkpoints=kept.begin, cautioned=output.cautions, known_records=int(train.X.shape[0])

@@ -160,29 +160,28 @@ class ReadingOptions:
         names = list(map(str, labels))
         if self.label_column is not None:
             names = self.label_column.split(",")
-
-        meaning, kinds = self.meaning(), dict[str, str]()
+        meaning, before = self.meaning(), 0
 
         def column(batch: Batch, name: str) -> NDArray[Any]:
             given, where = table_format(batch.path).reader.labels(batch, name), batch.where(name)
-            labels, kinds[name] = labels_of_one_kind(
-                given, partial(batch.where, name), kinds.get(name)
-            )
+            labels, _ = labels_of_one_kind(given, partial(batch.where, name), None)
             if meaning is not None:
-                labels = map_labels(labels, check_label_map(meaning), where)
+                labels = map_labels(labels, check_label_map(meaning), where, before)
             if labels.dtype.kind == "U":
                 raise DataError(f"{where}: labels are text; say what they mean with --label-map")
             return labels
 
         def rows(batch: Batch) -> Rows:
+            nonlocal before
             found = np.column_stack([column(batch, name) for name in names])
             n_rows, n_labels = found.shape
+            before += n_rows
             starts, places = np.arange(n_rows + 1) * n_labels, np.tile(np.arange(n_labels), n_rows)
             return Rows(starts, places, found.ravel())
 
-        asked = self.dialect.asked
-        read = source_files(files), names, rows, len(names)
-        return gather(table_source(*read, label=None, dialect=asked))[0].toarray()
+        asked, opened = self.dialect.asked, source_files(files)
+        source = table_source(opened, names, rows, len(names), label=None, dialect=asked)
+        return gather(source)[0].toarray()
 
     def read_for(
         self, fitted: Any, files: Sequence[Path], bars: output.Bars, *, labelled: bool

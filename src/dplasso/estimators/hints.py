@@ -3,7 +3,7 @@
 import warnings
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,30 +25,24 @@ _MOST_ENTRIES, _SMALL = 0.9, 0.25
 _MOST_DECLARED = 50
 
 
-def raw_numbers(X: Any, params: Mapping[str, Any], names: NDArray[Any] | None = None) -> str | None:
-    """Return a sentence about a column of raw numbers, such as an age in years, if one is there.
+class FirstEntries(NamedTuple):
+    """Columns and absolute values of the first records' entries, and how many records these are."""
 
-    It looks at the first records: for the screen of the person who fits, and for nothing else.
-    """
-    return _raw_numbers(_first_entries(X), params, names)
+    columns: NDArray[Any]
+    sizes: NDArray[np.float64]
+    n_rows: int
 
 
 def remark_on_entries(
     X: Any, params: Mapping[str, Any], names: NDArray[Any] | None, *, is_private: bool, aloud: bool
 ) -> None:
-    """Warn of entries much smaller than the noise of a LASSO is made for.
-
-    As `raw_numbers`, which is said too where all is said aloud, it looks at the first records.
-    """
+    """Warn of entries much smaller than the noise of a LASSO is made for; aloud, of raw numbers."""
     bound = params.get("feature_bound") if is_private else None
     if bound is None and not aloud:
         return
-    first = _first_entries(X)
-    if (
-        bound is not None
-        and first[1].size
-        and np.quantile(first[1], _MOST_ENTRIES) < _SMALL * bound
-    ):
+    first = first_entries(X)
+    sizes = first.sizes
+    if bound is not None and sizes.size and np.quantile(sizes, _MOST_ENTRIES) < _SMALL * bound:
         warnings.warn(
             "most entries are far below what the noise of the LASSO is made for, "
             f"feature_bound={float(bound):g}: the model may be no better than chance. Turn them "
@@ -57,16 +51,18 @@ def remark_on_entries(
             NoiseWarning,
             stacklevel=4,
         )
-    hint = _raw_numbers(first, params, names) if aloud else None
+    hint = raw_numbers(first, params, names) if aloud else None
     if hint is not None:
         say(hint)
 
 
-def _raw_numbers(
-    first: tuple[NDArray[Any], NDArray[np.float64], int],
-    params: Mapping[str, Any],
-    names: NDArray[Any] | None,
+def raw_numbers(
+    first: FirstEntries, params: Mapping[str, Any], names: NDArray[Any] | None = None
 ) -> str | None:
+    """Return a sentence about a column of raw numbers, such as an age in years, if one is there.
+
+    It is for the screen of the person who fits, and for nothing else.
+    """
     columns, sizes, n_rows = first
     if not sizes.size:
         return None
@@ -92,8 +88,8 @@ def _raw_numbers(
     )
 
 
-def _first_entries(X: Any) -> tuple[NDArray[Any], NDArray[np.float64], int]:
-    """Return columns and absolute values of the first records' entries, and their number."""
+def first_entries(X: Any) -> FirstEntries:
+    """Look at the first records; nothing is said of damaged ones, which a fit refuses."""
     store, n_rows = store_of(X), min(_ROWS, X.shape[0])
     if store is not None:
         rows, values = store.rows, store.rows.values
@@ -108,9 +104,9 @@ def _first_entries(X: Any) -> tuple[NDArray[Any], NDArray[np.float64], int]:
         not 0 < indices.size == values.size
         or not 0 <= int(indices.min()) <= int(indices.max()) < X.shape[1]
     ):
-        return np.zeros(0, np.int64), np.zeros(0), n_rows
+        return FirstEntries(np.zeros(0, np.int64), np.zeros(0), n_rows)
     columns = indices if store is None else store.original_column[indices]
-    return columns, np.abs(values, dtype=np.float64), n_rows
+    return FirstEntries(columns, np.abs(values, dtype=np.float64), n_rows)
 
 
 def warn_of_found_names(names: NDArray[Any] | None) -> None:

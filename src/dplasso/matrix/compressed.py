@@ -103,7 +103,7 @@ def _first_unordered(X: Any) -> int:
     """Return the first row (column) whose indices do not ascend, -1 for none; check all of them."""
     n_major, n_minor = X.shape if X.format == "csr" else X.shape[::-1]
     # Pointers of one type, as stores have them: kernels are compiled once for both.
-    indptr, indices = X.indptr.astype(np.int64, copy=False), X.indices
+    indptr, indices = _plain(X.indptr.astype(np.int64, copy=False)), _plain(X.indices)
     if indptr.size != n_major + 1 or indptr[0] != 0 or indptr[-1] > min(indices.size, X.data.size):
         raise DataError("X is not a valid sparse matrix: its row pointers do not fit its entries")
     # Of fractions, or of no numbers, no comparison says where they point.
@@ -121,7 +121,8 @@ def compress(X: Any) -> tuple[Compressed, bool]:
     """View a matrix as compressed rows, or as columns if it is CSC; return which.
 
     `X`, shape (N, D): float32 or float64, finite; never written to. Its arrays are taken where they
-    will do: pointers have 64 bits and indices 32, where these are enough, for compiled kernels.
+    will do. Kernels are compiled for each type that they meet: pointers get 64 bits, indices 32
+    where these are enough, and all arrays look as if they could be written to.
 
     Raises DataError if an index lies outside the matrix or the row pointers are inconsistent.
     """
@@ -132,16 +133,34 @@ def compress(X: Any) -> tuple[Compressed, bool]:
         # Duplicate entries add up before they are clipped, else one record could exceed the bound.
         X = X.copy()
         add_duplicates(X)
-    indptr = X.indptr.astype(np.int64, copy=False)
+    indptr = _plain(X.indptr.astype(np.int64, copy=False))
     n_entries = int(indptr[-1])
     n_minor = X.shape[by_rows]
     narrow = np.int32 if n_minor <= np.iinfo(np.int32).max else X.indices.dtype
-    indices, values = X.indices[:n_entries].astype(narrow, copy=False), X.data[:n_entries]
+    indices = _plain(X.indices)[:n_entries].astype(narrow, copy=False)
+    values = _plain(X.data)[:n_entries]
     constant = 0.0
     if n_entries and all_equal(values):
         # No values, in one type: kernels are compiled once for such matrices of either precision.
         constant, values = float(values[0]), np.zeros(0)
     return Compressed(indptr, indices, values, constant), by_rows
+
+
+class _Writable:
+    """What numpy takes for the memory of an array that can be written to, though nothing does."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+        self.__array_interface__ = {
+            **array.__array_interface__,
+            "data": (array.ctypes.data, False),
+        }
+
+
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as most are, not copied: in one piece, and to the compiler writable."""
+    array = np.ascontiguousarray(array)
+    return array if array.flags.writeable else np.asarray(_Writable(array))
 
 
 def add_duplicates(X: Any) -> None:
