@@ -194,7 +194,8 @@ def copied_package(mutant: Mutant | None) -> Iterator[Path]:
     """Copy the package to a folder that can stand first on the path, with the bug if given."""
     with tempfile.TemporaryDirectory(prefix="dplasso-mutant-") as folder:
         target = Path(folder) / "dplasso"
-        shutil.copytree(SOURCE, target, ignore=shutil.ignore_patterns("__pycache__"))
+        # Bytecode is of its source's time and size; kernels, which are not, are compiled anew.
+        shutil.copytree(SOURCE, target, ignore=shutil.ignore_patterns("*.nb[ci]", "*.stamp"))
         if mutant is not None:
             path, text = mutated(mutant)
             (target / path).write_text(text)

@@ -44,6 +44,7 @@ WAYS = {
     "a score behind a step": lambda X: private_score(
         make_pipeline(Normalizer(), model()).fit(GOOD, Y), X, Y, 1.0
     ),
+    "a fit": lambda X: model().fit(X, Y),
     "a remark": lambda X: DPLassoClassifier(epsilon=5.0, n_iter=2, classes=[0, 1]).fit(X, Y),
 }
 FAR = 2**30
@@ -75,3 +76,13 @@ def test_a_damaged_matrix_is_refused_before_anything_is_selected(way, form):
         setattr(X, name, array)
         with pytest.raises(DataError, match="not a valid sparse matrix"):
             WAYS[way](X)
+
+
+@pytest.mark.parametrize("number", [FAR, -FAR])
+@pytest.mark.parametrize("place", ["row", "col", "indptr", "indices"])
+def test_a_damaged_matrix_is_refused_before_it_is_converted(place, number):
+    X = (sp.coo_matrix if place in ("row", "col") else sp.bsr_array)(GOOD.copy())
+    getattr(X, place)[3] = number
+    for work in (model().fit, lambda X, _: model().fit(GOOD, Y).predict(X)):
+        with pytest.raises(DataError, match="not a valid sparse matrix"):
+            work(X, Y)

@@ -28,7 +28,7 @@ from dplasso.gradient_descent.records import Records as GradientRecords
 from dplasso.gradient_descent.records import records_of
 from dplasso.ledger import data_fingerprint
 from dplasso.losses.targets import Targets, count_classes, targets_of
-from dplasso.matrix.compressed import checked, working_dtype
+from dplasso.matrix.compressed import checked, format_of, working_dtype
 from dplasso.matrix.design import Design, check_row_count
 from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.privacy.mechanisms import Mechanism
@@ -235,6 +235,9 @@ def store_of(X: Any) -> Store | None:
 
 def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool, **options: Any) -> Any:
     """Check a matrix, and labels if given, as scikit-learn does, copying as little as possible."""
+    if format_of(X) not in ("csr", "csc"):
+        # Converted by scipy first.
+        checked(X)
     # The search for NaN adds everything up; its sum may overflow, without a warning.
     with np.errstate(over="ignore", invalid="ignore"), in_our_words(X):
         return validate_data(

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from dplasso.errors import DataError
 
+_OUTSIDE = "X is not a valid sparse matrix: an index lies outside 0 to {}, or its pointers decrease"
+
 
 class Compressed(NamedTuple):
     """One orientation of X, by rows or by columns; the arrays may be the caller's.
@@ -89,31 +91,41 @@ def working_dtype(X: Any) -> np.dtype:
     return np.dtype(np.float64)
 
 
+def format_of(X: Any) -> str:
+    """Return the name of scipy's format of a sparse matrix; "" for anything else."""
+    known = sp.issparse(X) and getattr(X, "ndim", 2) == 2
+    return str(getattr(X, "format", "")) if known else ""
+
+
 def checked(X: Any) -> Any:
     """Return anything as it is; DataError for a sparse matrix that `compress` refuses.
 
-    Whoever has scipy select from a matrix asks first: it reads wherever indices and pointers say.
+    Whoever has scipy select from a matrix, or convert it, asks first: it reads and writes wherever
+    indices and pointers say.
     """
-    if sp.issparse(X) and getattr(X, "format", "") in ("csr", "csc"):
+    form = format_of(X)
+    if form in ("csr", "csc", "bsr"):
         _first_unordered(X)
+    if form == "coo":
+        for places, size in zip((X.row, X.col), X.shape, strict=True):
+            if places.size and not 0 <= places.min() <= places.max() < size:
+                raise DataError(_OUTSIDE.format(size - 1))
     return X
 
 
 def _first_unordered(X: Any) -> int:
     """Return the first row (column) whose indices do not ascend, -1 for none; check all of them."""
-    n_major, n_minor = X.shape if X.format == "csr" else X.shape[::-1]
+    shape = np.floor_divide(X.shape, getattr(X, "blocksize", 1)).tolist()
+    n_major, n_minor = shape[::-1] if X.format == "csc" else shape
     # Pointers of one type, as stores have them: kernels are compiled once for both.
     indptr, indices = _plain(X.indptr.astype(np.int64, copy=False)), _plain(X.indices)
-    if indptr.size != n_major + 1 or indptr[0] != 0 or indptr[-1] > min(indices.size, X.data.size):
+    if indptr.size != n_major + 1 or indptr[0] != 0 or indptr[-1] > min(indices.size, len(X.data)):
         raise DataError("X is not a valid sparse matrix: its row pointers do not fit its entries")
     # Of fractions, or of no numbers, no comparison says where they point.
     whole = indices.dtype.kind in "iu"
     outside, unordered, _ = check_rows(indptr, indices, n_minor) if whole else (0, -1, -1)
     if outside >= 0:
-        raise DataError(
-            f"X is not a valid sparse matrix: an index lies outside 0 to {n_minor - 1}, "
-            "or its pointers decrease"
-        )
+        raise DataError(_OUTSIDE.format(n_minor - 1))
     return int(unordered)
 
 
