@@ -33,6 +33,6 @@ def scratch(near: Path, size: int, dtype: Any) -> NDArray[Any]:
     raise OSError(
         last.errno,
         f"A fit of {near} needs room for {size * dtype.itemsize / 1e6:,.1f} MB while it lasts, and "
-        f"there is none beside it or in the system's temporary folder ({last.strerror}); make room, "
-        "or set TMPDIR to a folder that has it.",
+        f"there is none beside it or in the system's temporary folder ({last.strerror}); make "
+        "room, or set TMPDIR to a folder that has it.",
     )
