@@ -21,9 +21,8 @@ from dplasso.matrix.tiles import column_of, row_of, tile_entries
 from dplasso.matrix.unit_rows import SCALES
 from dplasso.privacy.share import share
 
-# Rows whose residuals are computed together, entries that are halved in one loop, parts of a tile
-# that are added up in turn.
-_ROWS, _ENTRIES, _PARTS = 256, 1024, np.uint64(4)
+# Rows whose residuals are computed together, entries that are added up in one loop.
+_ROWS, _ENTRIES = 256, 1024
 
 
 @njit(cache=True, nogil=True)
@@ -163,10 +162,6 @@ def tile_gradients(
             places, values = tile_entries(tiles, r, b)
             times = halvings[b << tiles.block_bits : (b + 1) << tiles.block_bits]
             sums = totals[begins[k] : begins[k] + width]
-            # Entries of a column follow each other, and each would wait for the sum before it: so
-            # parts of the tile are added up in turn.
-            count = np.uint64(places.size)
-            step = (count + _PARTS - np.uint64(1)) // _PARTS
             if n_outputs > 1:
                 for p in range(np.uint64(places.size)):
                     i, c = row + row_of(places[p]) * outputs, column_of(places[p])
@@ -178,33 +173,21 @@ def tile_gradients(
                         else:
                             sums[c * outputs + m] += whole[how_often * size + i + m]
             elif values.size and times.size:
-                for n in range(step):
-                    for m in range(_PARTS):
-                        p = m * step + n
-                        if p < count:
-                            c, pull = column_of(places[p]), scaled[row + row_of(places[p])]
-                            pull *= np.float64(values[p])
-                            sums[c] += share(pull * SCALES[np.uint64(times[c])], limit)
+                for p in range(np.uint64(places.size)):
+                    c, pull = column_of(places[p]), scaled[row + row_of(places[p])]
+                    pull *= np.float64(values[p])
+                    sums[c] += share(pull * SCALES[np.uint64(times[c])], limit)
             elif values.size:
-                for n in range(step):
-                    for m in range(_PARTS):
-                        p = m * step + n
-                        if p < count:
-                            pull = scaled[row + row_of(places[p])] * np.float64(values[p])
-                            sums[column_of(places[p])] += share(pull, limit)
+                for p in range(np.uint64(places.size)):
+                    pull = scaled[row + row_of(places[p])] * np.float64(values[p])
+                    sums[column_of(places[p])] += share(pull, limit)
             elif times.size:
-                for n in range(step):
-                    for m in range(_PARTS):
-                        p = m * step + n
-                        if p < count:
-                            c = column_of(places[p])
-                            sums[c] += whole[np.uint64(times[c]) * size + row + row_of(places[p])]
+                for p in range(np.uint64(places.size)):
+                    c = column_of(places[p])
+                    sums[c] += whole[np.uint64(times[c]) * size + row + row_of(places[p])]
             else:
-                for n in range(step):
-                    for m in range(_PARTS):
-                        p = m * step + n
-                        if p < count:
-                            sums[column_of(places[p])] += whole[row + row_of(places[p])]
+                for p in range(np.uint64(places.size)):
+                    sums[column_of(places[p])] += whole[row + row_of(places[p])]
 
 
 @njit(cache=True, nogil=True)
