@@ -22,9 +22,7 @@ def scratch(near: Path, size: int, dtype: Any) -> NDArray[Any]:
     dtype = np.dtype(dtype)
     if not size:
         return np.empty(0, dtype)
-    beside = os.fspath(near.parent)
-    places = beside, tempfile.gettempdir()
-    for place in places:
+    for place in (os.fspath(near.parent), None):
         try:
             with tempfile.TemporaryFile(dir=place) as file:
                 fill(file, size * dtype.itemsize)
@@ -35,6 +33,6 @@ def scratch(near: Path, size: int, dtype: Any) -> NDArray[Any]:
     raise OSError(
         last.errno,
         f"A fit of {near} needs room for {size * dtype.itemsize / 1e6:,.1f} MB while it lasts, and "
-        f"there is none in {' or '.join(dict.fromkeys(places))} ({last.strerror}); make room, or "
-        "set TMPDIR to a folder that has it.",
+        f"there is none beside it or in the system's temporary folder ({last.strerror}); make "
+        "room, or set TMPDIR to a folder that has it.",
     )
