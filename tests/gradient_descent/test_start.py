@@ -9,9 +9,13 @@ import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
 from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression
+from dplasso.cluster import worker
+from dplasso.fit import records as fit_records
+from dplasso.fit import stages
+from dplasso.frank_wolfe import problem
 from dplasso.gradient_descent import run as module
 from dplasso.gradient_descent.measures import Measures
-from dplasso.gradient_descent.plan import RunPlan, plan_stages
+from dplasso.gradient_descent.plan import CONSTANT, RunPlan, plan_stages
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.run import GradientRun
 from dplasso.gradient_descent.slopes import LinearModel
@@ -22,6 +26,7 @@ from dplasso.matrix.starting import StartingModel
 from dplasso.matrix.unit_rows import Scaling
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.mechanisms.gaussian import build_gaussian, calibration_draws
+from dplasso.privacy.mechanisms.staged import build_staged
 from dplasso.runtime.threads import ONE_THREAD
 from gradient_descent.cases import records, stream
 from recorder import recording
@@ -192,6 +197,54 @@ def test_every_variate_is_charged_for():
     assert (once, twice) == (60 * 4, 60 * (4 + 5))
     tails = [build_gaussian(epsilon=1.0, delta=1e-6, n_iter=9, from_prior=p) for p in (0, 1)]
     assert tails[0].sampling_delta < tails[1].sampling_delta
+    given = {"epsilon": 1.0, "delta": 1e-6, "n_vertices": 5, "n_gradients": 9}
+    drawn = [build_staged(**given, from_prior=p)._gaussian_draws for p in (False, True)]
+    assert drawn[1] - drawn[0] == calibration_draws(1, True) - calibration_draws(1, False)
+
+
+@pytest.mark.parametrize("given", [{"n_iter": 4}, {"l1_radius": 3.0, "refit": 0.3, "n_iter": 4}])
+def test_vertices_and_refit_have_one_start_of_unit_rows(monkeypatch, given):
+    X, y = records(400, 30)
+    found, steps = [], []
+    own, begin = stages.find_start, problem.starting
+
+    def noted(*asked, **known):
+        found.append(own(*asked, **known))
+        return found[-1]
+
+    def started(targets, design, model, *more):
+        steps.append((model, begin(targets, design, model, *more).offsets))
+        return targets._replace(offsets=steps[-1][1])
+
+    monkeypatch.setattr(stages, "find_start", noted)
+    monkeypatch.setattr(module, "find_start", lambda *_, **__: pytest.fail("found once more"))
+    monkeypatch.setattr(fit_records, "starting", started)
+    monkeypatch.setattr(worker, "starting", started)
+    model = DPLassoClassifier(20.0, prior=PRIOR, classes=[0, 1], random_state=0, **given).fit(X, y)
+    assert len(found) == len(steps) == 1
+    (public, offsets), slope = steps[0], model.model_.release.start[0]
+    unit = np.sqrt(1.0 - CONSTANT**2) / np.maximum(np.linalg.norm(X, axis=1), 1e-9)
+    expected = slope * (X @ PRIOR) * unit + public.intercept[0]
+    assert offsets[:, 0] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_a_good_start_survives_corrections_that_are_noise(epsilon):
+    """The start is of unit rows, and rows have 5 to 80 entries; draws find next to nothing."""
+    rng = np.random.default_rng(0)
+    lengths, truth = rng.integers(5, 80, 6_000), 8.0 * rng.normal(size=3_000)
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    X = sp.csr_array((np.ones(indptr[-1]), rng.integers(0, 3_000, indptr[-1]), indptr))
+    X.sum_duplicates()
+    X.data[:] = 1.0
+    margins = X @ truth / np.sqrt(X.sum(axis=1))
+    y = (rng.random(6_000) < 1.0 / (1.0 + np.exp(-margins))).astype(int)
+    prior = truth + 4.0 * rng.normal(size=3_000)
+    seen, kept = slice(0, 3_000), slice(3_000, None)
+    public = roc_auc_score(y[kept], X[kept] @ prior / np.sqrt(X[kept].sum(axis=1)))
+    model = DPLassoClassifier(epsilon, 1e-6, classes=[0, 1], random_state=1, prior=prior)
+    both = roc_auc_score(y[kept], model.fit(X[seen], y[seen]).decision_function(X[kept]))
+    assert both > public - 0.003
 
 
 def test_the_papers_step_starts_from_nothing():

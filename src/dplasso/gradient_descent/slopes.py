@@ -70,14 +70,10 @@ class Margins:
         known = self.loss, points, parameters, unit, self.loss.residual_bound * unit
         n_points = len(points[0])
         threads = self.threads if n_points > _FEW else ONE_THREAD
-        edges = cut(0, n_points, threads.count)
-
-        def part(t: int) -> NDArray[np.int64]:
-            totals = np.zeros(parameters.size, dtype=np.int64)
-            add_up(*known, edges[t], edges[t + 1], totals)
-            return totals
-
-        totals: NDArray[np.int64] = np.sum(threads.run(part), axis=0)
+        each = np.zeros((threads.count, parameters.size), dtype=np.int64)
+        edges = cut(0, n_points, threads.count) if threads.count > 1 else [0, n_points]
+        threads.run(lambda t: add_up(*known, edges[t], edges[t + 1], each[t]))
+        totals: NDArray[np.int64] = each.sum(axis=0)
         return totals
 
 
