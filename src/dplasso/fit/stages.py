@@ -93,7 +93,9 @@ class StagedLasso:
             if self._refit is None:
                 self._refit = self._gradient_run()
             if self._refit is not None:
-                self._refit.advance(max(1, first - before), last - before)
+                # It may need fewer gradients than it may take.
+                reached = min(last - before, self._refit.n_steps)
+                self._refit.advance(max(1, first - before), reached)
         if last == self.n_steps and self._calibration is None and plan.calibration_share:
             self._calibration = self._calibrated()
 
@@ -103,7 +105,7 @@ class StagedLasso:
         weights: NoisyWeights | GradientState | None = self._finished
         gradients = done - self._before_gradients
         if self._refit is not None and gradients > 0:
-            weights = self._refit.release(gradients)
+            weights = self._refit.release(min(gradients, self._refit.n_steps))
         return StagedRelease(
             done=done,
             n_steps=self.n_steps,
@@ -196,9 +198,11 @@ class StagedLasso:
             return None
         if self._columns is not None:
             self._drawn, self._columns = self._columns.transcript(), None
+        mechanism = self._mechanism.gradients(self._plan.refit_share)
+        loss = self._task.refit_loss(mechanism.residual_bound, self._loss)
         known = self._mechanism, self._task.refit_kappa, int(kept.size)
         plan = RunPlan(
-            stages=self._plan.stages(*known),
+            stages=self._plan.stages(*known, loss.curvature * self._total),
             significant=False,
             fit_intercept=self._method.fit_intercept,
             norm_bound=None,
@@ -208,13 +212,10 @@ class StagedLasso:
             learnt=LEARNT_OF_FEW if kept.size < self._n_features or self._plan.n_kept else LEARNT,
         )
         state = None if self._prefix is None else self._prefix.weights
-        mechanism = self._mechanism.gradients(self._plan.refit_share)
         run = GradientRun(
             plan,
             mechanism,
-            self._rows(
-                kept, self._task.refit_loss(mechanism.residual_bound, self._loss), self._prior
-            ),
+            self._rows(kept, loss, self._prior),
             self._drawing.stream,
             threads=self._drawing.threads,
             prefix=state if isinstance(state, GradientState) else None,

@@ -135,8 +135,10 @@ class RoundsFrankWolfe(VertexRun):
         # Columns that are left out stay so.
         self._alpha[taken.vertex] = 0
         # Of several notes of a gradient, the first has it as it was; of columns left out it was 0.
-        places, first = np.unique(changed[:count], return_index=True)
-        before = before[first]
+        places, before = changed[:count], before[:count]
+        if not found.whole:
+            places, first = np.unique(places, return_index=True)
+            before = before[first]
         crossed = _level(self._alpha[places], shift) != _level(before, shift)
         places, before = places[crossed], before[crossed]
         # How many have crossed a level does not depend on how the changes were told.
