@@ -90,8 +90,8 @@ def gradient_of(
 ) -> int:
     """Return the gradient of one column, for record gradients of shape (N, K)."""
     *column, begin, end = column_of(design, j, ONE_THREAD)
-    inside, gradient = _gradient_of(*column, begin, end, units, residuals, output)
-    return int(gradient) if inside else refuse_damage()
+    found: tuple[bool, int] = _gradient_of(*column, begin, end, units, residuals, output)
+    return found[1] if found[0] else refuse_damage()
 
 
 @njit(cache=True, nogil=True)
