@@ -68,17 +68,17 @@ class LassoPlan:
     kept_share: float = 0.0
 
     def stages(
-        self, mechanism: StagedSteps, kappa: float, n_columns: int, bend: float
+        self, mechanism: StagedSteps, kappa: float, n_columns: int, told: float
     ) -> tuple[Stage, ...]:
         """Return the runs of gradient descent, of which the last begins with `n_columns` or all.
 
-        `bend`: by how much the loss of all records, public or counted, bends at most.
+        `told`: how much all records, public or counted, bend the loss at most, times mu of the
+        refit over its sensitivity.
         """
         if not self.n_kept:
-            spent, most = mechanism.gradients(self.refit_share), mechanism.n_gradients
-            bent = kappa * spent.mu / spent.sensitivity * bend
+            most = mechanism.n_gradients
             if self.n_vertices:
-                most = steps_that_pay(bent, min(most, _FEWEST_STEPS), most, _MEMORY)
+                most = steps_that_pay(kappa * told, min(most, _FEWEST_STEPS), most, _MEMORY)
             return (Stage(most, 1.0, kappa, n_columns),)
         first = Stage(
             mechanism.n_screening, 1.0 - self.kept_share, kappa * _SCREENING_KAPPA, n_columns

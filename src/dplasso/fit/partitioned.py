@@ -174,6 +174,9 @@ def cluster_records(
         origins = [origin_from_json(one.origin) for one in workers.descriptions]
         for part, origin in zip(parts, origins, strict=True):
             check_same_origin(origins[0], origin, part.name)
+        if workers.know_people:
+            m = method.rows_per_person
+            workers.limit_people(lambda person: rows_within_limit(person, m))
     except BaseException:
         workers.close()
         raise

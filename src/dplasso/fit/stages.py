@@ -11,7 +11,7 @@ from dplasso.fit.drawing import Drawing, vertex_selector
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.round_part import RoundSteps
-from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
+from dplasso.frank_wolfe.rounds import SPREAD, RoundsFrankWolfe
 from dplasso.frank_wolfe.transcript import NO_VERTICES
 from dplasso.gradient_descent.blend import blended, find_slopes, find_start
 from dplasso.gradient_descent.calibration import calibrate_margins
@@ -184,7 +184,7 @@ class StagedLasso:
                 start=self._started(),
             )
             rows = records.rows(rounds, self._drawing.threads)
-            selector = vertex_selector(method.selector, mechanism, rounds)
+            selector = vertex_selector(method.selector, mechanism, rounds, SPREAD)
             stream, empty = self._drawing.stream, self._vertices(0)
             return RoundsFrankWolfe(rounds, rows, selector, stream, empty, prefix)
         known = plan.n_vertices, self._total, self._started()
@@ -201,8 +201,9 @@ class StagedLasso:
         mechanism = self._mechanism.gradients(self._plan.refit_share)
         loss = self._task.refit_loss(mechanism.residual_bound, self._loss)
         known = self._mechanism, self._task.refit_kappa, int(kept.size)
+        told = loss.curvature * self._total * mechanism.mu / mechanism.sensitivity
         plan = RunPlan(
-            stages=self._plan.stages(*known, loss.curvature * self._total),
+            stages=self._plan.stages(*known, told),
             significant=False,
             fit_intercept=self._method.fit_intercept,
             norm_bound=None,

@@ -36,6 +36,8 @@ from dplasso.selection.contract import (
     update_many,
 )
 
+# Of few draws, a try costs less than a change that crosses a level: weights may differ so much.
+SPREAD = 16.0
 # Columns drawn together, and the fewest rounds of a run of as many columns.
 LARGEST_ROUND, ROUNDS = 4, 8
 # So many draws in a row hit drawn columns with probability 2^-128, or where without privacy all

@@ -103,7 +103,12 @@ class Store:
     @property
     def people(self) -> NDArray[np.int64] | None:
         """A number for the person of each row, shape (N,); None where the store does not say."""
-        return number_people(self.arrays[PEOPLE]) if self.knows_people else None
+        return number_people(self.person_hashes) if self.knows_people else None
+
+    @property
+    def person_hashes(self) -> NDArray[np.int64]:
+        """Two numbers of each row, its person's hash, shape (2 N,); see `number_people`."""
+        return np.asarray(self.arrays[PEOPLE])
 
     def _orientation(self, name: str) -> Compressed:
         values = self.arrays.get(f"{name}.values", np.empty(0, self.header.value_dtype))
