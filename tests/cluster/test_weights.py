@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from cluster.cases import cut, records, released
+from cluster.cases import Killer, cut, records, released
 from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression
 from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.data.blocks import matrix_source
@@ -17,6 +17,9 @@ from dplasso.errors import DataError
 WEIGHTED = {
     "staged": DPLassoClassifier(30.0, weight_bound=2.0, random_state=3),
     "dense": DPLogisticRegression(2.0, n_iter=8, weight_bound=2.0, random_state=3),
+    "no intercept": DPLogisticRegression(
+        2.0, n_iter=8, fit_intercept=False, weight_bound=2.0, random_state=3
+    ),
     "no privacy": DPLogisticRegression(np.inf, n_iter=8),
     "vertices without privacy": DPLassoClassifier(np.inf, n_iter=20, l1_radius=8.0),
     "regression": DPLasso(5.0, target_bounds=(-1, 1), weight_bound=2.0, random_state=3),
@@ -99,7 +102,7 @@ def with_people(X, y, people, place):
     return write_store(replace(source, blocks=blocks), place, memory=2**28)
 
 
-@pytest.mark.parametrize("name", ["staged", "dense"])
+@pytest.mark.parametrize("name", ["staged", "dense", "no intercept"])
 def test_stores_that_know_people_limit_them_together(name, tmp_path):
     model = clone(WEIGHTED[name]).set_params(classes=[0, 1], rows_per_person=2)
     Xs, ys = cut(X, Y, 3)
@@ -110,6 +113,8 @@ def test_stores_that_know_people_limit_them_together(name, tmp_path):
     expected = released(model.fit(X, Y, groups=PEOPLE))
     assert released(model.fit(stores, engine=InProcessEngine())) == expected
     assert released(model.fit(stores, engine=ThreadEngine())) == expected
+    # A worker that is lost in the run is told again whose rows are left out.
+    assert released(model.fit(stores, engine=Killer(at=(30,)))) == expected
     write_store(matrix_source(Xs[2], ys[2]), tmp_path / "plain.store", memory=2**28)
     with pytest.raises(DataError, match=r"one of them says which person"):
         model.fit([*stores[:2], tmp_path / "plain.store"], engine=InProcessEngine())
