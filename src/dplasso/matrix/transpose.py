@@ -104,8 +104,8 @@ def _sort_together(
     indptr[:-1] = places[0]
 
     def put(t: int) -> None:
-        own = (some[spans[t]] for some in (columns, block_rows, block_values))
-        _put(*own, places[t], rows, values)
+        span = spans[t]
+        _put(columns[span], block_rows[span], block_values[span], places[t], rows, values)
 
     threads.run(put)
 
