@@ -89,8 +89,8 @@ def gradient_of(
     design: Design, j: int, units: Units, residuals: NDArray[np.float64], output: int
 ) -> int:
     """Return the gradient of one column, for record gradients of shape (N, K)."""
-    *column, begin, end = column_of(design, j, ONE_THREAD)
-    found: tuple[bool, int] = _gradient_of(*column, begin, end, units, residuals, output)
+    column, begin, end = column_of(design, j, ONE_THREAD)
+    found: tuple[bool, int] = _gradient_of(column, begin, end, units, residuals, output)
     return found[1] if found[0] else refuse_damage()
 
 

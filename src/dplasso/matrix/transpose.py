@@ -56,12 +56,13 @@ def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compres
         def block_of(number: int) -> tuple[Any, ...]:
             first, begin, end = number << bits, bounds[number], bounds[number + 1]
             pointers = indptr[first : min(first + (1 << bits), n_columns) + 1]
-            scratch = rows[begin:end].copy(), values[begin:end].copy()
-            return columns[begin:end], *scratch, pointers, begin, rows, values
+            own = columns[begin:end], rows[begin:end], values[begin:end]
+            return *own, pointers, begin, rows, values
 
         def sort(part: int) -> None:
             for number in others[part::n_threads]:
-                _sort_block(*block_of(number))
+                own, own_rows, own_values, *rest = block_of(number)
+                _sort_block(own, own_rows.copy(), own_values.copy(), *rest)
 
         threads.run(count)
         position = _starts(counts)
@@ -99,13 +100,19 @@ def _sort_together(
     """Do what `_sort_block` does, in all threads."""
     spans = [slice(*span) for span in pairwise(cut(0, columns.size, threads.count))]
     tallies = np.zeros((threads.count, indptr.size - 1), dtype=np.int64)
-    threads.run(lambda t: _tally(columns[spans[t]], tallies[t]))
+    dealt = np.empty_like(block_rows), np.empty_like(block_values)
+
+    def tally(t: int) -> None:
+        dealt[0][spans[t]], dealt[1][spans[t]] = block_rows[spans[t]], block_values[spans[t]]
+        _tally(columns[spans[t]], tallies[t])
+
+    threads.run(tally)
     places = begin + _starts(tallies)
     indptr[:-1] = places[0]
 
     def put(t: int) -> None:
-        span = spans[t]
-        _put(columns[span], block_rows[span], block_values[span], places[t], rows, values)
+        own = dealt[0][spans[t]], dealt[1][spans[t]]
+        _put(columns[spans[t]], own[0], own[1], places[t], rows, values)
 
     threads.run(put)
 
