@@ -21,11 +21,20 @@ def bucket(n_columns, exponent):
     return bucket_state(n_columns, exponent, True)
 
 
+def wide_bucket(n_columns, exponent):
+    return bucket_state(n_columns, exponent, True, spread=16.0)
+
+
 def big_little(n_columns, exponent):
     return big_little_state(n_columns, exponent, True)
 
 
-PRIVATE = {"noisy-max": noisy_max, "bucket": bucket, "big-little": big_little}
+PRIVATE = {
+    "noisy-max": noisy_max,
+    "bucket": bucket,
+    "bucket, wide": wide_bucket,
+    "big-little": big_little,
+}
 
 
 def random_gradients(n_columns, seed, nats=3.0, exponent=EXPONENT):

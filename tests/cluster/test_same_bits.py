@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cluster.cases import MODELS, cut, records, released
-from dplasso import DPLasso, DPLogisticRegression
+from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression
 from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import open_store, write_store
@@ -30,13 +30,21 @@ def test_the_whole_staged_fit_is_compared():
     assert MODELS["strong"].model_.release.refitted is not None
 
 
-def test_several_classes_and_numbers_are_learnt_alike():
+def test_several_classes_and_numbers_are_learnt_alike(tmp_path):
     X, y = records()
     targets = X[:, [0]].toarray()[:, 0] - X[:, [1]].toarray()[:, 0]
     three = np.array(["a", "b", "c"])[y + (targets > 1)]
-    many = DPLogisticRegression(3.0, n_iter=8, random_state=1)
-    expected = released(many.fit(X, three))
-    assert released(many.fit(*cut(X, three, 3), engine=ThreadEngine())) == expected
+    for many in (
+        DPLogisticRegression(3.0, n_iter=8, random_state=1),
+        DPLassoClassifier(30.0, n_iter=12, random_state=1),
+        DPLassoClassifier(30.0, n_iter=12, refit=0.0, random_state=1),
+    ):
+        expected = released(many.fit(X, three))
+        assert released(many.fit(*cut(X, three, 3), engine=ThreadEngine())) == expected
+    paths = [tmp_path / f"{number}.store" for number in range(2)]
+    for path, some, labels in zip(paths, *cut(X, three, 2), strict=True):
+        write_store(matrix_source(some, labels), path, memory=2**28)
+    assert released(many.fit(paths, engine=InProcessEngine())) == expected
     numbers = DPLasso(3.0, target_bounds=(-2, 2), random_state=1)
     expected = numbers.fit(X, targets).model_.release.arrays()
     found = numbers.fit(*cut(X, targets, 3), engine=ThreadEngine()).model_.release.arrays()

@@ -1,19 +1,25 @@
 """Weights and people of rows in partitions: the bits of one process, wherever a row lies."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from cluster.cases import cut, records, released
+from cluster.cases import Killer, cut, records, released
 from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression
 from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.data.blocks import matrix_source
+from dplasso.data.people import WORDS, hash_people
 from dplasso.data.store import write_store
 from dplasso.errors import DataError
 
 WEIGHTED = {
     "staged": DPLassoClassifier(30.0, weight_bound=2.0, random_state=3),
     "dense": DPLogisticRegression(2.0, n_iter=8, weight_bound=2.0, random_state=3),
+    "no intercept": DPLogisticRegression(
+        2.0, n_iter=8, fit_intercept=False, weight_bound=2.0, random_state=3
+    ),
     "no privacy": DPLogisticRegression(np.inf, n_iter=8),
     "vertices without privacy": DPLassoClassifier(np.inf, n_iter=20, l1_radius=8.0),
     "regression": DPLasso(5.0, target_bounds=(-1, 1), weight_bound=2.0, random_state=3),
@@ -79,3 +85,36 @@ def test_what_does_not_go_together_is_refused(tmp_path):
     ):
         with pytest.raises(DataError, match=sentence):
             model.fit(*given, engine=engine, **options)
+
+
+def with_people(X, y, people, place):
+    """Write a store that knows whose each row is."""
+    source = matrix_source(X, y)
+    hashes = hash_people(people, str)[0].reshape(-1, WORDS)
+
+    def blocks(*given):
+        first = 0
+        for block in source.blocks(*given):
+            last = first + len(block.labels)
+            yield block._replace(people=hashes[first:last].ravel())
+            first = last
+
+    return write_store(replace(source, blocks=blocks), place, memory=2**28)
+
+
+@pytest.mark.parametrize("name", ["staged", "dense", "no intercept"])
+def test_stores_that_know_people_limit_them_together(name, tmp_path):
+    model = clone(WEIGHTED[name]).set_params(classes=[0, 1], rows_per_person=2)
+    Xs, ys = cut(X, Y, 3)
+    _, people = cut(X, PEOPLE, 3)
+    stores = [tmp_path / f"{number}.store" for number in range(3)]
+    for place, some, labels, own in zip(stores, Xs, ys, people, strict=True):
+        with_people(some, labels, own.tolist(), place)
+    expected = released(model.fit(X, Y, groups=PEOPLE))
+    assert released(model.fit(stores, engine=InProcessEngine())) == expected
+    assert released(model.fit(stores, engine=ThreadEngine())) == expected
+    # A worker that is lost in the run is told again whose rows are left out.
+    assert released(model.fit(stores, engine=Killer(at=(30,)))) == expected
+    write_store(matrix_source(Xs[2], ys[2]), tmp_path / "plain.store", memory=2**28)
+    with pytest.raises(DataError, match=r"one of them says which person"):
+        model.fit([*stores[:2], tmp_path / "plain.store"], engine=InProcessEngine())

@@ -10,7 +10,13 @@ from dplasso.matrix import transpose as module
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.transpose import transpose
 
-SHAPES = [(100, 50, 500), (200, 70_000, 5_000), (1_000, 300_001, 20_000), (5, 200_000, 0)]
+SHAPES = [
+    (100, 50, 500),
+    (300, 9_000, 5_000),
+    (200, 70_000, 5_000),
+    (1_000, 300_001, 20_000),
+    (5, 200_000, 0),
+]
 
 
 def random_matrix(n_rows, n_columns, n_entries, index, seed=0):

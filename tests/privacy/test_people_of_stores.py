@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dplasso import DPLogisticRegression, PrivateSearch, private_score
+from dplasso.cluster import InProcessEngine
 from dplasso.data.people import WORDS, hash_people
 from dplasso.data.store import write_store
 from dplasso.encoding.files import encode_files
@@ -63,6 +64,18 @@ def searched(store):
     return search.fit(store)
 
 
+def others(store):
+    """Return a partition of other people, beside a store of these."""
+    place = store.path.parent / "others.store"
+    if not place.exists():
+        table = pq.read_table(store.path.parent / "rows.parquet")[:9]
+        named = table.set_column(3, "person", pa.array([f"r{k}" for k in range(9)]))
+        pq.write_table(named, store.path.parent / "others.parquet")
+        records = encode_files(store.path.parent / "others.parquet", SCHEMA, person_column="person")
+        write_store(records.source, place, memory=1 << 24, origin=records.origin)
+    return place
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     "work",
@@ -73,8 +86,9 @@ def searched(store):
         lambda store: scored("f1")(store, groups=store.people),
         lambda store: scored("accuracy")(store, confidence=0.9),
         searched,
+        lambda store: LOGISTIC.fit([store, others(store)], engine=InProcessEngine()),
     ],
-    ids=["fit", "accuracy", "auc", "f1, people given", "wider", "search"],
+    ids=["fit", "accuracy", "auc", "f1, people given", "wider", "search", "partitions"],
 )
 def test_they_count_for_one_row(work, stores):
     comparison = compare(work, *stores)

@@ -73,7 +73,7 @@ OTHERS = {
     *("math.log(workers, _FAN_IN)", "workers / (self.places or workers)"),
     "math.log2(noise_scale * unit / LARGEST_SCALE)",
     "min(guess, np.float64(n_steps))",
-    "min(MOST_STEPS, max(FEWEST_STEPS, (1.0 + root) / (4.0 * _MEMORY)))",
+    "min(most, max(fewest, (1.0 + root) / (4.0 * memory)))",
     "min(LARGE_STEP_ENTRIES / mean, 2.0 ** 62)",
     "numbers[0]",
     "n_steps",

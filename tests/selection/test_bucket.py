@@ -45,6 +45,8 @@ class TestLevels:
         state = bucket_state(10, exponent, True)
         assert exponent * 2.0**state.shift <= np.log(2.0)
         assert state.shift == 62 or exponent * 2.0 ** (state.shift + 1) > np.log(2.0)
+        wide = bucket_state(10, exponent, True, spread=16.0)
+        assert wide.shift == min(62, state.shift + 2)
 
 
 def test_staying_in_a_level_moves_nothing():
@@ -59,9 +61,11 @@ def test_staying_in_a_level_moves_nothing():
 
 
 @pytest.mark.parametrize("nats", [0.0, 0.01, 1.0, 10.0, 1000.0])
-def test_tries_are_few(nats):
+@pytest.mark.parametrize(("spread", "most"), [(2.0, 2.2), (16.0, 8.2)])
+def test_tries_are_few(nats, spread, most):
+    """Most where all weights are equal: a bound of the lowest level is half its spread above."""
     alpha = random_gradients(10_000, 6, nats=nats)
-    selector = bucket_state(10_000, EXPONENT, True)
+    selector = bucket_state(10_000, EXPONENT, True, spread=spread)
     fill(selector, alpha)
     draw(selector, alpha, random_stream(7), 2000)
-    assert selector.counters[TRIES] < 2.2 * 2000
+    assert selector.counters[TRIES] < most * 2000

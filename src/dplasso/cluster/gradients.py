@@ -25,10 +25,13 @@ class PartitionedRecords:
 
     @property
     def n_records(self) -> int:
-        """N, and the private count."""
+        """N."""
         return self.partitions.shape[0]
 
-    counted = n_records
+    @property
+    def counted(self) -> int:
+        """N without records that are left out: the private count."""
+        return sum(self.partitions.call("counted"))
 
     @property
     def total_weight(self) -> float:

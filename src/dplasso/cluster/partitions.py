@@ -19,11 +19,14 @@ from numpy.typing import NDArray
 from dplasso.cluster.engines import Engine, Handle, Held, Pending, WorkerLost
 from dplasso.cluster.events import FIRST
 from dplasso.cluster.worker import Description, Partition
+from dplasso.data.people import number_people
 from dplasso.data.source_files import is_address
 from dplasso.errors import ClusterError, DataError
 
 # What a fresh worker has to be told: a method, and a function that gives its arguments.
 Told = tuple[str, Callable[[], tuple[Any, ...]]]
+# What it has to be told in every run.
+_KEPT = ("copy", "describe", "limit", "encode")
 # The coordinator fetches at most this many answers; more are added up before, in such groups.
 FAN_IN = 4
 
@@ -86,6 +89,18 @@ class Partitions:
         return sum(one.n_entries for one in self.descriptions)
 
     @property
+    def know_people(self) -> bool:
+        """Whether they are stores that say which person each row belongs to."""
+        return self.descriptions[0].has_people
+
+    def limit_people(self, chosen: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> None:
+        """Leave out all rows but those that are `chosen` by their persons' numbers."""
+        within = chosen(number_people(np.concatenate(self.call("person_hashes"))))
+        each = np.split(within, np.cumsum([one.shape[0] for one in self.descriptions])[:-1])
+        names = [one.name for one in self._partitions]
+        self.tell("limit", dict(zip(names, map(np.packbits, each), strict=True)))
+
+    @property
     def labels(self) -> NDArray[Any]:
         """The different labels; DataError if they are too many for classes."""
         labels = np.unique(np.concatenate([one.labels for one in self.descriptions]))
@@ -125,7 +140,7 @@ class Partitions:
         self, method: str, steps: Any, caught_up: Callable[[], tuple[Any, ...]] | None = None
     ) -> list[Any]:
         """Begin a run: tell all workers its steps, and how one that comes later catches up."""
-        self._told = [one for one in self._told if one[0] in ("copy", "describe", "encode")]
+        self._told = [one for one in self._told if one[0] in _KEPT]
         found = self.tell(method, steps)
         if caught_up is not None:
             self._told.append(("catch_up", caught_up))
@@ -220,10 +235,10 @@ def _check(partitions: Sequence[Partition], found: Sequence[Description]) -> Non
     for partition, one in zip(partitions, found, strict=True):
         if one.shape[0] == 0 or one.shape[1] == 0:
             raise DataError(f"{partition.name} has no rows or no columns; at least one is needed")
-        if one.has_people:
+        if one.has_people != first.has_people:
             raise DataError(
-                f"{partition.name} knows which person each row belongs to, and rows in partitions "
-                "cannot be limited for each person; fit it in one process, or convert it without "
+                f"{partition.name} and {partitions[0].name}: one of them says which person each "
+                "row belongs to, the other does not; convert all files with the same "
                 "--person-column"
             )
         if one.shape[1] != first.shape[1]:

@@ -9,7 +9,7 @@ reply that it kept, and refuses any other. One that starts anew is empty: it cou
 `catch_up` has brought its rows to where the others are, without adding to any sum.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
@@ -167,6 +167,7 @@ class Worker:
         self._threads = self._open.enter_context(thread_pool(n_threads))
         self._X, self._y = partition.X, partition.y
         self._targets = targets_of(np.zeros(0))
+        self._within: NDArray[np.bool_] | None = None
         self._vertices: RowPart | RoundRows | None = None
         self._sums: Sums | None = None
         self._done = 0
@@ -227,8 +228,17 @@ class Worker:
             labels=labels if labels.size <= MOST_LABELS else labels[:0],
             origin=origin,
             content=content,
-            has_people=isinstance(self._X, Store) and self._X.people is not None,
+            has_people=isinstance(self._X, Store) and self._X.knows_people,
         )
+
+    def person_hashes(self) -> NDArray[np.int64]:
+        """Return the hash of each row's person, two numbers: for the coordinator alone."""
+        return np.array(self._X.person_hashes)
+
+    def limit(self, within: Mapping[str, NDArray[np.uint8]]) -> None:
+        """Leave out rows, by a bit for each row of every partition."""
+        bits, size = within[self._partition.name], self._X.shape[0]
+        self._within = np.unpackbits(bits, count=size).astype(bool)
 
     def encode(self, task: Any) -> None:
         """Turn the labels into the targets of a task; DataError for one that has no class."""
@@ -236,11 +246,15 @@ class Worker:
             labels = task.encode(self._y)
         except DataError as error:
             raise DataError(f"{self._partition.name}: {error}") from None
-        self._targets = targets_of(labels, self._partition.weights)
+        self._targets = targets_of(labels, self._partition.weights, self._within)
 
     def count(self, loss: Any) -> tuple[list[int], int]:
         """Count the records of the classes; see `count_classes`."""
         return count_classes(loss, self._targets)
+
+    def counted(self) -> int:
+        """Return how many records are not left out."""
+        return self._targets.n_records
 
     def weights(self) -> NDArray[np.float64]:
         """Return how much each record counts; nothing where each counts 1."""

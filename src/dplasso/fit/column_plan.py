@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from dplasso.fit.task import Task
 from dplasso.gradient_descent.plan import Stage
+from dplasso.gradient_descent.schedule import steps_that_pay
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE
 
@@ -23,8 +24,9 @@ from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE
 MOST_COLUMNS = 200
 # The most columns kept by gradients, and the coordinates of all outputs that have any.
 MOST_KEPT, _MOST_COORDINATES = 2**16, 2**24
-# Gradients of all columns that keep some, and gradients of the refit.
-SCREENING_STEPS, REFIT_STEPS = 16, 100
+# Gradients of all columns that keep some; the most and the fewest of the refit of columns drawn,
+# and what part of them its velocity may remember: few columns, whose noise is small, bear more.
+SCREENING_STEPS, REFIT_STEPS, _FEWEST_STEPS, _MEMORY = 16, 100, 40, 0.1
 # How far the noise of the first may move the margin of a unit row: they only rank the columns.
 _SCREENING_KAPPA = 0.1
 # Steps of constant size, not shrinking ones: as if this many had been taken before.
@@ -65,10 +67,19 @@ class LassoPlan:
     n_kept: int = 0
     kept_share: float = 0.0
 
-    def stages(self, mechanism: StagedSteps, kappa: float, n_columns: int) -> tuple[Stage, ...]:
-        """Return the runs of gradient descent, of which the last begins with `n_columns` or all."""
+    def stages(
+        self, mechanism: StagedSteps, kappa: float, n_columns: int, told: float
+    ) -> tuple[Stage, ...]:
+        """Return the runs of gradient descent, of which the last begins with `n_columns` or all.
+
+        `told`: how much all records, public or counted, bend the loss at most, times mu of the
+        refit over its sensitivity.
+        """
         if not self.n_kept:
-            return (Stage(mechanism.n_gradients, 1.0, kappa, n_columns),)
+            most = mechanism.n_gradients
+            if self.n_vertices:
+                most = steps_that_pay(kappa * told, min(most, _FEWEST_STEPS), most, _MEMORY)
+            return (Stage(most, 1.0, kappa, n_columns),)
         first = Stage(
             mechanism.n_screening, 1.0 - self.kept_share, kappa * _SCREENING_KAPPA, n_columns
         )

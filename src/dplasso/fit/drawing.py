@@ -1,6 +1,6 @@
 """What the releases of a fit are drawn with."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dplasso.frank_wolfe.problem import Problem
@@ -21,9 +21,14 @@ class Drawing:
     prefix: Any = None
 
 
-def vertex_selector(kind: str, mechanism: Mechanism, problem: Problem | RoundSteps) -> Any:
-    """Return an empty selection structure for this mechanism and problem."""
-    rule = mechanism.rule(problem.unit)
+def vertex_selector(
+    kind: str, mechanism: Mechanism, problem: Problem | RoundSteps, spread: float = 2.0
+) -> Any:
+    """Return an empty selection structure for this mechanism and problem.
+
+    `spread`: as of `SelectionRule`.
+    """
+    rule = replace(mechanism.rule(problem.unit), spread=spread)
     numbering = problem.numbering
     selector = make_selector(kind, problem.n_coordinates, rule, numbering)
     return drawing_from(selector, mechanism.sensitivity * problem.unit, numbering)

@@ -78,10 +78,10 @@ class ClusterRecords:
     def laid_out(self, method: Any, n_steps: int) -> "ClusterRecords":
         """Refuse what only one process can do (ValueError), and too many records (DataError)."""
         assert self.task is not None
-        if self.task.n_outputs > 1:
+        if self.task.n_outputs > 1 and method.l1_radius is not None:
             raise DataError(
-                "a LASSO of more than two classes runs in one process: leave engine out, or take "
-                "DPLogisticRegression"
+                "a LASSO of more than two classes with an l1_radius runs in one process: leave "
+                "engine or l1_radius out"
             )
         if not n_steps:
             return self
@@ -175,6 +175,9 @@ def cluster_records(
         origins = [origin_from_json(one.origin) for one in workers.descriptions]
         for part, origin in zip(parts, origins, strict=True):
             check_same_origin(origins[0], origin, part.name)
+        if workers.know_people:
+            m = method.rows_per_person
+            workers.limit_people(lambda person: rows_within_limit(person, m))
     except BaseException:
         workers.close()
         raise

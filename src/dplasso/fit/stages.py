@@ -11,7 +11,7 @@ from dplasso.fit.drawing import Drawing, vertex_selector
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.round_part import RoundSteps
-from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
+from dplasso.frank_wolfe.rounds import SPREAD, RoundsFrankWolfe
 from dplasso.frank_wolfe.transcript import NO_VERTICES
 from dplasso.gradient_descent.blend import find_start, part_taken, weighed
 from dplasso.gradient_descent.calibration import calibrate_margins
@@ -96,7 +96,9 @@ class StagedLasso:
             if self._refit is None:
                 self._refit = self._gradient_run()
             if self._refit is not None:
-                self._refit.advance(max(1, first - before), last - before)
+                # It may need fewer gradients than it may take.
+                reached = min(last - before, self._refit.n_steps)
+                self._refit.advance(max(1, first - before), reached)
         if last == self.n_steps and self._calibration is None and plan.calibration_share:
             self._calibration = self._calibrated()
 
@@ -106,7 +108,7 @@ class StagedLasso:
         weights: NoisyWeights | GradientState | None = self._finished
         gradients = done - self._before_gradients
         if self._refit is not None and gradients > 0:
-            weights = self._refit.release(gradients)
+            weights = self._refit.release(min(gradients, self._refit.n_steps))
         return StagedRelease(
             done=done,
             n_steps=self.n_steps,
@@ -185,7 +187,7 @@ class StagedLasso:
                 start=self._started(),
             )
             rows = records.rows(rounds, self._drawing.threads)
-            selector = vertex_selector(method.selector, mechanism, rounds)
+            selector = vertex_selector(method.selector, mechanism, rounds, SPREAD)
             stream, empty = self._drawing.stream, self._vertices(0)
             return RoundsFrankWolfe(rounds, rows, selector, stream, empty, prefix)
         known = plan.n_vertices, self._total, self._started()
@@ -199,9 +201,12 @@ class StagedLasso:
             return None
         if self._columns is not None:
             self._drawn, self._columns = self._columns.transcript(), None
+        mechanism = self._mechanism.gradients(self._plan.refit_share)
+        loss = self._task.refit_loss(mechanism.residual_bound, self._loss)
         known = self._mechanism, self._task.refit_kappa, int(kept.size)
+        told = loss.curvature * self._total * mechanism.mu / mechanism.sensitivity
         plan = RunPlan(
-            stages=self._plan.stages(*known),
+            stages=self._plan.stages(*known, told),
             significant=False,
             fit_intercept=self._method.fit_intercept,
             norm_bound=None,
@@ -211,13 +216,10 @@ class StagedLasso:
             learnt=LEARNT_OF_FEW if kept.size < self._n_features or self._plan.n_kept else LEARNT,
         )
         state = None if self._prefix is None else self._prefix.weights
-        mechanism = self._mechanism.gradients(self._plan.refit_share)
         run = GradientRun(
             plan,
             mechanism,
-            self._rows(
-                kept, self._task.refit_loss(mechanism.residual_bound, self._loss), self._prior
-            ),
+            self._rows(kept, loss, self._prior),
             self._drawing.stream,
             threads=self._drawing.threads,
             prefix=state if isinstance(state, GradientState) else None,

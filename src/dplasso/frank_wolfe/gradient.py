@@ -8,12 +8,15 @@ rint(x_ik 2^b / bound)`` (see `dplasso.frank_wolfe.transcript` for the integers 
 them and updating them agree to the bit as well.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numba.extending import register_jitable
+from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.transcript import weight_scale
-from dplasso.losses.contract import residual_vector
+from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import offset_of, weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.privacy.share import share
@@ -23,6 +26,8 @@ from dplasso.selection.contract import NOTHING_REPORTED
 LARGEST_MARGIN_TERM = 2.0**41
 # Entries of a cache line, of 4 bytes each, and rows that are looked at ahead.
 _LINE, _AHEAD = np.uint64(16), 32
+# Rows whose residuals are computed together.
+_TOGETHER = 256
 
 
 @njit(cache=True, nogil=True)
@@ -198,8 +203,16 @@ def replace_contributions(
     return changed, before, np.int64(count)
 
 
-@njit(cache=True, nogil=True)
-def renew_residuals(loss, targets, rows, scale, margin, residual, old, new):
+def renew_residuals(
+    loss: Any,
+    targets: Any,
+    rows: NDArray[np.integer],
+    scale: float,
+    margin: NDArray[np.int64],
+    residual: NDArray[np.float64],
+    old: NDArray[np.float64],
+    new: NDArray[np.float64],
+) -> None:
     """Give some rows the residuals of their margins.
 
     `targets`: labels, weights and offsets.
@@ -207,6 +220,32 @@ def renew_residuals(loss, targets, rows, scale, margin, residual, old, new):
     `margin`, `residual`, shape (N, K): of all rows.
     `old`, `new`, shape (n, K): filled with the residuals of these rows before and after.
     """
+    renew = _renew_residuals if loss.n_outputs == 1 else _renew_residual_vectors
+    renew(loss, targets, rows, scale, margin, residual, old, new)
+
+
+@njit(cache=True, nogil=True)
+def _renew_residuals(loss, targets, rows, scale, margin, residual, old, new):
+    labels, weights, offsets = targets
+    # Loops of a few rows without a branch, which are compiled to vectors.
+    some, targeted = np.empty((2, _TOGETHER))
+    for begin in range(0, rows.size, _TOGETHER):
+        size = min(_TOGETHER, rows.size - begin)
+        own = rows[begin : begin + size]
+        for m in range(size):
+            i = own[m]
+            some[m] = np.float64(margin[i, 0]) * scale + offset_of(offsets, i, 0)
+            targeted[m] = labels[i]
+        for m in range(size):
+            some[m] = gradient(loss, some[m], targeted[m])
+        for m in range(size):
+            i = own[m]
+            old[begin + m, 0] = residual[i, 0]
+            residual[i, 0] = new[begin + m, 0] = weight_of(weights, i) * some[m]
+
+
+@njit(cache=True, nogil=True)
+def _renew_residual_vectors(loss, targets, rows, scale, margin, residual, old, new):
     labels, weights, offsets = targets
     margins, found = np.empty(margin.shape[1]), np.empty(margin.shape[1])
     for m in range(rows.size):

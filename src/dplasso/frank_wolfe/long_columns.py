@@ -14,7 +14,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import Units, sums_of_columns
-from dplasso.matrix.compressed import Compressed
+from dplasso.frank_wolfe.gradient import contribution
+from dplasso.matrix.compressed import Compressed, clip
 from dplasso.matrix.design import Design, column_of, refuse_damage
 from dplasso.matrix.numbering import AS_GIVEN
 from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
@@ -73,9 +74,9 @@ def long_columns(design: Design, fewest: int, threads: Threads = ONE_THREAD) -> 
         numbers = original[places].astype(np.int64) if original.size else places
     else:
         values = np.empty(pointers[-1] if columns.values.size else 0, columns.values.dtype)
-        chosen = Compressed(
-            pointers, np.empty(pointers[-1], columns.indices.dtype), values, columns.constant
-        )
+        # Row numbers of two bytes, where they will do, are read faster.
+        kind = np.uint16 if design.n_rows <= 2**16 else columns.indices.dtype
+        chosen = Compressed(pointers, np.empty(pointers[-1], kind), values, columns.constant)
         edges = even_parts(pointers, threads.count)
         threads.run(lambda t: _copy(columns, places, edges[t], edges[t + 1], chosen))
         numbers = places
@@ -84,19 +85,29 @@ def long_columns(design: Design, fewest: int, threads: Threads = ONE_THREAD) -> 
     return LongColumns(chosen, numbers, is_long)
 
 
-def gradient_of(design: Design, j: int, units: Units, residuals: NDArray[np.float64]) -> int:
-    """Return the gradient of one column, for record gradients of shape (N,)."""
-    (indices, values, constant), begin, end = column_of(design, j, ONE_THREAD)
-    rows = indices[begin:end]
-    # Indices from a store on disk have not been looked at before.
-    if ((rows < 0) | (rows >= residuals.size)).any():
-        refuse_damage()
-    places = np.arange(rows.size, dtype=rows.dtype)
-    column = Compressed(np.array([0, rows.size]), places, values[begin:end], constant)
-    alpha = np.empty(1, dtype=np.int64)
-    known = residuals[rows], ONE_THREAD, AS_GIVEN.internal, alpha
-    gradient: int = sums_of_columns(column, units, *known)[0].item()
-    return gradient
+def gradient_of(
+    design: Design, j: int, units: Units, residuals: NDArray[np.float64], output: int
+) -> int:
+    """Return the gradient of one column, for record gradients of shape (N, K)."""
+    column, begin, end = column_of(design, j, ONE_THREAD)
+    found: tuple[bool, int] = _gradient_of(column, begin, end, units, residuals, output)
+    return found[1] if found[0] else refuse_damage()
+
+
+@njit(cache=True, nogil=True)
+def _gradient_of(column, first, last, units, residuals, output):
+    """Return whether all row numbers were inside the matrix, and the sum of the contributions."""
+    (indices, values, constant), (bound, unit, limit) = column, units
+    value, total = clip(constant, bound), np.int64(0)
+    for p in range(first, last):
+        i = indices[p]
+        # Indices from a store on disk have not been looked at before.
+        if i < 0 or i >= len(residuals):
+            return False, total
+        if values.size:
+            value = clip(values[p], bound)
+        total += contribution(residuals[i, output] * unit, value, limit)
+    return True, total
 
 
 @njit(cache=True, nogil=True)

@@ -172,7 +172,7 @@ class RoundRows:
         output, j = divmod(coordinate, self._steps.n_columns)
         if self._long is None or self._long.is_long[j]:
             return None
-        return gradient_of(self._design, j, self._units, self._residual[:, output])
+        return gradient_of(self._design, j, self._units, self._residual, output)
 
     def move(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:
         """Add the vertices of a round."""

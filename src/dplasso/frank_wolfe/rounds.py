@@ -36,6 +36,8 @@ from dplasso.selection.contract import (
     update_many,
 )
 
+# Of few draws, a try costs less than a change that crosses a level: weights may differ so much.
+SPREAD = 16.0
 # Columns drawn together, and the fewest rounds of a run of as many columns.
 LARGEST_ROUND, ROUNDS = 4, 8
 # So many draws in a row hit drawn columns with probability 2^-128, or where without privacy all
@@ -135,8 +137,10 @@ class RoundsFrankWolfe(VertexRun):
         # Columns that are left out stay so.
         self._alpha[taken.vertex] = 0
         # Of several notes of a gradient, the first has it as it was; of columns left out it was 0.
-        places, first = np.unique(changed[:count], return_index=True)
-        before = before[first]
+        places, before = changed[:count], before[:count]
+        if not found.whole:
+            places, first = np.unique(places, return_index=True)
+            before = before[first]
         crossed = _level(self._alpha[places], shift) != _level(before, shift)
         places, before = places[crossed], before[crossed]
         # How many have crossed a level does not depend on how the changes were told.

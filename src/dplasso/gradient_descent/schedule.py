@@ -81,6 +81,17 @@ def further(told: float, n_columns: int) -> float:
     return min(_FURTHER, math.sqrt(max(1.0, told / columns)))
 
 
+def steps_that_pay(bent: float, fewest: int, most: int, memory: float = _MEMORY) -> int:
+    """Return how many stable steps reach as far as the noise lets them, within limits.
+
+    `bent`: how far that is, path, times by how much the loss bends.
+    `memory`: steps that the velocity may remember, over T.
+    """
+    # With 1 - beta = 1 / (memory T) that is T (2 memory T - 1) >= path bend / (2 _STABLE).
+    root = math.sqrt(1.0 + 4.0 * memory * bent / _STABLE)
+    return math.ceil(min(most, max(fewest, (1.0 + root) / (4.0 * memory))))
+
+
 def schedule_for(
     eigenvalue: float,
     mu: float,
@@ -103,9 +114,7 @@ def schedule_for(
     # Steps are stable up to h = 2 (1 + beta) / bend, and noise asks for h = (1 - beta) path / T.
     bend, path = curvature * max(1.0, eigenvalue), kappa * mu / sensitivity
     if n_steps is None:
-        # With 1 - beta = 1 / (_MEMORY T) that is T (2 _MEMORY T - 1) >= path bend / (2 _STABLE).
-        root = math.sqrt(1.0 + 4.0 * _MEMORY * path * bend / _STABLE) if mu < math.inf else math.inf
-        n_steps = math.ceil(min(MOST_STEPS, max(FEWEST_STEPS, (1.0 + root) / (4.0 * _MEMORY))))
+        n_steps = steps_that_pay(path * bend, FEWEST_STEPS, MOST_STEPS)
     slowest = path * bend / (2.0 * _STABLE * n_steps)
     stable = (slowest - 1.0) / (slowest + 1.0) if math.isfinite(slowest) else 1.0
     most = 1.0 - 1.0 / max(1.0, _LARGEST_MEMORY * n_steps)

@@ -63,11 +63,13 @@ class NoisyGradientDescent:
         self.n_steps, self.schedule = schedule.n_steps, schedule
         self.weights = np.zeros(size) if start is None else start.astype(np.float64)
         self.velocity, self.averaged = np.zeros(size), np.zeros(size)
-        self._part, self._threads, self._unit = part, threads, unit
+        self._part, self._unit = part, unit
         width = max(1, BLOCK // n_outputs)
         self._blocks = [
             (begin, min(begin + width, n_coordinates)) for begin in range(0, n_coordinates, width)
         ]
+        # One block is no work for several threads.
+        self._threads = threads if len(self._blocks) > 1 else ONE_THREAD
         self._steps = np.full(n_coordinates, schedule.step_size)
         self._steps[: halvings.size] *= SCALES[halvings]
         self._noise: list[Gaussian | None] = [None] * len(self._blocks)

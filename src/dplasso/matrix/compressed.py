@@ -1,5 +1,6 @@
 """From the caller's matrix to the arrays the kernels read, copying only what must be."""
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.errors import DataError
+from dplasso.runtime.threads import cut, thread_pool
 
 _OUTSIDE = "X is not a valid sparse matrix: an index lies outside 0 to {}, or its pointers decrease"
 
@@ -113,7 +115,7 @@ def checked(X: Any) -> Any:
     return X
 
 
-def _first_unordered(X: Any) -> int:
+def _first_unordered(X: Any, n_threads: int = 1) -> int:
     """Return the first row (column) whose indices do not ascend, -1 for none; check all of them."""
     shape = np.floor_divide(X.shape, getattr(X, "blocksize", 1)).tolist()
     n_major, n_minor = shape[::-1] if X.format == "csc" else shape
@@ -121,15 +123,21 @@ def _first_unordered(X: Any) -> int:
     indptr, indices = _plain(X.indptr.astype(np.int64, copy=False)), _plain(X.indices)
     if indptr.size != n_major + 1 or indptr[0] != 0 or indptr[-1] > min(indices.size, len(X.data)):
         raise DataError("X is not a valid sparse matrix: its row pointers do not fit its entries")
+    # Pointers are not known to ascend yet: parts of the rows, not of the entries.
+    edges = cut(0, n_major, n_threads)
     # Of fractions, or of no numbers, no comparison says where they point.
-    whole = indices.dtype.kind in "iu"
-    outside, unordered, _ = check_rows(indptr, indices, n_minor) if whole else (0, -1, -1)
+    found = np.zeros((1, 3), dtype=np.int64)
+    if indices.dtype.kind in "iu":
+        with thread_pool(n_threads) as threads:
+            parts = [indptr[first : last + 1] for first, last in pairwise(edges)]
+            found = np.array(threads.run(lambda t: check_rows(parts[t], indices, n_minor)))
+    outside, unordered, _ = found.max(axis=0)
     if outside >= 0:
         raise DataError(_OUTSIDE.format(n_minor - 1))
     return int(unordered)
 
 
-def compress(X: Any) -> tuple[Compressed, bool]:
+def compress(X: Any, n_threads: int = 1) -> tuple[Compressed, bool]:
     """View a matrix as compressed rows, or as columns if it is CSC; return which.
 
     `X`, shape (N, D): float32 or float64, finite; never written to. Its arrays are taken where they
@@ -141,7 +149,7 @@ def compress(X: Any) -> tuple[Compressed, bool]:
     if not sp.issparse(X):
         X = sp.csr_array(X)
     by_rows = X.format == "csr"
-    if _first_unordered(X) >= 0:
+    if _first_unordered(X, n_threads) >= 0:
         # Duplicate entries add up before they are clipped, else one record could exceed the bound.
         X = X.copy()
         add_duplicates(X)

@@ -71,7 +71,7 @@ def lay_out(
     Raises DataError as `compress` does, and for more than `MAX_ROWS` rows.
     """
     check_row_count(X.shape[0])
-    matrix, given_by_rows = compress(X)
+    matrix, given_by_rows = compress(X, n_threads)
     (n_rows, n_columns), n_entries = X.shape, matrix.indices.size
     rows = matrix if given_by_rows else transpose(matrix, n_rows, n_threads)
     columns, has_columns = matrix, not given_by_rows

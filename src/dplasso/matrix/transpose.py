@@ -9,12 +9,15 @@ The dealt entries lie where their block will stand in the result, so beyond the 
 transpose needs 2 bytes per entry and a copy of one block per thread.
 """
 
+from itertools import pairwise
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.matrix.compressed import Compressed
-from dplasso.runtime.threads import even_parts, thread_pool
+from dplasso.runtime.threads import Threads, cut, even_parts, thread_pool
 
 # Of a block's columns: few, so that their counters stay in the nearest cache, but not so few that
 # there are more than 2^9 streams. A column's number in its block takes two bytes.
@@ -50,22 +53,68 @@ def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compres
             span = edges[part], edges[part + 1]
             _deal(matrix, bits, *span, position[part], columns, rows, values)
 
+        def block_of(number: int) -> tuple[Any, ...]:
+            first, begin, end = number << bits, bounds[number], bounds[number + 1]
+            pointers = indptr[first : min(first + (1 << bits), n_columns) + 1]
+            own = columns[begin:end], rows[begin:end], values[begin:end]
+            return *own, pointers, begin, rows, values
+
         def sort(part: int) -> None:
-            for block in range(part, n_blocks, n_threads):
-                first, begin, end = block << bits, bounds[block], bounds[block + 1]
-                pointers = indptr[first : min(first + (1 << bits), n_columns) + 1]
-                scratch = rows[begin:end].copy(), values[begin:end].copy()
-                _sort_block(columns[begin:end], *scratch, pointers, begin, rows, values)
+            for number in others[part::n_threads]:
+                own, own_rows, own_values, *rest = block_of(number)
+                _sort_block(own, own_rows.copy(), own_values.copy(), *rest)
 
         threads.run(count)
-        # Within a block, the threads' parts follow each other, which keeps rows ascending.
-        before = np.cumsum(counts.T.ravel()) - counts.T.ravel()
-        position = np.ascontiguousarray(before.reshape(n_blocks, n_threads).T)
+        position = _starts(counts)
         bounds = np.append(position[0], n_entries)
         threads.run(deal)
+        # Popular columns may all be neighbours: a block with much of all is nobody's alone.
+        large = (np.diff(bounds) * (2 * n_threads) > n_entries) & (n_threads > 1)
+        others = np.flatnonzero(~large)
+        for number in np.flatnonzero(large).tolist():
+            _sort_together(threads, *block_of(number))
         threads.run(sort)
     indptr[n_columns] = n_entries
     return result
+
+
+def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where the entries of each part and column begin, shape (parts, columns).
+
+    Within a column the parts follow each other, which keeps rows ascending.
+    """
+    flat = counts.T.ravel()
+    return np.ascontiguousarray((np.cumsum(flat) - flat).reshape(counts.T.shape).T)
+
+
+def _sort_together(
+    threads: Threads,
+    columns: NDArray[np.uint16],
+    block_rows: NDArray[np.integer],
+    block_values: NDArray[np.floating],
+    indptr: NDArray[np.int64],
+    begin: int,
+    rows: NDArray[np.integer],
+    values: NDArray[np.floating],
+) -> None:
+    """Do what `_sort_block` does, in all threads."""
+    spans = [slice(*span) for span in pairwise(cut(0, columns.size, threads.count))]
+    tallies = np.zeros((threads.count, indptr.size - 1), dtype=np.int64)
+    dealt = np.empty_like(block_rows), np.empty_like(block_values)
+
+    def tally(t: int) -> None:
+        dealt[0][spans[t]], dealt[1][spans[t]] = block_rows[spans[t]], block_values[spans[t]]
+        _tally(columns[spans[t]], tallies[t])
+
+    threads.run(tally)
+    places = begin + _starts(tallies)
+    indptr[:-1] = places[0]
+
+    def put(t: int) -> None:
+        own = dealt[0][spans[t]], dealt[1][spans[t]]
+        _put(columns[spans[t]], own[0], own[1], places[t], rows, values)
+
+    threads.run(put)
 
 
 @njit(cache=True, nogil=True)
@@ -122,12 +171,24 @@ def _sort_block(columns, block_rows, block_values, indptr, begin, rows, values):
     """Sort one block by column, keeping the order of rows, and write its column pointers."""
     width = indptr.size - 1
     position = np.zeros(width + 1, dtype=np.int64)
-    for p in range(np.uint64(columns.size)):
-        position[np.uint64(columns[p]) + np.uint64(1)] += 1
+    _tally(columns, position[1:])
     position[0] = begin
     for k in range(width):
         position[k + 1] += position[k]
         indptr[k] = position[k]
+    _put(columns, block_rows, block_values, position, rows, values)
+
+
+@njit(cache=True, nogil=True)
+def _tally(columns, counts):
+    """Count the entries of each column of a block."""
+    for p in range(np.uint64(columns.size)):
+        counts[np.uint64(columns[p])] += 1
+
+
+@njit(cache=True, nogil=True)
+def _put(columns, block_rows, block_values, position, rows, values):
+    """Put entries of a block where the next of their column stands."""
     for p in range(np.uint64(columns.size)):
         k = np.uint64(columns[p])
         place = np.uint64(position[k])

@@ -205,7 +205,7 @@ def by_rows(X: Any, n_threads: int) -> Compressed:
 
     Raises DataError as `compress` does.
     """
-    matrix, given_so = compress(X)
+    matrix, given_so = compress(X, n_threads)
     return matrix if given_so else transpose(matrix, X.shape[0], n_threads)
 
 

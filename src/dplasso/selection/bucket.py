@@ -2,7 +2,8 @@
 
 Coordinates are kept sorted by *level*, a function of alpha_k alone: one permutation of the
 coordinates in which each level is a contiguous segment. Levels are ``2^shift`` units of magnitude
-wide, which makes the weights inside one differ by a factor of at most 2, so that
+wide, which makes the weights inside one differ by a factor of at most 2 (or as many as asked), so
+that
 
 1. drawing a level by (members x upper bound of their weight),
 2. drawing a member uniformly,
@@ -88,9 +89,16 @@ class BucketState(NamedTuple):
 
 
 def bucket_state(
-    n_columns: int, exponent: float, signed: bool, numbering: Numbering = AS_GIVEN
+    n_columns: int,
+    exponent: float,
+    signed: bool,
+    numbering: Numbering = AS_GIVEN,
+    spread: float = 2.0,
 ) -> BucketState:
     """Return the structure for `n_columns` coordinates, empty: `rebuild` fills it.
+
+    `spread`: by what factor the weights inside a level may differ: the larger, the fewer changes
+    cross a level, and the more tries a draw takes.
 
     It takes about 8 bytes per coordinate (16 beyond 2^31 of them).
 
@@ -101,7 +109,7 @@ def bucket_state(
     if np.isinf(exponent):
         shift, bits, linear, decay = ARGMAX_SHIFT, ARGMAX_BITS, 0, np.ones(1)
     else:
-        shift = int(np.clip(np.floor(np.log2(np.log(2.0) / exponent)), 0, 62))
+        shift = int(np.clip(np.floor(np.log2(np.log(spread) / exponent)), 0, 62))
         bits = PRIVATE_BITS
         # Weights of neighbouring integers may be too far apart for a level to hold two.
         linear = 2 ** (bits + 1) if exponent <= np.log(2.0) else 0

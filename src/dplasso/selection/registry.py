@@ -23,18 +23,21 @@ def _noisy_max(rule: SelectionRule, numbering: Numbering) -> Any:
     return GumbelState(rule.exponent, new_counters(), numbering)
 
 
+def _bucket(n_columns: int, rule: SelectionRule, numbering: Numbering) -> Any:
+    signed = rule.mechanism == "exponential"
+    return bucket_state(n_columns, rule.exponent, signed, numbering, rule.spread)
+
+
+def _big_little(n_columns: int, rule: SelectionRule, numbering: Numbering) -> Any:
+    return big_little_state(n_columns, rule.exponent, rule.mechanism == "exponential", numbering)
+
+
 _EVERYTHING = ("exponential", "paper", "none")
 _Builder = Callable[[int, SelectionRule, Numbering], Any]
-
-
-def _weighted(state: Callable[..., Any]) -> _Builder:
-    return lambda n, rule, places: state(n, rule.exponent, rule.mechanism == "exponential", places)
-
-
 _BUILDERS: dict[str, tuple[_Builder, tuple[str, ...]]] = {
-    "bucket": (_weighted(bucket_state), _EVERYTHING),
+    "bucket": (_bucket, _EVERYTHING),
     "noisy-max": (lambda n, rule, places: _noisy_max(rule, places), _EVERYTHING),
-    "big-little": (_weighted(big_little_state), ("exponential", "paper")),
+    "big-little": (_big_little, ("exponential", "paper")),
     "argmax": (lambda n, rule, places: ArgmaxState(new_counters(), places), ("none",)),
     "heap": (lambda n, rule, places: heap_state(n, places), ("none",)),
 }

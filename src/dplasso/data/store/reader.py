@@ -104,7 +104,12 @@ class Store:
     @property
     def people(self) -> NDArray[np.int64] | None:
         """A number for the person of each row, shape (N,); None where the store does not say."""
-        return number_people(self.arrays[PEOPLE]) if self.knows_people else None
+        return number_people(self.person_hashes) if self.knows_people else None
+
+    @property
+    def person_hashes(self) -> NDArray[np.int64]:
+        """Two numbers of each row, its person's hash, shape (2 N,); see `number_people`."""
+        return np.asarray(self.arrays[PEOPLE])
 
     def scratch(self, size: int, dtype: Any) -> NDArray[Any]:
         """Return room for so many numbers in a temporary file beside the store."""

@@ -22,11 +22,14 @@ class SelectionRule:
     `exponent`: log-weight per fixed-point unit of alpha; infinity for the argmax.
     `laplace`: scale of the paper's Laplace noise in fixed-point units; 0 unless
     ``mechanism="paper"``.
+    `spread`: by what factor weights may differ that a structure does not tell apart at once; it
+    decides how a draw is made, not what is drawn from.
     """
 
     mechanism: str
     exponent: float
     laplace: float
+    spread: float = 2.0
 
 
 class Words(NamedTuple):
