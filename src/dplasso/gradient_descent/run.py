@@ -297,7 +297,7 @@ class GradientRun:
     def _unit(self) -> float:
         """Fixed-point units per unit of gradient: the same for all counts up to 2^30."""
         bits, bound = share_bits(self._numbers[0]), self._records.loss.residual_bound
-        return gradient_unit(bound, self._schedule.noise_scale, bits)
+        return gradient_unit(bound, float(self._schedule.noise_scales.max()), bits)
 
     def _calibrated(self) -> Calibration | None:
         """Set the margins of the complete model right; without noise only those from a prior."""
