@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dplasso.data.store import Store
 from dplasso.gradient_descent.energies import (
     N_SIZES,
+    NO_LOADS,
     column_energies,
     row_sizes,
     tile_energies,
@@ -98,8 +99,10 @@ class Records:
             data, self.loss, targets, unit, threads=self.threads, numbering=numbering
         )
 
-    def energies(self, scaling: Scaling, unit: float) -> NDArray[np.int64]:
-        """Return the energies of the columns of unit rows, then counts of rows by entries."""
+    def energies(
+        self, scaling: Scaling, unit: float, loads: NDArray[np.int64] = NO_LOADS
+    ) -> NDArray[np.int64]:
+        """Return the energies of the columns of unit rows, then counts of rows by `loads`."""
         data, numbering = self._unit_rows(scaling)
         totals = np.empty(data.n_columns + N_SIZES, dtype=np.int64)
         columns, sizes = totals[: data.n_columns], totals[data.n_columns :]
@@ -116,7 +119,9 @@ class Records:
 
         self.threads.run(some)
         sizes[:] = 0
-        row_sizes(data.rows, self.targets, unit, 0, self.n_records, sizes)
+        if loads.size and numbering.original.size:
+            loads = loads[numbering.original[: data.n_columns]]
+        row_sizes(data.rows, loads, self.targets, unit, 0, self.n_records, sizes)
         if numbering.internal.size:
             columns[:] = columns[numbering.internal[: data.n_columns]]
         return totals
