@@ -140,8 +140,8 @@ def test_the_number_of_gradients_is_that_which_was_taken():
     X, y = strong("dense")
     model = make("logistic", **RICH | {"n_iter": "auto"}).fit(X, y)
     assert model.n_iter_ == len(model.model_.release)
-    assert 100 <= model.n_iter_ <= model.privacy_.steps == 400
+    assert 50 <= model.n_iter_ <= model.privacy_.steps == 400
     few = make("logistic", epsilon=1.0, classes=["no", "yes"]).fit(X[:150], y[:150])
-    assert few.n_iter_ == 100
+    assert few.n_iter_ == 50
     assert few.privacy_.steps == 400
     assert "at most 400 gradients" in few.privacy_.text()

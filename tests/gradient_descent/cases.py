@@ -61,7 +61,7 @@ def gradients(X, y, weights, loss, unit, constant=0.0, norm_bound=None, halvings
 
 
 def descent(data, loss, y, schedule, words, *, threads=ONE_THREAD, **options):
-    unit = gradient_unit(loss.residual_bound, schedule.noise_scale)
+    unit = gradient_unit(loss.residual_bound, float(schedule.noise_scales.max()))
     part = GradientPart(data, loss, targets_from(y), unit, threads=threads)
     given = part, data.n_columns, loss.n_outputs, unit, schedule, words
     options = {"intercept": data.constant != 0.0, "halvings": data.halvings} | options

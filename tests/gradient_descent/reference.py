@@ -73,7 +73,7 @@ def contributions(
 
 
 def energies(
-    dense, unit, *, weights=None, constant=0.0, norm_bound=None, halvings=None, n_sizes=34
+    dense, unit, *, weights=None, constant=0.0, norm_bound=None, halvings=None, loads=None
 ):
     """Return what each record adds to the energies and to the counts of rows, in integer units."""
     dense, found = np.asarray(dense, dtype=np.float64), []
@@ -82,21 +82,23 @@ def energies(
     for row, weight in zip(dense.tolist(), weights.tolist(), strict=True):
         scale = factor(row, constant, norm_bound, halvings)
         entries = [v * scale for v in scaled(row, halvings)]
-        count, sizes = sum(v != 0.0 for v in row), [0] * n_sizes
-        # Rows of none, 1, 2, 3 to 4, 5 to 8 entries and so on.
-        sizes[(count - 1).bit_length() + 1 if count else 0] = int(weight * 0.435 * unit)
+        own = [256] * len(row) if loads is None else loads.tolist()
+        load = sum(a for v, a in zip(row, own, strict=True) if v != 0.0)
+        # Rows without entries, of a load up to 32, 40, 51, 64, 81 and so on, and of larger ones.
+        edges = [0, *(round(32 * 2 ** (k / 3)) for k in range(58))]
+        sizes = [0] * (len(edges) + 1)
+        sizes[sum(load > edge for edge in edges)] = int(weight * 0.435 * unit)
         found.append([int(weight * z * z * 0.9 * unit) for z in entries] + sizes)
     return np.array(found, dtype=object)
 
 
-def noise(stream, size, scale, n_steps):
+def noise(stream, size, scales):
     """Return the noise of all steps, shape (T, size): a stream for each block of coordinates."""
-    table = noise_table(scale)
-    values = np.zeros((n_steps, size), dtype=np.int64)
+    values = np.zeros((len(scales), size), dtype=np.int64)
     blocks = range(0, size, BLOCK)
     for begin, buffer in zip(blocks, word_buffers(stream, len(blocks)), strict=True):
-        for row in values:
-            noisy(table, buffer, row[begin : begin + BLOCK])
+        for row, scale in zip(values, scales, strict=True):
+            noisy(noise_table(scale), buffer, row[begin : begin + BLOCK])
     return values
 
 

@@ -19,8 +19,10 @@ from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.gradient_descent.energies import (
     N_SIZES,
+    NO_LOADS,
     halvings_of,
     largest_eigenvalue,
+    loads_of,
     pays,
     relative_energies,
     shrinking,
@@ -41,11 +43,15 @@ NONE = np.zeros(0, dtype=np.int64)
 LOSS = Logistic(0.5)
 
 
-def released(X, weights=None, *, scaling=None, threads=ONE_THREAD, unit=UNIT):
+def released(X, weights=None, *, scaling=None, threads=ONE_THREAD, unit=UNIT, loads=NO_LOADS):
     """Return the exact energies and counts of rows."""
     targets = targets_of(np.zeros(X.shape[0]), weights)
     records = records_of(X, LOSS, targets, threads)
-    return records.energies(scaling or Scaling(NONE, 0.1, None), unit)
+    return records.energies(scaling or Scaling(NONE, 0.1, None), unit, loads)
+
+
+def some_loads(size=12):
+    return np.random.default_rng(9).integers(1, 257, size)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -61,8 +67,13 @@ def test_energies_are_the_sums_of_the_reference_s(
         X = np.where(X != 0.0, {"ones": 1, "threes": 3}[values], 0).astype(dtype)
     weights = np.random.default_rng(1).random(40) if weighted else None
     options = {"weights": weights, "constant": constant, "norm_bound": norm_bound}
-    expected = energies(X, UNIT, halvings=halvings if halvings.size else None, **options)
-    found = released(X, weights, scaling=Scaling(NONE, constant, norm_bound, halvings))
+    loads = NO_LOADS
+    if halvings.size:
+        loads = some_loads()
+        options |= {"halvings": halvings, "loads": loads}
+    expected = energies(X, UNIT, **options)
+    scaling = Scaling(NONE, constant, norm_bound, halvings)
+    found = released(X, weights, scaling=scaling, loads=loads)
     assert found.tolist() == expected.sum(axis=0).tolist()
     assert found[:12].any()
     # A record counts once among the rows.
@@ -74,8 +85,10 @@ def test_only_the_columns_that_are_kept_are_looked_at():
     X, _ = records()
     kept = np.array([0, 2, 7, 11])
     halvings = np.array([1, 0, 2, 0], dtype=np.int8)
-    expected = energies(X[:, kept], UNIT, constant=0.1, halvings=halvings).sum(axis=0)
-    assert released(X, scaling=Scaling(kept, 0.1, None, halvings)).tolist() == expected.tolist()
+    loads = some_loads(4)
+    expected = energies(X[:, kept], UNIT, constant=0.1, halvings=halvings, loads=loads).sum(axis=0)
+    found = released(X, scaling=Scaling(kept, 0.1, None, halvings), loads=loads)
+    assert found.tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("values", ["mixed", "threes"])
@@ -85,12 +98,13 @@ def test_every_layout_and_number_of_threads_gives_the_same_energies(form, values
     if values == "threes":
         X = np.where(X != 0.0, 3.0, 0.0).astype(np.float32)
     scaling = Scaling(NONE, 0.1, None, some_halvings())
-    expected = released(sp.csr_array(X), scaling=scaling)
+    expected = released(sp.csr_array(X), scaling=scaling, loads=some_loads())
     dtype, make = INPUT_KINDS[form]
     for n_threads in (1, 2, 3):
         made = make(X.astype(dtype))
         with thread_pool(n_threads) as threads:
-            found = released(getattr(made, "store", made), scaling=scaling, threads=threads)
+            given = {"scaling": scaling, "threads": threads, "loads": some_loads()}
+            found = released(getattr(made, "store", made), **given)
         np.testing.assert_array_equal(found, expected)
 
 
@@ -99,17 +113,18 @@ def test_partitions_and_stores_add_up_to_the_same_energies(tmp_path, kept):
     X, y = records(90)
     halvings = some_halvings(kept.size or 12)
     scaling = Scaling(kept, 0.1, 2.0, halvings)
-    expected = released(X, scaling=scaling)
+    loads = some_loads(kept.size or 12)
+    expected = released(X, scaling=scaling, loads=loads)
     store = write_store(matrix_source(X, y), tmp_path / "records.store", memory=2**27)
     assert (np.diff(store.original_column) < 0).any()
-    np.testing.assert_array_equal(released(store, scaling=scaling), expected)
+    np.testing.assert_array_equal(released(store, scaling=scaling, loads=loads), expected)
     edges = (0, 11, 70, 90)
     parts = [
         Partition(f"rows {a} to {b}", X=sp.csr_array(X[a:b]), y=y[a:b]) for a, b in pairwise(edges)
     ]
     with Partitions(InProcessEngine(), parts) as workers:
         workers.tell("encode", SimpleNamespace(encode=lambda labels: labels))
-        found = PartitionedRecords(workers, LOSS).energies(scaling, UNIT)
+        found = PartitionedRecords(workers, LOSS).energies(scaling, UNIT, loads)
     np.testing.assert_array_equal(found, expected)
 
 
@@ -136,7 +151,8 @@ def test_a_record_moves_energies_by_at_most_one(
     unit = UNIT / 2.0**coarse
     own = np.resize(np.array(halvings, dtype=np.int8), len(row))
     scaling = Scaling(NONE, constant, norm_bound, own)
-    found = released(np.array([row]), np.array([weight]), scaling=scaling, unit=unit).tolist()
+    given = {"scaling": scaling, "unit": unit, "loads": some_loads(len(row))}
+    found = released(np.array([row]), np.array([weight]), **given).tolist()
     assert min(found) >= 0
     square = sum(t * t for t in found)
     assert square <= Fraction(unit) ** 2
@@ -161,7 +177,9 @@ def test_neighbours_differ_by_at_most_the_sensitivity(relation, kind, norm_bound
         for rows, shared, found in zip(pair.rows, pair.shared, (one, other), strict=True):
             alone = np.delete(np.arange(len(rows)), shared)
             others = released(rows[shared], scaling=scaling).tolist()
-            own = released(rows[alone], scaling=scaling).tolist() if alone.size else [0] * 46
+            own = (
+                released(rows[alone], scaling=scaling).tolist() if alone.size else [0] * len(found)
+            )
             assert [a + b for a, b in zip(others, own, strict=True)] == found, pair.name
 
 
@@ -219,15 +237,15 @@ def test_rows_shrink_by_the_root_of_the_mean_square():
     assert shrinking(np.array([1.0, -3.0], dtype=np.float32)) == 1.0
 
 
-def eigenvalue(X, constant, halvings=None):
+def eigenvalue(X, constant, halvings=None, loads=NO_LOADS):
     """Return the largest eigenvalue of the Gram matrix of unit rows, and its bound."""
     halvings = NO_HALVINGS if halvings is None else halvings
     X = np.asarray(X, dtype=np.float64)
     own = halvings if halvings.size else np.zeros(X.shape[1], dtype=int)
     z = np.array([np.array(scaled(row, own)) * factor(row, constant, None, own) for row in X])
     z = np.hstack([z, np.full((len(X), 1), constant_entry(constant))])
-    found = released(X, scaling=Scaling(NONE, constant, None, halvings))
-    bound = largest_eigenvalue(found, UNIT, float(len(X)), constant_entry(constant))
+    found = released(X, scaling=Scaling(NONE, constant, None, halvings), loads=loads)
+    bound = largest_eigenvalue(found, UNIT, float(len(X)), constant_entry(constant), loads)
     return np.linalg.svd(z, compute_uv=False)[0] ** 2, bound
 
 
@@ -254,9 +272,11 @@ def test_the_bound_is_above_the_largest_eigenvalue(name, constant):
     X = designs()[name]
     rng = np.random.default_rng(1)
     for halvings in (None, rng.integers(0, 5, X.shape[1]).astype(np.int8)):
-        exact, bound = eigenvalue(X, constant, halvings)
-        assert exact <= bound * (1 + 1e-6)
-        assert bound <= len(X) * (1 + 1e-9)
+        for loads in (NO_LOADS, rng.integers(1, 257, X.shape[1])):
+            exact, bound = eigenvalue(X, constant, halvings, loads)
+            assert exact <= bound * (1 + 1e-6)
+            assert bound <= len(X) * (1 + 1e-9)
+    exact, bound = eigenvalue(X, constant)
     if name == "one entry a row" and not constant:
         # A column's energy is the eigenvalue then, and the bound is no larger.
         assert bound == pytest.approx(exact, rel=1e-6)
@@ -276,14 +296,35 @@ def test_no_design_has_a_larger_one(seed, n_rows, n_columns, density, are_scaled
     X = rng.choice([1.0, -1.0, 30.0, 1e-5], (n_rows, n_columns))
     X *= rng.random(X.shape) < density * rng.random(n_columns)
     halvings = rng.integers(0, 6, n_columns).astype(np.int8) if are_scaled else None
-    exact, bound = eigenvalue(X, 0.1, halvings)
-    assert exact <= bound * (1 + 1e-6)
+    for loads in (NO_LOADS, rng.integers(1, 257, n_columns)):
+        exact, bound = eigenvalue(X, 0.1, halvings, loads)
+        assert exact <= bound * (1 + 1e-6)
 
 
-def test_rows_are_counted_by_their_entries():
-    X = np.zeros((9, 40))
-    for i, count in enumerate((0, 1, 2, 3, 4, 5, 8, 9, 40)):
+def test_loads_near_the_energies_make_the_bound_a_small_one():
+    """Zipf columns: a row has few of the strong ones, and none is counted as if all were."""
+    rng = np.random.default_rng(4)
+    X = 1.0 * (rng.random((3000, 200)) < np.minimum(0.5, 2.0 / np.arange(1, 201)))
+    found = relative_energies(released(X), UNIT, 1.0)
+    halvings, loads = halvings_of(found), loads_of(found)
+    assert loads.min() >= 42
+    assert loads.max() == 256
+    exact, plain = eigenvalue(X, 0.1, halvings)
+    _, bound = eigenvalue(X, 0.1, halvings, loads)
+    assert exact < bound < 0.7 * plain
+    # Whatever noise says.
+    assert loads_of(np.array([-3.0, 0.0], dtype=np.float32)).tolist() == [43, 43]
+    assert loads_of(np.array([-3.0, 5.0], dtype=np.float32)).tolist() == [43, 256]
+
+
+def test_rows_are_counted_by_their_loads():
+    X = np.zeros((8, 40))
+    for i, count in enumerate((0, 1, 2, 3, 4, 5, 8, 40)):
         X[i, :count] = 1.0
     found = np.rint(released(X)[40:] / UNIT / 0.435).astype(int)
     assert found.size == N_SIZES
-    assert found[:8].tolist() == [1, 1, 1, 2, 2, 1, 0, 1]
+    # Each as if the largest load were that of every column: in thirds of a power of two.
+    assert np.flatnonzero(found).tolist() == [0, 10, 13, 15, 16, 17, 19, 26]
+    loads = np.full(40, 32)
+    found = np.rint(released(X, loads=loads)[40:] / UNIT / 0.435).astype(int)
+    assert np.flatnonzero(found).tolist() == [0, 1, 4, 6, 7, 8, 10, 17]

@@ -25,7 +25,8 @@ def simulated(schedule, n, seed=0):
     rng = np.random.default_rng(seed)
     weights, velocity, averaged = np.zeros(n), np.zeros(n), np.zeros(n)
     for step in range(1, schedule.n_steps + 1):
-        velocity = schedule.momentum * velocity + rng.normal(0, schedule.noise_scale, n)
+        noise = rng.normal(0, schedule.noise_scales[step - 1], n)
+        velocity = schedule.momentum * velocity + noise
         weights = weights - schedule.step_size * velocity
         if step >= schedule.first_averaged:
             averaged += weights
@@ -53,36 +54,30 @@ def test_the_standard_error_is_that_of_noise_alone(schedule):
     assert not low < squares / 1.05**2 < high
 
 
-def moved(schedule):
-    """Return how far noise moves the margin of a unit row by the last step, if not stopped."""
-    steps = schedule.step_size / (1 - schedule.momentum)
-    return schedule.noise_scale * math.sqrt(schedule.n_steps) * steps
-
-
 EIGENVALUES = (1.0, 100.0, 3e3, 3e4, 1e5, 1e6, 1e12)
 
 
 @pytest.mark.parametrize("n_steps", [None, 1, 7, 300])
 @pytest.mark.parametrize("mu", [1e-9, 0.3, 2.0])
 @pytest.mark.parametrize("curvature", [0.25, 1.0])
-def test_training_stops_when_noise_has_moved_a_margin_by_kappa(n_steps, mu, curvature):
-    """Or before, where steps of that length would not be stable with any momentum allowed."""
+def test_noise_moves_the_margin_of_a_unit_row_by_kappa(n_steps, mu, curvature):
+    """Or less, where steps of that length would not be stable with any momentum allowed."""
     for eigenvalue in EIGENVALUES:
         for kappa in (0.1 * KAPPA, KAPPA):
             made = schedule_for(eigenvalue, mu, 0.5, n_steps, kappa, curvature)
-            most = 1.0 - 1.0 / max(1.0, made.n_steps / 8)
+            most = 1.0 - 1.0 / max(1.0, 0.15 * made.n_steps) + 1e-12
             assert 0.0 <= made.momentum <= most
-            # 70 % of the step at which descent with momentum stays stable.
-            longest = 1.4 * (1 + made.momentum) / (curvature * eigenvalue)
+            # 90 % of the step at which descent with momentum stays stable.
+            longest = 1.8 * (1 + made.momentum) / (curvature * eigenvalue)
             assert made.step_size <= longest * (1 + 1e-12)
-            assert made.step_size <= (1 - made.momentum) * kappa * mu / 0.5 / made.n_steps * 1.001
-            if made.momentum < most:
-                assert moved(made) == pytest.approx(kappa, rel=1e-9)
+            if made.momentum < most - 1e-9:
+                # Parts of the budget are powers of two, so not quite the best ones.
+                assert kappa * (1 - 1e-9) <= made.standard_error < 1.02 * kappa
             else:
-                assert moved(made) <= kappa * (1 + 1e-9)
+                assert made.standard_error < 1.02 * kappa
             if made.momentum:
                 # No more of it than stable steps need.
-                assert made.step_size == pytest.approx(longest, rel=1e-9)
+                assert made.step_size >= 0.97 * longest
 
 
 def test_it_takes_as_many_gradients_as_momentum_needs_and_no_more():
@@ -90,28 +85,49 @@ def test_it_takes_as_many_gradients_as_momentum_needs_and_no_more():
         made = [schedule_for(eigenvalue, mu, 0.5) for eigenvalue in EIGENVALUES]
         counts = [one.n_steps for one in made]
         assert all(one <= other for one, other in pairwise(counts))
-        assert (counts[0], counts[-1]) == (FEWEST_STEPS, MOST_STEPS) == (100, 400)
+        assert (counts[0], counts[-1]) == (FEWEST_STEPS, MOST_STEPS) == (50, 400)
         for one, eigenvalue in zip(made, EIGENVALUES, strict=True):
             remembered = 1.0 / (1.0 - one.momentum)
             if one.n_steps < MOST_STEPS:
-                # The velocity remembers a twentieth of the run: as far back as costs nothing.
-                assert remembered <= 0.05 * one.n_steps * (1 + 1e-9)
-                assert moved(one) == pytest.approx(KAPPA)
+                # The velocity remembers a seventh of the run: as far back as costs nothing.
+                assert remembered <= 0.15 * one.n_steps * (1 + 1e-9)
+                assert one.standard_error == pytest.approx(KAPPA, rel=0.02)
             if FEWEST_STEPS < one.n_steps < MOST_STEPS:
-                fewer = schedule_for(eigenvalue, mu, 0.5, one.n_steps - 1)
-                assert 1.0 / (1.0 - fewer.momentum) > 0.05 * fewer.n_steps
+                fewer = schedule_for(eigenvalue, mu, 0.5, math.floor(0.9 * one.n_steps))
+                assert fewer.standard_error < 0.97 * KAPPA
     assert len({schedule_for(10.0**k, 0.3, 0.5).n_steps for k in range(3, 7)}) > 2
 
 
 def test_the_steps_of_a_run_cost_mu_together():
     for n_steps in (1, 7, 300, None):
         made = schedule_for(1e4, 0.7, 3.0, n_steps)
-        assert made.n_steps * (3.0 / made.noise_scale) ** 2 == pytest.approx(0.7**2, rel=1e-12)
+        assert np.sum((3.0 / made.noise_scales) ** 2) == pytest.approx(0.7**2, rel=1e-12)
+        # The rounding of the noise is charged for by this.
+        assert made.noise_scales.max() <= 8.0 * made.noise_scales.min()
+
+
+def test_a_gradient_costs_what_it_is_worth():
+    """The noise of the weights is, but for the rounding, the least that steps so far can have."""
+    for made in (schedule_for(1e5, 0.24, 0.5), Schedule(60, 0.01, 0.9, 46, 2.0, 0.5)):
+        # How far a gradient moves the average in the end.
+        moves = np.zeros(made.n_steps)
+        for step in range(made.n_steps):
+            velocity = weight = 0.0
+            for later in range(step, made.n_steps):
+                velocity = made.momentum * velocity + (later == step)
+                weight += made.step_size * velocity
+                moves[step] += weight * (later + 1 >= made.first_averaged)
+        moves /= made.n_steps - made.first_averaged + 1
+        mu = math.sqrt(made.n_steps) * made.sensitivity / made.noise_scale
+        least = moves.sum() * made.sensitivity / mu
+        error = math.sqrt(np.sum((moves * made.noise_scales) ** 2))
+        assert error == pytest.approx(made.standard_error, rel=1e-9)
+        assert least < error < 1.02 * least
 
 
 def test_curvature_only_limits_the_steps():
     few, many = (schedule_for(count, 1.0, 0.5, 300) for count in (1e3, 1e12))
-    assert many.step_size == pytest.approx(1.4 * (1 + many.momentum) / 0.25e12)
+    assert many.step_size == pytest.approx(1.8 * (1 + many.momentum) / 0.25e12)
     assert many.step_size < few.step_size
     assert many.noise_scale == few.noise_scale
     # However noisy the bound is, it counts as one row's at least.
@@ -133,9 +149,9 @@ def test_runs_go_further_where_the_records_tell_much_of_each_column():
 
 def test_without_privacy_there_is_no_noise():
     made = schedule_for(1e3, math.inf, 1.0)
-    assert made.noise_scale == made.standard_error == 0.0
-    assert (made.n_steps, made.momentum) == (MOST_STEPS, 0.98)
-    assert made.step_size == pytest.approx(1.4 * 1.98 / 250.0)
+    assert made.noise_scale == made.standard_error == made.noise_scales.max() == 0.0
+    assert (made.n_steps, made.momentum) == (MOST_STEPS, pytest.approx(59.0 / 60.0))
+    assert made.step_size == pytest.approx(1.8 * (119.0 / 60.0) / 250.0)
 
 
 @pytest.mark.parametrize(("n_steps", "averaged"), [(1, 1), (2, 1), (3, 1), (4, 1), (300, 75)])

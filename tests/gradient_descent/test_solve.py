@@ -53,7 +53,7 @@ def test_a_run_is_the_reference_s_to_the_bit(values, loss, schedule, constant):
     size, unit = (12 + bool(constant)) * loss.n_outputs, 2.0**33
     added = np.zeros((12, size), dtype=np.int64)
     if schedule.noise_scale:
-        added = noise(stream(), size, schedule.noise_scale * unit, 12)
+        added = noise(stream(), size, (schedule.noise_scales * unit).tolist())
     start = np.random.default_rng(8).normal(size=size)
     options = {"constant": constant, "start": start}
     options |= {"halvings": some_halvings()} if "scaled" in values else {}
@@ -140,8 +140,7 @@ def test_how_columns_are_cut_into_blocks_shows_only_in_the_noise(monkeypatch):
 def test_steps_can_be_taken_in_any_chunks():
     X, y = records()
     expected = state(solver(X, y, NOISY))
-    run = solver(X, y, Schedule(0, 0.05, 0.8, 9, 3.0, 0.5))
-    run.schedule = NOISY
+    run = descent(unit_rows(X), Logistic(0.5), y, NOISY, stream(0))
     for first, last in ((1, 1), (2, 7), (8, 7), (8, 12)):
         run.advance(first, last)
     np.testing.assert_array_equal(state(run), expected)

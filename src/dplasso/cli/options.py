@@ -84,7 +84,7 @@ method : logistic|linear|lasso
     Frank-Wolfe, for columns too many to hold a weight each.
 n_iter : T
     lasso: columns drawn, and the most weights the model can have; by default as many as the budget
-    can tell from noise. logistic, linear: gradients, 100 to 400 by default.
+    can tell from noise. logistic, linear: gradients, 50 to 400 by default.
 prior : FILE
     Start from a model that is public: one written by fit, or a .csv with the columns name and
     weight (perhaps class; a row (intercept)). The people behind it are not protected by this fit.

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dplasso.cluster.frank_wolfe import sum_of
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import EnergySteps, GradientSteps, MarginSteps
+from dplasso.gradient_descent.energies import NO_LOADS
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.matrix.starting import StartingModel
 from dplasso.matrix.unit_rows import Scaling
@@ -51,9 +52,11 @@ class PartitionedRecords:
         steps = GradientSteps(self.loss, self.columns, scaling, unit, start)
         return PartitionedSums(self.partitions, steps)
 
-    def energies(self, scaling: Scaling, unit: float) -> NDArray[np.int64]:
+    def energies(
+        self, scaling: Scaling, unit: float, loads: NDArray[np.int64] = NO_LOADS
+    ) -> NDArray[np.int64]:
         """Have the workers add up what `Records.energies` returns."""
-        steps = EnergySteps(self.loss, self.columns, scaling, unit, self.prior)
+        steps = EnergySteps(self.loss, self.columns, scaling, unit, loads, self.prior)
         self.partitions.begin("begin_sums", steps)
         return sum_of(self.partitions.call("sums"))
 

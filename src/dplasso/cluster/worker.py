@@ -135,12 +135,13 @@ class EnergySteps:
     columns: NDArray[np.int64] | None
     scaling: Scaling
     unit: float
+    loads: NDArray[np.int64]
     prior: StartingModel | None = None
 
     def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
         """Return what gives the energies."""
         records = records_of(X, self.loss, targets, threads, self.columns, prior=self.prior)
-        return lambda: records.energies(self.scaling, self.unit)
+        return lambda: records.energies(self.scaling, self.unit, self.loads)
 
 
 @dataclass(frozen=True)

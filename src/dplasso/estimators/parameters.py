@@ -181,7 +181,7 @@ DESCENT_TEXTS = _entries(
     fit_intercept : bool, default=True
         Give every row a constant entry, 0.1 of its length.
     n_iter : int or "auto", default="auto"
-        Number of gradients T; "auto" is 100 to 400, as many as stable steps need, and 80 for each
+        Number of gradients T; "auto" is 50 to 400, as many as stable steps need, and 80 for each
         run of a short list. It only discretises the path.
     n_records : int, default=None
         The number of rows, where it is public. None counts them privately for 1 % of the budget.

@@ -24,9 +24,8 @@ from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE
 MOST_COLUMNS = 200
 # The most columns kept by gradients, and the coordinates of all outputs that have any.
 MOST_KEPT, _MOST_COORDINATES = 2**16, 2**24
-# Gradients of all columns that keep some; the most and the fewest of the refit of columns drawn,
-# and what part of them its velocity may remember: few columns, whose noise is small, bear more.
-SCREENING_STEPS, REFIT_STEPS, _FEWEST_STEPS, _MEMORY = 16, 100, 40, 0.1
+# Gradients of all columns that keep some; the most and the fewest of the refit of columns drawn.
+SCREENING_STEPS, REFIT_STEPS, _FEWEST_STEPS = 16, 100, 40
 # How far the noise of the first may move the margin of a unit row: they only rank the columns.
 _SCREENING_KAPPA = 0.1
 # Steps of constant size, not shrinking ones: as if this many had been taken before.
@@ -78,7 +77,7 @@ class LassoPlan:
         if not self.n_kept:
             most = mechanism.n_gradients
             if self.n_vertices:
-                most = steps_that_pay(kappa * told, min(most, _FEWEST_STEPS), most, _MEMORY)
+                most = steps_that_pay(kappa * told, min(most, _FEWEST_STEPS), most)
             return (Stage(most, 1.0, kappa, n_columns),)
         first = Stage(
             mechanism.n_screening, 1.0 - self.kept_share, kappa * _SCREENING_KAPPA, n_columns

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from dplasso.gradient_descent.points import CONSTANT
 from dplasso.gradient_descent.release import Calibration
 from dplasso.gradient_descent.schedule import schedule_for
-from dplasso.gradient_descent.solve import gradient_unit
+from dplasso.gradient_descent.solve import gradient_unit, noise_of
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS
 from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import RandomStream, word_buffers
-from dplasso.privacy.release import Gaussian, release
+from dplasso.privacy.release import release
 
 # How far noise may move the slope, and each of many.
 _KAPPA, _LABEL_KAPPA = 1.0, 0.5
@@ -94,13 +94,12 @@ def descend(
     Returns: the parameters, and the standard error of each by the noise alone.
     """
     schedule = schedule_for(n_records, mu, sensitivity, CALIBRATION_STEPS, kappa, bend)
-    unit = gradient_unit(loss.residual_bound, schedule.noise_scale, share_bits(n_records))
-    noise = None
-    if schedule.noise_scale:
-        noise = Gaussian(schedule.noise_scale * unit, word_buffers(stream, 1)[0])
+    bits = share_bits(n_records)
+    unit = gradient_unit(loss.residual_bound, float(schedule.noise_scales.max()), bits)
+    noise = noise_of(schedule, unit, word_buffers(stream, 1)[0])
     parameters, velocity, total = start.copy(), np.zeros_like(start), np.zeros_like(start)
     for step in range(1, schedule.n_steps + 1):
-        sums = release(margins.sums(parameters, unit), sensitivity * unit, noise)
+        sums = release(margins.sums(parameters, unit), sensitivity * unit, noise[step - 1])
         if fixed is not None:
             sums[fixed] = 0
         velocity = schedule.momentum * velocity + sums / unit

@@ -5,9 +5,11 @@ and add up to at most 1, so the energies move by at most 1 in L2 with one record
 energy are halved until they pull little more than others (DESIGN.md, section 8), which lets steps
 be as long as the noise asks for; rows are made unit rows after that, so no sensitivity changes.
 
-Beside the energies stand counts of rows by their number of entries: a record has ``_COLUMNS`` times
-its energies and ``_ROW`` in one of the counts, in L2 at most 1 together. The two bound the largest
-eigenvalue of ``Z'Z``, Z the unit rows: ``(z.v)^2 <= n sum_j z_j^2 v_j^2`` for a row of n entries.
+Beside the energies stand counts of rows by the loads of their entries, which are public or follow
+from what was released: a record has ``_COLUMNS`` times its energies and ``_ROW`` in one of the
+counts, in L2 at most 1 together. The two bound the largest eigenvalue of ``Z'Z``, Z the unit rows:
+``(z.v)^2 <= (sum_j a_j) (sum_j z_j^2 v_j^2 / a_j)`` for a row, both sums over its entries, whatever
+the loads a are. Loads near the energies make that bound a small one.
 """
 
 import math
@@ -35,8 +37,13 @@ _SMALLEST_PART = 2.0**-20
 # A column's scale falls with its energy to this power.
 _EXPONENT = 0.35
 _COLUMNS, _ROW = 0.9, 0.435
-# Counts of rows: of none, 1, 2, 3 to 4, 5 to 8 entries and so on.
-N_SIZES = 34
+# Loads are whole numbers up to the first; none is below this part of the largest, about.
+_LARGEST_LOAD, _LEAST_LOAD = 256, 0.2
+# Counts of rows: of no entries, of loads up to each of these numbers, and of larger ones.
+_LOADS = np.append(0, np.rint(_LARGEST_LOAD * np.exp2(np.arange(-9, 49) / 3.0)).astype(np.int64))
+N_SIZES = _LOADS.size + 1
+# All alike, and the largest.
+NO_LOADS = np.zeros(0, dtype=np.int64)
 _EDGES = np.exp2((np.arange(1, MOST_HALVINGS + 1) - 0.5) / _EXPONENT)
 
 
@@ -75,18 +82,33 @@ def shrinking(energies: NDArray[np.float32]) -> float:
     return float(np.sqrt((total - float(scaled.sum()) + left) / total)) if scaled.size else 1.0
 
 
+def loads_of(energies: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return the load of each column, by `relative_energies`: near its energy once it is scaled."""
+    left = np.maximum(energies.astype(np.float64), 0.0) * SCALES[halvings_of(energies)] ** 2
+    most = max(1e-30, float(left.max(initial=0.0)))
+    parts = (left + _LEAST_LOAD * most) / (most + _LEAST_LOAD * most)
+    loads: NDArray[np.int64] = np.ceil(_LARGEST_LOAD * np.minimum(1.0, parts)).astype(np.int64)
+    return loads
+
+
 def largest_eigenvalue(
-    released: NDArray[np.int64], unit: float, n_records: float, constant: float
+    released: NDArray[np.int64],
+    unit: float,
+    n_records: float,
+    constant: float,
+    loads: NDArray[np.int64] = NO_LOADS,
 ) -> float:
     """Return a bound on the largest eigenvalue of the Gram matrix of the unit rows.
 
     Exact but for the noise. `constant`: the constant entry of every row.
+    `loads`: those that rows were counted by.
     """
     energies, sizes = released[:-N_SIZES], released[-N_SIZES:] / (unit * _ROW)
-    # Rows with more entries than L, a power of two, add no more than 1 each.
-    entries, longer = np.exp2(np.arange(N_SIZES - 1)), np.cumsum(sizes[:1:-1])[::-1]
-    energy = max(1.0, float(energies.max()) / (unit * _COLUMNS))
-    bounds = entries[:-1] * energy + np.maximum(0.0, longer)
+    # Rows of a larger load add no more than 1 each.
+    larger = np.cumsum(sizes[:0:-1])[::-1]
+    own = loads if loads.size else np.array([_LARGEST_LOAD])
+    energy = float((np.maximum(1.0, energies / (unit * _COLUMNS)) / own).max())
+    bounds = _LOADS * energy + np.maximum(0.0, larger)
     return min(n_records, float(bounds.min()) + constant * constant * n_records)
 
 
@@ -127,18 +149,15 @@ def tile_energies(tiles, blocks, halvings, factor, targets, unit, totals):
 
 
 @njit(cache=True, nogil=True)
-def row_sizes(rows, targets, unit, first, last, totals):
-    """Add rows to ``totals[s]`` by their number of entries, of at most ``2^(s-1)`` each."""
+def row_sizes(rows, loads, targets, unit, first, last, totals):
+    """Add rows to ``totals[s]`` by the loads of their entries, up to ``_LOADS[s]`` together."""
     # Stored zeros are no entries, also where all are zeros: how rows are stored must not show.
     values = rows.values
     stored = values.size > 0 or rows.constant != 0.0
     for i in range(first, last):
-        begin, end = rows.indptr[i], rows.indptr[i + 1]
-        count = end - begin if stored else 0
-        if values.size:
-            for p in range(np.uint64(begin), np.uint64(end)):
-                count -= values[p] == 0.0
-        place = min(count, 1)
-        while 1 << place < 2 * count:
-            place += 1
+        load = np.int64(0)
+        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            if values[p] != 0 if values.size else stored:
+                load += loads[np.uint64(rows.indices[p])] if loads.size else _LARGEST_LOAD
+        place = np.searchsorted(_LOADS, load)
         totals[place] += share(weight_of(targets.weights, i) * _ROW * unit, _ROW * unit)

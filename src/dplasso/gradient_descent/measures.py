@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.gradient_descent.counts import Classes, noisy_counts
-from dplasso.gradient_descent.energies import reach_of, total_energy
+from dplasso.gradient_descent.energies import NO_LOADS, reach_of, total_energy
 from dplasso.gradient_descent.plan import RunPlan
 from dplasso.gradient_descent.solve import gradient_unit
 from dplasso.gradient_descent.state import NOWHERE
@@ -78,22 +78,34 @@ class Measures:
         return np.atleast_1d(margins - np.clip(margins, -limit, limit))
 
     def energies(
-        self, scaling: Scaling, share: float, n_records: float
+        self,
+        scaling: Scaling,
+        share: float,
+        n_records: float,
+        loads: NDArray[np.int64] = NO_LOADS,
     ) -> tuple[NDArray[np.int64], float]:
-        """Release the energies of the columns that are kept; return them and their unit."""
-        return self._released(scaling, share, n_records, lambda totals: totals)
+        """Release the energies of the columns that are kept, and counts of rows by their loads.
+
+        Returns: these, and their unit.
+        """
+        return self._released(scaling, share, n_records, lambda totals: totals, loads)
 
     def reach(self, scaling: Scaling, share: float, n_records: float) -> float:
         """Release how long rows are in the columns that are kept, about."""
         return reach_of(*self._released(scaling, share, n_records, total_energy), n_records)
 
     def _released(
-        self, scaling: Scaling, share: float, n_records: float, statistic: Any
+        self,
+        scaling: Scaling,
+        share: float,
+        n_records: float,
+        statistic: Any,
+        loads: NDArray[np.int64] = NO_LOADS,
     ) -> tuple[NDArray[np.int64], float]:
         """Release a statistic of the energies, to which no record adds more than a unit, in L2."""
         deviation = self.deviation(share)
         unit = gradient_unit(1.0, deviation, share_bits(n_records))
-        totals = statistic(self.records.energies(scaling._replace(reach=1.0), unit))
+        totals = statistic(self.records.energies(scaling._replace(reach=1.0), unit, loads))
         noise = None
         if deviation:
             noise = Gaussian(deviation * unit, word_buffers(self.stream, 1)[0])

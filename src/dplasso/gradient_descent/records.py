@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
-from dplasso.gradient_descent.energies import N_SIZES, row_sizes, tile_energies
+from dplasso.gradient_descent.energies import N_SIZES, NO_LOADS, row_sizes, tile_energies
 from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LONGEST, LinearModel, Margins
 from dplasso.losses.contract import without_offset
@@ -92,8 +92,10 @@ class Records:
             targets = targets._replace(weights=self._weights(data, scaling))
         return GradientPart(data, self.loss, targets, unit, threads=self.threads)
 
-    def energies(self, scaling: Scaling, unit: float) -> NDArray[np.int64]:
-        """Return the energies of the columns of unit rows, then counts of rows by entries."""
+    def energies(
+        self, scaling: Scaling, unit: float, loads: NDArray[np.int64] = NO_LOADS
+    ) -> NDArray[np.int64]:
+        """Return the energies of the columns of unit rows, then counts of rows by `loads`."""
         data = self._unit_rows(scaling)
         totals = np.zeros(data.n_columns + N_SIZES, dtype=np.int64)
         columns, sizes = totals[: data.n_columns], totals[data.n_columns :]
@@ -104,7 +106,8 @@ class Records:
             tile_energies(data.tiles, blocks, *known, self.targets, unit, columns)
 
         self.threads.run(some)
-        row_sizes(data.rows, self.targets, unit, 0, self.n_records, sizes)
+        own = self._by_rows(loads, scaling.kept)
+        row_sizes(data.rows, own, self.targets, unit, 0, self.n_records, sizes)
         return totals
 
     def _unit_rows(self, scaling: Scaling) -> UnitRows:

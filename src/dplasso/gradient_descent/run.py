@@ -19,6 +19,7 @@ from dplasso.gradient_descent.energies import (
     SCALES_SHARE,
     halvings_of,
     largest_eigenvalue,
+    loads_of,
     pays,
     relative_energies,
     shrinking,
@@ -176,13 +177,19 @@ class GradientRun:
 
     def _eigenvalue(self) -> float:
         """Return what bounds the curvature of the stage that begins: N, or less by energies."""
-        n_records = float(self._numbers[0])
         if not self._energies.size:
             return self._weight
         share = CURVATURE_SHARE / len(self._plan.stages)
-        released, unit = self._measures.energies(self._scaling, share, n_records)
-        largest_own = largest_eigenvalue(released, unit, n_records, self._constant)
+        loads = loads_of(self._own_energies)
+        released, unit = self._measures.energies(self._scaling, share, self.counted, loads)
+        largest_own = largest_eigenvalue(released, unit, self.counted, self._constant, loads)
         return min(self._weight, largest_own / self._reach**2)
+
+    @property
+    def _own_energies(self) -> NDArray[np.float32]:
+        """The energies of the columns of the stage, of all that a fit from a prior holds."""
+        some = self._records.prior is not None and self._energies.size and self._kept.size
+        return self._energies[self._kept] if some else self._energies
 
     @property
     def _reach(self) -> float:
@@ -206,16 +213,11 @@ class GradientRun:
     @property
     def _scaling(self) -> Scaling:
         """How the rows of the stage are scaled."""
-        norm_bound, halvings = self._plan.norm_bound, NO_HALVINGS
-        if self._energies.size:
-            halvings = halvings_of(self._energies)
-            if norm_bound is not None:
-                norm_bound *= shrinking(self._energies)
-        around = NO_HALVINGS
-        if self._records.prior is not None:
-            # Rows have their length in all columns, and the start its margins.
-            around = halvings
-            halvings = halvings[self._kept] if halvings.size and self._kept.size else halvings
+        halvings, norm_bound = halvings_of(self._own_energies), self._plan.norm_bound
+        if norm_bound is not None:
+            norm_bound *= shrinking(self._energies)
+        # From a prior, rows have their length in all columns, and the start its margins.
+        around = NO_HALVINGS if self._records.prior is None else halvings_of(self._energies)
         return Scaling(self._kept, self._constant, norm_bound, halvings, around, self._reach)
 
     def _run(self, start: NDArray[np.float64] | None) -> NoisyGradientDescent:
@@ -226,12 +228,11 @@ class GradientRun:
         again = bool(self._energies.size or self._start.size or self._counts.size)
         if prepared is None or prepared[1] != self._unit or again:
             prepared = self._part(scaling)
-        part, unit = prepared
+        sizes = self._kept.size or self._records.n_columns, self._records.loss.n_outputs
         return NoisyGradientDescent(
-            part,
-            self._kept.size or self._records.n_columns,
-            self._records.loss.n_outputs,
-            unit,
+            prepared[0],
+            *sizes,
+            prepared[1],
             self._schedule,
             self._stream,
             threads=self._threads,
@@ -303,7 +304,7 @@ class GradientRun:
     def _unit(self) -> float:
         """Fixed-point units per unit of gradient: the same for all counts up to 2^30."""
         bits, bound = share_bits(self._numbers[0]), self._records.loss.residual_bound
-        return gradient_unit(bound, self._schedule.noise_scale, bits)
+        return gradient_unit(bound, float(self._schedule.noise_scales.max()), bits)
 
     def _calibrated(self) -> Calibration | None:
         """Set the margins of the complete model right; without noise only those from a prior."""

@@ -6,6 +6,12 @@ a standard deviation of `KAPPA` (docs/logistic.md).
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.privacy.mechanisms.gaussian import LARGEST_RATIO
 
 KAPPA = 0.5
 # It goes up to so many times as far where the records tell much of each column: what they do not
@@ -13,14 +19,12 @@ KAPPA = 0.5
 _FURTHER, _MANY_COLUMNS, _PART_OF_MANY = 1.4, 3000, 0.1
 # So few steps lose next to nothing where the noise ends training; more, with more momentum, where
 # steps of that length would not be stable.
-FEWEST_STEPS, MOST_STEPS = 100, 400
+FEWEST_STEPS, MOST_STEPS = 50, 400
 # Steps that the velocity remembers, 1 / (1 - beta), over T: more of them cost accuracy.
-_MEMORY = 0.05
-_LARGEST_MEMORY = 0.125
+_MEMORY = 0.15
 # Of the longest step at which gradient descent with momentum is stable.
-_STABLE = 0.7
-# Part of the iterates, the last, that is averaged: in a flat loss that costs 4 % of the signal over
-# the noise, half of them 8 %.
+_STABLE = 0.9
+# Part of the iterates, the last, that is averaged.
 AVERAGED = 0.25
 
 
@@ -30,7 +34,7 @@ class Schedule:
 
     `step_size`: h, for gradients summed over records.
     `first_averaged`: the first step, from 1, whose iterate is averaged.
-    `noise_scale`: standard deviation of the noise in every coordinate of every gradient.
+    `noise_scale`: standard deviation of the noise in every coordinate, were it that of every step.
     `sensitivity`: how far a summed gradient can move between neighbours, in L2.
     """
 
@@ -44,7 +48,20 @@ class Schedule:
     @property
     def standard_error(self) -> float:
         """Standard deviation of every released weight by the noise alone."""
-        return self.noise_scale * self.step_size * math.sqrt(sum(self._paths()))
+        return self.step_size * float(np.linalg.norm(self._paths * self.noise_scales))
+
+    @cached_property
+    def noise_scales(self) -> NDArray[np.float64]:
+        """Standard deviation of the noise in every coordinate of each gradient, shape (T,).
+
+        A gradient has a part of mu^2 as large as its part of the released weights: of what moves
+        them as far in a flat loss, that moves them least by noise. Parts are rounded to powers of
+        two, so that few deviations differ.
+        """
+        parts = np.exp2(np.round(np.log2(self._paths / self._paths.max())))
+        parts = np.maximum(parts, LARGEST_RATIO**-2)
+        scales: NDArray[np.float64] = self.noise_scale * np.sqrt(parts.mean() / parts)
+        return scales
 
     def reach(self, bend: float = 0.0) -> float:
         """Return what a released weight comes to whose gradient is 1 at zero, and falls with it.
@@ -58,17 +75,22 @@ class Schedule:
             total += weight * (step >= self.first_averaged)
         return total / (self.n_steps - self.first_averaged + 1)
 
-    def _paths(self) -> list[float]:
-        """Return the squared weight of each step's noise in the average, over h^2."""
-        count = self.n_steps - self.first_averaged + 1
-        later, reach, squares = 0.0, 0.0, []
-        for step in range(self.n_steps, 0, -1):
-            # Iterates from this step on that are averaged feel its noise, and through the momentum
-            # so do those of the next.
-            later += step >= self.first_averaged
-            reach = later / count + self.momentum * reach
-            squares.append(reach * reach)
-        return squares
+    @cached_property
+    def _paths(self) -> NDArray[np.float64]:
+        return paths(self.n_steps, self.momentum, self.first_averaged)
+
+
+def paths(n_steps: int, momentum: float, first_averaged: int) -> NDArray[np.float64]:
+    """Return how far each gradient moves the average of the iterates in a flat loss, over h."""
+    count = n_steps - first_averaged + 1
+    later, reach, found = 0.0, 0.0, np.empty(n_steps)
+    for step in range(n_steps, 0, -1):
+        # Iterates from this step on that are averaged feel it, and through the momentum so do
+        # those of the next.
+        later += step >= first_averaged
+        reach = later / count + momentum * reach
+        found[step - 1] = reach
+    return found
 
 
 def further(told: float, n_columns: int) -> float:
@@ -81,15 +103,15 @@ def further(told: float, n_columns: int) -> float:
     return min(_FURTHER, math.sqrt(max(1.0, told / columns)))
 
 
-def steps_that_pay(bent: float, fewest: int, most: int, memory: float = _MEMORY) -> int:
-    """Return how many stable steps reach as far as the noise lets them, within limits.
+def steps_that_pay(bent: float, fewest: int, most: int) -> int:
+    """Return how many stable steps go as far as the noise lets them, within limits.
 
-    `bent`: how far that is, path, times by how much the loss bends.
-    `memory`: steps that the velocity may remember, over T.
+    `bent`: how far that is in a flat loss, times how much the loss bends.
     """
-    # With 1 - beta = 1 / (memory T) that is T (2 memory T - 1) >= path bend / (2 _STABLE).
-    root = math.sqrt(1.0 + 4.0 * memory * bent / _STABLE)
-    return math.ceil(min(most, max(fewest, (1.0 + root) / (4.0 * memory))))
+    # As in `schedule_for`, with M = _MEMORY T and s = (1 - AVERAGED / 2) T.
+    needed = bent / (2.0 * _STABLE)
+    root = math.sqrt(1.0 + 8.0 * _MEMORY * needed / (1.0 - AVERAGED / 2.0 - _MEMORY))
+    return math.ceil(max(fewest, min(float(most), (1.0 + root) / (4.0 * _MEMORY))))
 
 
 def schedule_for(
@@ -109,18 +131,22 @@ def schedule_for(
     `kappa`: how far noise may move the margin of a unit row.
     `curvature`: of the loss.
 
-    The momentum is as small as stable steps allow: what it still holds in the end was paid for.
+    The momentum is as small as stable steps allow.
     """
-    # Steps are stable up to h = 2 (1 + beta) / bend, and noise asks for h = (1 - beta) path / T.
+    # In a flat loss the average goes as far as `path`, and its noise as far as kappa. Steps are
+    # stable up to h = 2 (1 + beta) / bend. With M = 1 / (1 - beta) and iterates averaged whose mean
+    # number is s, such steps go as far as 2 (2 M - 1) (s + 1 - M) / bend.
     bend, path = curvature * max(1.0, eigenvalue), kappa * mu / sensitivity
+    needed = path * bend / (2.0 * _STABLE)
     if n_steps is None:
         n_steps = steps_that_pay(path * bend, FEWEST_STEPS, MOST_STEPS)
-    slowest = path * bend / (2.0 * _STABLE * n_steps)
-    stable = (slowest - 1.0) / (slowest + 1.0) if math.isfinite(slowest) else 1.0
-    most = 1.0 - 1.0 / max(1.0, _LARGEST_MEMORY * n_steps)
-    momentum = min(most, max(0.0, stable))
-    largest = 2.0 * _STABLE * (1.0 + momentum) / bend
-    step_size = min(largest, (1.0 - momentum) * path / n_steps)
-    noise_scale = sensitivity * math.sqrt(n_steps) / mu
     first = n_steps - max(1, round(AVERAGED * n_steps)) + 1
+    ahead = (first + n_steps) / 2.0 + 1.0
+    square = (2.0 * ahead - 1.0) ** 2 - 8.0 * needed
+    remembered = (2.0 * ahead + 1.0 - math.sqrt(square)) / 4.0 if square > 0.0 else math.inf
+    remembered = max(1.0, min(remembered, _MEMORY * n_steps))
+    momentum = 1.0 - 1.0 / remembered
+    largest = 2.0 * _STABLE * (1.0 + momentum) / bend
+    step_size = min(largest, path / float(paths(n_steps, momentum, first).sum()))
+    noise_scale = sensitivity * math.sqrt(n_steps) / mu
     return Schedule(n_steps, step_size, momentum, first, noise_scale, sensitivity)

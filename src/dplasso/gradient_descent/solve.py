@@ -31,6 +31,15 @@ def gradient_unit(residual_bound: float, noise_scale: float, bits: int = 32) -> 
     return unit
 
 
+def noise_of(schedule: Schedule, unit: float, words: RandomStream) -> list[Gaussian | None]:
+    """Return the noise of each gradient, in units; None without privacy."""
+    if not schedule.noise_scale:
+        return [None] * schedule.n_steps
+    scales = schedule.noise_scales.tolist()
+    made = {scale: Gaussian(scale * unit, words) for scale in set(scales)}
+    return [made[scale] for scale in scales]
+
+
 class NoisyGradientDescent:
     """T steps of full-batch gradient descent with Gaussian noise, taken when `advance` is called.
 
@@ -72,10 +81,8 @@ class NoisyGradientDescent:
         self._threads = threads if len(self._blocks) > 1 else ONE_THREAD
         self._steps = np.full(n_coordinates, schedule.step_size)
         self._steps[: halvings.size] *= SCALES[halvings]
-        self._noise: list[Gaussian | None] = [None] * len(self._blocks)
-        if schedule.noise_scale:
-            scale, buffers = schedule.noise_scale * unit, word_buffers(stream, len(self._blocks))
-            self._noise = [Gaussian(scale, words) for words in buffers]
+        buffers = word_buffers(stream, len(self._blocks))
+        self._noise = [noise_of(schedule, unit, words) for words in buffers]
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
@@ -91,7 +98,7 @@ class NoisyGradientDescent:
             for number in range(t, len(self._blocks), self._threads.count):
                 begin, end = self._blocks[number]
                 totals = self._part.sums(begin, end)
-                release(totals, schedule.sensitivity * self._unit, self._noise[number])
+                release(totals, schedule.sensitivity * self._unit, self._noise[number][step - 1])
                 span = slice(begin * self.n_outputs, end * self.n_outputs)
                 state = self.velocity[span], self.weights[span], self.averaged[span]
                 steps = self._unit, schedule.momentum, self._steps[begin:end]

@@ -1,7 +1,8 @@
 """Gaussian noise on gradients bounded in L2: what a whole run costs, exactly.
 
-T gradients with noise of standard deviation ``sensitivity * sqrt(T) / mu`` are mu-GDP together,
-whatever was chosen between them (arXiv 1905.02383); runs with shares of ``mu^2`` add up to it. The
+T gradients with noise of standard deviations ``s_t`` are mu-GDP together, ``mu^2`` the sum of all
+``(sensitivity / s_t)^2``, whatever was chosen between them (arXiv 1905.02383); runs with shares of
+``mu^2`` add up to it. The
 curve of `dplasso.privacy.gaussian` turns mu into (epsilon, delta).
 
 Rounding
@@ -10,10 +11,10 @@ The noise is a floored real Gaussian but for two things (`dplasso.privacy.gaussi
 of every integer is off by a factor of at most ``1 + z``, ``z = TAIL^2 / (24 s^2)``, with s the
 standard deviation in units: over n draws, on both data sets, log-ratios of probabilities move by at
 most ``2 n z``, which is withheld from epsilon. A unit is ``C / 2^32`` of a gradient and 2^-32 of a
-count, so no run and no share of the budget has a smaller s than ``2^32 / mu``, or than half of
-`LARGEST_SCALE` where units are made coarser. And no mass lies beyond `TAIL` standard deviations:
-that much total variation, times ``1 + exp(epsilon)``, is charged to delta for every draw, as for
-the vertices.
+count, so no run and no share of the budget has a smaller s than ``2^32 / mu``; where units are made
+coarser for the largest noise of a run, than half of `LARGEST_SCALE` over `LARGEST_RATIO`. And no
+mass lies beyond `TAIL` standard deviations: that much total variation, times ``1 + exp(epsilon)``,
+is charged to delta for every draw, as for the vertices.
 """
 
 import math
@@ -28,6 +29,8 @@ from dplasso.privacy.wording import COUNT_BY_CLASS, COUNT_PRIVATE, counts_of_cla
 
 # Relative part of mu withheld, so that the last drop of a ledger's budget can be spent.
 _MU_MARGIN = 2.0**-40
+# Of the standard deviations of the noise of two gradients of a run, at most.
+LARGEST_RATIO = 8.0
 # The tail's charge grows with exp(epsilon): no fit spends more than this.
 LARGEST_EPSILON = 60.0
 # Share of the budget, in mu^2 or rho, of counting the records.
@@ -160,7 +163,7 @@ def inexactness(draws: float, mu: float, epsilon: float) -> tuple[float, float]:
 
     `mu` and `epsilon` are the most that all `draws` cost together.
     """
-    scale = min(2.0**32 / mu, LARGEST_SCALE / 2.0)
+    scale = min(2.0**32 / mu, LARGEST_SCALE / 2.0 / LARGEST_RATIO)
     ratio = 2.0 * draws * TAIL * TAIL / (24.0 * scale * scale)
     tails = draws * 2.0 * math.erfc(TAIL / math.sqrt(2.0)) * (1.0 + math.exp(min(epsilon, 700.0)))
     return tails, ratio
