@@ -239,7 +239,7 @@ class Worker:
     def limit(self, within: Mapping[str, NDArray[np.uint8]]) -> None:
         """Leave out rows, by a bit for each row of every partition."""
         bits, size = within[self._partition.name], self._X.shape[0]
-        self._within = np.unpackbits(bits, count=size).astype(bool)
+        self._within = np.unpackbits(bits, count=size) != 0
 
     def encode(self, task: Any) -> None:
         """Turn the labels into the targets of a task; DataError for one that has no class."""
