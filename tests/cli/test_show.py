@@ -205,7 +205,7 @@ def test_columns_of_a_schema_are_named_and_the_schema_is_shown(tmp_path, monkeyp
     model, page = tmp_path / "m.npz", tmp_path / "r.html"
     given = ("--schema", tmp_path / "s.json", "--method", "logistic", "--epsilon", 20)
     assert "50<=age<100" in said("fit", tmp_path / "t.csv", *given, "--model", model)
-    assert {"age", "50<=age<100"} <= set(load(model).top_features(4).index)
+    assert {"age", "50<=age<100"} <= set(load(model).top_features(8).index)
     told = done("show", model).stdout
     words = (
         *("age: 3 edges from 0 to 100", "age: a number from 0 to 100", "ward: 2 categories"),

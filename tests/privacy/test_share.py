@@ -76,7 +76,7 @@ OTHERS = {
     "np.ceil(_LARGEST_LOAD * np.minimum(1.0, parts))",
     "math.log2(noise_scale * unit / LARGEST_SCALE)",
     "min(guess, np.float64(n_steps))",
-    "max(fewest, min(float(most), (1.0 + root) / (4.0 * _MEMORY)))",
+    "max(fewest, min(float(most), (1.0 + root) / (4.0 * memory)))",
     "most",
     "min(LARGE_STEP_ENTRIES / mean, 2.0 ** 62)",
     "numbers[0]",

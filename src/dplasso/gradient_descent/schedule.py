@@ -20,8 +20,10 @@ _FURTHER, _MANY_COLUMNS, _PART_OF_MANY = 1.4, 3000, 0.1
 # So few steps lose next to nothing where the noise ends training; more, with more momentum, where
 # steps of that length would not be stable.
 FEWEST_STEPS, MOST_STEPS = 50, 400
-# Steps that the velocity remembers, 1 / (1 - beta), over T: more of them cost accuracy.
-_MEMORY = 0.15
+# Steps that the velocity remembers, 1 / (1 - beta), over T: more of them would cost accuracy. So
+# would as many where the noise is small: T is chosen for fewer then, by this over mu, down to
+# the last.
+_MEMORY, _MEMORY_BY_MU, _LEAST_MEMORY = 0.15, 0.04, 0.05
 # Of the longest step at which gradient descent with momentum is stable.
 _STABLE = 0.9
 # Part of the iterates, the last, that is averaged.
@@ -103,15 +105,17 @@ def further(told: float, n_columns: int) -> float:
     return min(_FURTHER, math.sqrt(max(1.0, told / columns)))
 
 
-def steps_that_pay(bent: float, fewest: int, most: int) -> int:
+def steps_that_pay(bent: float, fewest: int, most: int, mu: float = 0.0) -> int:
     """Return how many stable steps go as far as the noise lets them, within limits.
 
     `bent`: how far that is in a flat loss, times how much the loss bends.
+    `mu`: Gaussian differential privacy of all steps together.
     """
-    # As in `schedule_for`, with M = _MEMORY T and s = (1 - AVERAGED / 2) T.
+    # As in `schedule_for`, with M = memory T and s = (1 - AVERAGED / 2) T.
     needed = bent / (2.0 * _STABLE)
-    root = math.sqrt(1.0 + 8.0 * _MEMORY * needed / (1.0 - AVERAGED / 2.0 - _MEMORY))
-    return math.ceil(max(fewest, min(float(most), (1.0 + root) / (4.0 * _MEMORY))))
+    memory = max(_LEAST_MEMORY, min(_MEMORY, _MEMORY_BY_MU / mu)) if mu else _MEMORY
+    root = math.sqrt(1.0 + 8.0 * memory * needed / (1.0 - AVERAGED / 2.0 - memory))
+    return math.ceil(max(fewest, min(float(most), (1.0 + root) / (4.0 * memory))))
 
 
 def schedule_for(
@@ -139,7 +143,7 @@ def schedule_for(
     bend, path = curvature * max(1.0, eigenvalue), kappa * mu / sensitivity
     needed = path * bend / (2.0 * _STABLE)
     if n_steps is None:
-        n_steps = steps_that_pay(path * bend, FEWEST_STEPS, MOST_STEPS)
+        n_steps = steps_that_pay(path * bend, FEWEST_STEPS, MOST_STEPS, mu)
     first = n_steps - max(1, round(AVERAGED * n_steps)) + 1
     ahead = (first + n_steps) / 2.0 + 1.0
     square = (2.0 * ahead - 1.0) ** 2 - 8.0 * needed
