@@ -101,8 +101,8 @@ def test_it_takes_as_many_gradients_as_momentum_needs_and_no_more():
 
 
 def test_the_steps_of_a_run_cost_mu_together():
-    for n_steps in (1, 7, 300, None):
-        made = schedule_for(1e4, 0.7, 3.0, n_steps)
+    for n_steps, eigenvalue in ((1, 1e4), (7, 1e4), (300, 1e4), (None, 1e4), (None, 1e7)):
+        made = schedule_for(eigenvalue, 0.7, 3.0, n_steps)
         assert np.sum((3.0 / made.noise_scales) ** 2) == pytest.approx(0.7**2, rel=1e-12)
         # The rounding of the noise is charged for by this.
         assert made.noise_scales.max() <= 8.0 * made.noise_scales.min()
