@@ -161,8 +161,7 @@ def compress(X: Any, n_threads: int = 1) -> tuple[Compressed, bool]:
     values = _plain(X.data)[:n_entries]
     constant = 0.0
     if n_entries and all_equal(values):
-        # No values, in one type: kernels are compiled once for such matrices of either precision.
-        constant, values = float(values[0]), np.zeros(0)
+        constant, values = float(values[0]), values[:0]
     return Compressed(indptr, indices, values, constant), by_rows
 
 
