@@ -40,7 +40,9 @@ _RESHAPE = (
 def in_our_words(X: Any = None) -> Iterator[None]:
     """Word a refusal of rows, or of labels alone: it says where, and quotes none of them."""
     try:
-        yield
+        # The search for NaN adds everything up: a sum that overflows is no matter for a warning.
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
     except (DataError, MissingExtraError, MemoryError):
         raise
     except Exception as error:

@@ -238,8 +238,7 @@ def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool, **options:
     if format_of(X) not in ("csr", "csc"):
         # Converted by scipy first.
         checked(X)
-    # The search for NaN adds everything up; its sum may overflow, without a warning.
-    with np.errstate(over="ignore", invalid="ignore"), in_our_words(X):
+    with in_our_words(X):
         return validate_data(
             estimator,
             X,
