@@ -29,7 +29,9 @@ from dplasso.selection.contract import granularity, rebuild, select, update_many
 
 def problem_of(partitions: Partitions, steps: VertexSteps) -> Problem:
     """Return the problem of a run without its rows: what the coordinator draws by."""
-    nothing = Compressed(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0), 0.0)
+    nothing = Compressed(
+        np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, np.float32), 0.0
+    )
     design = Design(
         rows=nothing,
         columns=nothing,

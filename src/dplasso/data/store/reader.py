@@ -116,7 +116,7 @@ class Store:
         return scratch(self.path, size, dtype)
 
     def _orientation(self, name: str) -> Compressed:
-        values = self.arrays.get(f"{name}.values", np.zeros(0))
+        values = self.arrays.get(f"{name}.values", np.empty(0, self.header.value_dtype))
         indptr, indices = self.arrays[f"{name}.indptr"], self.arrays[f"{name}.indices"]
         return Compressed(indptr, indices, values, self.header.constant or 0.0)
 
