@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from dplasso.errors import NoiseWarning as NoiseWarning
     from dplasso.errors import PrivacyLeakWarning as PrivacyLeakWarning
     from dplasso.errors import WeakPrivacyWarning as WeakPrivacyWarning
+    from dplasso.estimators.linear_models import DPFrankWolfeClassifier as DPFrankWolfeClassifier
     from dplasso.estimators.linear_models import DPLasso as DPLasso
     from dplasso.estimators.linear_models import DPLassoClassifier as DPLassoClassifier
     from dplasso.estimators.linear_models import DPLinearRegression as DPLinearRegression
     from dplasso.estimators.linear_models import DPLogisticRegression as DPLogisticRegression
     from dplasso.estimators.load import load as load, save as save, top_features as top_features
     from dplasso.estimators.record_wise import record_wise as record_wise
-    from dplasso.fit.cost import privacy_cost as privacy_cost
-    from dplasso.fit.cost import weakest_association as weakest_association
+    from dplasso.estimators.cost import privacy_cost as privacy_cost
+    from dplasso.estimators.cost import weakest_association as weakest_association
     from dplasso.privacy.cautions import Caution as Caution
     from dplasso.privacy.statement import PrivacyStatement as PrivacyStatement
     from dplasso.report.displays import BudgetDisplay as BudgetDisplay
@@ -41,6 +42,7 @@ __version__ = "0.3.0"
 
 _HOMES = {
     "Caution": "privacy.cautions",
+    "DPFrankWolfeClassifier": "estimators.linear_models",
     "DPLasso": "estimators.linear_models",
     "DPLassoClassifier": "estimators.linear_models",
     "DPLinearRegression": "estimators.linear_models",
@@ -54,10 +56,10 @@ _HOMES = {
     "save": "estimators.load",
     "top_features": "estimators.load",
     "open_store": "data.store.reader",
-    "privacy_cost": "fit.cost",
+    "privacy_cost": "estimators.cost",
     "private_quantiles": "tuning.quantiles",
     "private_score": "tuning.scores",
-    "weakest_association": "fit.cost",
+    "weakest_association": "estimators.cost",
 }
 _HOMES |= dict.fromkeys(("BudgetError", "DataError", "LedgerError", "LedgerWarning"), "errors")
 _HOMES |= dict.fromkeys(

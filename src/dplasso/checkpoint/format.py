@@ -1,28 +1,29 @@
-"""The checkpoint's file: the vertices drawn so far and the public parameters, nothing else.
+"""The checkpoint's file: what has been released so far and the public parameters, nothing else.
 
 The format is described in ``docs/checkpoints.md``.
 """
 
 import os
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dplasso.errors import CheckpointError
-from dplasso.files.archive import ArchiveKind, read_archive
-from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.model.codec import Released, parse_released, write_released
+from dplasso.files.archive import ArchiveKind, parse_array, read_archive
+from dplasso.model.codec import ReleasedFile, parse_released, write_released
+from dplasso.phases.contract import Snapshot
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _TOKEN = re.compile("[0-9a-f]{32}")
 _KIND = ArchiveKind(
     "checkpoint", "dplasso-checkpoint", FORMAT_VERSION, CheckpointError, private=True
 )
+_STATE = "state-"
 _ABOUT = (
-    "A checkpoint of a fit: its public parameters and the vertices drawn so far. Nothing else in "
-    "it depends on the data, so by composition the privacy statement, which is that of the whole "
-    "fit, covers it. How far the fit had come is a matter of time, which nothing protects: keep "
-    "this file with the data and release the model instead."
+    "A checkpoint of a fit: its public parameters and what has been released so far. Nothing else "
+    "in it depends on the data, so by composition the privacy statement, which is that of the "
+    "whole fit, covers it. How far the fit had come is a matter of time, which nothing protects: "
+    "keep this file with the data and release the model instead."
 )
 
 
@@ -43,41 +44,37 @@ class ChargeNote:
 
 
 @dataclass(frozen=True)
-class Checkpoint(Released):
+class Checkpoint(ReleasedFile):
     """What a checkpoint holds.
 
     `params`: the estimator's parameters that the model depends on; no seed, and none that only says
     how to compute or to report.
-    `release`: what was drawn so far, at most ``statement.steps`` steps.
     `statement`: what the whole fit guarantees.
+    `n_phases`: how many phases the fit has.
+    `state`: the snapshot of the phase under way, released too; empty between phases.
     `finished`: whether the fit's results are where they belong, so that nothing is left to do.
     `charge`: the entry of the ledger that the fit is charged to, if there is one.
     """
 
+    n_phases: int = 1
+    state: Snapshot = field(default_factory=dict)
     finished: bool = False
     charge: ChargeNote | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        steps = len(self.release)
-        if steps > self.statement.steps:
-            raise ValueError(f"{steps} steps do not fit a run of {self.statement.steps}")
+        done = len(self.released)
+        if type(self.n_phases) is not int or not done <= self.n_phases:
+            raise ValueError(f"{done} releases do not fit a fit of {self.n_phases!r} phases")
         if not isinstance(self.finished, bool) or (self.finished and not self.is_complete):
-            raise ValueError(f"a run is not finished after {steps} of its steps")
-        if steps and self.charge is not None and self.charge.number is None:
-            raise ValueError("it has steps that no ledger entry paid for")
-
-    @property
-    def transcript(self) -> Transcript:
-        """The vertices drawn so far; of a fit by Frank-Wolfe."""
-        if self.release.vertices is None:
-            raise AttributeError("only a fit by Frank-Wolfe has a transcript")
-        return self.release.vertices.transcript
+            raise ValueError(f"a fit is not finished after {done} of its phases")
+        if done and self.charge is not None and self.charge.number is None:
+            raise ValueError("it has releases that no ledger entry paid for")
 
     @property
     def is_complete(self) -> bool:
-        """Whether every step has been taken."""
-        return self.release.complete(self.statement.steps)
+        """Whether every phase is done."""
+        return len(self.released) == self.n_phases
 
 
 def write_checkpoint(
@@ -85,21 +82,42 @@ def write_checkpoint(
 ) -> None:
     """Write a checkpoint, whole or not at all; OSError, ValueError as `write_released`."""
     charge = None if checkpoint.charge is None else asdict(checkpoint.charge)
-    entries = {"about": _ABOUT, "finished": checkpoint.finished, "charge": charge}
-    params = checkpoint.params
-    write_released(checkpoint, path, _KIND, params=params, entries=entries, temporary=temporary)
+    entries = {
+        "about": _ABOUT,
+        "n_phases": checkpoint.n_phases,
+        "finished": checkpoint.finished,
+        "charge": charge,
+    }
+    state = {f"{_STATE}{name}": array for name, array in checkpoint.state.items()}
+    write_released(
+        checkpoint,
+        path,
+        _KIND,
+        params=checkpoint.params,
+        entries=entries,
+        arrays=state,
+        temporary=temporary,
+    )
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """Read and check a checkpoint; CheckpointError if it is damaged, foreign or of another version.
 
-    ``DPLassoClassifier(**checkpoint.params)`` is the estimator to go on with, but for a seed, which
-    is never stored.
+    ``DPLogisticRegression(**checkpoint.params)`` is the estimator to go on with, but for a seed,
+    which is never stored.
     """
     return read_archive(path, _KIND, _parse)
 
 
 def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Checkpoint:
-    found = parse_released(header, members, entries=("about", "finished", "charge"))
+    entries = ("about", "n_phases", "finished", "charge")
+    state = {name for name in members if name.startswith(_STATE)}
+    found = parse_released(header, members, entries=entries, besides=state)
     charge = None if header["charge"] is None else ChargeNote(**header["charge"])
-    return Checkpoint(**found, finished=header["finished"], charge=charge)
+    return Checkpoint(
+        **found,
+        n_phases=header["n_phases"],
+        state={name.removeprefix(_STATE): parse_array(members[name]) for name in state},
+        finished=header["finished"],
+        charge=charge,
+    )

@@ -1,32 +1,43 @@
-"""Fits that survive being killed: a checkpoint every few seconds, and resuming from it.
+"""Fits that survive being killed, and resuming them (docs/checkpoints.md).
 
-Two rules keep the budget from being spent twice. A fit writes its last step to the checkpoint
-before it returns anything, so whatever has been released can only be continued as it was; and a
-checkpoint is in use by one process at a time. What they cannot prevent, copies of the file resumed
-each for itself, is in ``docs/checkpoints.md``.
+The checkpoint is written with a random token before the ledger is charged under that token, and
+with the entry's number before the first phase. Whenever the process is killed, resuming can tell
+whether the charge was made. When the fit has ended the entry keeps a digest of its releases, so
+that the same model can be had again and no other.
 """
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from dplasso.checkpoint.charge import check_charge, take_charge
-from dplasso.checkpoint.format import Checkpoint, read_checkpoint, write_checkpoint
+from dplasso.checkpoint.format import ChargeNote, Checkpoint, read_checkpoint, write_checkpoint
 from dplasso.cluster import Engine
 from dplasso.errors import BudgetError, CheckpointError
 from dplasso.estimators.fitting import fit_estimator, method_of
 from dplasso.estimators.linear_models import Estimator
 from dplasso.files.lock import claim, sidecar_path
-from dplasso.fit.hooks import Begun, Hooks, Session
-from dplasso.ledger import Payment, Reservation
-from dplasso.model import Release
+from dplasso.fit.hooks import Begun, Hooks, Session, Snapshots
+from dplasso.fit.method import Method
+from dplasso.ledger import (
+    Payment,
+    Reservation,
+    charge_of,
+    check_affordable,
+    find,
+    new_token,
+    rejoin,
+    reserve,
+)
 from dplasso.model.codec import params_to_json
-from dplasso.model.release import digest_of, empty_release, public_values
+from dplasso.phases.contract import NO_SNAPSHOT, Snapshot
+from dplasso.phases.releases import Released
+from dplasso.privacy.budget import Budget
 from dplasso.privacy.wording import FROM_SYSTEM
 
 DEFAULT_SECONDS = 5.0
@@ -134,8 +145,8 @@ def note_finished(path: str | os.PathLike[str]) -> None:
     checkpoint = read_checkpoint(path)
     if not checkpoint.is_complete:
         raise CheckpointError(
-            f"{os.fspath(path)} holds {len(checkpoint.release)} of "
-            f"{checkpoint.statement.steps} steps: resume the fit before marking it as finished."
+            f"{os.fspath(path)} holds {len(checkpoint.released)} of "
+            f"{checkpoint.n_phases} phases: resume the fit before marking it as finished."
         )
     _write(replace(checkpoint, finished=True), path)
 
@@ -153,17 +164,16 @@ def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Check
             "nothing to resume."
         )
     # Class weights may be given by label, and the labels may come from the data.
-    method = method_of(estimator)
-    task = method.targets.of_classes(stored.classes)
+    method, statement = method_of(estimator), stored.statement
+    task = method.targets.of_classes(stored.classes, many_labels=statement.many_labels)
     method = method.knowing(task)
     _check_same_params(path, stored.params, _stored(method.params), besides=("classes",))
-    # The cost that a ledger accounts for does not depend on the number of rows.
-    mechanism = method.mechanism(task, 1, stored.n_features)
-    if mechanism.name != stored.statement.mechanism:
+    budget = method.budget(task, stored.n_features)
+    if budget.name != statement.mechanism:
         raise CheckpointError(f"{os.fspath(path)} {_OTHER_STATEMENT}")
-    if stored.statement.edges_mu:
-        mechanism = mechanism.after(stored.statement.edges_mu)
-    check_charge(method, mechanism, stored, path)
+    if edges := statement.find("edges"):
+        budget = budget.after(edges.numbers["mu"])
+    check_charge(method, budget, stored, path)
     return stored
 
 
@@ -173,82 +183,156 @@ def keep_checkpoints(
     """Return what `dplasso.fit.hooks.Hooks` takes as `checkpoints`; the path is already claimed."""
     if not seconds >= 0:
         raise ValueError(f"the seconds between two checkpoints must be 0 or more, got {seconds}")
-    return lambda begun: _KeptFit(path, stored, begun, seconds).session()
+    return lambda begun: KeptFit(path, stored, begun, seconds)
 
 
-class _KeptFit:
+class KeptFit(Session):
     """A fit that is written to its checkpoint while it runs, and charged to its ledger once."""
 
     def __init__(
         self, path: str | os.PathLike[str], stored: Checkpoint | None, begun: Begun, seconds: float
     ) -> None:
         self._path, self._stored, self._begun, self._seconds = path, stored, begun, seconds
-        params, classes = _stored(begun.method.params), begun.task.classes
-        statement = begun.statement
-        self._steps, n_features = statement.steps, begun.records.shape[1]
-        public = public_values(params, n_features, classes.size, self._steps)
-        nothing = empty_release(begun.mechanism.release_kind, public)
-        names = begun.records.feature_names
-        start = Checkpoint(params, nothing, statement, classes, n_features, names)
+        params, statement, names = (
+            _stored(begun.method.params),
+            begun.statement,
+            begun.records.feature_names,
+        )
+        start = Checkpoint(
+            params,
+            Released(),
+            statement,
+            begun.task.classes,
+            begun.records.shape[1],
+            names,
+            n_phases=len(begun.plan.phases),
+        )
         if stored is not None:
             _check_same(path, stored, start)
-        note = check_charge(begun.method, begun.mechanism, stored, path)
+        note = check_charge(begun.method, begun.budget, stored, path)
         self._start = replace(start, charge=note)
         # A fit that is charged writes it right before the charge: a refused one leaves none behind.
         if stored is None and note is None:
             _write(self._start, path)
-        self._reached: Release = nothing if stored is None else stored.release
-        self._repeatable = statement.randomness != FROM_SYSTEM
-        self._written, self._last, self._pause = time.monotonic(), len(self._reached), seconds
-        self._taken: Callable[[], Release] = lambda: self._reached
+        self._reached = self._start if stored is None else stored
+        # With a seed, or without privacy, all is drawn again and must agree.
+        self._repeats = statement.randomness != FROM_SYSTEM
+        self.released = Released() if self._repeats else self._reached.released
+        self._taken = self._reached.released
+        if note is not None:
+            self.payment = Payment(self._take, lambda: self._taken.digest)
+        self._written, self._pause = time.monotonic(), seconds
 
-    def session(self) -> Session:
-        """Return how the fit goes on, keeps its checkpoint and is charged."""
-        charged = self._start.charge is not None
-        payment = Payment(self._take, lambda: digest_of(self._taken())) if charged else None
-        marks = [len(self._reached)] if self._repeatable else []
+    def snapshot_of(self, place: int) -> Snapshot:
+        """Return how far the interrupted fit had come in the phase of a place."""
+        began = not self._repeats and place == len(self._reached.released)
+        return self._reached.state if began else NO_SNAPSHOT
+
+    def marks_of(self, place: int, n_steps: int) -> Collection[int]:
+        """Return the step at which the interrupted fit was; all, where workers take them."""
         if self._begun.records.every_step:
-            marks = [*range(1, self._steps)]
-        return Session(None if self._repeatable else self._reached, self._keep, payment, marks)
+            return range(1, n_steps)
+        state = self._reached.state
+        if self._repeats and place == len(self._reached.released) and state:
+            return [int(state["done"])]
+        return ()
 
-    def _keep(self, done: int, is_last: bool, release: Callable[[], Release]) -> None:
-        """Write what is released after some steps, if it is time."""
-        reached = self._reached
-        if self._repeatable and not release().agrees_with(reached):
+    def keep(
+        self, released: Released, done: int = 0, snapshots: Snapshots = lambda _: NO_SNAPSHOT
+    ) -> None:
+        """Write what is released, if it is time: always after a phase that released something."""
+        if self._repeats:
+            self._compare(released, done, snapshots)
+        now, self._taken = time.monotonic(), released
+        is_over = not done and released.entries[-1].release is not None
+        is_new = len(released) > len(self._reached.released) or done
+        complete = len(released) == self._start.n_phases
+        due = is_over or complete or self._begun.records.every_step
+        if is_new and (due or now - self._written >= self._pause):
+            _write(replace(self._start, released=released, state=snapshots(done)), self._path)
+            self._written = time.monotonic()
+            if self._seconds:
+                self._pause = max(self._seconds, _PAUSE * (self._written - now))
+
+    def _compare(self, released: Released, done: int, snapshots: Snapshots) -> None:
+        """Refuse a repeated fit that comes to other releases than the interrupted one."""
+        known, state = self._reached.released, self._reached.state
+        common = min(len(released), len(known))
+        same = _same(
+            Released(released.entries[:common]).arrays(), Released(known.entries[:common]).arrays()
+        )
+        if same and len(released) == len(known) and state and done == int(state["done"]):
+            same = _same(snapshots(done), state)
+        if not same:
             raise CheckpointError(
                 f"{os.fspath(self._path)} holds different steps from those of this fit: the data "
                 "or the seed are not those of the interrupted fit."
             )
-        now, self._taken = time.monotonic(), release
-        # What step 0 counted is on the disk before anything is computed from it.
-        counted = done == 0 == len(reached) and digest_of(release()) != digest_of(reached)
-        due = self._begun.records.every_step or is_last
-        due = due or now - self._written >= self._pause
-        if counted or (done > self._last and due):
-            _write(replace(self._start, release=release()), self._path)
-            self._written, self._last = time.monotonic(), done
-            if self._seconds:
-                self._pause = max(self._seconds, _PAUSE * (self._written - now))
 
     def _take(self) -> Reservation:
         """Make the fit's one charge, or take it up where it was made."""
         method, note = self._begun.method, self._start.charge
-        assert note is not None
+        assert note is not None, "a fit that is charged has a token"
         if self._stored is None:
             _write(self._start, self._path)
-        given = note, self._reached, self._begun.notes
+        if note.number is not None:
+            return _rejoin(method, self._begun.budget, note, self._reached)
+        charge = charge_of(self._begun.budget, **self._begun.notes)
         try:
-            reservation = take_charge(method, self._begun.mechanism, *given)
+            reservation = reserve(method.ledger, method.dataset, charge, token=note.token)
         except BudgetError:
             # Another fit has used up the budget meanwhile, so there is nothing to resume.
             if self._stored is None:
                 Path(self._path).unlink()
             raise
-        if note.number is None:
-            # From here on the checkpoint knows which entry has paid for what is drawn.
-            self._start = replace(self._start, charge=replace(note, number=reservation.number))
-            _write(self._start, self._path)
+        # From here on the checkpoint knows which entry has paid for what is drawn.
+        self._start = replace(self._start, charge=replace(note, number=reservation.number))
+        _write(self._start, self._path)
         return reservation
+
+
+def check_charge(
+    method: Method, budget: Budget, stored: Checkpoint | None, path: Any
+) -> ChargeNote | None:
+    """Return the note of a fit that can be charged, or was before; nothing is spent."""
+    note = None if stored is None else stored.charge
+    if method.ledger is None:
+        if note is None:
+            return None
+        entry = "a ledger" if note.number is None else f"entry {note.number} of a ledger"
+        raise CheckpointError(
+            f"{os.fspath(path)} belongs to a fit charged to {entry}: resume with that ledger "
+            "(ledger)."
+        )
+    if stored is not None and note is None:
+        raise CheckpointError(
+            f"{os.fspath(path)} belongs to a fit that no ledger was charged for: resume without a "
+            "ledger, or begin the fit again."
+        )
+    number = None if note is None else note.number or find(method.ledger, note.token)
+    if stored is None or note is None or number is None:
+        check_affordable(method.ledger, method.dataset, budget)
+        return note or ChargeNote(new_token())
+    _rejoin(method, budget, replace(note, number=number), stored)
+    return note
+
+
+def _rejoin(method: Method, budget: Budget, note: ChargeNote, stored: Checkpoint) -> Reservation:
+    assert note.number is not None, "the ledger has confirmed it"
+    return rejoin(
+        method.ledger,
+        note.number,
+        note.token,
+        charge_of(budget),
+        dataset=method.dataset,
+        release=stored.released.digest if stored.is_complete else None,
+    )
+
+
+def _same(mine: Snapshot, others: Snapshot) -> bool:
+    return mine.keys() == others.keys() and all(
+        np.array_equal(mine[name], others[name]) for name in mine
+    )
 
 
 def _check_same(path: str | os.PathLike[str], stored: Checkpoint, current: Checkpoint) -> None:

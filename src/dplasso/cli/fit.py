@@ -32,7 +32,6 @@ from dplasso.estimators.linear_models import Estimator
 from dplasso.fit.hooks import Hooks
 from dplasso.fit.records import store_of
 from dplasso.ledger import check_affordable
-from dplasso.model.release import digest_of
 from dplasso.model.weights import beyond_by_chance, count_of, weights_of
 
 HEAVIEST = 10
@@ -249,7 +248,7 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
         scores = fitted.scores.items()
         report["test"] = {name: value for name, value in scores if name in _SCORES}
     if wanted.ledger is not None:
-        release = digest_of(estimator.model_.release)
+        release = estimator.model_.digest
         report["ledger"] = left_after(wanted.ledger, wanted.dataset, estimator.privacy_, release)
     return report
 

@@ -29,7 +29,6 @@ from dplasso.ledger import Budget, Charge, entry_of, read_budgets, share_of
 from dplasso.ledger.refusal import protected
 from dplasso.model import Model, read_model
 from dplasso.model.file import written_by
-from dplasso.model.release import digest_of
 from dplasso.model.weights import count_of, linear_part, weights_of
 from dplasso.privacy.wording import rounded_up
 from dplasso.report.bars import Bar
@@ -353,7 +352,7 @@ def _released_score(path: Path, model: Model) -> dict[str, Any]:
         )
     if not statement.is_private:
         raise ValueError(f"{path}: the score is not private, so it has no place on the page")
-    if score["model"] != digest_of(model.release):
+    if score["model"] != model.digest:
         raise ValueError(f"{path}: the score is of another model than this one")
     return score
 
@@ -362,7 +361,7 @@ def _paid(model: Model, ledger: Path | None) -> tuple[dict[str, str] | str, list
     """Word the entry of a ledger that paid for a model, and draw the budget that it is part of."""
     if ledger is None:
         return "No ledger was given to this report.", []
-    digest, budgets = digest_of(model.release), read_budgets(ledger)
+    digest, budgets = model.digest, read_budgets(ledger)
     found = entry_of(budgets, digest)
     if found is None:
         told = (

@@ -19,7 +19,6 @@ from dplasso.encoding.origin import origin_of
 from dplasso.errors import DataError
 from dplasso.estimators.fitting import method_of
 from dplasso.files.room import held_room
-from dplasso.model.release import digest_of
 from dplasso.tuning.candidates import list_candidates
 from dplasso.tuning.search import PrivateSearch
 
@@ -108,7 +107,7 @@ def tune(
     }
     if wanted.ledger is not None:
         best = getattr(search.best_estimator_, "model_", None)
-        release = "" if best is None else digest_of(best.release)
+        release = "" if best is None else best.digest
         report["ledger"] = left_after(wanted.ledger, wanted.dataset, search.privacy_, release)
     return output.Result(report, partial(_print, report, search, outputs, explain=explain))
 

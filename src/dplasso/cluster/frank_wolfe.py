@@ -6,16 +6,17 @@ Nobody takes the last step: its vertex is all that is wanted of it. Runs in roun
 coordinator of their own (`dplasso.frank_wolfe.rounds`), which asks `PartitionedRows`.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.partitions import Partitions
-from dplasso.cluster.worker import VertexSteps
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.reports import WIDE, expected_entries, take_changes
 from dplasso.frank_wolfe.round_part import Changes, RoundSteps
+from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.vertex_run import VertexRun
 from dplasso.losses.targets import targets_of
@@ -70,6 +71,24 @@ class PartitionedRows:
         return found
 
 
+@dataclass(frozen=True)
+class PartitionedVertexRows:
+    """The rows of a run with a given radius, on workers; as `ProblemRows`."""
+
+    partitions: Partitions
+    steps: VertexSteps
+
+    @property
+    def problem(self) -> Problem:
+        """The problem without its rows."""
+        return problem_of(self.partitions, self.steps)
+
+    def walk(self, selector: Any, stream: RandomStream, **settings: Any) -> "PartitionedFrankWolfe":
+        """Return the coordinator of a run; workers choose solver and threads themselves."""
+        known = self.partitions, self.steps, self.problem, selector, stream
+        return PartitionedFrankWolfe(*known, **settings)
+
+
 class PartitionedFrankWolfe(VertexRun):
     """Frank-Wolfe with a given radius on partitions; the problem is that of `problem_of`."""
 
@@ -82,8 +101,9 @@ class PartitionedFrankWolfe(VertexRun):
         stream: RandomStream,
         *,
         prefix: Transcript | None = None,
+        **_: Any,
     ) -> None:
-        super().__init__(steps.n_steps, problem.n_coordinates, problem.empty_release(), prefix)
+        super().__init__(steps.n_steps, problem.n_coordinates, prefix)
         self._size = partitions.n_entries, partitions.shape[0]
         self._rows = PartitionedRows(partitions, steps)
         self._selector, self._stream = selector, stream

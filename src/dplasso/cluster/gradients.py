@@ -1,6 +1,6 @@
 """Noisy gradient descent on rows in partitions: exact sums from the workers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,21 +24,17 @@ class PartitionedRecords:
     columns: NDArray[np.int64] | None = None
     prior: StartingModel | None = None
 
+    def with_loss(self, loss: Any) -> "PartitionedRecords":
+        """Return the records with another loss."""
+        return replace(self, loss=loss)
+
     @property
     def n_records(self) -> int:
         """N."""
         return self.partitions.shape[0]
 
-    @property
-    def counted(self) -> int:
-        """N without records that are left out: the private count."""
-        return sum(self.partitions.call("counted"))
-
-    @property
-    def total_weight(self) -> float:
-        """The sum of all weights."""
-        weights = np.concatenate(self.partitions.call("weights"))
-        return float(weights.sum()) if weights.size else float(self.n_records)
+    def lay_out(self) -> None:
+        """Do nothing: workers lay their rows out when they are asked for sums."""
 
     @property
     def n_columns(self) -> int:

@@ -24,17 +24,15 @@ from dplasso.cluster.storage import copy_store, showing
 from dplasso.data.source_files import is_address
 from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
-from dplasso.frank_wolfe.problem import Problem, build_problem, design_of, starting
 from dplasso.frank_wolfe.round_part import Changes, RoundRows, RoundSteps
-from dplasso.frank_wolfe.row_part import RowPart
+from dplasso.frank_wolfe.row_part import RowPart, VertexSteps
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import compress
-from dplasso.matrix.design import Design
 from dplasso.matrix.starting import StartingModel
 from dplasso.matrix.unit_rows import Scaling
-from dplasso.runtime.threads import ONE_THREAD, Threads, thread_pool
+from dplasso.runtime.threads import Threads, thread_pool
 
 # A partition with more different labels does not list them; they are not classes.
 MOST_LABELS = 10_000
@@ -74,40 +72,6 @@ class Description:
     def rows(self) -> tuple[Any, ...]:
         """What tells one data set's rows from another's."""
         return self.shape, self.n_entries, self.content
-
-
-@dataclass(frozen=True)
-class VertexSteps:
-    """The public numbers of a run of Frank-Wolfe with a given radius."""
-
-    loss: Any
-    bound: float
-    intercept: bool
-    radius: float
-    n_steps: int
-    drift_tol: float | None
-    share_bits: int
-    start: StartingModel | None = None
-
-    def problem(self, design: Design, targets: Targets, threads: Threads = ONE_THREAD) -> Problem:
-        """Return the problem of some rows, or of none."""
-        targets = starting(targets, design, self.start, threads)
-        return build_problem(
-            design,
-            targets.labels,
-            weights=targets.weights,
-            offsets=targets.offsets,
-            radius=self.radius,
-            n_steps=self.n_steps,
-            loss=self.loss,
-            share_bits=self.share_bits,
-        )
-
-    def part(self, X: Any, targets: Targets, threads: Threads) -> RowPart:
-        """Lay out rows, and return them at zero weights."""
-        public: dict[str, Any] = {"bound": self.bound, "intercept": self.intercept}
-        design = design_of(X, **public, n_steps=self.n_steps, n_threads=threads.count)
-        return RowPart(self.problem(design, targets, threads), self.drift_tol, threads)
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,11 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from dplasso.privacy.mechanisms.contract import Promise
-from dplasso.privacy.statement import PrivacyStatement
+from dplasso.privacy.budget import Budget
+from dplasso.privacy.statement import PrivacyStatement, StatedRelease
 from dplasso.privacy.wording import rounded_up
-
-_Mechanism = TypeVar("_Mechanism", bound=Promise)
 
 
 @dataclass(frozen=True)
@@ -24,30 +22,32 @@ class ReleasedEdges:
     statement: PrivacyStatement
 
     @property
-    def told(self) -> str:
-        """Words for the statement of a fit."""
-        return (
+    def stated(self) -> StatedRelease:
+        """What the statement of a fit says of them."""
+        return StatedRelease(
+            "edges",
             f"edges of the bins of {', '.join(self.columns)} at private quantiles of the same "
-            f"records ({rounded_up(self.statement.mu)}-GDP, {self.digest[:12]})"
+            f"records ({rounded_up(self.statement.mu)}-GDP, {self.digest[:12]})",
+            {"mu": self.statement.mu},
         )
 
-    def before(self, mechanism: _Mechanism, *, seeded: bool) -> _Mechanism:
-        """Return a fit's mechanism with room for the edges, which its epsilon is to cover."""
+    def before(self, budget: Budget, *, seeded: bool) -> Budget:
+        """Return a fit's budget with room for the edges, which its epsilon is to cover."""
         ours = self.statement
-        if mechanism.leak:
-            return mechanism
-        if ours.neighbors != mechanism.neighbors:
+        if budget.leak:
+            return budget
+        if ours.neighbors != budget.neighbors:
             raise ValueError(
                 f"the schema's edges were released for neighbors={ours.neighbors!r}; fit with the "
-                f"same, not {mechanism.neighbors!r}"
+                f"same, not {budget.neighbors!r}"
             )
         if not (ours.is_private or seeded):
             raise ValueError(
                 "the schema's edges were released with random_state, so no fit with them is "
                 "private; release them without it"
             )
-        times = math.ceil(mechanism.rows_per_person / ours.rows_per_person)
-        return mechanism.after(times * ours.mu)
+        times = math.ceil(budget.rows_per_person / ours.rows_per_person)
+        return budget.after(times * ours.mu)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -68,6 +68,6 @@ def edges_from_json(document: Any) -> ReleasedEdges | None:
         statement = PrivacyStatement.from_dict(document["statement"])
     except (TypeError, OverflowError) as error:
         raise ValueError(f"the statement of edges is damaged: {error}") from None
-    if statement.release != "edges" or not math.isfinite(statement.mu):
+    if statement.about != "edges" or not math.isfinite(statement.mu):
         raise ValueError("the statement of edges is not one of their release")
     return ReleasedEdges(tuple(map(str, columns)), digest, statement)

@@ -15,11 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from dplasso.cluster import Engine
 from dplasso.estimators.coefficients import check_writable_out
 from dplasso.estimators.export import to_sklearn
-from dplasso.estimators.families import Family, loss_of, task_of
+from dplasso.estimators.reading import loss_of, task_of
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.margins import margins
 from dplasso.estimators.onnx_graph import to_onnx
 from dplasso.estimators.parameters import keep_parameters, of_rows
+from dplasso.fit.method import Method
 from dplasso.fit.start import PARAMETERS
 from dplasso.model import write_model
 from dplasso.model.weights import Weights, weights_of
@@ -28,9 +29,9 @@ from dplasso.report.page import report_section
 
 
 class PrivateLinearModel(BaseEstimator):
-    """An estimator of either family; `family` says which."""
+    """What all estimators share; `method` says how they fit."""
 
-    family: ClassVar[Family]
+    method: ClassVar[type[Method]]
 
     def fit(
         self,
@@ -262,7 +263,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         tags = super().__sklearn_tags__()
         # scikit-learn's checks train on a few dozen records, where privacy leaves only noise.
         tags.classifier_tags.poor_score = bool(self.epsilon != math.inf)
-        tags.classifier_tags.multi_label = self.family.many_labels
+        tags.classifier_tags.multi_label = self.method.many_labels
         return tags
 
 

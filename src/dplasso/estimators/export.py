@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dplasso.estimators.families import loss_of
+from dplasso.estimators.reading import loss_of, reading
 
 
 class Plain(NamedTuple):
@@ -40,7 +40,7 @@ class Plain(NamedTuple):
 def plain_of(fitted: Any) -> Plain:
     """Return a fitted classifier as plain arrays; ValueError for more than 10^8 columns."""
     check_is_fitted(fitted, "coef_")
-    kept, bound, norm_bound, constant, halvings = fitted.family.reading(fitted)
+    kept, bound, norm_bound, constant, halvings = reading(fitted)
     weights = np.atleast_2d(fitted.weights(dense=True)) * math.sqrt(1.0 - constant**2)
     divisors = np.exp2(halvings, dtype=np.float64) if halvings.any() else np.zeros(0)
     if divisors.size:

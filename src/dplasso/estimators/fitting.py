@@ -1,5 +1,6 @@
 """Fit an estimator and set its fitted attributes: the one place where a model becomes them."""
 
+import math
 import os
 from contextlib import ExitStack
 from dataclasses import replace
@@ -9,16 +10,18 @@ import numpy as np
 
 from dplasso.cluster import Engine
 from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
-from dplasso.estimators.families import GRADIENT_DESCENT
 from dplasso.estimators.hints import remark_on_entries, warn_of_found_names
+from dplasso.fit.descent import GradientDescent
 from dplasso.fit.hooks import Hooks
 from dplasso.fit.method import Method
-from dplasso.fit.partitioned import Records, cluster_records
-from dplasso.fit.records import LocalRecords, local_records
+from dplasso.fit.records import LocalRecords, Records, local_records
 from dplasso.fit.run import run
 from dplasso.fit.weights import checked_weights
+from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.model import Model
+from dplasso.model.linear import counted_records, steps_of
 from dplasso.model.weights import linear_part
+from dplasso.phases.releases import Drawn
 from dplasso.runtime.compilation import announce_compilation
 from dplasso.runtime.progress import progress_bar, say
 
@@ -31,7 +34,7 @@ _OPTIONAL = (
 
 def method_of(estimator: Any) -> Method:
     """Return an estimator's method with its parameters, checked whatever data they meet."""
-    method: Method = estimator.family.method(estimator.get_params(deep=False))
+    method: Method = estimator.method.from_params(estimator.get_params(deep=False))
     return method
 
 
@@ -58,6 +61,8 @@ def fit_estimator(
         if engine is None:
             records = _in_process(estimator, method, X, y, groups, sample_weight)
         else:
+            from dplasso.fit.partitioned import cluster_records
+
             records = cluster_records(
                 estimator,
                 X,
@@ -109,7 +114,7 @@ def check_columns_fit(estimator: Any, n_features: int) -> None:
     process.
     """
     # A search may be around another package's estimator.
-    each = getattr(estimator, "family", GRADIENT_DESCENT).column_bytes
+    each = getattr(estimator, "method", GradientDescent).column_bytes
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -132,7 +137,7 @@ def set_fitted(estimator: Any, model: Model) -> None:
     """Set the fitted attributes, all of them functions of the release and public values."""
     for name in _OPTIONAL:
         estimator.__dict__.pop(name, None)
-    vertices = model.release.vertices
+    drawn, linear = model.released.last(Drawn), model.linear
     coefficients, intercept, error = linear_part(model)
     sparse = not isinstance(coefficients, np.ndarray)
     found = {
@@ -140,11 +145,11 @@ def set_fitted(estimator: Any, model: Model) -> None:
         "coef_": SparseWeights(coefficients) if sparse else coefficients,
         "intercept_": intercept,
         "coef_standard_error_": error,
-        "column_scale_": model.release.scales,
+        "column_scale_": linear.scales,
         "classes_": model.classes if model.classes.size else None,
-        "n_iter_": len(model.release if vertices is None else vertices),
-        "transcript_": None if vertices is None else vertices.transcript,
-        "n_records_": model.release.n_records,
+        "n_iter_": steps_of(model.released),
+        "transcript_": None if drawn is None else Transcript(drawn.vertex, drawn.sign),
+        "n_records_": counted_records(model.released, math.isfinite(model.statement.mu)),
         "n_features_in_": model.n_features,
         "privacy_": model.statement,
         "feature_names_in_": model.feature_names,

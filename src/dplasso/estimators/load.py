@@ -8,6 +8,7 @@ from typing import Any, get_args
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.errors import ModelFileError
+from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import method_of, set_fitted
 from dplasso.estimators.linear_models import Estimator
 from dplasso.estimators.pipeline_steps import pipeline_of, row_steps_of
@@ -85,7 +86,7 @@ def whole_model(model: Any) -> Model:
 
 
 def _fitted(model: Any) -> Model:
-    if not hasattr(model, "family"):
+    if not isinstance(model, PrivateLinearModel):
         raise TypeError(f"{type(model).__name__} is no model of dplasso")
     check_is_fitted(model, "coef_")
     found: Model = model.model_
@@ -121,12 +122,9 @@ def load(path: str | os.PathLike[str]) -> Any:
             kind
             for kind in get_args(Estimator)
             if model.params.keys() <= signature(kind).parameters.keys()
-            and model.release.kind in kind.family.releases
         ]
         if not kinds:
-            raise ValueError(
-                f"no estimator with its parameters makes a model of the kind {model.release.kind!r}"
-            )
+            raise ValueError("no estimator has its parameters")
         estimator: Estimator = kinds[0](**model.params, prior=model.prior)
         known = method_of(estimator).targets
         task = known.of_classes(model.classes, many_labels=model.statement.many_labels)

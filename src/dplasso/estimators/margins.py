@@ -11,6 +11,7 @@ from dplasso.data.store import Store, check_entries
 from dplasso.encoding.encoder import PublicEncoder, is_frame
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.errors import DataError
+from dplasso.estimators.reading import reading
 from dplasso.fit.records import store_of, validated
 from dplasso.matrix.compressed import Compressed, checked, clipped, compress
 from dplasso.matrix.design import refuse_damage
@@ -27,7 +28,7 @@ def margins(fitted: Any, X: Any) -> NDArray[np.float64]:
     infinity.
     """
     check_is_fitted(fitted, "coef_")
-    kept, bound, norm_bound, constant, halvings = fitted.family.reading(fitted)
+    kept, bound, norm_bound, constant, halvings = reading(fitted)
     n_threads = effective_n_jobs(fitted.n_jobs)
     weights = _weights(fitted.coef_, kept)
     X = _encoded(fitted, X)

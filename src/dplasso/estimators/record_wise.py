@@ -266,7 +266,7 @@ def last_step(model: Any, X: Any) -> tuple[Any, Any]:
     if parts is None:
         return model, X
     steps, last = parts
-    if hasattr(chosen(last), "family"):
+    if hasattr(chosen(last), "method"):
         check_record_wise(steps)
     return last, rows_of(steps, X)[1]
 

@@ -15,10 +15,7 @@ import math
 from dataclasses import dataclass
 
 from dplasso.fit.task import Task
-from dplasso.gradient_descent.plan import Stage
-from dplasso.gradient_descent.schedule import steps_that_pay
-from dplasso.privacy.mechanisms import StagedSteps
-from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE
+from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, Stage, steps_that_pay
 
 # The most columns drawn unless more are asked for; data with no more columns keep all of them.
 MOST_COLUMNS = 200
@@ -41,12 +38,61 @@ FEWEST_REFITTED = 8
 
 
 @dataclass(frozen=True)
+class Shape:
+    """The public facts that a plan follows from besides the budget and the number of records.
+
+    `asked`: the most columns that the model may have; None for the default.
+    `longer`: how much longer a record's gradient may be than that of a draw.
+    """
+
+    task: Task
+    n_features: int
+    asked: int | None
+    longer: float
+    from_prior: bool
+
+    @property
+    def n_coordinates(self) -> int:
+        """Columns of all outputs."""
+        return self.task.n_outputs * self.n_features
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether half of the columns, or all, are no more than may be drawn by default."""
+        return self.asked is None and self.n_features <= 2 * MOST_COLUMNS
+
+    @property
+    def most_vertices(self) -> int:
+        """The most vertices that a fit draws.
+
+        Every column is drawn at most once, and at most half of them are; where there are no more
+        columns than may be drawn, all are taken and none is drawn.
+        """
+        most = MOST_COLUMNS if self.asked is None else self.asked
+        return 0 if self.n_features <= most else min(most, max(1, self.n_features // 2))
+
+    @property
+    def most_kept(self) -> int:
+        """The most columns that gradients keep; 0 where none do."""
+        if self.asked is not None or self.is_narrow or self.n_coordinates > _MOST_COORDINATES:
+            return 0
+        return min(MOST_KEPT, self.n_features // 2)
+
+    @property
+    def stages(self) -> list[tuple[int, int]]:
+        """The most gradients of each stage, and the most columns that they are of."""
+        screening = (SCREENING_STEPS, self.n_features) if self.most_kept else (0, 0)
+        most = max(self.most_kept, self.most_vertices) or self.n_features
+        return [screening, (REFIT_STEPS, most)]
+
+
+@dataclass(frozen=True)
 class LassoPlan:
     """What a fit does once the classes are counted; shares are of what the counts leave.
 
     `n_vertices`: vertices to draw; 0 where gradients keep columns, or all columns are taken.
     `refit_share`: share of gradients; 0 for none.
-    `late_start`: t0 of the step sizes.
+    `l1_radius`, `late_start`: lambda and t0 of the step sizes.
     `calibration_share`: share that calibrates the margins of the vertices where there is no refit.
     `refit_calibration`: part of the refit's share that calibrates its margins.
     `start_share`: share that finds the slope of a public start for vertices and refit.
@@ -58,7 +104,7 @@ class LassoPlan:
     n_vertices: int
     refit_share: float
     l1_radius: float
-    late_start: int
+    late_start: int = LATE_START
     calibration_share: float = 0.0
     refit_calibration: float = 0.0
     start_share: float = 0.0
@@ -66,52 +112,26 @@ class LassoPlan:
     n_kept: int = 0
     kept_share: float = 0.0
 
-    def stages(
-        self, mechanism: StagedSteps, kappa: float, n_columns: int, told: float
-    ) -> tuple[Stage, ...]:
-        """Return the runs of gradient descent, of which the last begins with `n_columns` or all.
+    @property
+    def vertex_share(self) -> float:
+        """Share of the vertices."""
+        return 1.0 - self.refit_share - self.calibration_share - self.start_share
+
+    def stages(self, kappa: float, n_columns: int, told: float) -> tuple[Stage | None, ...]:
+        """Return the runs of gradient descent, of which the first is on `n_columns`.
+
+        Where columns were drawn, the run that would keep some is left out.
 
         `told`: how much all records, public or counted, bend the loss at most, times mu of the
         refit over its sensitivity.
         """
         if not self.n_kept:
-            most = mechanism.n_gradients
+            most = REFIT_STEPS
             if self.n_vertices:
-                most = steps_that_pay(kappa * told, min(most, _FEWEST_STEPS), most)
-            return (Stage(most, 1.0, kappa, n_columns),)
-        first = Stage(
-            mechanism.n_screening, 1.0 - self.kept_share, kappa * _SCREENING_KAPPA, n_columns
-        )
-        return first, Stage(mechanism.n_gradients, self.kept_share, kappa, self.n_kept)
-
-
-def most_kept(
-    n_iter: int | None,
-    l1_radius: float | None,
-    refit: float | None,
-    n_outputs: int,
-    n_features: int,
-) -> int:
-    """Return the most columns that gradients keep, from public numbers; 0 where none do.
-
-    Where the number of steps, a radius or no refit is asked for, columns are drawn.
-    """
-    chosen = n_iter is None and l1_radius is None and refit != 0.0
-    if not chosen or n_features <= 2 * MOST_COLUMNS or n_outputs * n_features > _MOST_COORDINATES:
-        return 0
-    return min(MOST_KEPT, n_features // 2)
-
-
-def most_vertices(n_iter: int | None, l1_radius: float | None, n_features: int) -> int:
-    """Return the most vertices that a fit draws, from public numbers.
-
-    Without a radius every column is drawn at most once, and at most half of them are; where there
-    are no more columns than may be drawn, all are taken and none is drawn.
-    """
-    asked = MOST_COLUMNS if n_iter is None else n_iter
-    if l1_radius is not None:
-        return asked
-    return 0 if n_features <= asked else min(asked, max(1, n_features // 2))
+                most = steps_that_pay(kappa * told, _FEWEST_STEPS, most)
+            return None, Stage(most, 1.0, kappa, n_columns)
+        first = Stage(SCREENING_STEPS, 1.0 - self.kept_share, kappa * _SCREENING_KAPPA, n_columns)
+        return first, Stage(REFIT_STEPS, self.kept_share, kappa, self.n_kept)
 
 
 def columns_to_be_found(rho: float, n_records: float, n_coordinates: int) -> int:
@@ -122,51 +142,50 @@ def columns_to_be_found(rho: float, n_records: float, n_coordinates: int) -> int
     return int(min(found, 2.0**31))
 
 
-def worth_gradients(mechanism: StagedSteps, rho: float, n_records: float) -> bool:
+def worth_gradients(shape: Shape, rho: float, n_records: float) -> bool:
     """Return whether noisy gradients tell more of typical rows than draws of the same zCDP do."""
     if math.isinf(rho):
         return False
-    # Of several outputs, a record's gradient may be longer than that of a draw.
-    longer = mechanism.norm_bound / mechanism.residual_bound
-    return _STRENGTH * math.sqrt(2.0 * rho) * n_records / 2.0 > _LONGEST_ROWS * longer * longer
+    longest = _LONGEST_ROWS * shape.longer * shape.longer
+    return _STRENGTH * math.sqrt(2.0 * rho) * n_records / 2.0 > longest
 
 
-def plan_lasso(
-    task: Task,
-    mechanism: StagedSteps,
-    n_records: float,
-    n_features: int,
-    *,
-    n_iter: int | None = None,
-    l1_radius: float | None = None,
-    refit: float | None = None,
-) -> LassoPlan:
-    """Choose what the parameters leave open (None); N is public or was counted privately."""
-    most, rho = mechanism.n_vertices, mechanism.rho_left
-    if mechanism.vertices_alone and l1_radius is not None:
-        return LassoPlan(most, 0.0, l1_radius, 0)
-    start = CALIBRATION_SHARE if mechanism.from_prior else 0.0
+def plan_lasso(shape: Shape, rho: float, n_records: float) -> LassoPlan:
+    """Choose how columns are found and refitted.
+
+    `rho`: the zCDP that the counts leave.
+    """
+    most, task = shape.most_vertices, shape.task
+    start = CALIBRATION_SHARE if shape.from_prior else 0.0
     calibration = start or task.calibration
     if most == 0:
-        return LassoPlan(0, 1.0, 0.0, LATE_START, refit_calibration=calibration, refit_start=start)
-    few = l1_radius is None and n_iter is None and n_features <= 2 * MOST_COLUMNS
-    share = (_REFIT_SHARE_OF_FEW if few else _REFIT_SHARE) if refit is None else refit
+        return LassoPlan(0, 1.0, 0.0, refit_calibration=calibration, refit_start=start)
+    share = _REFIT_SHARE_OF_FEW if shape.is_narrow else _REFIT_SHARE
     start = min(start, 0.5 * (1.0 - share))
-    n_coordinates = mechanism.n_outputs * n_features
-    found = columns_to_be_found(rho * (1.0 - share - start), n_records, n_coordinates)
-    if mechanism.most_kept and worth_gradients(mechanism, rho * (1.0 - share), n_records):
-        n_kept = max(1, min(mechanism.most_kept, found))
-        ends = 0.0, calibration, 0.0, start
-        return LassoPlan(0, 1.0, 0.0, LATE_START, *ends, n_kept, share)
+    found = columns_to_be_found(rho * (1.0 - share - start), n_records, shape.n_coordinates)
+    if shape.most_kept and worth_gradients(shape, rho * (1.0 - share), n_records):
+        return LassoPlan(
+            n_vertices=0,
+            refit_share=1.0,
+            l1_radius=0.0,
+            refit_calibration=calibration,
+            refit_start=start,
+            n_kept=max(1, min(shape.most_kept, found)),
+            kept_share=share,
+        )
     # From a public start, weights are of unit rows, as the start is, however few are corrected.
-    if refit is None and found < FEWEST_REFITTED and not mechanism.from_prior:
+    if found < FEWEST_REFITTED and not shape.from_prior:
         share = 0.0
-        found = columns_to_be_found(rho * (1.0 - calibration - start), n_records, n_coordinates)
-    n_vertices = most if few or n_iter is not None else max(1, min(most, found))
-    one, other = (0.0, min(0.5, calibration / share)) if share else (calibration, 0.0)
-    shares = one, other, start
-    if l1_radius is not None:
-        return LassoPlan(n_vertices, share, l1_radius, 0, *shares)
-    # A vertex weighs radius * 2 / (t0 + ...) each.
-    radius = task.column_step / math.sqrt(n_vertices) * (n_vertices + LATE_START) / 2.0
-    return LassoPlan(n_vertices, share, radius, LATE_START, *shares)
+        left = rho * (1.0 - calibration - start)
+        found = columns_to_be_found(left, n_records, shape.n_coordinates)
+    all_asked = shape.is_narrow or shape.asked is not None
+    n_vertices = most if all_asked else max(1, min(most, found))
+    return LassoPlan(
+        n_vertices,
+        refit_share=share,
+        # A vertex weighs radius * 2 / (t0 + ...) each.
+        l1_radius=task.column_step / math.sqrt(n_vertices) * (n_vertices + LATE_START) / 2.0,
+        calibration_share=0.0 if share else calibration,
+        refit_calibration=min(0.5, calibration / share) if share else 0.0,
+        start_share=start,
+    )

@@ -1,26 +1,28 @@
-"""Noisy gradient descent as a method: from parameters to a run."""
+"""Noisy gradient descent as a method: from parameters to a plan."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
+import numpy as np
 from scipy.sparse import csr_array
 
 from dplasso.fit import noise
-from dplasso.fit.drawing import Drawing
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.public_data import scaled_rows
 from dplasso.fit.targets import Labels
 from dplasso.fit.task import Task
-from dplasso.gradient_descent.completed import CompletedRun
-from dplasso.gradient_descent.counts import Classes
-from dplasso.gradient_descent.plan import RunPlan, plan_stages
-from dplasso.gradient_descent.release import NoisyWeights
-from dplasso.gradient_descent.run import GradientRun
-from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE, GaussianSteps, build_gaussian
-from dplasso.privacy.parameters import check_n_iter
+from dplasso.gradient_descent.blend import LEARNT
+from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, plan_stages
+from dplasso.losses.balance import DEVIATIONS, balanced_weights
+from dplasso.phases.contract import Fit, Plan
+from dplasso.phases.count import COUNT_SHARE, Count, counted_of
+from dplasso.phases.descend import Course, Descent, beyond
+from dplasso.phases.releases import Counted, Released
+from dplasso.privacy.budget import Budget
+from dplasso.privacy.parameters import check_records, share_bits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,24 +31,19 @@ class GradientDescent(Method):
 
     `max_weights`: a number, "significant", or None for all.
     `norm_bound`: what `row_norm` stands for; None scales every row to unit length.
-    `n_iter`: gradients; None leaves them to the plan.
     """
 
     max_weights: int | str | None
     norm_bound: float | None
-    n_iter: int | None
+
+    many_labels: ClassVar[bool] = True
+    column_bytes: ClassVar[int] = 48
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
         """Check the parameters of an estimator; TypeError, ValueError as `common_parameters`."""
-        n_iter, common = params["n_iter"], common_parameters(params)
-        if common["targets"].is_balanced and common["n_records"] is not None:
-            raise ValueError(
-                "class_weight='balanced' needs noisy counts of the classes, and with n_records "
-                "nothing is counted; leave n_records out, or give a weight for each class"
-            )
         return cls(
-            **common,
+            **common_parameters(params),
             max_weights=word_or_number(
                 params,
                 "max_weights",
@@ -62,86 +59,99 @@ class GradientDescent(Method):
                 lambda norm: 0 < norm < math.inf,
                 "'unit' or a number > 0",
             ),
-            n_iter=None if isinstance(n_iter, str) and n_iter == "auto" else check_n_iter(n_iter),
         )
 
     def loss(self, task: Task) -> Any:
-        """Return the loss, whose bound clips no residual at zero weights unless it was given."""
-        bound = task.gradient_bound(private=self.is_private, given=self.given_bound)
-        return task.gradient_loss(bound)
+        """Return the loss, whose bound clips no residual at zero weights."""
+        return task.gradient_loss(task.gradient_bound(private=self.is_private))
 
     def as_read(self, rows: csr_array) -> csr_array:
         """Return rows scaled as in a fit."""
         return scaled_rows(rows, self.norm_bound, self.fit_intercept, self.n_threads)
 
-    def plan(self, task: Task, n_features: int) -> RunPlan:
-        """Return the public parameters of the run."""
-        kept = self.max_weights
+    def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
+        """Count, scale, descend and calibrate; a short list by successive cuts."""
+        loss, kept = self.loss(task), self.max_weights
         most = kept if isinstance(kept, int) else None
-        return RunPlan(
-            stages=plan_stages(self.n_iter, most, n_features, task.kappa),
-            significant=kept == "significant",
+        stages = plan_stages(most, n_features, task.kappa)
+        balanced = self.targets.is_balanced
+        count = Count()
+        # A prior has intercepts of its own, and a record may have many labels.
+        balances = self.fit_intercept and not (self.from_prior or task.many_labels)
+        if balanced or (self.is_private and balances):
+            vertex_loss = task.vertex_loss(task.residual_bound(private=True))
+            count = Count(vertex_loss, n_classes=max(2, task.classes.size))
+        elif weighted and not self.is_private:
+            # As if rows were repeated. A private fit takes the number of rows, of which none counts
+            # for more than 1: the sum of the weights is not public where one row replaces another.
+            count = Count(by_weight=True)
+        calibration = CALIBRATION_SHARE if self.from_prior else task.calibration
+
+        def course(released: Released, budget: Budget) -> Course:
+            counted = counted_of(released)
+            known = {
+                "share": 1.0 - released.entries[0].share,
+                "stages": stages,
+                "calibration": calibration,
+                "start": CALIBRATION_SHARE if self.from_prior else 0.0,
+                "learnt": LEARNT,
+                "n_records": counted.total,
+            }
+            if balanced:
+                return Course(*self._balanced(task, counted), **known)
+            if count.loss is None:
+                return Course(loss, counted.total, **known)
+            margins = count.loss.starting_offset(counted.counts, counted.deviation)
+            start = beyond(margins, stages[-1].kappa)
+            return Course(loss, counted.total, **known, constant=start)
+
+        descent = Descent(
+            course=course,
             fit_intercept=self.fit_intercept,
             norm_bound=self.norm_bound,
-            n_records=self.n_records,
-            calibration=CALIBRATION_SHARE if self.from_prior else task.calibration,
-            start=CALIBRATION_SHARE if self.from_prior else 0.0,
-        )
-
-    def mechanism(self, task: Task, n_rows: int, n_features: int) -> GaussianSteps:  # noqa: ARG002
-        """Calibrate the noise; D and K say how many variates the rounding is charged for."""
-        loss = self.loss(task)
-        return build_gaussian(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            n_iter=self.plan(task, n_features).ends[-1],
-            n_coordinates=(n_features + 1) * task.n_outputs,
-            n_outputs=task.n_outputs,
-            neighbors=self.neighbors,
-            residual_bound=loss.residual_bound,
-            rows_per_person=self.rows_per_person,
+            significant=kept == "significant",
             from_prior=self.from_prior,
-            many_labels=task.many_labels,
-            # A prior has intercepts of its own, and a record may have many labels.
-            by_class=self.targets.is_balanced
-            or (
-                (self.fit_intercept and self.n_records is None)
-                and not (self.from_prior or task.many_labels)
-            ),
+            n_columns=n_features,
+            n_outputs=task.n_outputs,
+            residual_bound=loss.residual_bound,
         )
 
-    def told_of_noise(self, task: Task, mechanism: Any, n_records: float, n_features: int) -> str:  # noqa: ARG002
+        def lay_out(fit: Fit) -> None:
+            n_records = fit.records.shape[0]
+            check_records(n_records, share_bits(n_records))
+            rows = fit.records.gradients(loss, fit.threads, prior=fit.prior)
+            rows.lay_out()
+            fit.layouts["gradients"] = rows
+
+        n_slopes = task.n_outputs if task.many_labels else 1
+        most_of_each = [(stage.n_steps, stage.n_columns) for stage in stages]
+        phases = descent.phases(most_of_each, calibration > 0.0, n_slopes)
+        return Plan((count, *phases), lay_out)
+
+    def _balanced(self, task: Task, counted: Counted) -> tuple[Any, float]:
+        """Return the loss of classes that weigh the same by their counts, and what all weigh."""
+        # What is within the noise is then no large part of any.
+        counts = counted.counts + DEVIATIONS * counted.deviation
+        weights = balanced_weights(counts)
+        weight = min(counted.total, float(weights @ counts))
+        # Of more records, shares of sums have fewer bits.
+        same = share_bits(counted.total) == share_bits(weight)
+        loss = self.loss(Labels(weight=weights.tolist()).of_classes(task.classes))
+        return loss, weight if same else counted.total
+
+    def told_of_noise(
+        self, task: Task, budget: Budget, n_records: float, n_features: int  # noqa: ARG002
+    ) -> str:
         """Say where the noise outweighs what so many records can tell."""
-        return noise.told_of_gradients(mechanism, self.epsilon, n_records, task.n_outputs)
+        mu = budget.mu_of(1.0 - COUNT_SHARE)
+        return noise.told_of_gradients(budget, mu, n_records, task.n_outputs)
 
-    def solver(
-        self, task: Task, mechanism: Any, records: Any, drawing: Drawing
-    ) -> GradientRun | CompletedRun:
-        """Return the run, ready for its first gradient."""
-        if isinstance(drawing.prefix, NoisyWeights):
-            return CompletedRun(len(drawing.prefix), drawing.prefix)
-        plan = self.plan(task, records.shape[1])
-        rows = records.gradients(self.loss(task), drawing.threads, prior=self.starting_model)
-        balanced = self.targets.is_balanced
-        if records.weighted and not (self.is_private or balanced):
-            # As if rows were repeated. A private fit takes the number of rows, of which none counts
-            # for more than 1: where one row replaces another that number is public, the sum of the
-            # weights is not.
-            plan = replace(plan, n_records=rows.total_weight)
-        classes = None
-        if mechanism.by_class or balanced:
-            vertex_loss = task.vertex_loss(task.residual_bound(private=True))
-            classes = Classes(lambda: records.counts(vertex_loss), vertex_loss.starting_offset)
-        if classes is not None and balanced:
-
-            def weighed(weights: Any) -> Any:
-                return self.loss(Labels(weight=weights.tolist()).of_classes(task.classes))
-
-            classes = replace(classes, loss=weighed)
-        given = {"threads": drawing.threads, "prefix": drawing.prefix, "classes": classes}
-        return GradientRun(plan, mechanism, rows, drawing.stream, **given)
-
-    def released_numbers(self, mechanism: Any, n_features: int, n_outputs: int) -> tuple[int, int]:  # noqa: ARG002
+    def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:
         """Return how many vertices and how many numbers a fit releases at most."""
         kept = self.max_weights
-        return 0, (n_outputs + 1) * (min(kept, n_features) if isinstance(kept, int) else n_features)
+        size = min(kept, n_features) if isinstance(kept, int) else n_features
+        # A short list has the energies, as numbers of half the size, of all columns, and the
+        # weights of each cut; "significant" has a mark for each.
+        cuts = np.sum([min(factor * size, n_features) for factor in (1, 5, 30)])
+        short = n_features // 2 + 1 + int((n_outputs + 1) * cuts) if isinstance(kept, int) else 0
+        return 0, (n_outputs + 2) * n_features + short

@@ -137,7 +137,7 @@ def _of_model(model: Model) -> Given:
     coefficients, intercept, error = linear_part(model)
     weights, noise = _dense(coefficients), None
     if error is not None:
-        noise, kept = np.zeros_like(weights), model.release.columns
+        noise, kept = np.zeros_like(weights), model.linear.columns
         noise[:, kept if kept.size == error.shape[-1] else slice(None)] = error
     statement = model.statement
     promise = "without privacy"

@@ -1,69 +1,46 @@
-"""The LASSO as a method: vertices of the L1 ball drawn one by one, perhaps a refit of them."""
+"""The LASSO as a method: columns drawn or kept one by one, then a refit of their weights."""
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Self
 
-import numpy as np
 from scipy.sparse import csr_array
 
-from dplasso.cluster.worker import VertexSteps
 from dplasso.fit import noise
-from dplasso.fit.column_plan import (
-    REFIT_STEPS,
-    SCREENING_STEPS,
-    LassoPlan,
-    most_kept,
-    most_vertices,
-    plan_lasso,
-)
-from dplasso.fit.drawing import Drawing
+from dplasso.fit.column_plan import LassoPlan, Shape, plan_lasso
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.public_data import scaled_rows
-from dplasso.fit.stages import StagedLasso
 from dplasso.fit.task import Task
-from dplasso.frank_wolfe.drift import tolerance_of, tolerance_within_noise
-from dplasso.frank_wolfe.solve import SOLVERS
-from dplasso.matrix.starting import StartingModel
-from dplasso.privacy.mechanisms import (
-    Mechanism,
-    StagedSteps,
-    build_mechanism,
-    build_staged,
-    check_mechanism,
+from dplasso.frank_wolfe.problem import VertexLayout
+from dplasso.gradient_descent.blend import LEARNT, LEARNT_OF_FEW
+from dplasso.phases.contract import Fit, Plan
+from dplasso.phases.count import COUNT_SHARE, Count, counted_of
+from dplasso.phases.descend import Course, Descent
+from dplasso.phases.releases import Released
+from dplasso.phases.select import (
+    CalibrateVertices,
+    Columns,
+    Select,
+    Selection,
+    StartOfVertices,
 )
-from dplasso.privacy.parameters import (
-    check_feature_bound,
-    check_n_iter,
-    check_positive,
-    share_bits,
-)
-from dplasso.selection.registry import check_selector
+from dplasso.privacy.budget import Budget
+from dplasso.privacy.parameters import check_feature_bound
 
-# Margins are sums of radius times entry: beyond this product they would not be finite.
-_LARGEST_MARGIN = 1e100
-# The paper's step takes what version 0.1.0 took by default.
-_PAPER_STEPS, _PAPER_RADIUS = 100, 10.0
+# The share that the counts leave.
+_LEFT = 1.0 - COUNT_SHARE
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lasso(Method):
-    """Parameters of a fit by Frank-Wolfe.
+    """Parameters of a LASSO fit that chooses its own settings.
 
-    `l1_radius`, `n_iter`, `refit`: None leaves it to the plan.
-    `step`, `algorithm`: `mechanism` and `solver` of the estimator.
-    `drift_tol`: what the parameter stands for where the number of records is not known.
+    `max_weights`: the most columns of the model; None leaves it to the plan.
     """
 
-    l1_radius: float | None
-    n_iter: int | None
-    refit: float | None
+    max_weights: int | None
     feature_bound: float
-    step: str
-    algorithm: str
-    selector: str
-    drift_tol: float | None
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
@@ -74,233 +51,142 @@ class Lasso(Method):
                 "class_weight='balanced' is for DPLogisticRegression, which weighs the classes by "
                 "noisy counts before its first step; a LASSO takes a weight for each class"
             )
-        private = not math.isinf(common["epsilon"])
-        step = check_mechanism(params["mechanism"])
-        check_selector(params["selector"], step if private else "none")
-        if params["solver"] not in SOLVERS:
-            raise ValueError(
-                f"solver must be one of {', '.join(SOLVERS)}, got {params['solver']!r}"
-            )
-        n_iter, l1_radius = _given(params, "n_iter"), _given(params, "l1_radius")
-        right = "'auto', None or a share of the budget below 1"
-        words = {"auto": None, None: 0.0}
-        refit = word_or_number(params, "refit", words, lambda share: 0 <= share < 1, right)
-        if step == "paper":
-            n_iter, l1_radius = n_iter or _PAPER_STEPS, l1_radius or _PAPER_RADIUS
-            if refit or params.get("class_weight") is not None:
-                raise ValueError(
-                    "mechanism='paper' has no refit and no class_weight; leave them out"
-                )
-        if n_iter is not None and l1_radius is not None and refit is None:
-            refit = 0.0
-        radius = None if l1_radius is None else check_positive("l1_radius", l1_radius)
-        bound = check_feature_bound(params["feature_bound"])
-        if radius is not None and radius * bound > _LARGEST_MARGIN:
-            raise ValueError(
-                f"l1_radius times feature_bound must be at most {_LARGEST_MARGIN:g}, got "
-                f"{radius:g} times {bound:g}"
-            )
-        drift_tol = word_or_number(
-            params,
-            "drift_tol",
-            {"auto": "auto", None: None},
-            lambda tolerance: 0 <= tolerance < math.inf,
-            "'auto', None or a finite number >= 0",
-        )
         return cls(
             **common,
-            l1_radius=radius,
-            n_iter=None if n_iter is None else check_n_iter(n_iter),
-            refit=refit,
-            feature_bound=bound,
-            step=step,
-            algorithm=params["solver"],
-            selector=params["selector"],
-            drift_tol=tolerance_of(drift_tol, private=private),
+            max_weights=word_or_number(
+                params,
+                "max_weights",
+                {None: None},
+                lambda count: count > 0,
+                "None or a whole number >= 1",
+                Integral,
+            ),
+            feature_bound=check_feature_bound(params["feature_bound"]),
         )
-
-    @property
-    def draws_alone(self) -> bool:
-        """Whether the plan is given: T vertices of a radius, with no refit and no public start."""
-        given = self.n_iter is not None and self.l1_radius is not None
-        return given and not self.refit and not self.from_prior
-
-    @property
-    def is_staged(self) -> bool:
-        """Whether the fit counts before it draws, or refits; otherwise it draws T vertices."""
-        if self._as_printed:
-            return self.n_iter is None or self.l1_radius is None or bool(self.refit)
-        return self.fit_intercept or self.n_records is None or not self.draws_alone
-
-    @property
-    def draws_constant(self) -> bool:
-        """Whether the constant column is drawn like the others; otherwise margins start offset."""
-        # The refit of a public start finds constants of its own.
-        drawn = self.fit_intercept and self.l1_radius is not None and self._as_printed
-        return drawn and not (self.from_prior and self.takes_unit_rows)
-
-    @property
-    def takes_unit_rows(self) -> bool:
-        """Whether a public start is of unit rows, as what is refitted; else of clipped ones."""
-        return self.refit != 0.0
-
-    @property
-    def _as_printed(self) -> bool:
-        """Whether nothing is counted where a radius is given: the constant is a column then."""
-        return self.step == "paper" or not self.is_private or self.from_prior
-
-    def knowing(self, task: Task) -> Self:
-        """Return the method once the classes are known; the paper's step refuses more than two."""
-        if task.n_outputs > 1 and self.step == "paper":
-            raise ValueError(f"mechanism='paper' is for two classes; there are {task.n_outputs}")
-        if self.from_prior and self.step == "paper":
-            raise ValueError("mechanism='paper' starts from nothing; leave prior out")
-        return super().knowing(task)
-
-    def plan(
-        self, task: Task, mechanism: StagedSteps, n_records: float, n_features: int
-    ) -> LassoPlan:
-        """Choose what the parameters leave open; N is public or was counted privately."""
-        return plan_lasso(
-            task,
-            mechanism,
-            n_records,
-            n_features,
-            n_iter=self.n_iter,
-            l1_radius=self.l1_radius,
-            refit=self.refit,
-        )
-
-    def told_of_noise(self, task: Task, mechanism: Any, n_records: float, n_features: int) -> str:
-        """Say where hardly a column can be told from noise."""
-        if math.isinf(mechanism.rho) or self.step == "paper":
-            return ""
-        known, fewest = (n_records, n_features), self.n_iter
-        if self.draws_alone:
-            # The one column that stands out is drawn again and again.
-            drawn, fewest = (self.n_iter or 1, n_records, task.n_outputs, n_features), 1
-            findable = noise.findable_columns(mechanism.rho, *drawn)
-        else:
-            plan = self.plan(task, mechanism, *known)
-            if plan.n_kept:
-                return ""
-            if not plan.n_vertices:
-                return noise.told_of_gradients(
-                    mechanism.gradients(plan.refit_share), self.epsilon, n_records, task.n_outputs
-                )
-            findable = noise.findable_by_plan(mechanism, plan, *known)
-        return noise.told_of_columns(findable, fewest, *known, self.epsilon)
 
     def as_read(self, rows: csr_array) -> csr_array:
-        """Return rows of unit length, which a refit takes, or with their entries clipped."""
-        if self.takes_unit_rows:
-            return scaled_rows(rows, None, self.fit_intercept, self.n_threads)
-        clipped = np.clip(rows.data, -self.feature_bound, self.feature_bound)
-        return csr_array((clipped, rows.indices, rows.indptr), rows.shape)
+        """Return rows of unit length, as the refit takes them."""
+        return scaled_rows(rows, None, self.fit_intercept, self.n_threads)
 
-    def loss(self, task: Task, offset: Any = None) -> Any:
-        """Return the loss that columns are drawn by, its bound C as given or the task's own."""
-        clipped = self.is_private and self.step != "paper"
-        bound = self.given_bound or task.residual_bound(private=clipped)
-        return task.vertex_loss(bound, offset)
+    def shape(self, task: Task, n_features: int) -> Shape:
+        """Return the public facts that settings follow from."""
+        bound = task.residual_bound(private=self.is_private)
+        longer = task.norm_bound(bound) / bound
+        return Shape(task, n_features, self.max_weights, longer, self.from_prior)
 
-    def mechanism(self, task: Task, n_rows: int, n_features: int) -> Mechanism | StagedSteps:
-        """Calibrate the private step."""
-        common: dict[str, Any] = {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "neighbors": self.neighbors,
-            "feature_bound": self.feature_bound,
-            "residual_bound": self.loss(task).residual_bound,
-            "rows_per_person": self.rows_per_person,
-        }
-        if not self.is_staged:
-            assert self.n_iter is not None
-            return build_mechanism(
-                **common,
-                n_iter=self.n_iter,
-                mechanism=self.step,
-                l1_radius=self.l1_radius,
-                n_samples=n_rows,
-                # A ledger adds up zCDP.
-                plain_sum=self.ledger is None,
+    def settings(self, shape: Shape, budget: Budget, n_records: float) -> LassoPlan:
+        """Choose what the parameters leave open, once N is known."""
+        return plan_lasso(shape, _LEFT * budget.mu * budget.mu / 2.0, n_records)
+
+    def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:  # noqa: ARG002
+        """Count, draw columns or keep them by gradients, refit and calibrate."""
+        shape = self.shape(task, n_features)
+        bound = task.residual_bound(private=self.is_private)
+        norm_bound, first_loss = task.norm_bound(bound), task.vertex_loss(bound)
+        count = Count(first_loss, n_classes=max(2, task.classes.size))
+
+        def loss_of(released: Released) -> Any:
+            """Return the loss, whose margins start at the balance of the classes."""
+            # A prior has intercepts of its own.
+            if not self.fit_intercept or self.from_prior:
+                return first_loss
+            counted = counted_of(released)
+            offset = first_loss.starting_offset(counted.counts, counted.deviation)
+            return task.vertex_loss(bound, offset)
+
+        def columns(released: Released, budget: Budget) -> Columns | None:
+            total = counted_of(released).total
+            plan = self.settings(shape, budget, total)
+            if not plan.n_vertices:
+                return None
+            return Columns(
+                loss=loss_of(released),
+                n_records=total,
+                n_vertices=plan.n_vertices,
+                radius=plan.l1_radius,
+                late_start=plan.late_start,
+                share=_LEFT * plan.vertex_share,
+                start=_LEFT * plan.start_share,
+                calibration=_LEFT * plan.calibration_share,
+                learnt=LEARNT_OF_FEW,
             )
-        n_vertices = most_vertices(self.n_iter, self.l1_radius, n_features)
-        n_outputs = task.n_outputs
-        kept = most_kept(self.n_iter, self.l1_radius, self.refit, n_outputs, n_features)
-        return build_staged(
-            **common,
-            n_vertices=n_vertices,
-            n_gradients=0 if n_vertices and self.refit == 0.0 else REFIT_STEPS,
-            counted=self.fit_intercept or self.n_records is None,
-            n_columns=max(n_vertices, kept) or n_features,
-            n_outputs=n_outputs,
-            n_screening=SCREENING_STEPS if kept else 0,
-            n_features=n_features,
-            most_kept=kept,
-            norm_bound=task.norm_bound(common["residual_bound"]),
+
+        def course(released: Released, budget: Budget) -> Course | None:
+            total, drawn = counted_of(released).total, released.drawn_columns
+            plan = self.settings(shape, budget, total)
+            if not plan.refit_share:
+                return None
+            loss = task.refit_loss(norm_bound, loss_of(released))
+            share = _LEFT * plan.refit_share
+            size = n_features if drawn is None else int(drawn.size)
+            told = loss.curvature * total * budget.mu_of(share) / budget.moved(norm_bound)
+            some = size < n_features or plan.n_kept
+            return Course(
+                loss,
+                weight=max(1.0, total),
+                n_records=max(1.0, total),
+                share=share,
+                stages=plan.stages(task.refit_kappa, size, told),
+                calibration=plan.refit_calibration,
+                start=plan.refit_start,
+                learnt=LEARNT_OF_FEW if some else LEARNT,
+            )
+
+        selection = Selection(
+            columns=columns,
+            feature_bound=self.feature_bound,
+            fit_intercept=self.fit_intercept,
+            most_vertices=shape.most_vertices,
+            n_outputs=task.n_outputs,
+            residual_bound=bound,
+            norm_bound=norm_bound,
+        )
+        descent = Descent(
+            course=course,
+            fit_intercept=self.fit_intercept,
+            norm_bound=None,
+            significant=False,
             from_prior=self.from_prior,
-            vertices_alone=self.draws_alone,
+            n_columns=n_features,
+            n_outputs=task.n_outputs,
+            residual_bound=norm_bound,
         )
+        start = [StartOfVertices(selection)] if self.from_prior else []
+        drawn = [*start, Select(selection)] if shape.most_vertices else []
+        calibrates = task.calibration > 0.0 or self.from_prior
+        refit = descent.phases(shape.stages, calibrates)
+        alone = [CalibrateVertices(selection)] if drawn and task.calibration else []
 
-    def tolerance(
-        self, mechanism: Mechanism, n_records: float | None, n_features: int
-    ) -> float | None:
-        """Return what `drift_tol` stands for; "auto" follows N where it is public or counted."""
-        automatic = self.params.get("drift_tol") == "auto"
-        if not automatic or n_records is None or mechanism.name != "exponential":
-            return self.drift_tol
-        largest = max(1.0, n_records) * self.feature_bound
-        return tolerance_within_noise(mechanism.rule(1.0).exponent, largest, 2 * max(1, n_features))
+        def lay_out(fit: Fit) -> None:
+            layout = VertexLayout(self.feature_bound, n_steps=shape.most_vertices)
+            fit.layouts["vertices"] = fit.records.laid_out(layout, fit.threads)
 
-    def steps(
-        self,
-        mechanism: Mechanism,
-        loss: Any,
-        n_features: int,
-        n_steps: int | None = None,
-        n_records: float | None = None,
-        start: StartingModel | None = None,
-    ) -> VertexSteps:
-        """Return the public numbers of a run with a given radius; by default T and N as given."""
-        n_steps = self.n_iter if n_steps is None else n_steps
-        n_records = self.n_records if n_records is None else n_records
-        assert n_steps is not None and self.l1_radius is not None  # noqa: PT018
-        return VertexSteps(
-            loss=loss,
-            bound=self.feature_bound,
-            intercept=self.draws_constant,
-            radius=self.l1_radius,
-            n_steps=n_steps,
-            drift_tol=self.tolerance(mechanism, n_records, n_features),
-            share_bits=share_bits(n_records),
-            start=start,
-        )
+        return Plan((count, *drawn, *refit, *alone), lay_out)
 
-    def solver(self, task: Task, mechanism: Any, records: Any, drawing: Drawing) -> Any:
-        """Return the run, ready for its first vertex."""
-        if self.is_staged:
-            return StagedLasso(self, task, mechanism, records, drawing)
-        if drawing.prefix is not None:
-            drawing = replace(drawing, prefix=drawing.prefix.transcript)
-        start = self.starting_model
-        steps = self.steps(mechanism, self.loss(task), records.shape[1], start=start)
-        laid_out = records.laid_out(self, steps.n_steps)
-        return laid_out.vertices(self, steps, mechanism, drawing, recorded=True)
+    def told_of_noise(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
+        """Say where hardly a column can be told from noise."""
+        if budget.leak:
+            return ""
+        shape = self.shape(task, n_features)
+        plan = self.settings(shape, budget, n_records)
+        if plan.n_kept:
+            return ""
+        if not plan.n_vertices:
+            mu = budget.mu_of(_LEFT * plan.refit_share)
+            return noise.told_of_gradients(budget, mu, n_records, task.n_outputs)
+        findable = float(n_features)
+        # Where half of all columns are drawn, none is lost.
+        if plan.n_vertices != n_features // 2:
+            share = _LEFT * (1.0 - plan.refit_share - plan.calibration_share)
+            rho = share * budget.mu * budget.mu / 2.0
+            drawn = plan.n_vertices, n_records, task.n_outputs, n_features
+            findable = noise.findable_columns(rho, *drawn)
+        known = self.max_weights, n_records, n_features, self.epsilon
+        return noise.told_of_columns(findable, *known)
 
-    def released_numbers(self, mechanism: Any, n_features: int, n_outputs: int) -> tuple[int, int]:  # noqa: ARG002
+    def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:
         """Return how many vertices and how many numbers a fit releases at most."""
-        if self.draws_alone or not self.is_staged:
-            return mechanism.n_iter, 0
-        # Beside its weights a column may have an energy, half a number, and one kept its place.
-        columns = mechanism.n_columns
-        places = columns if mechanism.most_kept else 0
-        return mechanism.n_vertices, n_outputs * columns + columns // 2 + 1 + places
-
-
-def _given(params: Mapping[str, Any], name: str) -> Any:
-    """Return a parameter, None for "auto"."""
-    if params[name] is None:
-        raise TypeError(f"{name} must be 'auto' or a number, got None")
-    value = params[name]
-    return None if isinstance(value, str) and value == "auto" else value
+        shape = self.shape(self.targets.of_size(max(2, n_outputs)), n_features)
+        numbers = sum((n_outputs + 1) * columns for steps, columns in shape.stages if steps)
+        # Energies are numbers of half the size.
+        return shape.most_vertices, numbers + n_features // 2 + 1

@@ -2,11 +2,10 @@
 
 import json
 import math
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -14,15 +13,16 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.encoding.origin import Origin
-from dplasso.errors import NoiseWarning
-from dplasso.fit.drawing import Drawing
 from dplasso.fit.start import PARAMETERS, Start, start_of
 from dplasso.fit.targets import Labels, targets_of
 from dplasso.fit.task import Bounded, Task
 from dplasso.ledger import check_ledger_settings
 from dplasso.matrix.starting import StartingModel, starting_model
 from dplasso.model.prior import Prior
-from dplasso.model.release import n_outputs_of
+from dplasso.model.linear import n_outputs_of
+from dplasso.phases.contract import Plan
+from dplasso.phases.count import Count
+from dplasso.privacy.budget import Budget, build_budget
 from dplasso.privacy.parameters import (
     check_delta,
     check_epsilon,
@@ -30,7 +30,8 @@ from dplasso.privacy.parameters import (
     check_positive,
 )
 from dplasso.privacy.randomness import check_random_state
-from dplasso.privacy.statement import Accounted
+from dplasso.privacy.statement import PrivacyStatement, StatedRelease, make_statement
+from dplasso.privacy.wording import COUNT_BY_CLASS, COUNT_PRIVATE, COUNT_PUBLIC, COUNT_UNUSED
 
 _MOST_THREADS = 64
 # Assumed where a cost is asked for before there are data.
@@ -46,7 +47,6 @@ class Method:
 
     `params`: the estimator's parameters as a model file holds them.
     `targets`: what is known of the targets before there are data.
-    `given_bound`: `residual_bound`; None leaves it to the task.
     `weight_bound`: None where records have no weights, or the fit is not private.
     `start`: what makes the prior; None where the fit starts from nothing.
     `prior`: the public model that it starts from, of these records' columns and classes; None for
@@ -57,10 +57,8 @@ class Method:
     targets: Labels | Bounded
     epsilon: float
     delta: float
-    given_bound: float | None
     neighbors: str
     fit_intercept: bool
-    n_records: int | None
     rows_per_person: int
     weight_bound: float | None
     n_threads: int
@@ -70,6 +68,17 @@ class Method:
     purpose: str | None = None
     start: Start | None = None
     prior: Prior | None = None
+
+    n_records: ClassVar[int | None] = None
+    # Whether y may have a column for each label; memory that a fit takes for each column, as
+    # measured, without any entry in it.
+    many_labels: ClassVar[bool] = False
+    column_bytes: ClassVar[int] = 12
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Self:
+        """Check the parameters of an estimator; TypeError, ValueError as `common_parameters`."""
+        raise NotImplementedError
 
     @property
     def is_private(self) -> bool:
@@ -109,38 +118,71 @@ class Method:
         """Return rows as the method's weights act on them: clipped, or scaled."""
         raise NotImplementedError
 
-    def told_of_noise(self, task: Task, mechanism: Any, n_records: float, n_features: int) -> str:
+    def told_of_noise(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
         """Say that a fit can find nothing, where that follows from public numbers; else nothing.
 
         `n_records`: public, or counted privately.
         """
         raise NotImplementedError
 
-    def warn_of_noise(self, *known: Any, stacklevel: int) -> None:
-        """Warn (NoiseWarning) of what `told_of_noise` says, unless the fit starts from a prior."""
-        told = "" if self.from_prior else self.told_of_noise(*known)
-        if told:
-            warnings.warn(told, NoiseWarning, stacklevel=stacklevel)
+    def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
+        """Return the phases of a fit of so many columns.
 
-    def mechanism(self, task: Task, n_rows: int, n_features: int) -> Accounted:
-        """Return the private step; only the paper's depends on the number of rows."""
+        `weighted`: whether records have weights; without privacy they stand for repeated rows.
+        """
         raise NotImplementedError
 
-    def cost(self, n_features: int = _MANY_COLUMNS, n_classes: int | None = None) -> Accounted:
-        """Return the private step of a fit before there are data; see `Labels.of_size`."""
-        return self.mechanism(self.targets.of_size(n_classes), 1, n_features)
+    def budget(self, task: Task, n_features: int) -> Budget:
+        """Return what a fit of so many columns spends: its phases' draws say how exactly."""
+        plan = self.plan(task, n_features)
+        return build_budget(
+            plan.draws,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            n_iter=max(1, plan.n_steps),
+            neighbors=self.neighbors,
+            rows_per_person=self.rows_per_person,
+            # A ledger adds up zCDP.
+            plain_sum=self.ledger is None,
+        )
 
-    def solver(self, task: Task, mechanism: Accounted, records: Any, drawing: Drawing) -> Any:
-        """Return what takes the steps, ready for step 0; the records have the task's targets."""
-        raise NotImplementedError
+    def cost(self, n_features: int = _MANY_COLUMNS, n_classes: int | None = None) -> Budget:
+        """Return what a fit spends before there are data; see `Labels.of_size`."""
+        return self.budget(self.targets.of_size(n_classes), n_features)
 
-    def released_numbers(self, mechanism: Any, n_features: int, n_outputs: int) -> tuple[int, int]:
+    def statement(
+        self,
+        task: Task,
+        budget: Budget,
+        n_features: int,
+        *,
+        before: Sequence[StatedRelease] = (),
+        weighted: bool = False,
+    ) -> PrivacyStatement:
+        """Return what a fit guarantees, and what is public in it.
+
+        `before`: what was released of the same records earlier.
+        """
+        plan = self.plan(task, n_features)
+        return make_statement(
+            budget,
+            [*before, *plan.stated(budget, task)],
+            seeded=self.random_state is not None,
+            classes_declared=self.targets.is_declared or task.many_labels,
+            records=use_of_count(plan, budget, self.n_records),
+            n_classes=task.classes.size,
+            target_bounds=task.target_bounds,
+            weight_bound=self.weight_bound if weighted else None,
+            prior=self.starts_from,
+            many_labels=task.many_labels,
+        )
+
+    def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:
         """Return how many vertices and how many numbers a fit releases at most."""
         raise NotImplementedError
 
     def model_bytes(
         self,
-        mechanism: Accounted,
         n_features: int,
         classes: NDArray[Any],
         feature_names: NDArray[np.object_] | None = None,
@@ -148,7 +190,7 @@ class Method:
     ) -> int:
         """Return how large the model file of a private fit can be, from public numbers."""
         n_outputs = n_outputs_of(classes.size)
-        vertices, numbers = self.released_numbers(mechanism, n_features, n_outputs)
+        vertices, numbers = self.released_numbers(n_features, n_outputs)
         names = [] if feature_names is None else [str(name) for name in feature_names]
         header = len(json.dumps([names, None if origin is None else origin.to_json()]))
         # Labels stand in an array and, escaped, among the parameters; so may a weight of each.
@@ -157,6 +199,19 @@ class Method:
             # Its weights, and where they stand or their noise.
             numbers += 2 * n_outputs * n_features
         return _REST + header + _VERTEX * vertices + _NUMBER * (numbers + 4 * n_outputs)
+
+
+def use_of_count(plan: Plan, budget: Budget, n_records: int | None) -> str:
+    """Return how the number of records, which may be given as public, enters a fit."""
+    count = next((phase for phase in plan.phases if isinstance(phase, Count)), None)
+    if budget.leak or (count is None and n_records is None):
+        return COUNT_UNUSED
+    if n_records is not None or count is None:
+        return COUNT_PUBLIC
+    if count.loss is not None:
+        return COUNT_BY_CLASS
+    # Where rows are replaced one by one their number is public by that.
+    return COUNT_PRIVATE if count.moved(budget) else COUNT_PUBLIC
 
 
 def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,27 +223,19 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
     epsilon = check_epsilon(params["epsilon"])
     check_ledger_settings({"mechanism": "gaussian", **params})
     targets = targets_of(params)
-    bound, (least, most) = params.get("weight_bound"), targets.bounds_allowed
+    bound = params.get("weight_bound")
     return {
         "params": targets.written({k: v for k, v in params.items() if k not in PARAMETERS}),
         "targets": targets,
         "epsilon": epsilon,
         "delta": check_delta(params["delta"]),
-        "given_bound": word_or_number(
-            params,
-            "residual_bound",
-            {"auto": None},
-            lambda value: least <= value <= most,
-            f"'auto' or a number from {least:g} to {most:g}",
-        ),
         "neighbors": check_neighbors(params["neighbors"]),
         "fit_intercept": bool(params["fit_intercept"]),
-        "n_records": _checked_count(params, "n_records"),
-        "rows_per_person": _checked_count(params, "rows_per_person") or 1,
+        "rows_per_person": checked_count(params, "rows_per_person") or 1,
         "weight_bound": None if bound is None else check_positive("weight_bound", bound),
         "n_threads": _checked_threads(params),
         "start": start_of(params),
-        **{name: params[name] for name in ("ledger", "dataset", "purpose")},
+        **{name: params.get(name) for name in ("ledger", "dataset", "purpose")},
         "random_state": check_random_state(params["random_state"]),
     }
 
@@ -213,7 +260,7 @@ def word_or_number(
     raise ValueError(f"{name} must be {right}, got {value!r}")
 
 
-def _checked_count(params: Mapping[str, Any], name: str) -> int | None:
+def checked_count(params: Mapping[str, Any], name: str) -> int | None:
     count: int | None = word_or_number(
         params, name, {None: None}, lambda n: n > 0, "None or a whole number >= 1", Integral
     )

@@ -3,9 +3,8 @@
 No record is looked at: N is public, or was counted privately (docs/lasso.md, docs/logistic.md).
 """
 
-from dplasso.fit.column_plan import FEWEST_REFITTED, LassoPlan, columns_to_be_found
-from dplasso.privacy.mechanisms import StagedSteps
-from dplasso.privacy.mechanisms.gaussian import GaussianSteps
+from dplasso.fit.column_plan import FEWEST_REFITTED, columns_to_be_found
+from dplasso.privacy.budget import Budget
 
 # Of rows whose words tell the class about as well as in texts, a dense fit is right hardly more
 # often than guessing below this signal (docs/logistic.md).
@@ -26,16 +25,6 @@ def findable_columns(
     return min(float(n_vertices), strong * strong / n_vertices)
 
 
-def findable_by_plan(
-    mechanism: StagedSteps, plan: LassoPlan, n_records: float, n_features: int
-) -> float:
-    """Return the same of a LASSO that plans; where half of all are drawn, none is lost."""
-    if plan.n_vertices == n_features // 2:
-        return float(n_features)
-    rho = mechanism.rho_left * (1.0 - plan.refit_share - plan.calibration_share)
-    return findable_columns(rho, plan.n_vertices, n_records, mechanism.n_outputs, n_features)
-
-
 def told_of_columns(
     findable: float, n_iter: int | None, n_records: float, n_features: int, epsilon: float
 ) -> str:
@@ -51,20 +40,20 @@ def told_of_columns(
     )
 
 
-def told_of_gradients(
-    mechanism: GaussianSteps, epsilon: float, n_records: float, n_outputs: int
-) -> str:
+def told_of_gradients(budget: Budget, mu: float, n_records: float, n_outputs: int) -> str:
     """Say that noise outweighs what so many records can tell, where that is so.
 
     The signal is what N rows that agree add to a gradient, in units of the noise of all steps; of
     K classes each has its part of the rows.
+
+    `mu`: what the gradients spend.
     """
-    told = n_records * mechanism.mu / mechanism.unit_sensitivity
+    told = n_records * mu / budget.moved(1.0)
     if told / max(2, n_outputs) >= _LEAST_SIGNAL:
         return ""
     of = f" of {n_outputs:,} classes" if n_outputs > 2 else ""
     return (
-        f"with {n_records:,.0f} records{of} and epsilon={epsilon:g}, the noise outweighs what the "
-        "records can tell: the model may be no better than chance; more records or a larger "
-        "epsilon help"
+        f"with {n_records:,.0f} records{of} and epsilon={budget.epsilon:g}, the noise outweighs "
+        "what the records can tell: the model may be no better than chance; more records or a "
+        "larger epsilon help"
     )

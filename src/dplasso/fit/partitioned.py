@@ -10,27 +10,27 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from dplasso.cluster import Engine
-from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe, PartitionedRows, problem_of
+from dplasso.cluster.frank_wolfe import PartitionedRows, PartitionedVertexRows
 from dplasso.cluster.gradients import PartitionedRecords
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.storage import checked_address
-from dplasso.cluster.worker import Partition, VertexSteps
+from dplasso.cluster.worker import Partition
 from dplasso.data.people import number_groups
 from dplasso.data.source_files import is_address
 from dplasso.encoding.origin import Origin, check_same_origin, origin_from_json
 from dplasso.errors import DataError
-from dplasso.fit.drawing import Drawing, vertex_selector
 from dplasso.fit.groups import rows_within_limit
 from dplasso.fit.method import Method
-from dplasso.fit.records import LocalRecords, local_records, store_of
+from dplasso.fit.records import local_records, store_of
 from dplasso.fit.task import Task
 from dplasso.fit.weights import checked_weights
+from dplasso.frank_wolfe.problem import VertexLayout
 from dplasso.frank_wolfe.round_part import RoundSteps
+from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.ledger import data_fingerprint
 from dplasso.matrix.compressed import checked
 from dplasso.matrix.starting import StartingModel
-from dplasso.privacy.mechanisms import Mechanism
-from dplasso.privacy.parameters import check_records, share_bits
+from dplasso.privacy.parameters import check_records
 from dplasso.runtime.threads import Threads
 
 
@@ -75,43 +75,29 @@ class ClusterRecords:
         found = self.workers.call("count", loss)
         return [sum(one) for one in zip(*(counts for counts, _ in found), strict=True)], found[0][1]
 
-    def laid_out(self, method: Any, n_steps: int) -> "ClusterRecords":
+    @property
+    def total_weight(self) -> float:
+        """The sum of all weights."""
+        weights = np.concatenate(self.workers.call("weights"))
+        return float(weights.sum()) if weights.size else float(self.shape[0])
+
+    @property
+    def counted(self) -> int:
+        """N without records that are left out: the private count."""
+        return sum(self.workers.call("counted"))
+
+    def laid_out(self, layout: VertexLayout, threads: Threads) -> "ClusterRecords":  # noqa: ARG002
         """Refuse what only one process can do (ValueError), and too many records (DataError)."""
-        assert self.task is not None
-        if self.task.n_outputs > 1 and method.l1_radius is not None:
-            raise DataError(
-                "a LASSO of more than two classes with an l1_radius runs in one process: leave "
-                "engine or l1_radius out"
+        if layout.one_process:
+            raise ValueError(
+                f"{layout.one_process} runs in one process; leave engine out, or choose otherwise"
             )
-        if not n_steps:
-            return self
-        for name, value, one_process in (
-            ("solver", method.algorithm, "standard"),
-            ("selector", method.selector, "big-little"),
-            ("mechanism", method.step if method.is_private else None, "paper"),
-        ):
-            if value == one_process:
-                raise ValueError(
-                    f"{name}={value!r} runs in one process; leave engine or {name} out"
-                )
-        n_records = self.shape[0]
-        check_records(n_records, share_bits(method.n_records or n_records))
+        check_records(self.shape[0], layout.share_bits)
         return self
 
-    def vertices(
-        self,
-        method: Any,
-        steps: VertexSteps,
-        mechanism: Mechanism,
-        drawing: Drawing,
-        *,
-        recorded: bool = False,  # noqa: ARG002
-    ) -> PartitionedFrankWolfe:
-        """Return the coordinator of a run with a given radius."""
-        problem = problem_of(self.workers, steps)
-        selector = vertex_selector(method.selector, mechanism, problem)
-        given = self.workers, steps, problem, selector, drawing.stream
-        return PartitionedFrankWolfe(*given, prefix=drawing.prefix)
+    def vertex_rows(self, steps: VertexSteps, threads: Threads) -> PartitionedVertexRows:  # noqa: ARG002
+        """Return the workers' rows for a run with a given radius."""
+        return PartitionedVertexRows(self.workers, steps)
 
     def rows(self, steps: RoundSteps, threads: Threads) -> PartitionedRows:  # noqa: ARG002
         """Return the workers' rows for a run in rounds."""
@@ -127,9 +113,6 @@ class ClusterRecords:
         """Return the records for gradient descent, in the columns that are kept or in all."""
         whole = kept is None or kept.size == self.shape[1]
         return PartitionedRecords(self.workers, loss, None if whole else kept, prior)
-
-
-Records = LocalRecords | ClusterRecords
 
 
 def cluster_records(

@@ -15,7 +15,7 @@ from dplasso.errors import DataError
 from dplasso.fit.given import Given
 from dplasso.fit.records import local_records
 from dplasso.fit.task import Task
-from dplasso.gradient_descent.plan import CONSTANT
+from dplasso.gradient_descent.schedule import CONSTANT
 from dplasso.matrix.compressed import checked, compress
 from dplasso.matrix.unit_rows import row_factors
 from dplasso.runtime.threads import thread_pool

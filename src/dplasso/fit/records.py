@@ -6,24 +6,23 @@ A fit asks its records for integer statistics and for nothing else. Rows in part
 
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
-from dplasso.cluster.worker import VertexSteps
 from dplasso.data.refusals import in_our_words
 from dplasso.data.store import Store, StoreMatrix, check_entries
 from dplasso.encoding.origin import Origin, origin_of
 from dplasso.errors import DataError
-from dplasso.fit.drawing import Drawing, vertex_selector
 from dplasso.fit.groups import person_numbers, rows_within_limit
 from dplasso.fit.task import Task
-from dplasso.frank_wolfe.problem import Problem, all_columns, design_of, starting
+from dplasso.frank_wolfe.problem import VertexLayout, all_columns, design_of, starting
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
-from dplasso.frank_wolfe.solve import FrankWolfe
+from dplasso.frank_wolfe.row_part import VertexSteps
+from dplasso.frank_wolfe.solve import ProblemRows
 from dplasso.gradient_descent.records import Records as GradientRecords
 from dplasso.gradient_descent.records import records_of
 from dplasso.ledger import data_fingerprint
@@ -31,10 +30,53 @@ from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import checked, format_of, working_dtype
 from dplasso.matrix.design import Design, check_row_count
 from dplasso.matrix.starting import StartingModel, StartingRows
-from dplasso.privacy.mechanisms import Mechanism
-from dplasso.runtime.threads import ONE_THREAD, Threads
+from dplasso.runtime.threads import Threads
 
 _NO_TARGETS = targets_of(np.zeros(0))
+
+
+class Records(Protocol):
+    """What a fit sees of the data: exact integer statistics, and layouts that answer with them.
+
+    `every_step`: whether each step is to be on the disk before the next begins.
+    `counts(loss)`: numbers of the records of the classes, in parts of a record, and its bits.
+    `counted`: N without records that are left out. `total_weight`: the sum of all weights.
+    `laid_out(layout, threads)`: the records laid out for vertices, before anything is paid for.
+    `rows(steps, threads)`, `vertex_rows(steps, threads)`: those rows in rounds, or for a given
+    radius.
+    `gradients(loss, threads, kept, prior)`: the records for gradients, margins and energies.
+    """
+
+    feature_names: NDArray[np.object_] | None
+    origin: Origin | None
+    every_step: ClassVar[bool]
+
+    @property
+    def labels(self) -> NDArray[Any]: ...
+    @property
+    def n_labels(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def weighted(self) -> bool: ...
+    @property
+    def counted(self) -> int: ...
+    @property
+    def total_weight(self) -> float: ...
+    def encoded(self, task: Task) -> "Records": ...
+    def fingerprint(self) -> str: ...
+    def check(self, n_threads: int) -> None: ...
+    def counts(self, loss: Any) -> tuple[list[int], int]: ...
+    def laid_out(self, layout: VertexLayout, threads: Threads) -> "Records": ...
+    def rows(self, steps: RoundSteps, threads: Threads) -> Any: ...
+    def vertex_rows(self, steps: VertexSteps, threads: Threads) -> Any: ...
+    def gradients(
+        self,
+        loss: Any,
+        threads: Threads,
+        kept: NDArray[np.int64] | None = None,
+        prior: StartingModel | None = None,
+    ) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -114,52 +156,32 @@ class LocalRecords:
         """Count the records of the classes."""
         return count_classes(loss, self.targets)
 
-    def laid_out(self, method: Any, n_steps: int) -> "LocalRecords":
-        """Lay the matrix out for Frank-Wolfe; without a step, only look whether it can be used."""
-        if not n_steps:
+    @property
+    def total_weight(self) -> float:
+        """The sum of all weights."""
+        return self.targets.total_weight
+
+    @property
+    def counted(self) -> int:
+        """N without records that are left out: the private count."""
+        return self.targets.n_records
+
+    def laid_out(self, layout: VertexLayout, threads: Threads) -> "LocalRecords":
+        """Lay the matrix out for vertices; without a step, only look whether it can be used."""
+        if not layout.n_steps:
             checked(self.X)
             return self
-        design = design_of(
-            self.X,
-            bound=method.feature_bound,
-            intercept=method.draws_constant,
-            by_columns=method.algorithm == "sparse" or method.l1_radius is None,
-            n_steps=n_steps,
-            n_threads=method.n_threads,
-        )
+        design = design_of(self.X, layout, threads)
         return replace(self, design=design, whole=all_columns(design))
 
-    def problem(self, steps: VertexSteps, threads: Threads = ONE_THREAD) -> Problem:
-        """Return what a run with a given radius minimises."""
-        assert self.design is not None
-        return steps.problem(self.design, self.targets, threads)
-
-    def vertices(
-        self,
-        method: Any,
-        steps: VertexSteps,
-        mechanism: Mechanism,
-        drawing: Drawing,
-        *,
-        recorded: bool = False,
-    ) -> FrankWolfe:
-        """Return a run with a given radius; `recorded` with history and work, where allowed."""
-        problem = self.problem(steps, drawing.threads)
-        return FrankWolfe(
-            problem,
-            vertex_selector(method.selector, mechanism, problem),
-            drawing.stream,
-            solver=method.algorithm,
-            drift_tol=steps.drift_tol,
-            record_history=recorded and mechanism.name == "none",
-            record_work=recorded and mechanism.name != "exponential",
-            threads=drawing.threads,
-            prefix=drawing.prefix,
-        )
+    def vertex_rows(self, steps: VertexSteps, threads: Threads) -> ProblemRows:  # noqa: ARG002
+        """Return the rows for a run with a given radius."""
+        assert self.design is not None, "rows are laid out first"
+        return ProblemRows(steps.problem(self.design, self.targets))
 
     def rows(self, steps: RoundSteps, threads: Threads) -> RoundRows:
         """Return the rows for a run in rounds."""
-        assert self.design is not None
+        assert self.design is not None, "rows are laid out first"
         targets = starting(self.targets, self.design, steps.start, threads, self.whole)
         return RoundRows(steps, self.design, targets, threads, alone=True)
 

@@ -1,18 +1,19 @@
-"""The one path from a method and records to a model; fits with checkpoints take it too."""
+"""The one path from a method and records to a model: the phases of its plan, one after another."""
 
 import time
+import warnings
+from collections.abc import Callable
 
-from dplasso.fit.drawing import Drawing
+from dplasso.errors import NoiseWarning
 from dplasso.fit.hooks import Begun, Hooks, Session
 from dplasso.fit.method import Method
-from dplasso.fit.partitioned import Records
-from dplasso.fit.task import Task
+from dplasso.fit.records import Records
 from dplasso.frank_wolfe.work import Work
 from dplasso.ledger import charged, check_affordable, check_paid
 from dplasso.model import Model
-from dplasso.model.release import digest_of
+from dplasso.phases.contract import Fit, Steps, check_share
+from dplasso.phases.releases import Counted, Released
 from dplasso.privacy.randomness import random_stream
-from dplasso.privacy.statement import Accounted, PrivacyStatement, make_statement, use_of_count
 from dplasso.runtime.chunks import run_in_chunks
 from dplasso.runtime.threads import thread_pool
 
@@ -21,102 +22,121 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     """Fit a model; return all that may leave the fit, and the work per step if it is not private.
 
     Everything that can be refused is refused, and the records are laid out, before the ledger is
-    charged. Whatever is drawn is drawn after: step 0, the counts, is kept before the first step.
+    charged. Whatever is drawn is drawn after that, phase by phase, and each release is kept before
+    the next phase begins.
 
     Raises ValueError for an undeclared label, or fewer than two without `classes`; DataError for a
     damaged store; BudgetError, LedgerError if the ledger has too little left or cannot be used;
     nothing is spent then.
     """
     began = time.perf_counter()
-    stream = random_stream(method.random_state)
+    begun = _prepared(method, records, hooks)
+    method, records, budget, plan = begun.method, begun.records, begun.budget, begun.plan
+    session = Session() if hooks.checkpoints is None else hooks.checkpoints(begun)
+    released, taken = session.released, 0
+    warn = _noise_warning(begun, known=len(released) > 0)
+    with thread_pool(method.n_threads) as threads:
+        stream = random_stream(method.random_state)
+        fit = Fit(budget, records, stream, threads, method.starting_model)
+        plan.lay_out(fit)
+        laid_out = time.perf_counter()
+        paid = {"payment": session.payment, "notes": begun.notes}
+        with charged(
+            method.ledger, method.dataset, budget, release=lambda: released.digest, **paid
+        ):
+            for place, phase in enumerate(plan.phases[len(released) :], len(released)):
+                share = check_share(phase, phase.share(budget, released), released)
+                mu, snapshot = budget.mu_of(share), session.snapshot_of(place)
+                steps = phase.begin(fit, released, mu, snapshot)
+                run_in_chunks(
+                    steps,
+                    marks=session.marks_of(place, steps.n_steps),
+                    checkpoint=session.keeping(released, steps.snapshot),
+                    progress=hooks.progress_of(plan, place, taken),
+                )
+                released, taken = released.then(share, steps.release()), taken + steps.n_steps
+                session.keep(released)
+                warn(released)
+    if hooks.seconds is not None:
+        hooks.seconds["prepare"] = laid_out - began
+        hooks.seconds["train"] = time.perf_counter() - laid_out
+    return _modelled(begun, hooks, released, steps)
+
+
+def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
+    """Refuse what can be refused, and return what is known before anything private is computed."""
     task = method.targets.task(records)
     method, records = method.knowing(task), records.encoded(task)
     method = method.starting(task, records)
+    n_features = records.shape[1]
+    budget, earlier = method.budget(task, n_features), []
     edges = None if records.origin is None else records.origin.edges
-    mechanism = method.mechanism(task, *records.shape)
     if edges is not None:
-        mechanism = edges.before(mechanism, seeded=method.random_state is not None)
+        budget = edges.before(budget, seeded=method.random_state is not None)
         check_paid(method.ledger, edges.digest, f"the edges of {', '.join(edges.columns)}")
-    statement = _statement(method, task, mechanism, records)
+        earlier = [edges.stated]
+    statement = method.statement(
+        task, budget, n_features, before=earlier, weighted=records.weighted
+    )
     n_records = method.n_records if hooks.known_records is None else hooks.known_records
-    cautions = statement.cautions(n_records)
-    hooks.cautioned(cautions)
+    hooks.cautioned(statement.cautions(n_records))
     if hooks.checkpoints is None:
-        check_affordable(method.ledger, method.dataset, mechanism)
+        check_affordable(method.ledger, method.dataset, budget)
     # This reads all of a store, so what can be refused without comes first.
     records.check(method.n_threads)
-    notes = {}
+    notes: dict[str, str | None] = {}
     if method.ledger is not None:
         notes = {
             "purpose": method.purpose,
             "fingerprint": records.fingerprint(),
             "prior": method.starts_from or None,
         }
-    begun = Begun(method, task, mechanism, statement, records, notes)
-    session = Session() if hooks.checkpoints is None else hooks.checkpoints(begun)
-    # A fit that goes on was warned when it began.
-    warned = session.prefix is not None
-    size = records.shape[1]
-    if method.n_records is not None and not warned:
-        method.warn_of_noise(task, mechanism, float(method.n_records), size, stacklevel=5)
-        warned = True
+    plan = method.plan(task, n_features, records.weighted)
+    return Begun(method, task, budget, plan, statement, records, notes)
 
-    def keep(done: int) -> None:
-        session.keep(done, done == solver.n_steps, lambda: solver.release(done))
-        # A run that draws vertices alone counts nobody.
-        counted = getattr(solver, "counted", None)
-        if done == 0 and counted is not None and not warned:
-            method.warn_of_noise(task, mechanism, counted, size, stacklevel=7)
 
-    with thread_pool(method.n_threads) as threads:
-        drawing = Drawing(stream, threads, session.prefix)
-        solver = method.solver(task, mechanism, records, drawing)
-        prepared = time.perf_counter()
-        with charged(
-            method.ledger,
-            method.dataset,
-            mechanism,
-            payment=session.payment,
-            release=lambda: digest_of(release),
-            notes=notes,
-        ):
-            run_in_chunks(solver, marks=session.marks, checkpoint=keep, progress=hooks.progress)
-            release = solver.release()
+def _noise_warning(begun: Begun, *, known: bool) -> Callable[[Released], None]:
+    """Return what warns once, when the number of records is known, that noise may hide them all.
+
+    `known`: whether an interrupted fit has warned before.
+    """
+    method, told = begun.method, [known or begun.method.from_prior]
+
+    def warn(released: Released) -> None:
+        counted = released.last(Counted)
+        n_records = method.n_records if counted is None else counted.total
+        if told[0] or n_records is None:
+            return
+        told[0] = True
+        size = float(n_records), begun.records.shape[1]
+        words = method.told_of_noise(begun.task, begun.budget, *size)
+        if words:
+            warnings.warn(words, NoiseWarning, stacklevel=6)
+
+    return warn
+
+
+def _modelled(
+    begun: Begun, hooks: Hooks, released: Released, last: Steps
+) -> tuple[Model, Work | None]:
+    """Return the model that follows from the releases, and what a fit without privacy notes."""
+    counted, method, statement = released.last(Counted), begun.method, begun.statement
+    n_records = method.n_records if hooks.known_records is None else hooks.known_records
     # What the released count adds; a delta that was said to be too large is not said again.
-    counted = statement.cautions(release.n_records if n_records is None else n_records)
-    if len(counted) > len(cautions):
-        hooks.cautioned([one for one in counted if one not in cautions])
-    if hooks.seconds is not None:
-        hooks.seconds["prepare"] = prepared - began
-        hooks.seconds["train"] = time.perf_counter() - prepared
+    before = statement.cautions(n_records)
+    after = statement.cautions(counted.total) if n_records is None and counted else before
+    if len(after) > len(before):
+        hooks.cautioned([one for one in after if one not in before])
+    run_of_last = getattr(last, "run", None)
     model = Model(
         params=dict(method.params),
-        release=release,
+        released=released,
         statement=statement,
-        classes=task.classes,
-        n_features=size,
-        feature_names=records.feature_names,
-        history=solver.history,
-        origin=records.origin,
+        classes=begun.task.classes,
+        n_features=begun.records.shape[1],
+        feature_names=begun.records.feature_names,
+        history=getattr(run_of_last, "history", None),
+        origin=begun.records.origin,
         prior=method.prior,
     )
-    return model, solver.work
-
-
-def _statement(
-    method: Method, task: Task, mechanism: Accounted, records: Records
-) -> PrivacyStatement:
-    """Return what the fit guarantees, and what was public in it."""
-    edges = None if records.origin is None else records.origin.edges
-    return make_statement(
-        mechanism,
-        seeded=method.random_state is not None,
-        classes_declared=method.targets.is_declared or task.many_labels,
-        records=use_of_count(mechanism, method.n_records),
-        n_classes=task.classes.size,
-        target_bounds=task.target_bounds,
-        weight_bound=method.weight_bound if records.weighted else None,
-        prior=method.starts_from,
-        many_labels=task.many_labels,
-        edges="" if edges is None else edges.told,
-    )
+    return model, getattr(run_of_last, "work", None)

@@ -43,13 +43,12 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from dplasso.data.labels import encode_targets, label_matrix, numbers_of
 from dplasso.errors import DataError
 from dplasso.fit.given import Given, text_of
-from dplasso.gradient_descent.schedule import KAPPA
+from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, KAPPA
 from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.many_labels import ManyLogistic
 from dplasso.losses.multinomial import Multinomial, norm_bound, residual_norm_at_zero
 from dplasso.losses.squared import Squared
-from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE
 
 # Weights, intercepts, and standard errors of the weights or None.
 LinearParts = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]

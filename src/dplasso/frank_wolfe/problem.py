@@ -6,8 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
-from dplasso.frank_wolfe.release import VertexRelease
-from dplasso.frank_wolfe.transcript import NO_VERTICES
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import NO_OFFSETS, NO_WEIGHTS, Targets
 from dplasso.matrix.design import Design, adopt, lay_out
@@ -53,17 +51,6 @@ class Problem(NamedTuple):
         """Where the coordinates of all outputs stand in alpha."""
         return self.design.numbering
 
-    def empty_release(self) -> VertexRelease:
-        """Return the release of a run that has drawn nothing."""
-        return VertexRelease(
-            NO_VERTICES,
-            n_features=self.design.n_columns,
-            l1_radius=self.radius,
-            feature_bound=self.design.bound,
-            fit_intercept=self.design.intercept,
-            n_outputs=self.loss.n_outputs,
-        )
-
 
 def gradient_unit(bound: float, residual_bound: float, bits: int = CONTRIBUTION_BITS) -> float:
     """Return S = 2^bits / (B C), the fixed-point units per unit of alpha."""
@@ -80,15 +67,37 @@ def margin_unit(bound: float, n_steps: int) -> float:
     return float(2.0**bits / bound)
 
 
-def design_of(
-    X: Any, *, bound: float, intercept: bool, n_steps: int, n_threads: int, by_columns: bool = True
-) -> Design:
+class VertexLayout(NamedTuple):
+    """How a matrix is laid out for vertices.
+
+    `bound`: entries are clipped to it. `intercept`: whether the constant is a column.
+    `by_columns`: whether it is needed by columns, too.
+    `n_steps`: at most; without one a matrix is not laid out.
+    `one_process`: choices that partitions of the rows do not know, in words.
+    `share_bits`: bits of a record's share of a column gradient.
+    """
+
+    bound: float
+    intercept: bool = False
+    by_columns: bool = True
+    n_steps: int = 1
+    one_process: str = ""
+    share_bits: int = CONTRIBUTION_BITS
+
+
+def design_of(X: Any, layout: VertexLayout, threads: Threads) -> Design:
     """Lay out a matrix, or take a store as it is; see `lay_out`."""
+    public = {"bound": layout.bound, "intercept": layout.intercept}
     if isinstance(X, Store):
         numbering = Numbering(X.internal_column, X.original_column)
-        return adopt(X.rows, X.columns, numbering, bound=bound, intercept=intercept)
-    options: dict[str, Any] = {"bound": bound, "intercept": intercept, "by_columns": by_columns}
-    return lay_out(X, **options, n_steps=n_steps, n_threads=n_threads)
+        return adopt(X.rows, X.columns, numbering, **public)
+    return lay_out(
+        X,
+        **public,
+        by_columns=layout.by_columns,
+        n_steps=layout.n_steps,
+        n_threads=threads.count,
+    )
 
 
 def all_columns(design: Design) -> StartingRows:
@@ -111,7 +120,7 @@ def starting(
     if model is None:
         return targets
     whole = whole or all_columns(design)
-    return targets._replace(offsets=whole.started(model, design.bound, threads))
+    return targets._replace(offsets=whole.started(model, threads))
 
 
 def _repeated(design: Design, n_outputs: int) -> Numbering:

@@ -24,7 +24,7 @@ from dplasso.frank_wolfe.column_gradients import (
 )
 from dplasso.frank_wolfe.gradient import margin_term, renew_residuals, replace_contributions
 from dplasso.frank_wolfe.long_columns import LongColumns, gradient_of, long_columns
-from dplasso.frank_wolfe.problem import design_of, gradient_unit, starting
+from dplasso.frank_wolfe.problem import VertexLayout, design_of, gradient_unit, starting
 from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.design import Column, Design, column_of, refuse_damage
@@ -116,8 +116,7 @@ class RoundSteps:
 
     def part(self, X: Any, targets: Targets, threads: Threads) -> "RoundRows":
         """Lay out rows, and return them at zero weights."""
-        public: dict[str, Any] = {"bound": self.bound, "n_steps": self.n_steps}
-        design = design_of(X, **public, intercept=False, n_threads=threads.count)
+        design = design_of(X, VertexLayout(self.bound, n_steps=self.n_steps), threads)
         return RoundRows(self, design, starting(targets, design, self.start, threads), threads)
 
 

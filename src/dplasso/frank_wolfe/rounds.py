@@ -21,7 +21,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.reports import take_changes
 from dplasso.frank_wolfe.round_part import Changes, RoundSteps
 from dplasso.frank_wolfe.transcript import Transcript
@@ -77,9 +76,8 @@ class Rows(Protocol):
 
 
 class RoundsFrankWolfe(VertexRun):
-    """Frank-Wolfe in rounds; a `dplasso.runtime.chunks.Solver`.
+    """Frank-Wolfe in rounds.
 
-    `empty`: the release without vertices.
     `prefix`: steps taken instead of drawn; the selector draws as often as it did for them.
     """
 
@@ -89,10 +87,9 @@ class RoundsFrankWolfe(VertexRun):
         rows: Rows,
         selector: Any,
         stream: RandomStream,
-        empty: VertexRelease,
         prefix: Transcript | None = None,
     ) -> None:
-        super().__init__(steps.n_steps, steps.n_coordinates, empty, prefix)
+        super().__init__(steps.n_steps, steps.n_coordinates, prefix)
         self._rows, self._selector, self._stream = rows, selector, stream
         self._drawn: set[int] = set()
         self._moved = 0

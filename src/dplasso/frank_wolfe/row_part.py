@@ -7,22 +7,58 @@ Coordinates go by their original numbers, since each part may store its columns 
 own.
 """
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.drift import count_due
 from dplasso.frank_wolfe.large_step import LargeSteps, take_step
-from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.problem import Problem, VertexLayout, build_problem, design_of
 from dplasso.frank_wolfe.reports import begin_step, expected_entries
 from dplasso.frank_wolfe.round_part import Changes, in_original_order, listed
 from dplasso.frank_wolfe.state import start_sparse
-from dplasso.matrix.design import column_of
+from dplasso.losses.targets import Targets
+from dplasso.matrix.design import Design, column_of
 from dplasso.runtime.threads import ONE_THREAD, Threads
 from dplasso.selection.contract import NOTHING_REPORTED
 
 # Changes are listed where a step touches at most this part of all gradients.
 _LISTED_PART = 1 / 4
+
+
+@dataclass(frozen=True)
+class VertexSteps:
+    """The public numbers of a run of Frank-Wolfe with a given radius."""
+
+    loss: Any
+    bound: float
+    intercept: bool
+    radius: float
+    n_steps: int
+    drift_tol: float | None
+    share_bits: int
+
+    def problem(self, design: Design, targets: Targets) -> Problem:
+        """Return the problem of some rows, or of none."""
+        return build_problem(
+            design,
+            targets.labels,
+            weights=targets.weights,
+            offsets=targets.offsets,
+            radius=self.radius,
+            n_steps=self.n_steps,
+            loss=self.loss,
+            share_bits=self.share_bits,
+        )
+
+    def part(self, X: Any, targets: Targets, threads: Threads) -> "RowPart":
+        """Lay out rows, and return them at zero weights."""
+        layout = VertexLayout(self.bound, self.intercept, n_steps=self.n_steps)
+        problem = self.problem(design_of(X, layout, threads), targets)
+        return RowPart(problem, self.drift_tol, threads)
 
 
 class RowPart:

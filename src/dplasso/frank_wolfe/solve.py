@@ -1,6 +1,7 @@
 """Frank-Wolfe with a given radius, a solver that takes its steps in chunks: Algorithm 1 or 2."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class FrankWolfe(VertexRun):
         threads: Threads = ONE_THREAD,
         prefix: Transcript | None = None,
     ) -> None:
-        super().__init__(problem.n_steps, problem.n_coordinates, problem.empty_release(), prefix)
+        super().__init__(problem.n_steps, problem.n_coordinates, prefix)
         self._problem, self._selector, self._stream = problem, selector, stream
         several = problem.loss.n_outputs > 1
         recorded = self.n_steps if record_history and not several else 0
@@ -149,6 +150,17 @@ class FrankWolfe(VertexRun):
     def work(self) -> Work | None:
         """Work per step, where it was asked for."""
         return Work(*self._outputs[3].T) if self._outputs[3].size else None
+
+
+@dataclass(frozen=True)
+class ProblemRows:
+    """The rows of a run with a given radius, all in this process."""
+
+    problem: Problem
+
+    def walk(self, selector: Any, stream: RandomStream, **settings: Any) -> FrankWolfe:
+        """Return a run, ready for its first vertex; settings as of `FrankWolfe`."""
+        return FrankWolfe(self.problem, selector, stream, **settings)
 
 
 def solve(

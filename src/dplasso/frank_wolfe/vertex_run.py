@@ -1,10 +1,7 @@
 """What all runs of Frank-Wolfe share: the vertices drawn so far, and a prefix that is not drawn."""
 
-from dataclasses import replace
-
 import numpy as np
 
-from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import History, Transcript
 from dplasso.frank_wolfe.work import Work
 
@@ -12,20 +9,14 @@ from dplasso.frank_wolfe.work import Work
 class VertexRun:
     """The vertices of a run of `n_steps`, the first of which may be given.
 
-    `empty`: the release without vertices.
-
     Raises ValueError if the prefix has more steps than the run.
     """
 
     def __init__(
-        self,
-        n_steps: int,
-        n_coordinates: int,
-        empty: VertexRelease,
-        prefix: Transcript | None = None,
+        self, n_steps: int, n_coordinates: int, prefix: Transcript | None = None
     ) -> None:
         self.n_steps, self.n_coordinates = n_steps, n_coordinates
-        self._empty, self._n_prefix = empty, 0 if prefix is None else len(prefix)
+        self._n_prefix = 0 if prefix is None else len(prefix)
         if self._n_prefix > n_steps:
             raise ValueError(f"a prefix of {self._n_prefix} steps is given to a run of {n_steps}")
         self._vertex = np.zeros(n_steps, dtype=np.int64)
@@ -33,9 +24,6 @@ class VertexRun:
         if prefix is not None:
             self._vertex[: self._n_prefix] = prefix.vertex
             self._sign[: self._n_prefix] = prefix.sign
-
-    def begin(self) -> None:
-        """Do nothing: nothing is counted before the first vertex."""
 
     def take(self, step: int, j: int, sign: int) -> tuple[int, int]:
         """Note the vertex drawn at a step, unless the prefix has one; return the one to take."""
@@ -46,10 +34,6 @@ class VertexRun:
     def transcript(self, done: int | None = None) -> Transcript:
         """Return the first `done` vertices, by default all; a view that later steps leave alone."""
         return Transcript(self._vertex, self._sign).first(done)
-
-    def release(self, done: int | None = None) -> VertexRelease:
-        """Return what the first `done` steps have drawn, by default all of them."""
-        return replace(self._empty, transcript=self.transcript(done))
 
     @property
     def history(self) -> History | None:

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.calibration import descend
+from dplasso.gradient_descent.calibration import Calibration, descend
 from dplasso.gradient_descent.points import CONSTANT
-from dplasso.gradient_descent.release import Calibration
 from dplasso.gradient_descent.slopes import LONGEST, LinearModel
 from dplasso.matrix.unit_rows import Scaling
 from dplasso.privacy.randomness import RandomStream
@@ -28,6 +27,9 @@ _KAPPA = 0.5
 _LEAST_PART = 0.125
 # Intercepts of a start are clipped to it.
 _USEFUL = 8.0
+# A public start is taken whole where records times mu are no more than this, and beyond as much
+# less of it. Where few columns are corrected, what is wrong in the others stays.
+LEARNT, LEARNT_OF_FEW = 56.0, 10.0
 # In standard errors: one that cannot be told from 0 by far need not be 0.
 _LEAST = 0.2
 
@@ -77,11 +79,11 @@ def find_slopes(
 
 
 def find_start(
-    records: Any, scaling: Scaling, bound: float | None, stream: RandomStream, **known: Any
+    records: Any, scaling: Scaling, stream: RandomStream, **known: Any
 ) -> NDArray[np.float64]:
     """Return slope and constants of the records' public start, shape (1 + K,).
 
-    `scaling`, `bound`: how rows are made unit rows, or clipped, as of `LinearModel`.
+    `scaling`: how rows are made unit rows.
     `known`: as of `find_slopes`.
     """
     # The slope is of the weights alone: rows may be longer or shorter than those that the prior was
@@ -91,7 +93,7 @@ def find_start(
     given = loud * prior.intercept
     shift = np.clip(given, -_USEFUL, _USEFUL)
     n_outputs = records.loss.n_outputs
-    nothing = LinearModel(np.zeros((0, n_outputs)), np.zeros(n_outputs), scaling, bound)
+    nothing = LinearModel(np.zeros((0, n_outputs)), np.zeros(n_outputs), scaling)
     margins = records.margins(nothing, prior.stretched(loud, -given))
     found = find_slopes(margins, records.loss, stream, (1.0,), **known, shift=shift)
     slope = loud * found.slopes[0]
@@ -106,7 +108,7 @@ def part_taken(n_records: float, mu: float, learnt: float) -> float:
     return max(_LEAST_PART, min(1.0, learnt / (n_records * mu)))
 
 
-def weighed(
+def weigh(
     records: Any,
     model: LinearModel,
     stream: RandomStream,

@@ -10,16 +10,14 @@ Many labels have a slope each: every label's residual is divided by the length o
 that together they are no longer than all residuals.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.gradient_descent.points import CONSTANT
-from dplasso.gradient_descent.release import Calibration
-from dplasso.gradient_descent.schedule import schedule_for
+from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, schedule_for
 from dplasso.gradient_descent.solve import gradient_unit, noise_of
-from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS
 from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import release
@@ -34,6 +32,19 @@ _SMALLEST_SLOPE = 0.2
 # The closed form of the standard error is an upper bound; where the loss bends it is about twice
 # too large.
 _ERROR = 0.5
+
+
+class Calibration(NamedTuple):
+    """A slope for margins, and what is added to each of K.
+
+    `prior_slope`: that of the margins of a public start, where a fit has one.
+    `label_slopes`: where each of many labels has a slope, what part of the largest, `slope`, it is.
+    """
+
+    slope: float
+    shift: tuple[float, ...]
+    prior_slope: float = 1.0
+    label_slopes: tuple[float, ...] = ()
 
 
 def calibrate_margins(

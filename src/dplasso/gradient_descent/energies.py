@@ -73,6 +73,11 @@ def halvings_of(energies: NDArray[np.float32]) -> NDArray[np.int8]:
     return np.searchsorted(edges, energies, side="right").astype(np.int8)
 
 
+def scales_of(energies: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return what the entries of each column are multiplied by, shape (D,); [1.] for all alike."""
+    return SCALES[halvings_of(energies)] if energies.size else np.ones(1)
+
+
 def shrinking(energies: NDArray[np.float32]) -> float:
     """Return how much shorter the scaled rows are, in root mean square, by `relative_energies`."""
     halvings = halvings_of(energies)

@@ -56,25 +56,27 @@ class Records:
     # The unit rows that were asked for last, and the scaling's bytes.
     _last: list[Any] = field(default_factory=list, init=False, repr=False)
 
+    def with_loss(self, loss: Any) -> "Records":
+        """Return the records with a loss of as many outputs, and with what is laid out already."""
+        found = replace(self, loss=loss)
+        if "_tiles" in self.__dict__:
+            found.__dict__["_tiles"] = self._tiles
+        found._last[:] = self._last
+        return found
+
     @property
     def n_records(self) -> int:
         """N."""
         return len(self.targets.labels)
 
-    @property
-    def counted(self) -> int:
-        """N without records that are left out: the private count."""
-        return self.targets.n_records
-
-    @property
-    def total_weight(self) -> float:
-        """The sum of all weights."""
-        return self.targets.total_weight
-
     @cached_property
     def _tiles(self) -> Tiles:
         given = self.rows, self.n_columns, self.loss.n_outputs, self.threads
         return lay_tiles(*given, self.numbering.original, self.make)
+
+    def lay_out(self) -> None:
+        """Lay the rows out, if they are not yet."""
+        self._tiles  # noqa: B018
 
     def part(
         self, scaling: Scaling, unit: float, start: StartingModel | None = None
@@ -86,7 +88,7 @@ class Records:
         """
         data, targets = self._unit_rows(scaling), self.targets
         if self.whole is not None and start is not None:
-            offsets = self.whole.margins(start, data.factor * scaling.reach, None, self.threads)
+            offsets = self.whole.margins(start, data.factor * scaling.reach, self.threads)
             targets = targets._replace(offsets=offsets)
         if scaling.reach < 1.0:
             targets = targets._replace(weights=self._weights(data, scaling))
@@ -165,7 +167,7 @@ class Records:
         first = None
         if self.whole is not None and start is not None:
             length = factor * model.scaling.reach
-            first = self.whole.margins(start, length, model.bound, self.threads)[:, np.newaxis]
+            first = self.whole.margins(start, length, self.threads)[:, np.newaxis]
             if not len(model.weights):
                 return Margins(first, self.loss, self.targets, self.threads, LONGEST)
         weights = self._by_rows(model.weights, model.scaling.kept)

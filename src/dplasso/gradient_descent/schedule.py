@@ -11,8 +11,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.privacy.mechanisms.gaussian import LARGEST_RATIO
+from dplasso.privacy.budget import LARGEST_RATIO
 
+# The constant entry of every row; larger ones cost accuracy.
+CONSTANT = 0.1
+# Weights beyond so many standard errors are significant.
+SIGNIFICANT = 3.0
+# Share of the budget of setting margins right after the last gradient, and the gradients of it,
+# each of a slope and a constant for every output.
+CALIBRATION_SHARE, CALIBRATION_STEPS = 0.05, 60
 KAPPA = 0.5
 # It goes up to so many times as far where the records tell much of each column: what they do not
 # tell is little then. Of more columns than this most hardly ever occur, and a part of them counts.
@@ -20,6 +27,12 @@ _FURTHER, _MANY_COLUMNS, _PART_OF_MANY = 1.4, 3000, 0.1
 # So few steps lose next to nothing where the noise ends training; more, with more momentum, where
 # steps of that length would not be stable.
 FEWEST_STEPS, MOST_STEPS = 50, 400
+# A short list of k weights is reached by cuts: each stage runs on the columns that the one before
+# kept. A stage that only ranks the columns stops early (small kappa): on a long path the strong
+# columns are fitted and stop growing while the noise of all the others grows on. As (columns kept
+# after it over k, share of mu^2, kappa); the last keeps what it has.
+_CUTS = ((30, 0.4, 0.10), (5, 0.2, 0.10), (1, 0.2, 0.15), (0, 0.2, KAPPA))
+_CUT_STEPS = 80
 # Steps that the velocity remembers, 1 / (1 - beta), over T: more of them would cost accuracy. So
 # would as many where the noise is small: T is chosen for fewer then, by this over mu, down to
 # the last.
@@ -28,6 +41,24 @@ _MEMORY, _MEMORY_BY_MU, _LEAST_MEMORY = 0.15, 0.04, 0.05
 _STABLE = 0.9
 # Part of the iterates, the last, that is averaged.
 AVERAGED = 0.25
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A run of gradient descent on some of the columns.
+
+    `n_steps`: gradients; the most of them where the run `is_adaptive`.
+    `share`: of the part of mu^2 that the count leaves.
+    `kappa`: how far noise may move the margin of a unit row, in standard deviations.
+    `grows`: whether it goes further where the records tell much of each column, see `further`.
+    """
+
+    n_steps: int
+    share: float
+    kappa: float
+    n_columns: int
+    is_adaptive: bool = False
+    grows: bool = False
 
 
 @dataclass(frozen=True)
@@ -154,3 +185,23 @@ def schedule_for(
     step_size = min(largest, path / float(paths(n_steps, momentum, first).sum()))
     noise_scale = sensitivity * math.sqrt(n_steps) / mu
     return Schedule(n_steps, step_size, momentum, first, noise_scale, sensitivity)
+
+
+def plan_stages(
+    max_weights: int | None, n_features: int, kappa: float = KAPPA
+) -> tuple[Stage, ...]:
+    """Divide gradients and budget among the runs.
+
+    Cuts that would keep all columns are left out, and their budget goes to the others.
+
+    `kappa`: of a dense run; those of cuts are in proportion.
+    """
+    if max_weights is None or max_weights >= n_features:
+        return (Stage(MOST_STEPS, 1.0, kappa, n_features, is_adaptive=True, grows=True),)
+    cuts = [cut for cut in _CUTS if cut[0] * max_weights < n_features]
+    total = sum(share for _, share, _ in cuts)
+    columns = [n_features, *(kept * max_weights for kept, _, _ in cuts[:-1])]
+    return tuple(
+        Stage(_CUT_STEPS, share / total, part * (kappa / KAPPA), size, grows=not kept)
+        for (kept, share, part), size in zip(cuts, columns, strict=True)
+    )

@@ -15,7 +15,7 @@ from dplasso.ledger.entries import charge_of
 from dplasso.ledger.opening import LedgerPath
 from dplasso.ledger.refusal import refuse_overspending, refuse_relation
 from dplasso.ledger.store import Reservation, finish, pick, read_budgets, reserve
-from dplasso.privacy.mechanisms.contract import Cost
+from dplasso.privacy.budget import Cost
 
 
 @dataclass(frozen=True)

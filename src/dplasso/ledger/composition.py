@@ -29,8 +29,7 @@ from functools import lru_cache, partial
 
 from dplasso.ledger.entries import UNITS, Budget, Charge, charge_of, counted
 from dplasso.privacy.accounting import epsilon_of_rho, root_rho
-from dplasso.privacy.mechanisms.build import LEDGER_FITS
-from dplasso.privacy.mechanisms.gaussian import RATIO_RHO
+from dplasso.privacy.budget import EPSILON_OF_RHO, RATIO_RHO, Draws, build_budget
 
 # Of a budget's delta, this part is set aside for the inexactness of draws.
 _DRAW_PART = 10
@@ -38,6 +37,8 @@ _DRAW_PART = 10
 _CAPACITY_TOLERANCE = 2.0**-45
 # Below this a budget is taken for empty rather than searched further.
 _SMALLEST_RHO = 1e-29
+# Numbers that a step of gradients has noise for, at most.
+_COORDINATES = 2.0**24
 # Attempts, each 4 times farther, to step from a solved epsilon to one that is surely affordable.
 _STEPS_DOWN = 20
 
@@ -147,11 +148,19 @@ def largest_epsilon(
     To about 12 digits and never too large; 0 if nothing is left. By default each fit covers the
     rows of a person that the budget does.
     """
-    fit = LEDGER_FITS[mechanism]
+    epsilon_of = EPSILON_OF_RHO[mechanism]
     covered = rows_per_person or budget.rows_per_person
     times = max(1, -(-budget.rows_per_person // covered)) ** 2
     build = partial(
-        fit.build, n_iter, delta=delta, neighbors=budget.neighbors, rows_per_person=covered
+        build_budget,
+        Draws(
+            gaussian=n_iter * _COORDINATES if "gaussian" in mechanism else 0.0,
+            vertices=n_iter if "exponential" in mechanism else 0,
+        ),
+        n_iter=n_iter,
+        delta=delta,
+        neighbors=budget.neighbors,
+        rows_per_person=covered,
     )
     # The draws' part of delta grows with eps0, so a first solution bounds it from above.
     draws = ratio = rho = 0.0
@@ -161,13 +170,13 @@ def largest_epsilon(
         rho = float(Fraction(part, UNITS)) - RATIO_RHO * ratio
         if part <= 0 or rho <= 0:
             return 0.0
-        epsilon = fit.epsilon_of_rho(rho, delta - draws) + ratio
+        epsilon = epsilon_of(rho, delta - draws) + ratio
         if epsilon <= 0:
             return 0.0
         built = build(epsilon=epsilon)
         draws, ratio = built.sampling_delta, built.ratio_error
         needed = counted(charge_of(built), budget.rows_per_person)[1]
-    epsilon = fit.epsilon_of_rho(rho, delta - draws) + ratio
+    epsilon = epsilon_of(rho, delta - draws) + ratio
     step = 2.0**-44
     for _ in range(_STEPS_DOWN):
         if affords(budget, charge_of(build(epsilon=epsilon)), fits):

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dplasso.errors import LedgerError
-from dplasso.privacy.mechanisms.contract import Cost
+from dplasso.privacy.budget import Cost
 
 # What is charged besides fits.
 KINDS = SEARCH, SCORE = "search", "score"

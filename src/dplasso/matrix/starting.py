@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplasso.matrix.compressed import Compressed, clipped
+from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.unit_rows import Scaling, row_factors, unit_row_margins
 from dplasso.runtime.threads import Threads
 
@@ -29,14 +29,14 @@ class StartingModel:
     `weights`, shape (D, K), in the order of the data: those given, times `loudness`.
     `intercept`, shape (K,): the constants.
     `slope`: of the weights as they were given.
-    `constant`: the constant entry of the unit rows that vertices start from; None: of clipped rows.
+    `constant`: the constant entry of the unit rows that vertices start from.
     """
 
     weights: NDArray[np.float64]
     intercept: NDArray[np.float64]
     loudness: float = 1.0
     slope: float = 1.0
-    constant: float | None = None
+    constant: float = 0.0
 
     def stretched(self, slope: float, shift: ArrayLike) -> "StartingModel":
         """Return the model whose margins are `slope` times these, and `shift` more."""
@@ -86,16 +86,13 @@ class StartingRows:
     original: NDArray[Any]
     columns: NDArray[np.int64]
     n_columns: int
-    # What was asked for last: the products with a model's weights, by the bound on entries, and the
-    # factors of rows. Of the same rows with other `columns` both are the same.
+    # What was asked for last: the products with a model's weights, and the factors of rows. Of the same rows with other `columns` both are the same.
     _known: dict[Any, Any] = field(default_factory=dict, repr=False)
 
-    def started(self, model: StartingModel, bound: float, threads: Threads) -> NDArray[np.float64]:
-        """Return the margins that vertices start from, shape (N, K): of unit or clipped rows."""
-        if model.constant is None:
-            return self.margins(model, np.ones(self.rows.indptr.size - 1), bound, threads)
+    def started(self, model: StartingModel, threads: Threads) -> NDArray[np.float64]:
+        """Return the margins of unit rows that vertices start from, shape (N, K)."""
         factor = self.factors(Scaling(_EVERY, model.constant, None), threads)
-        return self.margins(model, factor, None, threads)
+        return self.margins(model, factor, threads)
 
     def factors(self, scaling: Scaling, threads: Threads) -> NDArray[np.float64]:
         """Return what each row's entries are multiplied by, shape (N,): as long as all of it."""
@@ -116,15 +113,14 @@ class StartingRows:
         self,
         model: StartingModel,
         factor: NDArray[np.float64],
-        bound: float | None,
         threads: Threads,
     ) -> NDArray[np.float64]:
-        """Return a public model's margins, shape (N, K), finite; entries clipped to `bound`."""
+        """Return a public model's margins, shape (N, K), finite."""
         products: NDArray[np.float64]
-        weights, products = self._known.get(bound, (None, model.intercept))
+        weights, products = self._known.get("products", (None, model.intercept))
         if weights is not model.weights:
-            products = self._product(model.weights, bound, threads)
-            self._known[bound] = model.weights, products
+            products = self._product(model.weights, threads)
+            self._known["products"] = model.weights, products
         with np.errstate(over="ignore", invalid="ignore"):
             margins: NDArray[np.float64] = (
                 products * (factor * (model.slope / model.loudness))[:, np.newaxis]
@@ -134,15 +130,12 @@ class StartingRows:
         np.clip(margins, -_LARGEST, _LARGEST, out=margins)
         return margins
 
-    def _product(
-        self, weights: NDArray[np.float64], bound: float | None, threads: Threads
-    ) -> NDArray[np.float64]:
-        """Return the products of the rows, their entries clipped, with weights; shape (N, K)."""
+    def _product(self, weights: NDArray[np.float64], threads: Threads) -> NDArray[np.float64]:
+        """Return the products of the rows with weights, shape (N, K)."""
         if self.original.size:
             weights = weights[self.original[: weights.shape[0]]]
-        rows = self.rows if bound is None else clipped(self.rows, bound)
-        ones = np.ones(rows.indptr.size - 1)
+        ones = np.ones(self.rows.indptr.size - 1)
         one = weights[:, 0] if weights.shape[1] == 1 else weights
         no_offset = np.zeros(weights.shape[1])
-        found = unit_row_margins(rows, np.ascontiguousarray(one), ones, no_offset, threads)
+        found = unit_row_margins(self.rows, np.ascontiguousarray(one), ones, no_offset, threads)
         return found.reshape(ones.size, weights.shape[1])

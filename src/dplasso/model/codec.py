@@ -12,24 +12,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.files.archive import ArchiveKind, array_of, parse_array, write_archive
+from dplasso.files.archive import ArchiveKind, parse_array, write_archive
 from dplasso.files.labels import labels_from_array, labels_to_array
-from dplasso.model.release import RELEASES, Release, public_values
+from dplasso.phases.releases import KINDS, Released, parse_member
 from dplasso.privacy.statement import PrivacyStatement
 
 _ENTRIES = {
-    *("magic", "version", "written_by", "release", "params", "privacy", "n_features"),
+    *("magic", "version", "written_by", "params", "privacy", "n_features"),
     *("classes", "feature_names"),
 }
 _LABELS = "classes"
 
 
 @dataclass(frozen=True)
-class Released:
-    """What every file of a release holds.
+class ReleasedFile:
+    """What every file of a fit holds.
 
     `params`: the estimator's parameters at the fit.
-    `release`: what was drawn.
+    `released`: what the phases released, in order.
     `statement`: what the fit guarantees.
     `classes`, shape (K,): the labels; none for a regression.
     `n_features`: number of columns D.
@@ -37,7 +37,7 @@ class Released:
     """
 
     params: dict[str, Any]
-    release: Release
+    released: Released
     statement: PrivacyStatement
     classes: NDArray[Any]
     n_features: int
@@ -54,7 +54,7 @@ class Released:
 
 
 def write_released(
-    held: Released,
+    held: ReleasedFile,
     path: str | os.PathLike[str],
     kind: ArchiveKind,
     *,
@@ -79,7 +79,6 @@ def write_released(
         written["classes"] = {"labels": _LABELS}
     names = held.feature_names
     header = {
-        "release": held.release.kind,
         "params": written,
         "privacy": held.statement.to_dict(),
         "n_features": held.n_features,
@@ -87,7 +86,7 @@ def write_released(
         "feature_names": None if names is None else [str(name) for name in names],
         **entries,
     }
-    members = {_LABELS: labels, **held.release.arrays(), **(arrays or {})}
+    members = {_LABELS: labels, **held.released.arrays(), **(arrays or {})}
     write_archive(path, kind, header, members, temporary=temporary)
 
 
@@ -98,20 +97,15 @@ def parse_released(
     entries: Collection[str] = (),
     besides: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return the attributes of `Released` from a file; ValueError if it holds anything else.
+    """Return the attributes of `ReleasedFile` from a file; ValueError if it holds anything else.
 
     `entries`: what else the header holds.
-    `besides`: further members that are all there or all missing.
+    `besides`: further members that the file may hold.
     """
     if set(header) != {*_ENTRIES, *entries}:
         raise ValueError("its header has missing or unknown entries")
-    kind = header["release"]
-    if kind not in RELEASES:
-        raise ValueError(f"its release is of the unknown kind {kind!r}")
-    types, optional = RELEASES[kind].types, RELEASES[kind].optional
-    types = {name: one for name, one in types.items() if name in members or name not in optional}
-    expected = {"header", _LABELS, *types}
-    if set(members) not in (expected, expected | set(besides)):
+    releases = set(members) - {"header", _LABELS, *besides}
+    if _LABELS not in members or "shares" not in releases:
         raise ValueError(f"it holds {', '.join(sorted(members))}")
     classes = labels_from_array(parse_array(members[_LABELS]), header["classes"])
     names = header["feature_names"]
@@ -121,16 +115,26 @@ def parse_released(
         names = np.array(names, dtype=object)
     params = {name: _from_json(name, value, classes) for name, value in header["params"].items()}
     statement = PrivacyStatement.from_dict(header["privacy"])
-    arrays = {name: array_of(members, name, dtype) for name, dtype in types.items()}
-    public = public_values(params, header["n_features"], classes.size, statement.steps)
     return {
         "params": params,
-        "release": RELEASES[kind].from_arrays(arrays, public),
+        "released": Released.from_arrays({name: _array(members, name) for name in releases}),
         "statement": statement,
         "classes": classes,
         "n_features": header["n_features"],
         "feature_names": names,
     }
+
+
+def _array(members: Mapping[str, bytes], name: str) -> NDArray[Any]:
+    """Return an array of a release; ValueError if its type is another than its kind says."""
+    array = parse_array(members[name])
+    kind = "<f8"
+    if name != "shares":
+        _, release, field = parse_member(name)
+        kind = KINDS[release].types()[field]
+    if array.dtype.str != kind:
+        raise ValueError(f"its part {name!r} is not an array of type {kind}")
+    return array
 
 
 def params_to_json(params: Mapping[str, Any], noun: str) -> dict[str, Any]:

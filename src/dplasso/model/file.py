@@ -6,18 +6,19 @@ The release *is* the model; the weights follow from it. The format is described 
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from dplasso.encoding.origin import Origin, origin_from_json
 from dplasso.errors import ModelFileError
 from dplasso.files.archive import ArchiveKind, array_of, read_archive
 from dplasso.frank_wolfe.transcript import History
-from dplasso.model.codec import Released, parse_released, write_released
+from dplasso.model.codec import ReleasedFile, parse_released, write_released
 from dplasso.model.prior import ARRAYS, Prior, prior_from
-from dplasso.model.release import n_outputs_of
+from dplasso.model.linear import LinearModel, linear_model, n_outputs_of
 from dplasso.model.row_steps import RowSteps, row_steps_from_json
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _KIND = ArchiveKind("model", "dplasso-model", FORMAT_VERSION, ModelFileError)
 # Parameters that are the curator's business: which file keeps the budget, under what name, and why.
 _CURATORS = ("ledger", "dataset", "purpose")
@@ -26,7 +27,7 @@ _ORIGIN, _PRIOR, _PIPELINE = "origin", "prior", "pipeline"
 
 
 @dataclass(frozen=True)
-class Model(Released):
+class Model(ReleasedFile):
     """Everything that leaves a fit, and that a model file holds.
 
     `params`: a file leaves out the curator's (`ledger`, `dataset`, `purpose`) and any seed.
@@ -43,16 +44,17 @@ class Model(Released):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        steps = len(self.release)
-        if not self.release.complete(self.statement.steps):
-            raise ValueError(f"{steps} steps do not fit a statement of {self.statement.steps}")
+        linear = self.linear
+        if not linear.coefficients.shape == (linear.intercept.size, self.n_features):
+            raise ValueError(f"its weights are not those of {self.n_features} columns")
         schema = None if self.origin is None else self.origin.schema
         if schema is not None and schema.n_features != self.n_features:
             raise ValueError(f"the schema does not make {self.n_features} columns")
         many = self.statement.many_labels
-        if self.release.n_outputs != n_outputs_of(self.classes.size, many_labels=many):
-            raise ValueError(f"{self.release.n_outputs} outputs do not fit its labels")
-        expected = self.release.n_outputs, self.n_features
+        n_outputs = linear.intercept.size
+        if n_outputs != n_outputs_of(self.classes.size, many_labels=many):
+            raise ValueError(f"{n_outputs} outputs do not fit its labels")
+        expected = n_outputs, self.n_features
         if self.prior is not None and self.prior.weights.shape != expected:
             raise ValueError("its prior is for other columns or labels")
         if (self.statement.prior != "") != (self.prior is not None):
@@ -61,8 +63,18 @@ class Model(Released):
             # Losses and gaps are functions of the data: they must never leave a private fit.
             if self.statement.mechanism != "none":
                 raise ValueError("only a fit without privacy has a history")
-            if {self.history.objective.shape, self.history.gap.shape} != {(steps,)}:
-                raise ValueError(f"the history does not fit {steps} steps")
+            if self.history.objective.shape != self.history.gap.shape:
+                raise ValueError("objective and gap of its history do not fit together")
+
+    @cached_property
+    def linear(self) -> LinearModel:
+        """The weights that were released; those of a public start are not in them."""
+        return linear_model(self.released, self.n_features)
+
+    @property
+    def digest(self) -> str:
+        """The digest, 64 hexadecimal digits, by which a ledger knows what it has paid for."""
+        return self.released.digest
 
 
 def write_model(

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.encoding.schema import Schema
-from dplasso.gradient_descent.plan import SIGNIFICANT
+from dplasso.gradient_descent.schedule import SIGNIFICANT
 from dplasso.model.file import Model
+from dplasso.phases.releases import Drawn
 
 BY_NOISE = "noise alone could have picked this"
 # In this part of the runs, at most, uniform draws take some vertex as often as marks a clear one.
@@ -154,7 +155,7 @@ def weights_of(model: Model) -> Weights:
     if model.prior is None:
         outputs, columns, values = _entries(coefficients)
     else:
-        outputs, columns, correction = _entries(model.release.coefficients()[0])
+        outputs, columns, correction = _entries(model.linear.coefficients)
         correction = correction * _unit(model)[0]
         values = np.asarray(coefficients[outputs, columns]).reshape(-1)
     names, made = model.feature_names, model.row_steps
@@ -171,21 +172,21 @@ def weights_of(model: Model) -> Weights:
         if not error.any():
             return found
         every = error.shape[-1] == coefficients.shape[1]
-        places = columns if every else np.searchsorted(model.release.columns, columns)
+        places = columns if every else np.searchsorted(model.linear.columns, columns)
         error = error[outputs, places] if error.ndim == 2 else error[places]
         return replace(found, standard_error=error, clear=np.abs(values) > SIGNIFICANT * error)
-    vertices = model.release.vertices
-    assert vertices is not None, "a release has vertices or weights"
-    vertex, place = np.unique(vertices.transcript.vertex, return_inverse=True)
+    vertices = model.released.last(Drawn)
+    assert vertices is not None, "a model has vertices or weights"
+    vertex, place = np.unique(vertices.vertex, return_inverse=True)
     net = np.zeros(vertex.size, dtype=np.int64)
-    np.add.at(net, place, vertices.transcript.sign.astype(np.int64))
+    np.add.at(net, place, vertices.sign.astype(np.int64))
     coordinates = outputs * vertices.per_output + columns
     moved = values if correction is None else correction
     steps = net[np.searchsorted(vertex, coordinates)] * np.sign(moved).astype(np.int64)
     if model.statement.mechanism == "none":
         return replace(found, steps=steps)
     among = 2 * vertices.n_outputs * vertices.per_output
-    return replace(found, steps=steps, clear=steps >= steps_beyond_chance(len(vertices), among))
+    return replace(found, steps=steps, clear=steps >= steps_beyond_chance(vertices.vertex.size, among))
 
 
 def whole_model(model: Model) -> tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]:
@@ -194,15 +195,15 @@ def whole_model(model: Model) -> tuple[Any, NDArray[np.float64], NDArray[np.floa
     The weights are sparse where few are not zero. The errors have the shape (k,), of the columns
     that have a weight, or (L, k) for L labels; from a prior that of the weights.
     """
-    release, prior = model.release, model.prior
-    coefficients, intercept = release.coefficients()
-    error = release.standard_errors
+    linear, prior = model.linear, model.prior
+    coefficients, intercept = linear.coefficients, linear.intercept
+    error = linear.standard_errors
     if prior is None:
         return coefficients, intercept, error
-    slope = release.prior_slope
+    slope = linear.prior_slope
     started: Any = prior.weights * slope
     if error is not None:
-        columns = release.columns if release.columns.size else slice(None)
+        columns = linear.columns if linear.columns.size else slice(None)
         whole = np.zeros_like(started)
         whole[:, columns] = error
         noise = 0.0 if prior.standard_error is None else slope * prior.standard_error

@@ -4,31 +4,37 @@ A statement is made of public parameters alone, so it can be released with the m
 """
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from dplasso.privacy import wording
+from dplasso.privacy.budget import Budget
 from dplasso.privacy.cautions import Caution, cautions_of
-from dplasso.privacy.mechanisms import Accounted
-from dplasso.privacy.mechanisms.contract import Words
-from dplasso.privacy.statement_entries import WORDS, check_claim, check_kinds, from_json, to_json
+from dplasso.privacy.parameters import NEIGHBOR_RELATIONS
 
-__all__ = ["Accounted", "PrivacyStatement", "make_statement", "state_search", "use_of_count"]
-
-# Entries that stand in JSON only where there is something to say.
-_WHERE_THERE_IS_ONE = ("prior", "many_labels", "edges", "edges_mu")
-# Entries that are what the mechanism says of itself.
-_AS_THEY_STAND = (
-    *("delta", "neighbors", "eps0", "sensitivity", "feature_bound", "sampling_delta"),
-    *("residual_bound", "rows_per_person"),
-)
 # Rows of one person for whom the statement gives an epsilon too.
 _ROWS = (2, 5, 10)
 _SEED_REASON = (
     "random_state was given: whoever knows or guesses it can repeat the random draws and take the "
     "noise away"
 )
+# Mechanisms with a guarantee; "stated" is another package's, which states its cost.
+_PRIVATE = ("exponential", "gaussian", "exponential and gaussian", "stated")
+
+
+class StatedRelease(NamedTuple):
+    """One of the releases that a statement is about.
+
+    `name`: of what made it, "count" or "gradients" for example.
+    `words`: what is released, as a part of a sentence.
+    `numbers`: what a reader can check: "steps", "sensitivity", "eps0", "feature_bound" and others.
+    """
+
+    name: str
+    words: str
+    numbers: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -49,29 +55,22 @@ class PrivacyStatement:
     mechanism : {"exponential", "gaussian", "exponential and gaussian", "stated", "paper", "none"}
         How each step was chosen or made noisy; "stated" by another estimator, at a stated cost.
     accountant : str
-        How the steps' costs were added up; empty if they were not.
+        How the costs were added up; empty if they were not.
+    mu : float
+        What all releases together may spend: they are ``mu``-Gaussian differentially private where
+        all their noise is Gaussian, and ``mu**2 / 2``-zCDP otherwise. Infinite if not private.
     steps : int
-        Number of steps T; the most there can be, where it follows from a noisy count.
-    eps0 : float
-        Bounded-range parameter of one step; infinite if not private, 0 where steps have no common
-        one.
-    sensitivity : float
-        How far one coordinate of the summed gradient can move between neighbours; with Gaussian
-        noise, how far the whole of it can, in L2.
-    feature_bound : float
-        Public bound B on the magnitude of an entry; entries were clipped to it.
+        Number of steps of all releases together, at most.
     sampling_delta : float
         The part of `delta` that covers the inexactness of the draws.
     randomness : {"operating system", "seeded", "none"}
         Where the random numbers came from.
     classes : {"declared", "taken from y, treated as public", "none"}
         Where the class labels came from.
+    releases : tuple of StatedRelease
+        What is released, in order: a name, words and numbers each.
     reasons : tuple of str
         Why the fit is not private; empty if it is.
-    residual_bound : float
-        Public bound C on the magnitude of a record's residual.
-    mu : float
-        Gaussian differential privacy of the whole fit; 0 without Gaussian noise.
     rows_per_person : int
         Rows of one person that the guarantee covers together.
     records : {"not used", "given as public", "counted privately", "counted privately by class"}
@@ -80,32 +79,18 @@ class PrivacyStatement:
         Number of classes, 0 for a regression.
     target_bounds : tuple of float or None
         Public interval of the targets of a regression; they were clipped to it.
-    rho : float
-        zCDP of the whole fit, where vertices and gradients share a budget; otherwise 0.
     epsilon_by_rows : dict of str to float
         The epsilon of somebody with 2, 5 or 10 times as many rows as the guarantee covers, at the
         same delta.
-    release : {"model", "score", "edges"}
+    about : {"model", "score", "edges"}
         What the statement is about.
-    tries : float
-        Expected number of tries, where the model is the best of a random number of them; otherwise
-        0.
-    tries_law : {"", "poisson", "geometric", "logarithmic"}
-        The law of their number.
     weight_bound : float or None
         Public bound on the weight of a record, which is what counts 1; weights were clipped to it.
         None where records had none, or nothing is private.
-    counted : bool
-        Whether a fit that draws columns and refits them began with noisy counts; true of others.
     prior : str
         The public model that the fit started from, and its digest; empty for none.
     many_labels : bool
         Whether a record has or has not each of `n_classes` labels; otherwise it is in one class.
-    edges : str
-        The bins whose edges were released from the same records before the fit, which `epsilon`
-        covers too; empty for none.
-    edges_mu : float
-        Gaussian differential privacy of that release.
     """
 
     is_private: bool
@@ -115,49 +100,58 @@ class PrivacyStatement:
     neighbors: str
     mechanism: str
     accountant: str
+    mu: float
     steps: int
-    eps0: float
-    sensitivity: float
-    feature_bound: float
     sampling_delta: float
     randomness: str
     classes: str
+    releases: tuple[StatedRelease, ...]
     reasons: tuple[str, ...] = ()
-    residual_bound: float = 1.0
-    mu: float = 0.0
     rows_per_person: int = 1
     records: str = wording.COUNT_UNUSED
     n_classes: int = 2
     target_bounds: tuple[float, float] | None = None
-    rho: float = 0.0
     epsilon_by_rows: dict[str, float] = field(default_factory=dict)
-    release: str = "model"
-    tries: float = 0.0
-    tries_law: str = ""
+    about: str = "model"
     weight_bound: float | None = None
-    counted: bool = True
     prior: str = ""
     many_labels: bool = False
-    edges: str = ""
-    edges_mu: float = 0.0
 
     def __post_init__(self) -> None:
-        check_kinds(self)
-        check_claim(self)
+        for one in fields(self):
+            fits, kind = _KINDS[one.name]
+            if not fits(getattr(self, one.name)):
+                raise ValueError(
+                    f"{one.name} of a privacy statement must be {kind}, got "
+                    f"{getattr(self, one.name)!r}."
+                )
+        _check_claim(self)
 
-    @property
-    def words(self) -> Words | None:
-        """What its mechanism says of itself; None if that is not private."""
-        return WORDS.get(self.mechanism)
+    def find(self, name: str) -> StatedRelease | None:
+        """Return the first of the releases that has a name; None if there is none.
+
+        Parameters
+        ----------
+        name : str
+            As "count", "vertices" or "gradients".
+        """
+        return next((one for one in self.releases if one.name == name), None)
+
+    def number(self, name: str) -> float | None:
+        """Return the first number of a name that a release states; None if none does.
+
+        Parameters
+        ----------
+        name : str
+            As "eps0", "sensitivity", "feature_bound", "residual_bound" or "tries".
+        """
+        return next((one.numbers[name] for one in self.releases if name in one.numbers), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, in their order, as JSON can hold them; infinity becomes "inf".
-
-        Without a prior, many labels, or edges that were released before, there is no such entry.
-        """
-        held = {name: to_json(value) for name, value in asdict(self).items()}
-        absent = {name for name in _WHERE_THERE_IS_ONE if not held[name]}
-        return {name: value for name, value in held.items() if name not in absent}
+        """Return the attributes, in their order, as JSON can hold them; infinity becomes "inf"."""
+        held = asdict(replace(self, releases=()))
+        held["releases"] = [one._asdict() for one in self.releases]
+        return {name: _to_json(value) for name, value in held.items()}
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the statement as the text of one JSON object.
@@ -185,14 +179,12 @@ class PrivacyStatement:
         """
         if not isinstance(values, Mapping):
             raise ValueError("A privacy statement must be a mapping of its entries.")
-        names = [one.name for one in fields(cls)]
-        # Older files lack what was added since, which has a default.
-        required = names[: names.index("reasons") + 1]
-        if missing := sorted(set(required) - set(values)):
+        names = {one.name for one in fields(cls)}
+        if missing := sorted(names - set(values)):
             raise ValueError(f"The privacy statement lacks {', '.join(missing)}.")
-        if unknown := sorted(map(str, set(values) - set(names))):
+        if unknown := sorted(map(str, set(values) - names)):
             raise ValueError(f"The privacy statement has unknown entries: {', '.join(unknown)}.")
-        return cls(**{name: from_json(name, value) for name, value in values.items()})
+        return cls(**{name: _from_json(name, value) for name, value in values.items()})
 
     @classmethod
     def from_json(cls, text: str) -> "PrivacyStatement":
@@ -237,22 +229,9 @@ class PrivacyStatement:
         return self.text()
 
 
-def use_of_count(mechanism: Accounted, n_records: int | None) -> str:
-    """Return how the number of records, which may be given as public, enters the settings of a fit.
-
-    Where rows are replaced one by one their number is public by that.
-    """
-    moved = mechanism.count_sensitivity
-    # Without a count, one that is given still says how far a row's gradient may lag.
-    if mechanism.leak or (moved is None and n_records is None):
-        return wording.COUNT_UNUSED
-    if mechanism.by_class and n_records is None:
-        return wording.COUNT_BY_CLASS
-    return wording.COUNT_PRIVATE if n_records is None and moved else wording.COUNT_PUBLIC
-
-
 def make_statement(
-    mechanism: Accounted,
+    budget: Budget,
+    releases: Sequence[StatedRelease],
     *,
     seeded: bool,
     classes_declared: bool,
@@ -262,25 +241,31 @@ def make_statement(
     weight_bound: float | None = None,
     prior: str = "",
     many_labels: bool = False,
-    edges: str = "",
+    about: str = "model",
 ) -> PrivacyStatement:
-    """Return what a fit with this mechanism guarantees, from public parameters alone."""
-    drawn = mechanism.name != "none"
-    reasons = [mechanism.leak] if mechanism.leak else []
-    by_rows = {} if reasons else {str(rows): mechanism.epsilon_of_rows(rows) for rows in _ROWS}
-    accountant = "" if reasons else mechanism.accountant
+    """Return what a fit with this budget guarantees, from public parameters alone."""
+    drawn = budget.name != "none"
+    reasons = [budget.leak] if budget.leak else []
+    by_rows = {} if reasons else {str(rows): budget.epsilon_of_rows(rows) for rows in _ROWS}
+    accountant = "" if reasons else budget.accountant
     if seeded and drawn:
         reasons.append(_SEED_REASON)
     return PrivacyStatement(
         is_private=not reasons,
-        epsilon=mechanism.epsilon_spent,
-        epsilon_requested=mechanism.epsilon,
-        mechanism=mechanism.name,
+        epsilon=budget.epsilon_spent,
+        epsilon_requested=budget.epsilon,
+        delta=budget.delta,
+        neighbors=budget.neighbors,
+        mechanism=budget.name,
         accountant=accountant,
-        steps=mechanism.n_iter,
+        mu=budget.whole,
+        steps=budget.n_iter,
+        sampling_delta=budget.sampling_delta,
         randomness=_source_of_words(seeded) if drawn else wording.NOT_RANDOM,
         classes=_source_of_classes(classes_declared, numbers=n_classes == 0),
+        releases=tuple(releases),
         reasons=tuple(reasons),
+        rows_per_person=budget.rows_per_person,
         records=records,
         n_classes=n_classes,
         target_bounds=target_bounds,
@@ -288,10 +273,7 @@ def make_statement(
         weight_bound=weight_bound,
         prior=prior,
         many_labels=many_labels,
-        edges=edges,
-        edges_mu=mechanism.before,
-        **{name: getattr(mechanism, name) for name in _AS_THEY_STAND},
-        **mechanism.stated,
+        about=about,
     )
 
 
@@ -319,32 +301,169 @@ def state_search(
     `fit`: the statement of the best try by itself; None for an estimator that makes none.
     `n_labels`: of each row, where it may have several.
     """
+    tries = StatedRelease(
+        "search",
+        f"the best of a random number of tries ({cost.tries.law} law, {cost.tries.mean:g} "
+        "expected), each fitted on a part of the records and scored with noise on the others; "
+        "their number and the results of the others are not released",
+        {"tries": float(cost.tries.mean)},
+    )
     known = {
         "epsilon": cost.epsilon_spent,
         "epsilon_requested": cost.epsilon,
         "delta": cost.delta,
         "accountant": "Renyi divergences of repeated selection (arXiv 2110.03620)",
+        "mu": math.sqrt(2.0 * float(cost.rho)),
         "sampling_delta": cost.sampling_delta,
         "classes": _source_of_classes(classes_declared, numbers=target_bounds is not None),
         # Those of the fit are about one try.
         "epsilon_by_rows": {},
-        "tries": cost.tries.mean,
-        "tries_law": cost.tries.law,
     }
     if fit is not None:
-        return replace(fit, **known)
+        return replace(fit, releases=(tries, *fit.releases), **known)
+    stated = StatedRelease("fit", "a fit at the cost that its estimator states", {})
     return PrivacyStatement(
         **known,
         is_private=not seeded,
         neighbors=cost.neighbors,
         mechanism="stated",
         steps=1,
-        eps0=0.0,
-        sensitivity=0.0,
-        feature_bound=1.0,
         randomness=_source_of_words(seeded),
+        releases=(tries, stated),
         n_classes=n_labels or (2 if target_bounds is None else 0),
         many_labels=n_labels > 0,
         target_bounds=target_bounds,
         reasons=(_SEED_REASON,) if seeded else (),
     )
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, float) and value >= 0
+
+
+def _whole(least: int) -> Callable[[Any], bool]:
+    return lambda value: type(value) is int and value >= least
+
+
+def _interval(value: Any) -> bool:
+    return (
+        isinstance(value, tuple)
+        and [type(end) for end in value] == [float, float]
+        and -math.inf < value[0] < value[1] < math.inf
+    )
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _released(value: Any) -> bool:
+    return isinstance(value, tuple) and all(
+        isinstance(one, StatedRelease)
+        and _text(one.name)
+        and _text(one.words)
+        and isinstance(one.numbers, Mapping)
+        and all(_text(name) and _number(number) for name, number in one.numbers.items())
+        for one in value
+    )
+
+
+def _one_of(*choices: str) -> tuple[Callable[[Any], bool], str]:
+    return lambda value: value in choices, f"one of {', '.join(choices)}"
+
+
+# What an entry may be, and how to say so.
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(
+        ("epsilon", "epsilon_requested", "mu", "sampling_delta"), (_number, "a number >= 0")
+    ),
+    **dict.fromkeys(
+        ("is_private", "many_labels"), (lambda value: isinstance(value, bool), "true or false")
+    ),
+    **dict.fromkeys(("steps", "rows_per_person"), (_whole(1), "a whole number >= 1")),
+    **dict.fromkeys(("accountant", "prior"), (_text, "text")),
+    "n_classes": (_whole(0), "a whole number >= 0"),
+    "delta": (lambda value: _number(value) and 0 < value < 1, "in (0, 1)"),
+    "target_bounds": (
+        lambda value: value is None or _interval(value),
+        "two increasing numbers, or none",
+    ),
+    "weight_bound": (
+        lambda value: value is None or (_number(value) and 0.0 < value < math.inf),
+        "a number > 0, or none",
+    ),
+    "epsilon_by_rows": (
+        lambda value: isinstance(value, dict) and all(map(_number, value.values())),
+        "numbers >= 0 by rows",
+    ),
+    "reasons": (
+        lambda value: isinstance(value, tuple) and all(map(_text, value)),
+        "a list of texts",
+    ),
+    "releases": (_released, "a list of releases, each with name, words and numbers"),
+    "neighbors": _one_of(*NEIGHBOR_RELATIONS),
+    "mechanism": _one_of(*_PRIVATE, "paper", "none"),
+    "records": _one_of(
+        *(wording.COUNT_UNUSED, wording.COUNT_PUBLIC, wording.COUNT_PRIVATE),
+        wording.COUNT_BY_CLASS,
+    ),
+    "randomness": _one_of(wording.FROM_SYSTEM, wording.SEEDED, wording.NOT_RANDOM),
+    "classes": _one_of(wording.CLASSES_DECLARED, wording.CLASSES_FROM_Y, wording.CLASSES_NONE),
+    "about": _one_of("model", "score", "edges"),
+}
+
+
+def _check_claim(statement: PrivacyStatement) -> None:
+    """Refuse a statement that claims more than its own entries support."""
+    numbers = [statement.n_classes == 0, statement.target_bounds is not None]
+    if len({*numbers, statement.classes == wording.CLASSES_NONE}) > 1:
+        raise ValueError("A privacy statement has either classes or an interval of the targets.")
+    if statement.many_labels and statement.n_classes < 2:
+        raise ValueError("A privacy statement of many labels has two or more of them.")
+    if statement.is_private == bool(statement.reasons):
+        raise ValueError("A privacy statement gives reasons exactly when it is not private.")
+    has_bound = math.isfinite(statement.epsilon) and math.isfinite(statement.mu)
+    if (statement.mechanism in _PRIVATE) != has_bound:
+        raise ValueError("Only a mechanism that is private has a finite epsilon.")
+    if has_bound and statement.epsilon > statement.epsilon_requested:
+        raise ValueError("A privacy statement cannot have spent more epsilon than was asked for.")
+    if statement.is_private and not (has_bound and statement.randomness == wording.FROM_SYSTEM):
+        raise ValueError(
+            "A private statement needs a private mechanism and operating-system randomness."
+        )
+
+
+def _to_json(value: Any) -> Any:
+    """Return an entry as JSON holds it; infinity becomes "inf"."""
+    if isinstance(value, tuple | list):
+        return [_to_json(one) for one in value]
+    if isinstance(value, Mapping):
+        return {name: _to_json(one) for name, one in value.items()}
+    return "inf" if value == math.inf else value
+
+
+def _from_json(name: str, value: Any) -> Any:
+    """Return the entry that `_to_json` was given."""
+    if name == "releases":
+        try:
+            return tuple(
+                StatedRelease(one["name"], one["words"], _numbers(one["numbers"]))
+                for one in value
+            )
+        except (TypeError, KeyError, AttributeError):
+            raise ValueError("The privacy statement holds releases of no known form.") from None
+    if isinstance(value, list):
+        return tuple(float(one) if type(one) is int else one for one in value)
+    if isinstance(value, Mapping):
+        return _numbers(value)
+    if name in ("epsilon", "epsilon_requested", "delta", "mu", "sampling_delta", "weight_bound"):
+        return _numbers({name: value})[name]
+    return value
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return numbers as they are: infinity for "inf", floats for whole ones."""
+    return {
+        name: math.inf if one == "inf" else float(one) if type(one) is int else one
+        for name, one in values.items()
+    }

@@ -17,7 +17,6 @@ COUNT_UNUSED = "not used"
 COUNT_PUBLIC = "given as public"
 COUNT_PRIVATE = "counted privately"
 COUNT_BY_CLASS = "counted privately by class"
-STAGED = "exponential and gaussian"
 # Beyond this nobody can picture e^epsilon.
 PICTURED = 10.0
 _THIS = {"score": "this score", "edges": "these edges"}
@@ -52,7 +51,7 @@ def odds(epsilon: float) -> str:
 def _protection(statement: "PrivacyStatement") -> str:
     """Word who is protected, how strongly, and who less."""
     rows, by_rows = statement.rows_per_person, statement.epsilon_by_rows
-    data = {"model": "training data", "score": "scored data"}.get(statement.release, "data")
+    data = {"model": "training data", "score": "scored data"}.get(statement.about, "data")
     if rows == 1:
         who = f"each single record (one row of the {data})."
         moved, others = "any one record", "any other"
@@ -72,7 +71,7 @@ def _protection(statement: "PrivacyStatement") -> str:
     factor = f" = {rounded_up(math.exp(statement.epsilon))}" if statement.epsilon < 20 else ""
     return (
         f"What is protected: {who} If {moved} were {changed}, the probability of any outcome, and "
-        f"so of anything anyone could conclude from the {statement.release}, would be at most "
+        f"so of anything anyone could conclude from the {statement.about}, would be at most "
         f"e^epsilon{factor} times as large, plus delta = {rounded_up(statement.delta)}; and the "
         "same the other way round. This holds whatever else is known about the other records. "
         f"{less}"
@@ -85,61 +84,39 @@ def guarantee(statement: "PrivacyStatement") -> list[str]:
         return [
             "NOT differentially private: " + "; and ".join(statement.reasons) + ".",
             "Treat this model like the records it was trained on."
-            if statement.release == "model"
-            else f"Treat {_THIS[statement.release]} like the records that went in.",
+            if statement.about == "model"
+            else f"Treat {_THIS[statement.about]} like the records that went in.",
         ]
     return [
         f"Differentially private with epsilon = {rounded_up(statement.epsilon)} and delta = "
         f"{rounded_up(statement.delta)}.",
         _protection(statement),
-        f"How: {_earlier(statement)}{_steps(statement)}. Accounted by: "
+        f"How: {_steps(statement)}. Accounted by: "
         f"{statement.accountant}. Of delta, {statement.sampling_delta:.2g} covers the rounding of "
         "the random draws. Random numbers: a cryptographic generator keyed by the operating "
         "system.",
     ]
 
 
-def number_of_classes(statement: "PrivacyStatement") -> str:
-    """Return the number of classes as a text says it."""
-    return "two" if statement.n_classes == 2 else f"{statement.n_classes:,}"
-
-
-def _earlier(statement: "PrivacyStatement") -> str:
-    return f"{statement.edges}, and then " if statement.edges else ""
-
-
-def counts_of_classes(statement: "PrivacyStatement") -> str:
-    """Name the noisy counts that margins start from."""
-    if statement.n_classes:
-        return f"noisy counts of the {number_of_classes(statement)} classes"
-    return "noisy counts at both ends of the interval of the targets"
-
-
 def _steps(statement: "PrivacyStatement") -> str:
-    if statement.release == "edges":
-        return (
-            "Gaussian noise on the numbers of records in the cells of a public grid (together "
-            f"{rounded_up(statement.mu)}-GDP)"
-        )
-    if statement.release == "score" and not statement.tries:
-        return f"Gaussian noise on sums over all rows (together {rounded_up(statement.mu)}-GDP)"
-    assert statement.words is not None
-    fit = statement.words.steps(statement)
-    if not statement.tries:
-        return fit
-    return (
-        f"the best of a random number of tries ({statement.tries_law} law, "
-        f"{statement.tries:g} expected), each fitted on a part of the records and scored with "
-        "noise on the others; their number and the results of the others are not "
-        f"released. The fit: {fit}"
-    )
+    """Word the releases, and what they come to together."""
+    *others, last = [one.words for one in statement.releases]
+    words = f"{'; '.join(others)}; and {last}" if others else last
+    if statement.mechanism == "gaussian":
+        return f"{words} (together {rounded_up(statement.mu)}-GDP)"
+    return f"{words} (together {rounded_up(statement.mu * statement.mu / 2.0)}-zCDP)"
+
+
+def number_of_classes(n_classes: int) -> str:
+    """Return the number of classes as a text says it."""
+    return "two" if n_classes == 2 else f"{n_classes:,}"
 
 
 def assumptions(statement: "PrivacyStatement") -> str:
     """Word the last paragraph: what the statement takes as known to everybody."""
-    labels = f"the {number_of_classes(statement)} class labels"
+    labels = f"the {number_of_classes(statement.n_classes)} class labels"
     if statement.many_labels:
-        labels = f"the {number_of_classes(statement)} labels that a record may have"
+        labels = f"the {number_of_classes(statement.n_classes)} labels that a record may have"
     if statement.target_bounds is not None:
         low, high = statement.target_bounds
         labels = (
@@ -151,34 +128,34 @@ def assumptions(statement: "PrivacyStatement") -> str:
     if not statement.is_private:
         return (
             f"Settings: {statement.steps:,} steps, mechanism {statement.mechanism!r}, randomness "
-            f"{statement.randomness!r}, feature_bound {statement.feature_bound:g}.{start}"
+            f"{statement.randomness!r}.{start}"
         )
-    if statement.release == "score":
+    if statement.about == "score":
         return (
             "Taken as public, and not protected by this: the model and all settings. What the "
             "model's own training cost, and other releases from these rows, is not counted here."
         )
-    if statement.release == "edges":
+    if statement.about == "edges":
         return (
             "Taken as public, and not protected by this: the columns, their bounds, the grid and "
             "all settings. A fit with these edges counts their cost in its own statement; other "
             "releases from these records are not counted here."
         )
-    bound = f"feature_bound ({statement.feature_bound:g}; larger entries were clipped to it), "
-    if statement.words is not None and not statement.words.clips_entries:
-        bound = ""
+    clipped, bound = statement.number("feature_bound"), ""
+    if clipped is not None:
+        bound = f"feature_bound ({clipped:g}; larger entries were clipped to it), "
     if statement.weight_bound is not None:
         bound += (
             f"the bound on the weights of records ({statement.weight_bound:g}; larger weights were "
             "clipped to it), "
         )
     if statement.records == COUNT_PUBLIC:
-        sets = statement.words.count_sets if statement.words is not None else ""
-        bound += f"the number of records{f' (it sets {sets})' if sets else ''}, "
+        exactly = "" if statement.find("gradients") else " (it sets how exactly gradients are kept)"
+        bound += f"the number of records{exactly}, "
     counted = (
         "The choice among settings is counted here; other releases from the same records are not. "
         "Covered: the model with the noisy score that it was chosen by and "
-        if statement.tries
+        if statement.find("search")
         else "Settings tuned on the same records, and other releases from them, cost privacy that "
         "is not counted here. Covered: the model with "
     )

@@ -13,7 +13,6 @@ from typing import Any, Self
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.ledger import Budget, entry_of, pick, read_budgets, share_of
-from dplasso.model.release import digest_of
 from dplasso.model.weights import BY_NOISE, Weights, row_name
 from dplasso.privacy.wording import rounded_up
 from dplasso.report.bars import BLUE, GREY, QUIET, Bar, draw_bars, tidy
@@ -176,7 +175,7 @@ class CalibrationDisplay(_Display):
         """
         check_is_fitted(estimator, "coef_")
         display = cls(score)
-        if score.model != digest_of(estimator.model_.release):
+        if score.model != estimator.model_.digest:
             raise ValueError("the score is of another model than the one to be drawn")
         return display.plot(ax)
 
@@ -260,7 +259,7 @@ class BudgetDisplay(_BarDisplay):
             raise ValueError(
                 "no ledger paid for this fit; give the one to draw: plot_budget(ledger=PATH)"
             )
-        release, budgets = digest_of(estimator.model_.release), read_budgets(path)
+        release, budgets = estimator.model_.digest, read_budgets(path)
         paid = None if dataset is not None else entry_of(budgets, release)
         name = estimator.dataset if dataset is None else dataset
         return cls(pick(budgets, name, path) if paid is None else paid[0], release).plot(ax)

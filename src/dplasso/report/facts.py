@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dplasso.model.file import Model
-from dplasso.model.release import digest_of
+from dplasso.model.linear import method_of, steps_of
 from dplasso.model.weights import Weights, count_of
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_up
@@ -72,14 +72,14 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
         if name not in _ASIDE and value is not None
     ]
     return {
-        "method": f"{model.release.method[bounds is not None]}, {len(model.release):,} steps",
+        "method": f"{method_of(model.released, bounds is not None)}, {steps_of(model.released):,} steps",
         **({"starts from": model.statement.prior} if model.prior is not None else {}),
         "labels": labels,
         "columns": f"{model.n_features:,}, {named}",
         **made,
         "weights": count_of(weights),
         "settings": ", ".join(settings),
-        "digest": digest_of(model.release),
+        "digest": model.digest,
     }
 
 

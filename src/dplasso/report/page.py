@@ -11,8 +11,9 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from dplasso.gradient_descent.plan import SIGNIFICANT
+from dplasso.gradient_descent.schedule import SIGNIFICANT
 from dplasso.model.file import Model
+from dplasso.model.linear import counted_records
 from dplasso.model.weights import Weights, beyond_by_chance, count_of, weights_of
 from dplasso.privacy.cautions import AMBER, GREEN, RED, Caution, level_of
 from dplasso.privacy.statement import PrivacyStatement
@@ -62,7 +63,7 @@ class Beside:
 
 def cautions_about(model: Model) -> list[Caution]:
     """Return what is to be said of a model's promise, with all that is known of it."""
-    n_records = model.params.get("n_records") or model.release.n_records
+    n_records = model.params.get("n_records") or counted_records(model.released, math.isfinite(model.statement.mu))
     return model.statement.cautions(n_records, draft=is_draft(model))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
-from dplasso.privacy.mechanisms.contract import SelectionRule
+from dplasso.privacy.exponential_mechanism import SelectionRule
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state

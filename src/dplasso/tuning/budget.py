@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any
 
 from dplasso.ledger import UNITS, charge_of, pick, read_budgets, rho_limit
-from dplasso.privacy.mechanisms import sensitivity as moved_by
+from dplasso.privacy.budget import Budget
 from dplasso.tuning.candidates import Candidate, give_epsilon, largest_variation
 from dplasso.tuning.cost import SearchCost, search_cost
 from dplasso.tuning.estimates import Target
@@ -16,7 +16,7 @@ from dplasso.tuning.scorer import Scorer, check_noise, most_sums, share_bound
 from dplasso.tuning.tries import tries_of
 
 _CONFIDENCE = 0.95
-# The rounding of a score's noise (`dplasso.privacy.mechanisms.gaussian`) adds less than this part
+# The rounding of a score's noise (`dplasso.privacy.budget`) adds less than this part
 # of its cost for each 64 sums; beyond the noise's last integer lies less than
 # `dplasso.tuning.tries.DRAW_ERROR`.
 _SCORE_MARGIN = 2.0**-40
@@ -44,7 +44,8 @@ def scorer_of(cost: SearchCost, name: str, target: Target) -> Scorer:
     metric, margin = METRICS[name], _SCORE_MARGIN * (most_sums(target) / 64.0)
     mu = math.sqrt(2.0 * cost.try_rho * (1.0 - margin))
     share = share_bound(metric, target, cost.neighbors)
-    sensitivity = moved_by(1.0, cost.neighbors, share, cost.rows_per_person)
+    whose = {"neighbors": cost.neighbors, "rows_per_person": cost.rows_per_person}
+    sensitivity = Budget(epsilon=cost.epsilon, delta=cost.delta, **whose).moved(share)
     check_noise(sensitivity / mu)
     return Scorer(metric, target, sensitivity, sensitivity / mu, _CONFIDENCE)
 

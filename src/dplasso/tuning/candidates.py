@@ -126,7 +126,7 @@ def _check_records(estimator: Any, records: LocalRecords) -> None:
 
 def is_ours(estimator: Any) -> bool:
     """Return whether an estimator is one of this package."""
-    return hasattr(estimator, "family")
+    return isinstance(estimator, PrivateLinearModel)
 
 
 def cost_of_try(estimator: Any, records: LocalRecords | None) -> tuple[float, float]:
@@ -140,11 +140,11 @@ def cost_of_try(estimator: Any, records: LocalRecords | None) -> tuple[float, fl
         rho, variation = rho_of_event(estimator.privacy_event()), 0.0
     elif is_ours(estimator):
         method = method_of(estimator)
-        mechanism = method.cost(1)
+        budget = method.cost()
         if records is not None:
-            mechanism = method.mechanism(method.targets.task(records), 1, records.n_features)
+            budget = method.budget(method.targets.task(records), records.n_features)
         # Its part of delta is the variation times 1 + e^x for some x >= 0.
-        rho, variation = mechanism.rho, mechanism.sampling_delta / 2.0
+        rho, variation = budget.rho, budget.sampling_delta / 2.0
     else:
         raise TypeError(
             f"{type(estimator).__name__} does not say what a fit costs: it needs a method "
@@ -183,8 +183,8 @@ def warn_of_noise(candidates: list[Candidate]) -> None:
             return
         rows, n_records = candidate.rows, float(method.n_records)
         task = method.targets.task(rows)
-        mechanism = method.mechanism(task, *rows.shape)
-        told.append(method.told_of_noise(task, mechanism, n_records, rows.n_features))
+        budget = method.budget(task, rows.n_features)
+        told.append(method.told_of_noise(task, budget, n_records, rows.n_features))
     if all(told):
         warnings.warn(f"a try: {told[0]}", NoiseWarning, stacklevel=3)
 

@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dplasso.fit.cost import mechanism_for, task_of
+from sklearn.base import clone
+
+from dplasso.estimators.cost import MANY_COLUMNS, estimator_of, task_of
+from dplasso.estimators.fitting import method_of
 from dplasso.ledger import UNITS, charge_of, new_budget, rho_limit
 from dplasso.privacy.accounting import epsilon_of_rho
-from dplasso.privacy.mechanisms.gaussian import build_gaussian
+from dplasso.privacy.budget import Draws, build_budget
 from dplasso.tuning.candidates import largest_within
 from dplasso.tuning.cost import search_cost
 from dplasso.tuning.metrics import METRICS
-from dplasso.tuning.scorer import score_mechanism
+from dplasso.tuning.scorer import score_budget
 from dplasso.tuning.tries import tries_of
 
 
@@ -34,15 +37,14 @@ class Part:
     epsilon: float
     delta: float
     try_epsilon: float
-    mechanism: Any
+    cost: Any
 
 
 def plan_budget(
     epsilon: float,
     delta: float = 1e-6,
     *,
-    method: str = "lasso",
-    n_iter: int | None = None,
+    method: str = "logistic",
     neighbors: str = "add-remove",
     rows_per_person: int = 1,
     n_classes: int = 2,
@@ -76,20 +78,25 @@ def plan_budget(
         "neighbors": neighbors,
         "rows_per_person": rows_per_person,
     }
-    task = task_of(method, n_classes, target_bounds)
+    estimator = estimator_of(method, target_bounds, **common)
+    task = task_of(n_classes, getattr(estimator, "target_bounds", None))
     metric = METRICS["accuracy" if task.classes.size else "mae"]
+    n_features = MANY_COLUMNS // task.n_outputs
 
     def fit(part: float) -> Any:
-        return mechanism_for(method, task, epsilon=part, n_iter=n_iter, **common)
+        return method_of(clone(estimator).set_params(epsilon=part)).budget(task, n_features)
 
     def search(part: float) -> Any:
         return search_cost(part, tries=tries_of(tries, "poisson"), **common)
 
+    def encoding_cost(part: float) -> Any:
+        return build_budget(Draws(gaussian=float(MANY_COLUMNS)), epsilon=part, n_iter=1, **common)
+
     makers: dict[str, Callable[[float], Any]] = {
-        "encoding": lambda part: build_gaussian(epsilon=part, n_iter=1, **common),
+        "encoding": encoding_cost,
         "search" if tries else "fit": search if tries else fit,
         "refit": fit,
-        "score": lambda part: score_mechanism(metric, part, **common),
+        "score": lambda part: score_budget(metric, part, **common)[0],
     }
     return tuple(
         _part(name, shares.get(name, main), limit, delta, make)
@@ -105,7 +112,7 @@ def _part(name: str, share: float, limit: int, delta: float, make: Callable[[flo
         return float(Fraction(charge_of(make(epsilon)).rho, UNITS))
 
     epsilon = largest_within(cost, float(allowed), delta)
-    mechanism = make(epsilon) if epsilon else None
-    try_rho = getattr(mechanism, "try_rho", 0.0)
+    made = make(epsilon) if epsilon else None
+    try_rho = getattr(made, "try_rho", 0.0)
     try_epsilon = epsilon_of_rho(try_rho, delta) if try_rho else 0.0
-    return Part(name, share, epsilon, delta, try_epsilon, mechanism)
+    return Part(name, share, epsilon, delta, try_epsilon, made)

@@ -22,8 +22,7 @@ from dplasso.errors import DataError
 from dplasso.fit.groups import person_numbers, rows_within_limit
 from dplasso.ledger import charged, check_affordable, check_ledger_settings
 from dplasso.privacy.gaussian import calibrate_mu, gaussian_epsilon
-from dplasso.privacy.mechanisms.contract import MOST_EARLIER
-from dplasso.privacy.mechanisms.gaussian import LARGEST_EPSILON, GaussianSteps, build_gaussian
+from dplasso.privacy.budget import LARGEST_EPSILON, MOST_EARLIER, Budget, Draws, build_budget
 from dplasso.privacy.parameters import (
     check_delta,
     check_epsilon,
@@ -32,7 +31,7 @@ from dplasso.privacy.parameters import (
     check_rows_per_person,
 )
 from dplasso.privacy.randomness import random_stream
-from dplasso.privacy.statement import make_statement
+from dplasso.privacy.statement import StatedRelease, make_statement
 from dplasso.tuning.scorer import check_noise, noisy_sums
 
 _CELLS = 128
@@ -59,8 +58,11 @@ class EdgesBudget:
     dataset: str | None = None
     purpose: str | None = None
 
-    def mechanism(self, n_columns: int, n_cells: int) -> GaussianSteps:
-        """Return the noise of the numbers of records in the cells of so many columns."""
+    def budget(self, n_columns: int, n_cells: int) -> tuple[Budget, float]:
+        """Return what the numbers of records in the cells of so many columns cost, as they are.
+
+        And how far the numbers can move between neighbours, in L2.
+        """
         epsilon = min(check_positive("epsilon", check_epsilon(self.epsilon)), LARGEST_EPSILON)
         delta = check_delta(self.delta)
         if not 0.0 < self.share < 0.5:
@@ -69,18 +71,18 @@ class EdgesBudget:
         # A record that is replaced leaves one cell of a column and enters another.
         added = check_neighbors(self.neighbors) == "add-remove"
         moved = math.sqrt(n_columns) if added else math.sqrt(2.0 * n_columns) / 2.0
-        mechanism = build_gaussian(
+        budget = build_budget(
+            Draws(gaussian=9.0 * (n_cells + 64.0)),
             epsilon=gaussian_epsilon(mu, delta),
             delta=delta,
             n_iter=1,
-            n_coordinates=n_cells,
             neighbors=self.neighbors,
-            residual_bound=math.nextafter(moved, math.inf),
-            rows_per_person=check_rows_per_person(self.rows_per_person),
+            rows_per_person=self.rows_per_person,
         )
-        check_noise(mechanism.sensitivity / mechanism.mu)
+        sensitivity = budget.moved(math.nextafter(moved, math.inf))
+        check_noise(sensitivity / budget.mu)
         check_ledger_settings(vars(self) | {"mechanism": "gaussian"})
-        return mechanism
+        return budget, sensitivity
 
 
 def private_quantiles(
@@ -187,24 +189,28 @@ def quantiles_of(
     """Return what `private_quantiles` does, of records that `grids` encoded."""
     if not (isinstance(bins, int) and 2 <= bins <= _MOST_BINS):
         raise ValueError(f"bins must be a whole number from 2 to {_MOST_BINS}, got {bins!r}")
-    mechanism = asked.mechanism(len(grids.parts), grids.n_features)
+    budget, sensitivity = asked.budget(len(grids.parts), grids.n_features)
     if X.shape[0] >= _LARGEST_ROWS:
         raise DataError(f"{X.shape[0]:,} rows are too many for one release")
-    stream, sigma = random_stream(asked.random_state), mechanism.sensitivity / mechanism.mu
+    stream, sigma = random_stream(asked.random_state), sensitivity / budget.mu
     if groups is not None:
         X = X[rows_within_limit(person_numbers(groups, X.shape[0]), asked.rows_per_person)]
+    words = "Gaussian noise on the numbers of records in the cells of a public grid"
     statement = make_statement(
-        mechanism, seeded=asked.random_state is not None, classes_declared=True
+        budget,
+        [StatedRelease("edges", words, {"sensitivity": sensitivity})],
+        seeded=asked.random_state is not None,
+        classes_declared=True,
+        about="edges",
     )
-    statement = replace(statement, release="edges")
     columns = tuple(part.columns[0] for part in grids.parts)
-    check_affordable(asked.ledger, asked.dataset, mechanism)
+    check_affordable(asked.ledger, asked.dataset, budget)
     notes = {"purpose": asked.purpose or f"edges of bins: {', '.join(columns)}"[:200]}
     noisy = np.empty(0)
-    paid = asked.ledger, asked.dataset, mechanism
+    paid = asked.ledger, asked.dataset, budget
     with charged(*paid, release=lambda: _digest(noisy), notes=notes):
         counted = np.bincount(X.indices, minlength=grids.n_features).astype(np.int64)
-        noisy = noisy_sums(counted << 32, mechanism.sensitivity, sigma, stream)
+        noisy = noisy_sums(counted << 32, sensitivity, sigma, stream)
     cells = np.split(noisy, grids.offsets[1:-1])
     edges = {
         part.column: _edges_at(own, part.edges, bins, sigma)  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from dplasso.data.refusals import of_a_stranger
 from dplasso.errors import DataError
 from dplasso.fit.records import LocalRecords
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, SMALLEST_SCALE
-from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
+from dplasso.privacy.budget import Budget, Draws, build_budget
 from dplasso.privacy.parameters import check_neighbors
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import Gaussian, release
@@ -80,7 +80,7 @@ class Scorer:
         return self.metric.estimate(sums, self.sigma, self.z, self.target)
 
 
-def score_mechanism(
+def score_budget(
     metric: Metric,
     epsilon: float,
     delta: float,
@@ -88,19 +88,20 @@ def score_mechanism(
     *,
     neighbors: str = "add-remove",
     rows_per_person: int = 1,
-) -> GaussianSteps:
-    """Return the noise of a score, calibrated."""
-    mechanism = build_gaussian(
+) -> tuple[Budget, float]:
+    """Return what a score spends, and how far its sums can move between neighbours, in L2."""
+    budget = build_budget(
+        # Sums are drawn in blocks.
+        Draws(gaussian=9.0 * (most_sums(target) + 64.0)),
         epsilon=epsilon,
         delta=delta,
         n_iter=1,
-        n_coordinates=most_sums(target),
         neighbors=neighbors,
-        residual_bound=share_bound(metric, target, neighbors),
         rows_per_person=rows_per_person,
     )
-    check_noise(mechanism.sensitivity / mechanism.mu)
-    return mechanism
+    moved = budget.moved(share_bound(metric, target, neighbors))
+    check_noise(moved / budget.mu)
+    return budget, moved
 
 
 def most_sums(target: Target) -> int:

@@ -14,11 +14,10 @@ from dplasso.estimators.record_wise import last_step
 from dplasso.fit.records import local_records
 from dplasso.ledger import SCORE, charged, check_affordable, check_ledger_settings
 from dplasso.model import Model
-from dplasso.model.release import digest_of
 from dplasso.privacy.cautions import warn_of
 from dplasso.privacy.parameters import check_choice, check_epsilon, check_positive
 from dplasso.privacy.randomness import random_stream
-from dplasso.privacy.statement import PrivacyStatement, make_statement
+from dplasso.privacy.statement import StatedRelease, PrivacyStatement, make_statement
 from dplasso.privacy.wording import rounded_up
 from dplasso.tuning.estimates import (
     NUMBERS,
@@ -29,7 +28,7 @@ from dplasso.tuning.estimates import (
     Target,
 )
 from dplasso.tuning.metrics import METRICS, default_metric
-from dplasso.tuning.scorer import Scorer, score_mechanism
+from dplasso.tuning.scorer import Scorer, score_budget
 
 # Sums of so many units stay below 2^63 with the noise.
 _LARGEST_ROWS = 2**30
@@ -179,23 +178,25 @@ def private_score(
         raise ValueError(f"confidence must lie between 0.5 and 1, got {confidence!r}")
     chosen = METRICS[metric]
     target = replace(target, bounds=checked_bounds(metric, target_bounds, model))
-    mechanism = score_mechanism(
+    budget, moved = score_budget(
         chosen, epsilon, delta, target, neighbors=neighbors, rows_per_person=rows_per_person
     )
-    sigma = mechanism.sensitivity / mechanism.mu
-    scorer = Scorer(chosen, target, mechanism.sensitivity, sigma, confidence)
+    sigma = moved / budget.mu
+    scorer = Scorer(chosen, target, moved, sigma, confidence)
     stream = random_stream(random_state)
     inputs = inputs.limited(groups, rows_per_person)
     _check_names(getattr(model, "feature_names_in_", None), inputs.feature_names)
     check_scored(target, inputs.y)
-    statement = make_statement(mechanism, seeded=random_state is not None, classes_declared=True)
+    stated = StatedRelease("score", "Gaussian noise on sums over all rows", {"sensitivity": moved})
+    statement = make_statement(
+        budget, [stated], seeded=random_state is not None, classes_declared=True, about="score"
+    )
     released, scored = getattr(model, "model_", None), ""
     if isinstance(released, Model):
-        scored = digest_of(released.release)
-    statement = replace(statement, release="score")
+        scored = released.digest
     warn_of(statement.cautions(), stacklevel=3)
-    check_affordable(ledger, dataset, mechanism, SCORE)
-    with charged(ledger, dataset, mechanism, notes={"purpose": purpose, "kind": SCORE}):
+    check_affordable(ledger, dataset, budget, SCORE)
+    with charged(ledger, dataset, budget, notes={"purpose": purpose, "kind": SCORE}):
         sums = scorer.sums(model, inputs, stream)
     details = chosen.details(sums, sigma, scorer.z, target)
     return PrivateScore(

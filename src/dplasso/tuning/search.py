@@ -26,7 +26,6 @@ from dplasso.errors import DataError
 from dplasso.estimators.parameters import keep_parameters
 from dplasso.ledger import charged, check_affordable, check_ledger_settings, data_fingerprint
 from dplasso.model import Model
-from dplasso.model.release import digest_of
 from dplasso.privacy.cautions import warn_of
 from dplasso.privacy.parameters import check_choice, check_delta, check_epsilon, check_positive
 from dplasso.privacy.randomness import random_stream
@@ -324,7 +323,7 @@ def _declare_classes(candidates: list[Candidate], y: NDArray[Any]) -> NDArray[An
 def _digest(best: Try | None) -> str | None:
     """Return the digest of the model that is released; None where it is none of this package."""
     model = None if best is None else getattr(best[2], "model_", None)
-    return digest_of(model.release) if isinstance(model, Model) else None
+    return model.digest if isinstance(model, Model) else None
 
 
 def _constant(target: Target) -> Any:

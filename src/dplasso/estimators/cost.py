@@ -1,0 +1,257 @@
+"""What a fit would cost, and what it could find, answered before there is any data."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from dplasso.estimators.fitting import method_of
+from dplasso.estimators.linear_models import (
+    DPFrankWolfeClassifier,
+    DPLasso,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+    Estimator,
+)
+from dplasso.fit.column_plan import plan_lasso
+from dplasso.fit.lasso import Lasso
+from dplasso.fit.targets import Labels, checked_target_bounds
+from dplasso.fit.task import Bounded, Task
+from dplasso.gradient_descent.energies import SCALES_SHARE, pays
+from dplasso.gradient_descent.schedule import CONSTANT, SIGNIFICANT, Schedule, schedule_for
+from dplasso.phases.count import COUNT_SHARE
+from dplasso.privacy.budget import Budget
+from dplasso.privacy.parameters import check_positive
+from dplasso.privacy.statement import PrivacyStatement
+
+# Estimators by the name of their method: of classes, and of numbers.
+METHODS: dict[str, tuple[type[Estimator] | None, type[Estimator] | None]] = {
+    "logistic": (DPLogisticRegression, None),
+    "linear": (None, DPLinearRegression),
+    "lasso": (DPLassoClassifier, DPLasso),
+    "frank-wolfe": (DPFrankWolfeClassifier, None),
+}
+# Assumed where the number of columns is not known.
+MANY_COLUMNS = 2**24
+
+
+@dataclass(frozen=True)
+class Findable:
+    """The weakest association of a column with the label that stands out of the noise.
+
+    Attributes
+    ----------
+    n_weights : int
+        Columns that the model will have weights for, about.
+    gradient : float
+        Size of the column's gradient at the start, a sum over records.
+    rows : float
+        By how many rows of one class more than of the other the column has to occur; of a
+        regression, rows whose residual is at its bound, on one side more than on the other.
+    part : float
+        That over the number of rows; beyond 1 nothing can be found.
+    """
+
+    n_weights: int
+    gradient: float
+    rows: float
+    part: float
+
+
+def estimator_of(
+    method: str, target_bounds: tuple[float, float] | None, **settings: Any
+) -> Estimator:
+    """Return the estimator of a method; ValueError for none of this name, or for such targets."""
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    of_classes, of_numbers = METHODS[method]
+    if target_bounds is None and method == "linear":
+        target_bounds = (0.0, 1.0)
+    if target_bounds is not None:
+        if of_numbers is None:
+            raise ValueError(
+                f"target_bounds does not go with method={method!r}, which is for classes"
+            )
+        return of_numbers(target_bounds=target_bounds, **settings)
+    assert of_classes is not None, "a method is for classes or for numbers"
+    return of_classes(**settings)
+
+
+def task_of(n_classes: int, target_bounds: Any) -> Task:
+    """Return the task that these stand for; ValueError if they do not go together."""
+    if n_classes < 2:
+        raise ValueError(f"n_classes must be 2 or more, got {n_classes!r}")
+    if target_bounds is None:
+        return Labels().of_size(n_classes)
+    if n_classes != 2:
+        raise ValueError("n_classes does not go with target_bounds, which are for numbers")
+    return Bounded(checked_target_bounds(target_bounds))
+
+
+def privacy_cost(
+    epsilon: float,
+    delta: float = 1e-6,
+    *,
+    method: str = "logistic",
+    n_classes: int = 2,
+    target_bounds: tuple[float, float] | None = None,
+    n_features: int | None = None,
+    **settings: Any,
+) -> PrivacyStatement:
+    """Say what a fit with these settings would spend, without data.
+
+    Parameters
+    ----------
+    epsilon : float
+        Total privacy loss to stay within; infinity for no privacy.
+    delta : float, default=1e-6
+        In (0, 1).
+    method : {"logistic", "linear", "lasso", "frank-wolfe"}, default="logistic"
+        `DPLogisticRegression`, `DPLinearRegression`, `DPLassoClassifier` or `DPLasso`, or
+        `DPFrankWolfeClassifier`.
+    n_classes : int, default=2
+        Number of classes, which costs nothing.
+    target_bounds : tuple of float, default=None
+        The interval of a regression's targets, whose ends cost nothing.
+    n_features : int, default=None
+        Number of columns D; None for 2^24.
+    **settings
+        Other parameters of the estimator.
+
+    Returns
+    -------
+    PrivacyStatement
+        What the statement of such a fit says, with operating-system randomness and declared
+        classes: ``mu`` is what all releases spend together, ``epsilon`` what that comes to.
+        `weakest_association` says what such a fit can find.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not of its kind or out of range, or does not go with the method.
+
+    Examples
+    --------
+    >>> cost = privacy_cost(epsilon=1.0)
+    >>> round(cost.mu, 3)
+    0.237
+    >>> cost = privacy_cost(epsilon=1.0, method="frank-wolfe", n_iter=1000)
+    >>> round(cost.number("eps0"), 5)
+    0.01389
+    """
+    settings = {"epsilon": epsilon, "delta": delta, **settings}
+    estimator = estimator_of(method, target_bounds, **settings)
+    found = method_of(estimator)
+    task = task_of(n_classes, getattr(estimator, "target_bounds", None))
+    size = MANY_COLUMNS // task.n_outputs if n_features is None else n_features
+    declared = {} if task.target_bounds else {"classes": task.classes}
+    found = method_of(estimator_of(method, target_bounds, **settings | declared))
+    return found.statement(task, found.budget(task, size), size)
+
+
+def weakest_association(
+    epsilon: float,
+    delta: float,
+    n_records: float,
+    n_features: int,
+    *,
+    method: str = "logistic",
+    row_entries: float = 1.0,
+    n_classes: int = 2,
+    target_bounds: tuple[float, float] | None = None,
+    **settings: Any,
+) -> Findable:
+    """Say how strong a column must be to be found among others, from public numbers.
+
+    Of the LASSO, a column whose gradient exceeds the largest of 2D noises of one draw, 2KD for K
+    classes; of noisy gradient descent, one whose weight exceeds three standard errors.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget.
+    n_records, n_features : int
+        N and D, public.
+    method : {"logistic", "linear", "lasso"}, default="logistic"
+        As in `privacy_cost`.
+    row_entries : float, default=1
+        Entries that a row has, about; of noisy gradient descent, which scales rows to length 1.
+    n_classes, target_bounds
+        As in `privacy_cost`.
+    **settings
+        As in `privacy_cost`.
+
+    Returns
+    -------
+    Findable
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `privacy_cost`, or if a number is not positive.
+    """
+    n_records = check_positive("n_records", n_records)
+    n_features = int(check_positive("n_features", n_features))
+    row_entries = check_positive("row_entries", row_entries)
+    settings = {"epsilon": epsilon, "delta": delta, **settings}
+    estimator = estimator_of(method, target_bounds, **settings)
+    found = method_of(estimator)
+    task = task_of(n_classes, getattr(estimator, "target_bounds", None))
+    budget = found.budget(task, n_features)
+    if budget.leak:
+        return Findable(n_features, 0.0, 0.0, 0.0)
+    if isinstance(found, Lasso):
+        bound = task.residual_bound(private=True)
+        n_weights, gradient = _weakest_drawn(found, budget, task, n_records, n_features)
+    else:
+        bound = task.gradient_bound(private=True) / math.sqrt(row_entries)
+        n_weights = n_features
+        gradient = _weakest_estimated(budget, task, n_records, n_features, row_entries)
+    rows = gradient / bound
+    return Findable(n_weights, gradient, rows, rows / n_records)
+
+
+def _weakest_drawn(
+    method: Lasso, budget: Budget, task: Task, n_records: float, n_features: int
+) -> tuple[int, float]:
+    """Return how many columns a LASSO draws, and the gradient that stands out of 2D noises."""
+    shape, left = method.shape(task, n_features), 1.0 - COUNT_SHARE
+    plan = plan_lasso(shape, left * budget.mu * budget.mu / 2.0, n_records)
+    # With so few columns none is drawn: about as much is learnt about each of them. Gradients that
+    # keep columns find what as many draws would find, and more.
+    n_weights = plan.n_vertices or plan.n_kept or n_features
+    share = 1.0 - plan.refit_share - plan.calibration_share if plan.n_vertices else 1.0
+    share = 1.0 - plan.kept_share if plan.n_kept else share
+    moved = budget.moved(method.feature_bound * task.residual_bound(private=True))
+    scale = 2.0 * moved / budget.eps0_of(left * share, n_weights)
+    # The largest of 2D Gumbel noises of scale s is about s ln(2D).
+    return n_weights, scale * math.log(2.0 * task.n_outputs * n_features)
+
+
+def _weakest_estimated(
+    budget: Budget, task: Task, n_records: float, n_features: int, row_entries: float
+) -> float:
+    """Return the gradient at zero of a column whose weight ends beyond three standard errors.
+
+    The more rows a column is in, the smaller a weight explains the same gradient, and the sooner
+    it stops growing: columns are taken to hold alike parts of the unit rows.
+    """
+    energy = n_records / n_features
+    # What released energies are about to say of the curvature.
+    largest = n_records
+    if pays(n_records, budget.moved(1.0) / budget.mu_of(SCALES_SHARE)):
+        largest = min(largest, row_entries * energy + CONSTANT * CONSTANT * n_records)
+    schedule = dense_schedule(largest, budget, task)
+    # At zero weights: of two classes, half of the residuals are at their bound, and stay there.
+    bend, n_classes = task.gradient_loss(1.0).curvature, task.classes.size
+    if n_classes:
+        bend = bend / 2.0 if n_classes == 2 else (1.0 - 1.0 / n_classes) / n_classes
+    return SIGNIFICANT * schedule.standard_error / schedule.reach(bend * energy)
+
+
+def dense_schedule(n_records: float, budget: Budget, task: Task) -> Schedule:
+    """Return the steps of a dense fit by noisy gradient descent."""
+    mu = budget.mu_of((1.0 - COUNT_SHARE) * (1.0 - task.calibration))
+    moved = budget.moved(task.gradient_bound(private=True))
+    curvature = task.gradient_loss(1.0).curvature
+    return schedule_for(n_records, mu, moved, None, task.kappa, curvature=curvature)

@@ -1,0 +1,240 @@
+"""The paper's algorithms as a method: T vertices of an L1 ball of a given radius."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from scipy.sparse import csr_array
+
+from dplasso.fit import noise
+from dplasso.fit.method import Method, checked_count, common_parameters, word_or_number
+from dplasso.fit.task import Task
+from dplasso.frank_wolfe.drift import tolerance_of, tolerance_within_noise
+from dplasso.frank_wolfe.problem import VertexLayout
+from dplasso.frank_wolfe.row_part import VertexSteps
+from dplasso.frank_wolfe.solve import SOLVERS
+from dplasso.phases.contract import Fit, Plan
+from dplasso.phases.count import COUNT_SHARE, Count
+from dplasso.phases.releases import Counted, Released
+from dplasso.phases.select import FrankWolfe
+from dplasso.privacy.budget import Budget
+from dplasso.privacy.exponential_mechanism import (
+    TRUE_SIGN,
+    VertexMechanism,
+    check_mechanism,
+    paper_mechanism,
+    vertex_mechanism,
+)
+from dplasso.privacy.parameters import (
+    check_feature_bound,
+    check_n_iter,
+    check_positive,
+    share_bits,
+)
+from dplasso.selection.registry import check_selector
+
+# Margins are sums of radius times entry: beyond this product they would not be finite.
+_LARGEST_MARGIN = 1e100
+# Choices that partitions of the rows do not know.
+_ONE_PROCESS = ("standard", "big-little", "paper")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrankWolfeLoop(Method):
+    """Parameters of a fit by the paper's algorithms.
+
+    `step`, `algorithm`: `mechanism` and `solver` of the estimator.
+    `drift_tol`: what the parameter stands for where the number of records is not known.
+    `given_bound`: `residual_bound`; None leaves it to the task.
+    """
+
+    l1_radius: float
+    n_iter: int
+    feature_bound: float
+    given_bound: float | None
+    n_records: int | None
+    step: str
+    algorithm: str
+    selector: str
+    drift_tol: float | None
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Self:
+        """Check the parameters of an estimator; TypeError, ValueError as `common_parameters`."""
+        common = common_parameters(params)
+        targets = common["targets"]
+        if targets.is_balanced:
+            raise ValueError("class_weight='balanced' is for DPLogisticRegression")
+        private = not math.isinf(common["epsilon"])
+        step = check_mechanism(params["mechanism"])
+        check_selector(params["selector"], step if private else "none")
+        if params["solver"] not in SOLVERS:
+            raise ValueError(
+                f"solver must be one of {', '.join(SOLVERS)}, got {params['solver']!r}"
+            )
+        if step == "paper" and params.get("class_weight") is not None:
+            raise ValueError("mechanism='paper' has no class_weight; leave it out")
+        radius = check_positive("l1_radius", params["l1_radius"])
+        bound = check_feature_bound(params["feature_bound"])
+        if radius * bound > _LARGEST_MARGIN:
+            raise ValueError(
+                f"l1_radius times feature_bound must be at most {_LARGEST_MARGIN:g}, got "
+                f"{radius:g} times {bound:g}"
+            )
+        drift_tol = word_or_number(
+            params,
+            "drift_tol",
+            {"auto": "auto", None: None},
+            lambda tolerance: 0 <= tolerance < math.inf,
+            "'auto', None or a finite number >= 0",
+        )
+        least, most = targets.bounds_allowed
+        return cls(
+            **common,
+            l1_radius=radius,
+            n_iter=check_n_iter(params["n_iter"]),
+            feature_bound=bound,
+            given_bound=word_or_number(
+                params,
+                "residual_bound",
+                {"auto": None},
+                lambda value: least <= value <= most,
+                f"'auto' or a number from {least:g} to {most:g}",
+            ),
+            n_records=checked_count(params, "n_records"),
+            step=step,
+            algorithm=params["solver"],
+            selector=params["selector"],
+            drift_tol=tolerance_of(drift_tol, private=private),
+        )
+
+    @property
+    def as_printed(self) -> bool:
+        """Whether nothing is counted and the constant is a column, as in the paper."""
+        return self.step == "paper" or not self.is_private
+
+    @property
+    def draws_constant(self) -> bool:
+        """Whether the constant column is drawn like the others; otherwise margins start offset."""
+        return self.fit_intercept and self.as_printed
+
+    @property
+    def counts(self) -> bool:
+        """Whether the records are counted first."""
+        return not self.as_printed and (self.fit_intercept or self.n_records is None)
+
+    def knowing(self, task: Task) -> Self:
+        """Return the method once the classes are known; the paper's step refuses more than two."""
+        if task.n_outputs > 1 and self.step == "paper":
+            raise ValueError(f"mechanism='paper' is for two classes; there are {task.n_outputs}")
+        return super().knowing(task)
+
+    def as_read(self, rows: csr_array) -> csr_array:
+        """Raise: a public start is for the other estimators."""
+        raise NotImplementedError
+
+    def residual_bound(self, task: Task) -> float:
+        """Return C, as given or the task's own."""
+        clipped = self.is_private and self.step != "paper"
+        return self.given_bound or task.residual_bound(private=clipped)
+
+    def mechanism(self, eps0: float, task: Task, budget: Budget, n_rows: int) -> VertexMechanism:
+        """Return how a vertex is drawn; only the published step depends on the number of rows."""
+        moved = budget.moved(self.feature_bound * self.residual_bound(task))
+        if self.step == "paper" and self.is_private:
+            known = self.epsilon, self.delta, self.n_iter, self.l1_radius
+            return paper_mechanism(*known, n_rows, moved)
+        return vertex_mechanism(eps0, moved)
+
+    def budget(self, task: Task, n_features: int) -> Budget:
+        """Return what the fit spends; nothing bounds what the published step reveals."""
+        if self.step == "paper" and self.is_private:
+            return Budget(
+                epsilon=self.epsilon,
+                delta=self.delta,
+                neighbors=self.neighbors,
+                rows_per_person=self.rows_per_person,
+                n_iter=self.n_iter,
+                leak=TRUE_SIGN,
+            )
+        return super().budget(task, n_features)
+
+    def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:  # noqa: ARG002
+        """Count the classes, where margins start at their balance; then draw T vertices."""
+        bound = self.residual_bound(task)
+        first_loss = task.vertex_loss(bound)
+        count = Count(first_loss, self.n_records, n_classes=max(2, task.classes.size))
+        spends = 1.0 - COUNT_SHARE if self.counts else 1.0
+
+        def steps(released: Released, budget: Budget) -> VertexSteps:
+            """Return the public numbers of the run."""
+            counted, loss, n_records = released.last(Counted), first_loss, self.n_records
+            if counted is not None:
+                n_records = counted.total if n_records is None else n_records
+                if self.fit_intercept:
+                    offset = first_loss.starting_offset(counted.counts, counted.deviation)
+                    loss = task.vertex_loss(bound, offset)
+            tolerance = self.drift_tol
+            if self.params.get("drift_tol") == "auto" and n_records and not self.as_printed:
+                eps0 = budget.eps0_of(spends, self.n_iter)
+                tolerance = tolerance_within_noise(
+                    self.mechanism(eps0, task, budget, 1).exponent_scale,
+                    max(1.0, n_records) * self.feature_bound,
+                    2 * max(1, n_features),
+                )
+            return VertexSteps(
+                loss=loss,
+                bound=self.feature_bound,
+                intercept=self.draws_constant,
+                radius=self.l1_radius,
+                n_steps=self.n_iter,
+                drift_tol=tolerance,
+                share_bits=share_bits(n_records),
+            )
+
+        draw = FrankWolfe(
+            steps=steps,
+            mechanism=lambda eps0, fit: self.mechanism(
+                eps0, task, fit.budget, int(fit.records.shape[0])
+            ),
+            selector=self.selector,
+            solver=self.algorithm,
+            n_iter=self.n_iter,
+            spends=spends,
+            feature_bound=self.feature_bound,
+            residual_bound=bound,
+        )
+        chosen = {"solver": self.algorithm, "selector": self.selector, "mechanism": self.step}
+        one_process = [
+            f"{name}={value!r}" for name, value in chosen.items() if value in _ONE_PROCESS
+        ]
+        if task.n_outputs > 1:
+            one_process.append("an l1_radius with more than two classes")
+
+        def lay_out(fit: Fit) -> None:
+            layout = VertexLayout(
+                self.feature_bound,
+                intercept=self.draws_constant,
+                by_columns=self.algorithm == "sparse",
+                n_steps=self.n_iter,
+                one_process=", ".join(one_process),
+                share_bits=share_bits(self.n_records or fit.records.shape[0]),
+            )
+            fit.layouts["vertices"] = fit.records.laid_out(layout, fit.threads)
+
+        return Plan(((count, draw) if self.counts else (draw,)), lay_out)
+
+    def told_of_noise(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
+        """Say where hardly a column can be told from noise."""
+        if budget.leak:
+            return ""
+        # The one column that stands out is drawn again and again.
+        drawn = self.n_iter, n_records, task.n_outputs, n_features
+        rho = budget.mu * budget.mu / 2.0
+        findable = noise.findable_columns(rho, *drawn)
+        return noise.told_of_columns(findable, 1, n_records, n_features, self.epsilon)
+
+    def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:  # noqa: ARG002
+        """Return how many vertices and how many numbers a fit releases at most."""
+        return self.n_iter, 0

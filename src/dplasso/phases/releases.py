@@ -1,0 +1,385 @@
+"""What the phases of a fit release, and what has been released so far.
+
+A release is a frozen dataclass of numbers and arrays, private by composition. `Released` holds
+those of a fit in order, with the share of the budget that each was given. A model follows from it
+(`dplasso.model.linear`), and a file holds its arrays.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from hashlib import sha256
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from dplasso.frank_wolfe.transcript import Transcript, weights
+from dplasso.gradient_descent.schedule import CONSTANT
+from dplasso.matrix.unit_rows import constant_entry
+
+_NOTHING = np.zeros(0)
+_NO_ENERGIES = np.zeros(0, dtype=np.float32)
+NO_COLUMNS = np.zeros(0, dtype=np.int64)
+_NUMBERS: dict[Any, str] = {float: "<f8", int: "<i8"}
+
+
+@dataclass(frozen=True)
+class Release:
+    """What one phase released; every field is a number or an array.
+
+    `kind`: what a file calls it.
+    `dtypes`: of the arrays that are not float64.
+    """
+
+    kind: ClassVar[str] = ""
+    dtypes: ClassVar[Mapping[str, str]] = {}
+
+    def __post_init__(self) -> None:
+        for name, array in self.arrays().items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise ValueError(f"{name} of its {self.kind} release is not finite")
+
+    @classmethod
+    def types(cls) -> dict[str, str]:
+        """Return the types of its arrays in a file."""
+        own = {one.name: _NUMBERS.get(one.type, "<f8") for one in fields(cls)}
+        return own | dict(cls.dtypes)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what a file holds of it; a number has no dimension."""
+        return {
+            name: np.asarray(getattr(self, name), dtype=dtype)
+            for name, dtype in self.types().items()
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return the release that a file holds; ValueError if it is not one."""
+        known: dict[str, Any] = {}
+        for one in fields(cls):
+            array = arrays[one.name]
+            number = one.type in _NUMBERS
+            if number and array.ndim:
+                raise ValueError(f"{one.name} of its {cls.kind} release is not a number")
+            known[one.name] = array.item() if number else array
+        return cls(**known)
+
+
+Some = TypeVar("Some", bound=Release)
+
+
+@dataclass(frozen=True)
+class Counted(Release):
+    """Noisy numbers of records.
+
+    `counts`, shape (1,) or (K,): of all, or of each class (of a regression: of both ends of the
+    interval, for each of which a record counts in part).
+    `deviation`: standard deviation of the noise of each; 0 without noise.
+    """
+
+    kind: ClassVar[str] = "count"
+
+    counts: NDArray[np.float64]
+    deviation: float
+
+    @property
+    def total(self) -> float:
+        """The number of records."""
+        return float(self.counts.sum())
+
+
+@dataclass(frozen=True)
+class Scaled(Release):
+    """Energies of the columns, which scale them.
+
+    `energies`, shape (D,) or of the columns that gradients are of: over the energy beyond which a
+    column is scaled.
+    """
+
+    kind: ClassVar[str] = "scales"
+    dtypes: ClassVar[Mapping[str, str]] = {"energies": "<f4"}
+
+    energies: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Started(Release):
+    """How much of a public model the fit starts from.
+
+    `slope`, `shift`, shape (K,): of its margins, as they are taken.
+    `part`: what part of the slope found that is.
+    """
+
+    kind: ClassVar[str] = "start"
+
+    slope: float
+    shift: NDArray[np.float64]
+    part: float
+
+
+@dataclass(frozen=True)
+class Drawn(Release):
+    """Vertices, in the order in which they were drawn.
+
+    `vertex`, shape (T,): coordinates. Coordinate ``k (D + 1) + j``, without a constant column
+    ``k D + j``, is that of output k and column j.
+    `sign`, shape (T,): +1 for the vertex ``+radius e_j``, -1 for ``-radius e_j``.
+    `radius`: of the L1 ball. `late_start`: t0 of the step sizes.
+    `constant`: the value of the constant column, which is coordinate D; 0 for none.
+    `offset`, shape (K,): where the margins start.
+    `n_features`: D.
+    """
+
+    kind: ClassVar[str] = "vertices"
+    dtypes: ClassVar[Mapping[str, str]] = {"vertex": "<i8", "sign": "|i1"}
+
+    vertex: NDArray[np.int64]
+    sign: NDArray[np.int8]
+    radius: float
+    late_start: int
+    constant: float
+    offset: NDArray[np.float64]
+    n_features: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.vertex.shape != self.sign.shape or self.vertex.ndim != 1:
+            raise ValueError("a transcript needs as many signs as vertices")
+        size = self.n_outputs * self.per_output
+        if self.vertex.size and not 0 <= self.vertex.min() <= self.vertex.max() < size:
+            raise ValueError(f"a vertex lies outside the {self.n_features} columns")
+        if not np.all(np.abs(self.sign) == 1):
+            raise ValueError("a sign is neither +1 nor -1")
+        if self.late_start < 0 or self.radius < 0:
+            raise ValueError("radius and late start of its vertices are not negative")
+
+    @property
+    def n_outputs(self) -> int:
+        """Margins of a record."""
+        return self.offset.size
+
+    @property
+    def per_output(self) -> int:
+        """Coordinates of one output."""
+        return self.n_features + int(self.constant != 0.0)
+
+    @property
+    def columns(self) -> NDArray[np.int64]:
+        """Columns drawn for any output, ascending, shape (k,)."""
+        column = self.vertex % self.per_output
+        return np.unique(column[column < self.n_features])
+
+    def coefficients(self) -> tuple[csr_array, NDArray[np.float64]]:
+        """Return the weights of the columns, shape (K, D), and the constant terms, shape (K,)."""
+        transcript = Transcript(self.vertex, self.sign)
+        coordinates, values = weights(transcript, self.radius, self.late_start)
+        output, column = np.divmod(coordinates, self.per_output)
+        inside = column < self.n_features
+        columns = column[inside].astype(np.int32 if self.n_features < 2**31 else np.int64)
+        ends = np.searchsorted(output[inside], np.arange(self.n_outputs + 1))
+        shape = (self.n_outputs, self.n_features)
+        coefficients = csr_array((values[inside], columns, ends.astype(columns.dtype)), shape=shape)
+        constant = np.zeros(self.n_outputs)
+        np.add.at(constant, output[~inside], values[~inside])
+        return coefficients, constant * self.constant
+
+
+@dataclass(frozen=True)
+class Kept(Release):
+    """The columns that a cut leaves, ascending, shape (k,): those of the largest weights."""
+
+    kind: ClassVar[str] = "cut"
+    dtypes: ClassVar[Mapping[str, str]] = {"columns": "<i8"}
+
+    columns: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Reached(Release):
+    """How long rows are in the columns of the next gradients, in root mean square; at most 1."""
+
+    kind: ClassVar[str] = "length"
+
+    length: float
+
+
+@dataclass(frozen=True)
+class Bounded(Release):
+    """A bound on the largest eigenvalue of the Gram matrix of the unit rows."""
+
+    kind: ClassVar[str] = "curvature"
+
+    eigenvalue: float
+
+
+@dataclass(frozen=True)
+class Descended(Release):
+    """Weights of unit rows, from noisy gradients.
+
+    `columns`, shape (k,): those that have one, ascending; empty for all of D.
+    `weights`, shape (k, K) or (D, K), and `constant`, shape (K,) or (0,): of the constant entry.
+    `offset`, shape (K,): what margins start from besides.
+    `standard_error`: of each weight by the noise alone, but for the scale of its column.
+    `n_steps`: gradients.
+    """
+
+    kind: ClassVar[str] = "gradients"
+    dtypes: ClassVar[Mapping[str, str]] = {"columns": "<i8"}
+
+    columns: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    constant: NDArray[np.float64]
+    offset: NDArray[np.float64]
+    standard_error: float
+    n_steps: int
+
+    @property
+    def intercept(self) -> NDArray[np.float64]:
+        """What the constant entry adds to each margin, shape (K,)."""
+        if not self.constant.size:
+            return np.zeros(self.weights.shape[1])
+        return self.constant * constant_entry(CONSTANT)
+
+
+@dataclass(frozen=True)
+class Telling(Release):
+    """Which weights are significant, shape (D, K); the others are left out of the model."""
+
+    kind: ClassVar[str] = "significant"
+    dtypes: ClassVar[Mapping[str, str]] = {"telling": "|i1"}
+
+    telling: NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class Calibrated(Release):
+    """Slopes for margins, and what is added to each of K.
+
+    `slope`: of what was learnt. `prior_slope`: of the public model that the fit started from.
+    `label_slopes`, shape (L,): where each of many labels has a slope, what part of `slope` it is.
+    """
+
+    kind: ClassVar[str] = "calibration"
+
+    slope: float
+    shift: NDArray[np.float64]
+    prior_slope: float = 1.0
+    label_slopes: NDArray[np.float64] = field(default_factory=lambda: _NOTHING)
+
+
+KINDS: dict[str, type[Release]] = {
+    one.kind: one
+    for one in (
+        *(Counted, Scaled, Started, Drawn, Kept, Reached, Bounded, Descended, Telling),
+        Calibrated,
+    )
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What came of a phase: its release, None where it had nothing to do, and its share."""
+
+    share: float
+    release: Release | None
+
+
+@dataclass(frozen=True)
+class Released:
+    """What has been released so far, in order: the only state of a fit."""
+
+    entries: tuple[Entry, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @property
+    def spent(self) -> float:
+        """The share of the budget that is spent."""
+        return math.fsum(entry.share for entry in self.entries)
+
+    def then(self, share: float, release: Release | None) -> "Released":
+        """Return what has been released with one more release."""
+        return replace(self, entries=(*self.entries, Entry(share, release)))
+
+    def last(self, kind: type[Some]) -> Some | None:
+        """Return the last release of a kind, if there is one."""
+        found = [one.release for one in self.entries if isinstance(one.release, kind)]
+        return found[-1] if found else None
+
+    @property
+    def drawn_columns(self) -> NDArray[np.int64] | None:
+        """The columns of the vertices; None where no vertex is drawn."""
+        drawn = self.last(Drawn)
+        return drawn.columns if drawn is not None and drawn.vertex.size else None
+
+    @property
+    def kept_columns(self) -> NDArray[np.int64]:
+        """The columns that the last cut left; none for all."""
+        cut = self.last(Kept)
+        return NO_COLUMNS if cut is None else cut.columns
+
+    @property
+    def length(self) -> float:
+        """How long rows are in the columns of the next gradients, as released."""
+        found = self.last(Reached)
+        return 1.0 if found is None else found.length
+
+    @property
+    def energies(self) -> NDArray[np.float32]:
+        """Energies of the columns; none where columns are not scaled."""
+        found = self.last(Scaled)
+        return _NO_ENERGIES if found is None else found.energies
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what a file holds: the shares, and ``<place>-<kind>-<field>`` of each release."""
+        found: dict[str, NDArray[Any]] = {
+            "shares": np.array([one.share for one in self.entries], dtype="<f8")
+        }
+        for place, entry in enumerate(self.entries):
+            if entry.release is not None:
+                for name, array in entry.release.arrays().items():
+                    found[f"{place:02}-{entry.release.kind}-{name}"] = array
+        return found
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "Released":
+        """Return what a file holds; ValueError if it is not that of a fit."""
+        shares = arrays["shares"]
+        if shares.ndim != 1 or not np.all((shares >= 0) & (shares <= 1)):
+            raise ValueError("the shares of its releases are not those of a budget")
+        found: list[dict[str, dict[str, NDArray[Any]]]] = [{} for _ in shares]
+        for member, array in arrays.items():
+            if member == "shares":
+                continue
+            place, kind, name = parse_member(member)
+            if place >= len(found):
+                raise ValueError(f"it holds {member}, and {len(found)} releases")
+            found[place].setdefault(kind, {})[name] = array
+        entries = []
+        for share, kinds in zip(shares.tolist(), found, strict=True):
+            if len(kinds) > 1:
+                raise ValueError("two of its releases have one place")
+            release = None
+            for kind, own in kinds.items():
+                if set(own) != set(KINDS[kind].types()):
+                    raise ValueError(f"it holds {', '.join(sorted(own))} of a {kind} release")
+                release = KINDS[kind].from_arrays(own)
+            entries.append(Entry(share, release))
+        return cls(tuple(entries))
+
+    @property
+    def digest(self) -> str:
+        """The digest, 64 hexadecimal digits, by which a ledger knows what it has paid for."""
+        return sha256(b"".join(one.tobytes() for one in self.arrays().values())).hexdigest()
+
+
+def parse_member(member: str) -> tuple[int, str, str]:
+    """Return place, kind and field of an array of a file; ValueError if it is not one."""
+    place, _, rest = member.partition("-")
+    kind, _, name = rest.partition("-")
+    if not (place.isdecimal() and kind in KINDS and name in KINDS[kind].types()):
+        raise ValueError(f"it holds {member}, which is no release")
+    return int(place), kind, name

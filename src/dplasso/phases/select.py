@@ -1,0 +1,371 @@
+"""Drawing vertices as phases: in rounds for the default LASSO, or over a given radius.
+
+The exponential mechanism draws signed columns, see `dplasso.privacy.exponential_mechanism`.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.round_part import RoundSteps
+from dplasso.frank_wolfe.row_part import VertexSteps
+from dplasso.frank_wolfe.rounds import SPREAD, RoundsFrankWolfe
+from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.gradient_descent.calibration import calibrate_margins
+from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT
+from dplasso.gradient_descent.slopes import LinearModel
+from dplasso.matrix.starting import StartingModel
+from dplasso.matrix.unit_rows import Scaling
+from dplasso.phases.contract import AtOnce, Fit, Snapshot, Steps
+from dplasso.phases.descend import CALIBRATION_WORDS, START_WORDS, Course, calibrated, started
+from dplasso.phases.releases import NO_COLUMNS, Drawn, Release, Released, Started
+from dplasso.privacy.budget import Budget, Draws
+from dplasso.privacy.exponential_mechanism import VertexMechanism, vertex_mechanism
+from dplasso.privacy.parameters import share_bits
+from dplasso.privacy.release import drawing_from
+from dplasso.selection.registry import make_selector
+
+
+class Columns(NamedTuple):
+    """How many columns are drawn, once the records are counted, and with what.
+
+    `loss`: starts at the balance of the classes.
+    `n_records`: the number of records.
+    `n_vertices`: vertices to draw; `radius`, `late_start`: what they weigh.
+    `share`: of the budget, for the vertices. `start`: for the slope of a public model.
+    `calibration`: for the calibration of their margins, where nothing is refitted.
+    `learnt`: as of `Course`.
+    """
+
+    loss: Any
+    n_records: float
+    n_vertices: int
+    radius: float
+    late_start: int
+    share: float
+    start: float
+    calibration: float
+    learnt: float
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The public parameters of the phases that draw columns, and what they choose by the count.
+
+    `columns`: ``columns(released, budget)``; None where none are drawn.
+    `feature_bound`, `residual_bound`, `norm_bound`: B, C, and the length of residuals within C.
+    `most_vertices`: the most that are drawn.
+    """
+
+    columns: Callable[[Released, Budget], Columns | None]
+    feature_bound: float
+    fit_intercept: bool
+    most_vertices: int
+    n_outputs: int
+    residual_bound: float
+    norm_bound: float
+
+    def bounds(self, budget: Budget, bound: float) -> dict[str, float]:
+        """Return the bound on a record's residuals, and how far a gradient can move, in L2."""
+        return {"residual_bound": bound, "sensitivity": budget.moved(bound)}
+
+    def started(self, fit: Fit, released: Released) -> StartingModel | None:
+        """Return the public model that margins start from, as unit rows have it."""
+        start = released.last(Started)
+        if fit.prior is None or start is None:
+            return None
+        return replace(fit.prior.stretched(start.slope, start.shift), constant=self.constant)
+
+    @property
+    def constant(self) -> float:
+        """The constant entry of unit rows; 0 for none."""
+        return CONSTANT if self.fit_intercept else 0.0
+
+    def gradient_rows(self, fit: Fit, loss: Any, kept: NDArray[np.int64]) -> Any:
+        """Return the records for slopes and constants."""
+        layout = fit.layouts.get("vertices", fit.records)
+        return layout.gradients(loss, fit.threads, kept, fit.prior)
+
+    def known(self, fit: Fit, columns: Columns, mu: float) -> dict[str, Any]:
+        """Return what finding slopes needs to know besides the margins."""
+        return {
+            "n_records": max(1.0, columns.n_records),
+            "mu": mu,
+            "sensitivity": fit.budget.moved(self.norm_bound),
+            "fit_intercept": self.fit_intercept,
+        }
+
+
+@dataclass(frozen=True)
+class StartOfVertices:
+    """Find how much of the public model the vertices start from."""
+
+    selection: Selection
+
+    name: ClassVar[str] = "start"
+    most_steps: ClassVar[int] = 0
+
+    def words(self, task: Any, n_steps: int) -> str:  # noqa: ARG002
+        """Say what is searched."""
+        return START_WORDS
+
+    def numbers(self, budget: Budget) -> dict[str, float]:
+        """Return bound and sensitivity."""
+        return self.selection.bounds(budget, self.selection.norm_bound)
+
+    @property
+    def draws(self) -> Draws:
+        """A slope and a constant for each output, step by step."""
+        return Draws(gaussian=CALIBRATION_STEPS * (self.selection.n_outputs + 1.0))
+
+    def share(self, budget: Budget, released: Released) -> float:
+        """Return the share of finding a start."""
+        columns = self.selection.columns(released, budget)
+        return 0.0 if columns is None else columns.start
+
+    def begin(self, fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:  # noqa: ARG002
+        """Return the release as steps."""
+        selection = self.selection
+        columns = selection.columns(released, fit.budget)
+        if columns is None:
+            return AtOnce(lambda: None)
+        weight, loss = max(1.0, columns.n_records), columns.loss
+        course = Course(loss, weight, weight, 0.0, (), 0.0, learnt=columns.learnt)
+        scaling = Scaling(NO_COLUMNS, selection.constant, None)
+
+        def found() -> Release:
+            rows = selection.gradient_rows(fit, loss, NO_COLUMNS)
+            return started(fit, rows, scaling, course, mu, selection.fit_intercept)
+
+        return AtOnce(found)
+
+
+@dataclass(frozen=True)
+class Select:
+    """Draw columns in rounds, each column at most once."""
+
+    selection: Selection
+
+    name: ClassVar[str] = "vertices"
+
+    def words(self, task: Any, n_steps: int) -> str:  # noqa: ARG002
+        """Say how many columns are drawn at most."""
+        return f"at most {n_steps:,} columns drawn by the exponential mechanism"
+
+    def numbers(self, budget: Budget) -> dict[str, float]:
+        """Return bounds and sensitivity."""
+        selection = self.selection
+        return vertex_numbers(budget, selection.feature_bound, selection.residual_bound)
+
+    @property
+    def draws(self) -> Draws:
+        """The most vertices."""
+        return Draws(vertices=self.selection.most_vertices)
+
+    @property
+    def most_steps(self) -> int:
+        """The most vertices."""
+        return self.selection.most_vertices
+
+    def share(self, budget: Budget, released: Released) -> float:
+        """Return the share of the vertices."""
+        columns = self.selection.columns(released, budget)
+        return 0.0 if columns is None else columns.share
+
+    def begin(self, fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:
+        """Return the run; from a snapshot, its vertices are taken instead of drawn."""
+        selection = self.selection
+        columns = selection.columns(released, fit.budget)
+        if columns is None:
+            return AtOnce(lambda: None)
+        steps = RoundSteps(
+            loss=columns.loss,
+            bound=selection.feature_bound,
+            n_columns=fit.n_features,
+            n_steps=columns.n_vertices,
+            # What each vertex weighs after a late start, but for one part in t0 / T.
+            vertex_weight=2.0 * columns.radius / (columns.n_vertices + columns.late_start),
+            share_bits=share_bits(columns.n_records),
+            start=selection.started(fit, released),
+        )
+        eps0 = 2.0 * mu / math.sqrt(columns.n_vertices)
+        moved = fit.budget.moved(selection.feature_bound * columns.loss.residual_bound)
+        rows = fit.layouts["vertices"].rows(steps, fit.threads)
+        selector = vertex_selector("bucket", vertex_mechanism(eps0, moved), steps, SPREAD)
+        run = RoundsFrankWolfe(steps, rows, selector, fit.stream, prefix_of(snapshot))
+        empty = _drawn(columns.radius, columns.late_start, 0.0, columns.loss, fit.n_features)
+        return Vertices(run, empty)
+
+
+class Vertices:
+    """A run of Frank-Wolfe as the steps of a phase."""
+
+    def __init__(self, run: Any, empty: Callable[[Transcript], Drawn]) -> None:
+        self.run, self.n_steps, self._empty = run, run.n_steps, empty
+        # The rows have to be brought to where they were.
+        self.done = 0
+
+    def advance(self, first: int, last: int) -> None:
+        """Take steps `first` to `last`, counted from 1, both included."""
+        self.run.advance(first, last)
+
+    def snapshot(self, done: int) -> Snapshot:
+        """Return the vertices drawn so far."""
+        drawn = self.run.transcript(done)
+        return {"vertex": drawn.vertex.copy(), "sign": drawn.sign.copy()}
+
+    def release(self) -> Release:
+        """Return all vertices."""
+        return self._empty(self.run.transcript())
+
+
+def prefix_of(snapshot: Snapshot) -> Transcript | None:
+    """Return the vertices that an interrupted run had drawn."""
+    return Transcript(snapshot["vertex"], snapshot["sign"]) if snapshot else None
+
+
+def _drawn(
+    radius: float, late_start: int, constant: float, loss: Any, n_features: int
+) -> Callable[[Transcript], Drawn]:
+    """Return what makes a release of a transcript."""
+    offset = np.zeros(loss.n_outputs) + loss.offset
+    return lambda transcript: Drawn(
+        transcript.vertex, transcript.sign, radius, late_start, constant, offset, n_features
+    )
+
+
+@dataclass(frozen=True)
+class CalibrateVertices:
+    """Calibrate the margins of vertices that are not refitted."""
+
+    selection: Selection
+
+    name: ClassVar[str] = "calibration"
+    most_steps: ClassVar[int] = 0
+
+    def words(self, task: Any, n_steps: int) -> str:  # noqa: ARG002
+        """Say what is corrected."""
+        return CALIBRATION_WORDS
+
+    def numbers(self, budget: Budget) -> dict[str, float]:
+        """Return bound and sensitivity."""
+        return self.selection.bounds(budget, self.selection.norm_bound)
+
+    @property
+    def draws(self) -> Draws:
+        """A slope, or two from a prior, and a constant for each output, step by step."""
+        return Draws(gaussian=CALIBRATION_STEPS * (self.selection.n_outputs + 2.0))
+
+    def share(self, budget: Budget, released: Released) -> float:
+        """Return the share of the calibration."""
+        columns = self.selection.columns(released, budget)
+        return 0.0 if columns is None else columns.calibration
+
+    def begin(self, fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:  # noqa: ARG002
+        """Return the release as steps."""
+        columns, drawn = self.selection.columns(released, fit.budget), released.last(Drawn)
+        if columns is None or drawn is None or not columns.calibration or math.isinf(mu):
+            return AtOnce(lambda: None)
+
+        def release() -> Release:
+            selection, kept = self.selection, drawn.columns
+            coefficients, intercept = drawn.coefficients()
+            model = LinearModel(
+                coefficients[:, kept].toarray().T,
+                intercept,
+                Scaling(NO_COLUMNS, 0.0, None),
+                selection.feature_bound,
+            )
+            rows = selection.gradient_rows(fit, columns.loss, kept)
+            known = selection.known(fit, columns, mu)
+            found = calibrate_margins(rows.margins(model), columns.loss, fit.stream, **known)
+            return calibrated(found)
+
+        return AtOnce(release)
+
+
+@dataclass(frozen=True)
+class FrankWolfe:
+    """The paper's loop: T vertices of the L1 ball of a given radius.
+
+    `steps`: ``steps(released, budget)``: the public numbers of the run.
+    `mechanism`: ``mechanism(eps0, fit)``: how a vertex is drawn.
+    `selector`, `solver`: as of `dplasso.frank_wolfe.solve.FrankWolfe`.
+    `spends`: share of the vertices: what the count leaves.
+    `feature_bound`, `residual_bound`: B and C.
+    """
+
+    steps: Callable[[Released, Budget], VertexSteps]
+    mechanism: Callable[[float, Fit], VertexMechanism]
+    selector: str
+    solver: str
+    n_iter: int
+    spends: float
+    feature_bound: float
+    residual_bound: float
+
+    name: ClassVar[str] = "vertices"
+
+    def words(self, task: Any, n_steps: int) -> str:  # noqa: ARG002
+        """Say how vertices are drawn."""
+        return f"{n_steps:,} steps, each a random choice by the exponential mechanism"
+
+    def numbers(self, budget: Budget) -> dict[str, float]:
+        """Return bounds and sensitivity, and the bounded-range parameter of a step."""
+        eps0 = {"eps0": budget.eps0_of(self.spends, self.n_iter)}
+        return vertex_numbers(budget, self.feature_bound, self.residual_bound) | eps0
+
+    @property
+    def draws(self) -> Draws:
+        """The vertices."""
+        return Draws(vertices=self.n_iter)
+
+    @property
+    def most_steps(self) -> int:
+        """The vertices."""
+        return self.n_iter
+
+    def share(self, budget: Budget, released: Released) -> float:  # noqa: ARG002
+        """Return all that the count leaves."""
+        return self.spends
+
+    def begin(self, fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:
+        """Return the run; from a snapshot, its vertices are taken instead of drawn."""
+        steps = self.steps(released, fit.budget)
+        mechanism = self.mechanism(2.0 * mu / math.sqrt(self.n_iter), fit)
+        rows = fit.layouts["vertices"].vertex_rows(steps, fit.threads)
+        run = rows.walk(
+            vertex_selector(self.selector, mechanism, rows.problem),
+            fit.stream,
+            solver=self.solver,
+            drift_tol=steps.drift_tol,
+            threads=fit.threads,
+            prefix=prefix_of(snapshot),
+            record_history=mechanism.name == "none",
+            record_work=mechanism.name != "exponential",
+        )
+        constant = steps.bound if steps.intercept else 0.0
+        return Vertices(run, _drawn(steps.radius, 0, constant, steps.loss, fit.n_features))
+
+
+def vertex_selector(
+    kind: str, mechanism: VertexMechanism, problem: Problem | RoundSteps, spread: float = 2.0
+) -> Any:
+    """Return an empty selection structure for this mechanism and problem.
+
+    `spread`: as of `SelectionRule`.
+    """
+    rule, numbering = mechanism.rule(problem.unit, spread), problem.numbering
+    selector = make_selector(kind, problem.n_coordinates, rule, numbering)
+    return drawing_from(selector, mechanism.sensitivity * problem.unit, numbering)
+
+
+def vertex_numbers(budget: Budget, feature_bound: float, residual_bound: float) -> dict[str, float]:
+    """Return the bounds B and C, and how far one coordinate of the gradient can move."""
+    moved = budget.moved(feature_bound * residual_bound)
+    return {"feature_bound": feature_bound, "residual_bound": residual_bound, "sensitivity": moved}

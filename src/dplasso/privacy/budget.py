@@ -1,0 +1,406 @@
+"""What a fit may spend, and what its parts cost: the one place where a cost is computed.
+
+A fit releases, one after another and each by what was released before: counts, energies of columns,
+vertices, gradients. Each part has a share of one total, and shares add up to at most 1:
+
+- Gaussian noise with a share s is ``mu sqrt(s)``-Gaussian differentially private. T gradients with
+  noise of standard deviations ``s_t`` are mu-GDP together, ``mu^2`` the sum of all
+  ``(sensitivity / s_t)^2``, whatever was chosen between them (arXiv 1905.02383).
+- n draws of the exponential mechanism with a share s are each eps0-bounded-range,
+  ``eps0 = 2 mu sqrt(s / n)``, so ``eps0^2 / 8``-zCDP (arXiv 2004.07223), together ``s mu^2 / 2``.
+
+Parts whose noise is Gaussian add up to mu-GDP exactly, and the curve of `dplasso.privacy.gaussian`
+turns that into (epsilon, delta). With vertices the parts add up as zCDP (arXiv 1605.02065, lemma 7).
+Shares may follow from what was released (a filter, arXiv 2203.05481); the total never does.
+
+Rounding
+--------
+The noise is a floored real Gaussian but for two things (`dplasso.privacy.gaussian_noise`). The mass
+of every integer is off by a factor of at most ``1 + z``, ``z = TAIL^2 / (24 s^2)``, with s the
+standard deviation in units: over n draws, on both data sets, log-ratios of probabilities move by at
+most ``2 n z``, which is withheld from epsilon. A unit is ``C / 2^32`` of a gradient and 2^-32 of a
+count, so no run and no share of the budget has a smaller s than ``2^32 / mu``; where units are made
+coarser for the largest noise of a run, than half of `LARGEST_SCALE` over `LARGEST_RATIO`. And no
+mass lies beyond `TAIL` standard deviations: that much total variation, times ``1 + exp(epsilon)``,
+is charged to delta for every draw, as for the vertices (`dplasso.privacy.exponential_mechanism`).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+from dplasso.privacy import accounting
+from dplasso.privacy.exponential_mechanism import SAMPLING_ERROR, sampling_delta_of
+from dplasso.privacy.gaussian import calibrate_mu, gaussian_epsilon
+from dplasso.privacy.gaussian_noise import LARGEST_SCALE, TAIL
+from dplasso.privacy.parameters import (
+    check_delta,
+    check_epsilon,
+    check_neighbors,
+    check_rows_per_person,
+)
+
+EXACT = "epsilon is infinite: every step was chosen exactly, without noise"
+# Relative part given away so that the last drop of a ledger's budget can be spent: a ledger adds up
+# the same costs in another order, and its last bits must not turn "just fits" into "too much".
+MARGIN = 2.0**-40
+# Of the standard deviations of the noise of two gradients of a run, at most.
+LARGEST_RATIO = 8.0
+# The tail's charge grows with exp(epsilon): no fit with Gaussian noise spends more than this.
+LARGEST_EPSILON = 60.0
+# What an error of 1 in a log-ratio adds to rho, at every Renyi order from 1.01.
+RATIO_RHO = 200.0
+# Draws that a release before a fit has at most.
+MOST_EARLIER = 2**20
+# Inexact draws may use up at most this part of delta where vertices alone are drawn.
+_LARGEST_SAMPLING_PART = 0.95
+
+
+class Cost(Protocol):
+    """What a ledger asks of a fit's budget, or of a search's cost."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def delta(self) -> float: ...
+    @property
+    def n_iter(self) -> int: ...
+    @property
+    def neighbors(self) -> str: ...
+    @property
+    def rows_per_person(self) -> int: ...
+    @property
+    def eps0_accounted(self) -> float | None: ...
+    @property
+    def rho(self) -> float | Fraction: ...
+    @property
+    def sampling_delta(self) -> float: ...
+
+
+class Draws(NamedTuple):
+    """The most random draws of a fit: Gaussian variates, and vertices."""
+
+    gaussian: float = 0.0
+    vertices: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How a fit is private, and what that costs; made of public parameters alone.
+
+    `epsilon`, `delta`: the guarantee asked for.
+    `neighbors`, "add-remove" or "replace-one": the neighbour relation.
+    `rows_per_person`: rows of one person, at most, that may change between neighbours.
+    `draws`: the most random draws of the fit.
+    `n_iter`: number of steps T, at most.
+    `mu`: what all shares together may spend (see the module's notes); infinite without privacy.
+    `epsilon_spent`: what the accountant reports, with what rounding may use up; at most `epsilon`,
+    infinite if not private.
+    `sampling_delta`: the part of `delta` set aside for the inexactness of the draws.
+    `ratio_error`: what rounding of Gaussian noise can add to a log-ratio of probabilities.
+    `leak`: why no fit with it is private; empty if fits are.
+    `plain_sum`: whether few vertices may be accounted by the sum of their eps0.
+    `before`: Gaussian differential privacy of what was released of the same records before, for
+    which the fit leaves room (`after`); 0 for nothing.
+    """
+
+    epsilon: float
+    delta: float
+    neighbors: str = "add-remove"
+    rows_per_person: int = 1
+    draws: Draws = Draws()
+    n_iter: int = 1
+    mu: float = math.inf
+    epsilon_spent: float = math.inf
+    sampling_delta: float = 0.0
+    ratio_error: float = 0.0
+    leak: str = ""
+    plain_sum: bool = False
+    before: float = 0.0
+
+    @property
+    def is_private(self) -> bool:
+        """Whether what is released has noise that a guarantee follows from."""
+        return not self.leak
+
+    @property
+    def name(self) -> str:
+        """What the mechanisms are: "gaussian", "exponential", both, "paper" or "none"."""
+        if self.leak:
+            return "none" if self.leak == EXACT else "paper"
+        kinds = {"exponential": self.draws.vertices, "gaussian": self.draws.gaussian}
+        return " and ".join(kind for kind, count in kinds.items() if count)
+
+    def moved(self, bound: float) -> float:
+        """Return how far a sum moves between neighbours to which a record adds at most `bound`.
+
+        m times as much for m rows of a person; twice that where they are replaced by others.
+        """
+        moved = bound * self.rows_per_person
+        return moved if self.neighbors == "add-remove" else 2.0 * moved
+
+    def moved_counts(self, by_class: bool) -> float:
+        """Return how far the number of records can move, or the numbers by class in L2.
+
+        Each row is in one class, and all of a person may be in another's; everybody has at least
+        one row, so replacing a person moves their number by one less.
+        """
+        if self.neighbors == "add-remove":
+            return float(self.rows_per_person)
+        return self.rows_per_person * math.sqrt(2.0) if by_class else self.rows_per_person - 1.0
+
+    def mu_of(self, share: float) -> float:
+        """Return the Gaussian differential privacy of a share; infinite without privacy."""
+        return math.inf if math.isinf(self.mu) else self.mu * math.sqrt(share)
+
+    def eps0_of(self, share: float, n_vertices: int) -> float:
+        """Return the bounded-range parameter of each of some vertices that have a share."""
+        return 2.0 * self.mu_of(share) / math.sqrt(n_vertices)
+
+    @property
+    def eps0(self) -> float:
+        """Bounded-range parameter of a step; infinite if not private, 0 without a common one."""
+        if self.leak:
+            return math.inf
+        return self.eps0_accounted or 0.0
+
+    @property
+    def eps0_accounted(self) -> float | None:
+        """What a ledger takes a step for; None where the cost is `rho`."""
+        if self.leak or self.draws.gaussian or self.before:
+            return None
+        return self.eps0_of(1.0, self.draws.vertices)
+
+    @property
+    def rho(self) -> float:
+        """The zCDP of the fit, without what was released before, with room for rounding."""
+        return self.mu * self.mu / 2.0 + RATIO_RHO * self.ratio_error
+
+    @property
+    def whole(self) -> float:
+        """The `mu` of the fit together with what was released before."""
+        return math.hypot(self.mu, self.before)
+
+    @property
+    def accountant(self) -> str:
+        """How the costs are added up, in words."""
+        if not self.draws.vertices:
+            return "the exact curve of Gaussian differential privacy"
+        each = "" if self.draws.gaussian else ", eps0^2/8 for each eps0-bounded-range step"
+        return f"RDP of zCDP{each} ({accounting.library()})"
+
+    def event(self) -> Any:
+        """Return the whole fit as an event of ``dp-accounting``; ValueError without privacy."""
+        if self.leak:
+            raise ValueError(f"a fit that is not private has no cost: {self.leak}")
+        if not self.draws.vertices:
+            from dp_accounting import GaussianDpEvent
+
+            return GaussianDpEvent(noise_multiplier=1.0 / self.whole)
+        if self.eps0_accounted is not None:
+            return accounting.steps_event(self.eps0_accounted, self.draws.vertices)
+        return accounting.zcdp_event(self.rho + self.before * self.before / 2.0)
+
+    def epsilon_of_rows(self, count: int) -> float:
+        """Return the epsilon for somebody with `count` times as many rows as are covered.
+
+        Infinite where the inexactness of the draws, which counts for more then, uses delta up.
+        """
+        if self.leak:
+            return math.inf
+        if not self.draws.vertices:
+            largest = gaussian_epsilon(count * self.whole, self.delta / 2.0)
+            growth = math.exp(min(700.0, max(0.0, largest - self.epsilon_spent)))
+            rest = self.delta - self.sampling_delta * growth
+            if rest < self.delta / 2.0:
+                return math.inf
+            return gaussian_epsilon(count * self.whole, rest) + count * self.ratio_error
+        if self.eps0_accounted is not None:
+            eps0, n_iter = count * self.eps0_accounted, self.draws.vertices
+            rest = self.delta - sampling_delta_of(eps0, n_iter)
+            return accounting.epsilon_of_steps(eps0, n_iter, rest) if rest > 0.0 else math.inf
+        rho = count * count * (self.rho + self.before * self.before / 2.0)
+        rest = self.delta - _sampling_delta(rho, self.draws)
+        return accounting.epsilon_of_rho(rho, rest) if rest > self.delta / 2.0 else math.inf
+
+    def after(self, mu: float) -> "Budget":
+        """Return the budget that spends its epsilon together with a mu-GDP release before it."""
+        if self.leak:
+            return self
+        if not self.draws.gaussian:
+            raise ValueError(
+                "edges that were released from the same records go with fits that count their "
+                "records; leave n_records out"
+            )
+        sampling = self.sampling_delta + _inexactness(
+            MOST_EARLIER, 1.0, min(self.epsilon, LARGEST_EPSILON)
+        ).delta
+        # What is withheld covers what rounding of the earlier release's noise adds to a log-ratio:
+        # of at most `MOST_EARLIER` draws in units of 2^-32 that is below 2^-39 of its squared mu,
+        # which adds less than 2^-31 of that to rho at every Renyi order.
+        left = (self.mu * self.mu - mu * mu) * (1.0 - 2.0**-30)
+        if left < self.mu * self.mu / 4.0:
+            raise ValueError(
+                f"epsilon={self.epsilon:g} is too little: the edges of bins that were released "
+                "from the same records have used most of it up"
+            )
+        budget = replace(self, mu=math.sqrt(left), before=mu, sampling_delta=sampling)
+        if self.draws.vertices:
+            rho = budget.rho + mu * mu / 2.0
+            spent = accounting.epsilon_of_rho(rho, self.delta - sampling)
+        else:
+            spent = gaussian_epsilon(budget.whole, self.delta - sampling) + self.ratio_error
+        return replace(budget, epsilon_spent=min(self.epsilon, spent))
+
+
+class _Inexactness(NamedTuple):
+    """The delta of the tails that are not drawn, and what rounding adds to a log-ratio."""
+
+    delta: float
+    ratio: float
+
+
+def build_budget(
+    draws: Draws,
+    *,
+    epsilon: float,
+    delta: float,
+    n_iter: int,
+    neighbors: str = "add-remove",
+    rows_per_person: int = 1,
+    plain_sum: bool = False,
+) -> Budget:
+    """Return what a fit with at most so many draws spends to stay within (epsilon, delta).
+
+    `plain_sum` says whether few vertices may be accounted by the plain sum of their eps0, which no
+    ledger adds up. With Gaussian noise no more than `LARGEST_EPSILON` is spent.
+
+    Raises TypeError, ValueError for a parameter out of range, and if `epsilon` or `delta` is too
+    small to cover the rounding of the draws.
+    """
+    budget = Budget(
+        epsilon=check_epsilon(epsilon),
+        delta=check_delta(delta),
+        neighbors=check_neighbors(neighbors),
+        rows_per_person=check_rows_per_person(rows_per_person),
+        draws=draws,
+        n_iter=n_iter,
+        plain_sum=plain_sum,
+    )
+    if math.isinf(budget.epsilon):
+        return replace(budget, leak=EXACT)
+    if not draws.gaussian:
+        return _of_vertices(budget)
+    return _of_both(budget) if draws.vertices else _of_gaussians(budget)
+
+
+def _of_gaussians(budget: Budget) -> Budget:
+    aim, delta = min(budget.epsilon, LARGEST_EPSILON), budget.delta
+    # With nothing withheld yet, mu is at its largest.
+    sampling, ratio = _inexactness(budget.draws.gaussian, calibrate_mu(aim, delta), aim)
+    _check_rounding(sampling < delta / 2.0 and ratio < aim / 100.0, budget)
+    mu = calibrate_mu(aim - ratio, delta - sampling) * (1.0 - MARGIN)
+    spent = min(aim, gaussian_epsilon(mu, delta - sampling) + ratio)
+    return replace(
+        budget, mu=mu, epsilon_spent=spent, sampling_delta=sampling, ratio_error=ratio
+    )
+
+
+def _of_both(budget: Budget) -> Budget:
+    aim, delta = min(budget.epsilon, LARGEST_EPSILON), budget.delta
+    # Gaussian noise of this much is exactly (aim, delta), so no rho that the accountant allows is
+    # larger, and what the draws need there is enough.
+    largest = calibrate_mu(aim, delta) ** 2 / 2.0
+    sampling = _sampling_delta(largest, budget.draws)
+    ratio = _inexactness(budget.draws.gaussian, math.sqrt(2.0 * largest), aim).ratio
+    _check_rounding(sampling < delta / 2.0 and RATIO_RHO * ratio < largest / 100.0, budget)
+    rho = _calibrated_rho(aim, delta - sampling) * (1.0 - MARGIN)
+    spent = min(budget.epsilon, accounting.epsilon_of_rho(rho, delta - sampling))
+    return replace(
+        budget,
+        mu=math.sqrt(2.0 * (rho - RATIO_RHO * ratio)),
+        epsilon_spent=spent,
+        sampling_delta=sampling,
+        ratio_error=ratio,
+    )
+
+
+def _of_vertices(budget: Budget) -> Budget:
+    epsilon, delta, n_iter = budget.epsilon, budget.delta, budget.draws.vertices
+    eps0, sampling = _calibrate_vertices(epsilon, delta, n_iter)
+    plain = epsilon / n_iter
+    if budget.plain_sum and plain > eps0 and sampling_delta_of(plain, n_iter) <= delta / 2.0:
+        eps0, sampling = plain, sampling_delta_of(plain, n_iter)
+    eps0 *= 1.0 - MARGIN
+    bound = accounting.epsilon_of_steps if budget.plain_sum else accounting.epsilon_spent
+    return replace(
+        budget,
+        mu=eps0 * math.sqrt(n_iter) / 2.0,
+        epsilon_spent=bound(eps0, n_iter, delta - sampling),
+        sampling_delta=sampling,
+    )
+
+
+def _calibrate_vertices(epsilon: float, delta: float, n_iter: int) -> tuple[float, float]:
+    """Find eps0 such that the accountant's epsilon holds at what the draws leave of delta."""
+    allowed = _LARGEST_SAMPLING_PART * delta
+    if sampling_delta_of(0.0, n_iter) >= allowed:
+        least = sampling_delta_of(0.0, n_iter) / _LARGEST_SAMPLING_PART
+        raise ValueError(
+            f"delta must be above {least:.3g} for n_iter={n_iter}, to cover the rounding of that "
+            f"many random draws; got {delta!r}."
+        )
+    # At the whole delta eps0 comes out too large, so its part bounds the part really needed.
+    part = sampling_delta_of(accounting.calibrate_eps0(epsilon, delta, n_iter), n_iter)
+    if part <= allowed:
+        return accounting.calibrate_eps0(epsilon, delta - part, n_iter), part
+    # Only a very large epsilon over very few steps comes here: the draws are then not exact enough
+    # for the whole of it, and less is spent.
+    largest = math.log(allowed / (n_iter * SAMPLING_ERROR) - 1.0)
+    eps0 = min(accounting.calibrate_eps0(epsilon, delta - allowed, n_iter), largest)
+    return eps0, allowed
+
+
+@lru_cache(maxsize=256)
+def _calibrated_rho(epsilon: float, delta: float) -> float:
+    root = accounting.root_rho(epsilon, delta)
+    return accounting.calibrate(accounting.zcdp_event, epsilon, delta, start=root * root)
+
+
+def _inexactness(draws: float, mu: float, epsilon: float) -> _Inexactness:
+    """Return what so many Gaussian variates cost; `mu` and `epsilon` are the most they spend."""
+    scale = min(2.0**32 / mu, LARGEST_SCALE / 2.0 / LARGEST_RATIO)
+    ratio = 2.0 * draws * TAIL * TAIL / (24.0 * scale * scale)
+    tails = draws * 2.0 * math.erfc(TAIL / math.sqrt(2.0)) * (1.0 + math.exp(min(epsilon, 700.0)))
+    return _Inexactness(tails, ratio)
+
+
+def _sampling_delta(rho: float, draws: Draws) -> float:
+    """Return the delta that inexact draws cost, for whatever number of vertices is chosen."""
+    most = draws.vertices
+    numbers = {1, most, *range(1, min(most, 1000) + 1)} if most else set()
+    vertices = (sampling_delta_of(math.sqrt(8.0 * rho / n), n) for n in numbers)
+    loss = rho + 2.0 * math.sqrt(rho * 40.0)
+    tails = _inexactness(draws.gaussian, math.sqrt(2.0 * rho), loss).delta
+    return max(vertices, default=0.0) + tails
+
+
+def _check_rounding(paid_for: bool, budget: Budget) -> None:
+    if not paid_for:
+        raise ValueError(
+            f"epsilon={budget.epsilon:g} or delta={budget.delta:g} is too small to cover the "
+            f"rounding of {sum(budget.draws):.3g} random draws"
+        )
+
+
+# What turns the rho and delta of one fit into its epsilon, by the name of its mechanisms.
+EPSILON_OF_RHO: dict[str, Callable[[float, float], float]] = {
+    "gaussian": lambda rho, delta: gaussian_epsilon(math.sqrt(2.0 * rho), delta),
+    "exponential": accounting.epsilon_of_rho,
+    "exponential and gaussian": accounting.epsilon_of_rho,
+}
