@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from dplasso.cluster import Engine
 from dplasso.estimators.coefficients import check_writable_out
 from dplasso.estimators.export import to_sklearn
-from dplasso.estimators.reading import loss_of, task_of
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.margins import margins
 from dplasso.estimators.onnx_graph import to_onnx
 from dplasso.estimators.parameters import keep_parameters, of_rows
+from dplasso.estimators.reading import loss_of, task_of
 from dplasso.fit.method import Method
 from dplasso.fit.start import PARAMETERS
 from dplasso.model import write_model

@@ -25,7 +25,7 @@ from dplasso.privacy.parameters import check_positive
 from dplasso.privacy.statement import PrivacyStatement
 
 # Estimators by the name of their method: of classes, and of numbers.
-METHODS: dict[str, tuple[type[Estimator] | None, type[Estimator] | None]] = {
+METHODS: dict[str, tuple[Any, Any]] = {
     "logistic": (DPLogisticRegression, None),
     "linear": (None, DPLinearRegression),
     "lasso": (DPLassoClassifier, DPLasso),
@@ -67,14 +67,15 @@ def estimator_of(
     of_classes, of_numbers = METHODS[method]
     if target_bounds is None and method == "linear":
         target_bounds = (0.0, 1.0)
+    made: Any = of_classes
     if target_bounds is not None:
         if of_numbers is None:
             raise ValueError(
                 f"target_bounds does not go with method={method!r}, which is for classes"
             )
-        return of_numbers(target_bounds=target_bounds, **settings)
-    assert of_classes is not None, "a method is for classes or for numbers"
-    return of_classes(**settings)
+        made, settings = of_numbers, {**settings, "target_bounds": target_bounds}
+    estimator: Estimator = made(**settings)
+    return estimator
 
 
 def task_of(n_classes: int, target_bounds: Any) -> Task:

@@ -63,7 +63,7 @@ def fit_estimator(
         else:
             from dplasso.fit.partitioned import cluster_records
 
-            records = cluster_records(
+            of_workers = cluster_records(
                 estimator,
                 X,
                 y,
@@ -73,7 +73,8 @@ def fit_estimator(
                 sample_weight=sample_weight,
                 progress=hooks.copied or (_say_copied if estimator.verbose else None),
             )
-            shown.enter_context(records.workers)
+            shown.enter_context(of_workers.workers)
+            records = of_workers
         n_features = records.shape[1]
         check_columns_fit(estimator, n_features)
         warn_of_found_names(records.feature_names)

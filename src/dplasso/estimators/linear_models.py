@@ -302,9 +302,5 @@ class DPFrankWolfeClassifier(PrivateClassifier):
 
 
 Estimator = (
-    DPLogisticRegression
-    | DPLassoClassifier
-    | DPLinearRegression
-    | DPLasso
-    | DPFrankWolfeClassifier
+    DPLogisticRegression | DPLassoClassifier | DPLinearRegression | DPLasso | DPFrankWolfeClassifier
 )

@@ -17,9 +17,11 @@ from dplasso.fit.task import Task
 from dplasso.gradient_descent.blend import LEARNT
 from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, plan_stages
 from dplasso.losses.balance import DEVIATIONS, balanced_weights
+from dplasso.phases.calibrate import beyond
 from dplasso.phases.contract import Fit, Plan
-from dplasso.phases.count import COUNT_SHARE, Count, counted_of
-from dplasso.phases.descend import Course, Descent, beyond
+from dplasso.phases.count import COUNT_SHARE, count, counted_of
+from dplasso.phases.course import Course, Descent
+from dplasso.phases.descend import gradient_phases
 from dplasso.phases.releases import Counted, Released
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import check_records, share_bits
@@ -75,21 +77,21 @@ class GradientDescent(Method):
         most = kept if isinstance(kept, int) else None
         stages = plan_stages(most, n_features, task.kappa)
         balanced = self.targets.is_balanced
-        count = Count()
+        counting, vertex_loss = count(task), None
         # A prior has intercepts of its own, and a record may have many labels.
         balances = self.fit_intercept and not (self.from_prior or task.many_labels)
         if balanced or (self.is_private and balances):
             vertex_loss = task.vertex_loss(task.residual_bound(private=True))
-            count = Count(vertex_loss, n_classes=max(2, task.classes.size))
+            counting = count(task, vertex_loss)
         elif weighted and not self.is_private:
             # As if rows were repeated. A private fit takes the number of rows, of which none counts
             # for more than 1: the sum of the weights is not public where one row replaces another.
-            count = Count(by_weight=True)
+            counting = count(task, by_weight=True)
         calibration = CALIBRATION_SHARE if self.from_prior else task.calibration
 
-        def course(released: Released, budget: Budget) -> Course:
+        def course(released: Released, budget: Budget) -> Course:  # noqa: ARG001
             counted = counted_of(released)
-            known = {
+            known: dict[str, Any] = {
                 "share": 1.0 - released.entries[0].share,
                 "stages": stages,
                 "calibration": calibration,
@@ -99,9 +101,9 @@ class GradientDescent(Method):
             }
             if balanced:
                 return Course(*self._balanced(task, counted), **known)
-            if count.loss is None:
+            if vertex_loss is None:
                 return Course(loss, counted.total, **known)
-            margins = count.loss.starting_offset(counted.counts, counted.deviation)
+            margins = vertex_loss.starting_offset(counted.counts, counted.deviation)
             start = beyond(margins, stages[-1].kappa)
             return Course(loss, counted.total, **known, constant=start)
 
@@ -125,8 +127,10 @@ class GradientDescent(Method):
 
         n_slopes = task.n_outputs if task.many_labels else 1
         most_of_each = [(stage.n_steps, stage.n_columns) for stage in stages]
-        phases = descent.phases(most_of_each, calibration > 0.0, n_slopes)
-        return Plan((count, *phases), lay_out)
+        phases = gradient_phases(
+            descent, most_of_each, calibrates=calibration > 0.0, n_slopes=n_slopes
+        )
+        return Plan((counting, *phases), lay_out)
 
     def _balanced(self, task: Task, counted: Counted) -> tuple[Any, float]:
         """Return the loss of classes that weigh the same by their counts, and what all weigh."""
@@ -140,7 +144,11 @@ class GradientDescent(Method):
         return loss, weight if same else counted.total
 
     def told_of_noise(
-        self, task: Task, budget: Budget, n_records: float, n_features: int  # noqa: ARG002
+        self,
+        task: Task,
+        budget: Budget,
+        n_records: float,
+        n_features: int,  # noqa: ARG002
     ) -> str:
         """Say where the noise outweighs what so many records can tell."""
         mu = budget.mu_of(1.0 - COUNT_SHARE)

@@ -15,7 +15,7 @@ from dplasso.frank_wolfe.problem import VertexLayout
 from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.frank_wolfe.solve import SOLVERS
 from dplasso.phases.contract import Fit, Plan
-from dplasso.phases.count import COUNT_SHARE, Count
+from dplasso.phases.count import COUNT_SHARE, count
 from dplasso.phases.releases import Counted, Released
 from dplasso.phases.select import FrankWolfe
 from dplasso.privacy.budget import Budget
@@ -53,7 +53,6 @@ class FrankWolfeLoop(Method):
     n_iter: int
     feature_bound: float
     given_bound: float | None
-    n_records: int | None
     step: str
     algorithm: str
     selector: str
@@ -164,12 +163,13 @@ class FrankWolfeLoop(Method):
         """Count the classes, where margins start at their balance; then draw T vertices."""
         bound = self.residual_bound(task)
         first_loss = task.vertex_loss(bound)
-        count = Count(first_loss, self.n_records, n_classes=max(2, task.classes.size))
+        counting = count(task, first_loss, self.n_records)
         spends = 1.0 - COUNT_SHARE if self.counts else 1.0
 
         def steps(released: Released, budget: Budget) -> VertexSteps:
             """Return the public numbers of the run."""
-            counted, loss, n_records = released.last(Counted), first_loss, self.n_records
+            counted, loss = released.last(Counted), first_loss
+            n_records: float | None = self.n_records
             if counted is not None:
                 n_records = counted.total if n_records is None else n_records
                 if self.fit_intercept:
@@ -223,7 +223,7 @@ class FrankWolfeLoop(Method):
             )
             fit.layouts["vertices"] = fit.records.laid_out(layout, fit.threads)
 
-        return Plan(((count, draw) if self.counts else (draw,)), lay_out)
+        return Plan(((counting, draw) if self.counts else (draw,)), lay_out)
 
     def told_of_noise(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
         """Say where hardly a column can be told from noise."""

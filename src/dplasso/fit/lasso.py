@@ -14,16 +14,17 @@ from dplasso.fit.public_data import scaled_rows
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.problem import VertexLayout
 from dplasso.gradient_descent.blend import LEARNT, LEARNT_OF_FEW
-from dplasso.phases.contract import Fit, Plan
-from dplasso.phases.count import COUNT_SHARE, Count, counted_of
-from dplasso.phases.descend import Course, Descent
+from dplasso.phases.contract import Fit, Phase, Plan
+from dplasso.phases.count import COUNT_SHARE, count, counted_of
+from dplasso.phases.course import Course, Descent
+from dplasso.phases.descend import gradient_phases
 from dplasso.phases.releases import Released
 from dplasso.phases.select import (
-    CalibrateVertices,
     Columns,
     Select,
     Selection,
-    StartOfVertices,
+    calibration_of_vertices,
+    start_of_vertices,
 )
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import check_feature_bound
@@ -83,7 +84,6 @@ class Lasso(Method):
         shape = self.shape(task, n_features)
         bound = task.residual_bound(private=self.is_private)
         norm_bound, first_loss = task.norm_bound(bound), task.vertex_loss(bound)
-        count = Count(first_loss, n_classes=max(2, task.classes.size))
 
         def loss_of(released: Released) -> Any:
             """Return the loss, whose margins start at the balance of the classes."""
@@ -151,17 +151,17 @@ class Lasso(Method):
             n_outputs=task.n_outputs,
             residual_bound=norm_bound,
         )
-        start = [StartOfVertices(selection)] if self.from_prior else []
+        start: list[Phase] = [start_of_vertices(selection)] if self.from_prior else []
         drawn = [*start, Select(selection)] if shape.most_vertices else []
         calibrates = task.calibration > 0.0 or self.from_prior
-        refit = descent.phases(shape.stages, calibrates)
-        alone = [CalibrateVertices(selection)] if drawn and task.calibration else []
+        refit = gradient_phases(descent, shape.stages, calibrates=calibrates)
+        alone = [calibration_of_vertices(selection)] if drawn and task.calibration else []
 
         def lay_out(fit: Fit) -> None:
             layout = VertexLayout(self.feature_bound, n_steps=shape.most_vertices)
             fit.layouts["vertices"] = fit.records.laid_out(layout, fit.threads)
 
-        return Plan((count, *drawn, *refit, *alone), lay_out)
+        return Plan((count(task, first_loss), *drawn, *refit, *alone), lay_out)
 
     def told_of_noise(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
         """Say where hardly a column can be told from noise."""

@@ -18,10 +18,10 @@ from dplasso.fit.targets import Labels, targets_of
 from dplasso.fit.task import Bounded, Task
 from dplasso.ledger import check_ledger_settings
 from dplasso.matrix.starting import StartingModel, starting_model
-from dplasso.model.prior import Prior
 from dplasso.model.linear import n_outputs_of
+from dplasso.model.prior import Prior
 from dplasso.phases.contract import Plan
-from dplasso.phases.count import Count
+from dplasso.phases.count import COUNT
 from dplasso.privacy.budget import Budget, build_budget
 from dplasso.privacy.parameters import (
     check_delta,
@@ -68,8 +68,8 @@ class Method:
     purpose: str | None = None
     start: Start | None = None
     prior: Prior | None = None
+    n_records: int | None = None
 
-    n_records: ClassVar[int | None] = None
     # Whether y may have a column for each label; memory that a fit takes for each column, as
     # measured, without any entry in it.
     many_labels: ClassVar[bool] = False
@@ -203,15 +203,13 @@ class Method:
 
 def use_of_count(plan: Plan, budget: Budget, n_records: int | None) -> str:
     """Return how the number of records, which may be given as public, enters a fit."""
-    count = next((phase for phase in plan.phases if isinstance(phase, Count)), None)
-    if budget.leak or (count is None and n_records is None):
+    counts = [phase for phase in plan.phases if phase.name == COUNT]
+    if budget.leak or not (counts or n_records):
         return COUNT_UNUSED
-    if n_records is not None or count is None:
-        return COUNT_PUBLIC
-    if count.loss is not None:
-        return COUNT_BY_CLASS
     # Where rows are replaced one by one their number is public by that.
-    return COUNT_PRIVATE if count.moved(budget) else COUNT_PUBLIC
+    if n_records is not None or not counts[0].numbers(budget)["sensitivity"]:
+        return COUNT_PUBLIC
+    return COUNT_BY_CLASS if counts[0].numbers(budget)["counts"] > 1 else COUNT_PRIVATE
 
 
 def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -261,6 +259,7 @@ def word_or_number(
 
 
 def checked_count(params: Mapping[str, Any], name: str) -> int | None:
+    """Return a parameter that is a whole number of at least 1, or None."""
     count: int | None = word_or_number(
         params, name, {None: None}, lambda n: n > 0, "None or a whole number >= 1", Integral
     )

@@ -47,10 +47,12 @@ class Records(Protocol):
     `gradients(loss, threads, kept, prior)`: the records for gradients, margins and energies.
     """
 
-    feature_names: NDArray[np.object_] | None
-    origin: Origin | None
     every_step: ClassVar[bool]
 
+    @property
+    def feature_names(self) -> NDArray[np.object_] | None: ...
+    @property
+    def origin(self) -> Origin | None: ...
     @property
     def labels(self) -> NDArray[Any]: ...
     @property

@@ -34,15 +34,18 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     method, records, budget, plan = begun.method, begun.records, begun.budget, begun.plan
     session = Session() if hooks.checkpoints is None else hooks.checkpoints(begun)
     released, taken = session.released, 0
+    steps: Steps | None = None
     warn = _noise_warning(begun, known=len(released) > 0)
     with thread_pool(method.n_threads) as threads:
         stream = random_stream(method.random_state)
         fit = Fit(budget, records, stream, threads, method.starting_model)
         plan.lay_out(fit)
         laid_out = time.perf_counter()
-        paid = {"payment": session.payment, "notes": begun.notes}
         with charged(
-            method.ledger, method.dataset, budget, release=lambda: released.digest, **paid
+            *(method.ledger, method.dataset, budget),
+            payment=session.payment,
+            release=lambda: released.digest,
+            notes=begun.notes,
         ):
             for place, phase in enumerate(plan.phases[len(released) :], len(released)):
                 share = check_share(phase, phase.share(budget, released), released)
@@ -117,7 +120,7 @@ def _noise_warning(begun: Begun, *, known: bool) -> Callable[[Released], None]:
 
 
 def _modelled(
-    begun: Begun, hooks: Hooks, released: Released, last: Steps
+    begun: Begun, hooks: Hooks, released: Released, last: Steps | None
 ) -> tuple[Model, Work | None]:
     """Return the model that follows from the releases, and what a fit without privacy notes."""
     counted, method, statement = released.last(Counted), begun.method, begun.statement

@@ -87,7 +87,7 @@ class VertexLayout(NamedTuple):
 
 def design_of(X: Any, layout: VertexLayout, threads: Threads) -> Design:
     """Lay out a matrix, or take a store as it is; see `lay_out`."""
-    public = {"bound": layout.bound, "intercept": layout.intercept}
+    public: dict[str, Any] = {"bound": layout.bound, "intercept": layout.intercept}
     if isinstance(X, Store):
         numbering = Numbering(X.internal_column, X.original_column)
         return adopt(X.rows, X.columns, numbering, **public)

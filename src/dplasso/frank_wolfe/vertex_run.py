@@ -12,9 +12,7 @@ class VertexRun:
     Raises ValueError if the prefix has more steps than the run.
     """
 
-    def __init__(
-        self, n_steps: int, n_coordinates: int, prefix: Transcript | None = None
-    ) -> None:
+    def __init__(self, n_steps: int, n_coordinates: int, prefix: Transcript | None = None) -> None:
         self.n_steps, self.n_coordinates = n_steps, n_coordinates
         self._n_prefix = 0 if prefix is None else len(prefix)
         if self._n_prefix > n_steps:

@@ -88,9 +88,9 @@ class Records:
         """
         data, targets = self._unit_rows(scaling), self.targets
         if self.whole is not None and start is not None:
-            offsets = self.whole.margins(start, data.factor * scaling.reach, self.threads)
+            offsets = self.whole.margins(start, data.factor * scaling.length, self.threads)
             targets = targets._replace(offsets=offsets)
-        if scaling.reach < 1.0:
+        if scaling.length < 1.0:
             targets = targets._replace(weights=self._weights(data, scaling))
         return GradientPart(data, self.loss, targets, unit, threads=self.threads)
 
@@ -119,9 +119,9 @@ class Records:
         if not self._last or self._last[0] != asked:
             self._last[:] = asked, self._made_unit_rows(scaling)
         made: UnitRows = self._last[1]
-        if scaling.reach == 1.0:
+        if scaling.length == 1.0:
             return made
-        return made._replace(factor=made.factor / scaling.reach)
+        return made._replace(factor=made.factor / scaling.length)
 
     def _made_unit_rows(self, scaling: Scaling) -> UnitRows:
         kept, constant, halvings = scaling.kept, scaling.constant, scaling.halvings
@@ -166,7 +166,7 @@ class Records:
             factor = np.ones(self.n_records)
         first = None
         if self.whole is not None and start is not None:
-            length = factor * model.scaling.reach
+            length = factor * model.scaling.length
             first = self.whole.margins(start, length, self.threads)[:, np.newaxis]
             if not len(model.weights):
                 return Margins(first, self.loss, self.targets, self.threads, LONGEST)

@@ -86,7 +86,8 @@ class StartingRows:
     original: NDArray[Any]
     columns: NDArray[np.int64]
     n_columns: int
-    # What was asked for last: the products with a model's weights, and the factors of rows. Of the same rows with other `columns` both are the same.
+    # What was asked for last: the products with a model's weights, and the factors of rows. Of the
+    # same rows with other `columns` both are the same.
     _known: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def started(self, model: StartingModel, threads: Threads) -> NDArray[np.float64]:

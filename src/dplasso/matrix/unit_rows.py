@@ -36,7 +36,7 @@ class Scaling(NamedTuple):
     `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
     `halvings`: how often the entries of each of these columns are halved first; none for never.
     `around`: the same of all columns of the records, where rows have their length in all columns.
-    `reach`: what rows are divided by besides, where these columns hold a part of that length.
+    `length`: what rows are divided by besides, where these columns hold a part of that length.
     """
 
     kept: NDArray[np.int64]
@@ -44,7 +44,7 @@ class Scaling(NamedTuple):
     norm_bound: float | None
     halvings: NDArray[np.int8] = NO_HALVINGS
     around: NDArray[np.int8] = NO_HALVINGS
-    reach: float = 1.0
+    length: float = 1.0
 
 
 class UnitRows(NamedTuple):

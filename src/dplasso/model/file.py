@@ -14,8 +14,8 @@ from dplasso.errors import ModelFileError
 from dplasso.files.archive import ArchiveKind, array_of, read_archive
 from dplasso.frank_wolfe.transcript import History
 from dplasso.model.codec import ReleasedFile, parse_released, write_released
-from dplasso.model.prior import ARRAYS, Prior, prior_from
 from dplasso.model.linear import LinearModel, linear_model, n_outputs_of
+from dplasso.model.prior import ARRAYS, Prior, prior_from
 from dplasso.model.row_steps import RowSteps, row_steps_from_json
 
 FORMAT_VERSION = 3

@@ -18,8 +18,8 @@ from dplasso.phases.releases import (
     Drawn,
     Release,
     Released,
+    Significant,
     Started,
-    Telling,
 )
 
 
@@ -99,19 +99,19 @@ def _of_gradients(
 ) -> LinearModel:
     slopes = calibrated.slope * (calibrated.label_slopes if calibrated.label_slopes.size else 1.0)
     slopes = np.zeros(found.offset.size) + slopes
-    length, telling = released.length, released.last(Telling)
+    length, marks = released.length, released.last(Significant)
     columns, weights = found.columns, found.weights
     energies, kept = released.energies, released.kept_columns
     scales = scales_of(energies[kept] if energies.size and kept.size else energies)
-    if telling is not None:
-        columns = np.flatnonzero(telling.telling.any(axis=1))
-        weights = np.where(telling.telling, weights, 0.0)[columns]
-    own = scales[columns] if telling is not None and energies.size else scales
+    if marks is not None:
+        columns = np.flatnonzero(marks.marks.any(axis=1))
+        weights = np.where(marks.marks, weights, 0.0)[columns]
+    own = scales[columns] if marks is not None and energies.size else scales
     errors = np.broadcast_to(calibrated.slope * found.standard_error / length * own, len(weights))
     if calibrated.label_slopes.size:
         errors = calibrated.label_slopes[:, np.newaxis] * errors
     coefficients: Any = np.ascontiguousarray(weights.T) * (slopes / length).reshape(-1, 1)
-    if columns.size or telling is not None:
+    if columns.size or marks is not None:
         coefficients = _sparse(coefficients, columns, n_features)
     return LinearModel(
         coefficients,

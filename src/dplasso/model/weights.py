@@ -186,7 +186,9 @@ def weights_of(model: Model) -> Weights:
     if model.statement.mechanism == "none":
         return replace(found, steps=steps)
     among = 2 * vertices.n_outputs * vertices.per_output
-    return replace(found, steps=steps, clear=steps >= steps_beyond_chance(vertices.vertex.size, among))
+    return replace(
+        found, steps=steps, clear=steps >= steps_beyond_chance(vertices.vertex.size, among)
+    )
 
 
 def whole_model(model: Model) -> tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.matrix.starting import StartingModel
@@ -31,8 +30,10 @@ class Steps(Protocol):
     `done`: steps that a snapshot had taken.
     """
 
-    n_steps: int
-    done: int
+    @property
+    def n_steps(self) -> int: ...
+    @property
+    def done(self) -> int: ...
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
@@ -42,27 +43,6 @@ class Steps(Protocol):
 
     def release(self) -> Release | None:
         """Return what the phase has released, once all steps are taken."""
-
-
-@dataclass(frozen=True)
-class AtOnce:
-    """A phase that releases without steps that an interrupted fit could take up."""
-
-    released: Callable[[], Release | None]
-
-    n_steps: ClassVar[int] = 0
-    done: ClassVar[int] = 0
-
-    def advance(self, first: int, last: int) -> None:
-        """Do nothing: there are no steps."""
-
-    def snapshot(self, done: int) -> Snapshot:  # noqa: ARG002
-        """Return nothing: an interrupted fit begins the phase again."""
-        return NO_SNAPSHOT
-
-    def release(self) -> Release | None:
-        """Return what the phase has released."""
-        return self.released()
 
 
 @dataclass
@@ -95,7 +75,8 @@ class Phase(Protocol):
     `draws`: the most random draws that it makes. `most_steps`: the most steps that it takes.
     """
 
-    name: ClassVar[str]
+    @property
+    def name(self) -> str: ...
 
     @property
     def draws(self) -> Draws: ...
@@ -122,6 +103,54 @@ class Phase(Protocol):
 
         Raises ValueError for a snapshot of another plan.
         """
+
+
+@dataclass(frozen=True)
+class OneRelease:
+    """A phase that releases at once, without steps that an interrupted fit could take up.
+
+    `share`: ``share(budget, released)``.
+    `make`: ``make(fit, released, mu)``: its release, None where it has nothing to do.
+    `said`: what it releases, in words. `stated`: ``stated(budget)``: the same in numbers.
+    """
+
+    name: str
+    draws: Draws
+    share: Callable[[Budget, Released], float]
+    make: Callable[[Fit, Released, float], Release | None]
+    said: str = ""
+    stated: Callable[[Budget], dict[str, float]] = lambda _: {}
+
+    most_steps: ClassVar[int] = 0
+
+    def words(self, task: Any, n_steps: int) -> str:  # noqa: ARG002
+        return self.said
+
+    def numbers(self, budget: Budget) -> dict[str, float]:
+        return self.stated(budget)
+
+    def begin(self, fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:  # noqa: ARG002
+        return _AtOnce(lambda: self.make(fit, released, mu))
+
+
+@dataclass(frozen=True)
+class _AtOnce:
+    """The steps of a phase that has none."""
+
+    release: Callable[[], Release | None]
+
+    n_steps: ClassVar[int] = 0
+    done: ClassVar[int] = 0
+
+    def advance(self, first: int, last: int) -> None:
+        """Do nothing."""
+
+    def snapshot(self, done: int) -> Snapshot:  # noqa: ARG002
+        return NO_SNAPSHOT
+
+
+# What phases begin with that are left out.
+NOTHING: Steps = _AtOnce(lambda: None)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,12 @@
 """Counting the records, all of them or those of each class, privately."""
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.phases.contract import AtOnce, Fit, Snapshot, Steps
+from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.releases import Counted, Released
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE
@@ -17,71 +16,62 @@ from dplasso.privacy.wording import number_of_classes
 
 # Share of the budget of counting the records.
 COUNT_SHARE = 0.01
+# The name of the phase.
+COUNT = "count"
 
 
-@dataclass(frozen=True)
-class Count:
-    """Count the records.
+def count(
+    task: Any,
+    loss: Any = None,
+    n_records: int | None = None,
+    *,
+    by_weight: bool = False,
+) -> OneRelease:
+    """Return the phase that counts the records.
 
     `loss`: knows the classes; None counts all records alike.
     `n_records`: N, where it is public: then only counts by class need noise.
-    `n_classes`: how many counts there are.
     `by_weight`: without privacy, whether the sum of the weights stands for N.
     """
-
-    loss: Any = None
-    n_records: int | None = None
-    n_classes: int = 1
-    by_weight: bool = False
-
-    name: ClassVar[str] = "count"
-    most_steps: ClassVar[int] = 0
-
-    @property
-    def draws(self) -> Draws:
-        """A variate for each count."""
-        return Draws(gaussian=float(max(2, self.n_classes)))
-
-    def words(self, task: Any, n_steps: int) -> str:  # noqa: ARG002
-        """Say what is counted; nothing where the number of records is public."""
-        if self.loss is None:
-            return "" if self.n_records is not None else "a noisy count of the records"
+    said = "" if n_records is not None else "a noisy count of the records"
+    if loss is not None:
+        said = "noisy counts at both ends of the interval of the targets"
         if task.classes.size:
-            return f"noisy counts of the {number_of_classes(task.classes.size)} classes"
-        return "noisy counts at both ends of the interval of the targets"
+            said = f"noisy counts of the {number_of_classes(task.classes.size)} classes"
 
-    def numbers(self, budget: Budget) -> dict[str, float]:
-        """Return the share and the sensitivity."""
-        return {"share": COUNT_SHARE, "sensitivity": self.moved(budget)}
-
-    def share(self, budget: Budget, released: Released) -> float:  # noqa: ARG002
-        """Return the share: none where neighbours agree in the number."""
-        return COUNT_SHARE if self.moved(budget) > 0.0 else 0.0
-
-    def moved(self, budget: Budget) -> float:
+    def moved(budget: Budget) -> float:
         """Return how far the counts can move between neighbours, in L2."""
-        if self.loss is None and self.n_records is not None:
+        if loss is None and n_records is not None:
             return 0.0
-        return budget.moved_counts(by_class=self.loss is not None)
+        return budget.moved_counts(by_class=loss is not None)
 
-    def begin(self, fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:  # noqa: ARG002
-        """Return the count as steps."""
-        return AtOnce(lambda: self._counted(fit, mu))
-
-    def _counted(self, fit: Fit, mu: float) -> Counted:
+    def counted(fit: Fit, released: Released, mu: float) -> Counted:  # noqa: ARG001
         records = fit.records
-        if self.by_weight:
+        if by_weight:
             return Counted(np.array([records.total_weight]), 0.0)
-        if self.loss is None:
-            exact, part_bits = [self.n_records or records.counted], 0
-        else:
-            exact, part_bits = records.counts(self.loss)
-        moved = self.moved(fit.budget)
-        noisy = noisy_counts(exact, moved, mu, fit.stream, part_bits)
-        if self.n_records is not None and not records.weighted:
+        exact, part_bits = [n_records or records.counted], 0
+        if loss is not None:
+            exact, part_bits = records.counts(loss)
+        sensitivity = moved(fit.budget)
+        noisy = noisy_counts(exact, sensitivity, mu, fit.stream, part_bits)
+        if n_records is not None and not records.weighted:
             # The sum is known: an excess over it is taken from all counts alike.
-            noisy = np.maximum(1.0, noisy - (noisy.sum() - self.n_records) / noisy.size)
-        return Counted(noisy, 0.0 if math.isinf(mu) or not moved else moved / mu)
+            noisy = np.maximum(1.0, noisy - (noisy.sum() - n_records) / noisy.size)
+        exactly = math.isinf(mu) or not sensitivity
+        return Counted(noisy, 0.0 if exactly else sensitivity / mu)
+
+    return OneRelease(
+        COUNT,
+        Draws(gaussian=float(max(2, task.classes.size))),
+        share=lambda budget, _: COUNT_SHARE if moved(budget) > 0.0 else 0.0,
+        make=counted,
+        said=said,
+        stated=lambda budget: {
+            "share": COUNT_SHARE,
+            "sensitivity": moved(budget),
+            "counts": float(1 if loss is None else max(2, task.classes.size)),
+        },
+    )
 
 
 def noisy_counts(

@@ -197,7 +197,7 @@ class Kept(Release):
 
 
 @dataclass(frozen=True)
-class Reached(Release):
+class RowLength(Release):
     """How long rows are in the columns of the next gradients, in root mean square; at most 1."""
 
     kind: ClassVar[str] = "length"
@@ -206,7 +206,7 @@ class Reached(Release):
 
 
 @dataclass(frozen=True)
-class Bounded(Release):
+class Curvature(Release):
     """A bound on the largest eigenvalue of the Gram matrix of the unit rows."""
 
     kind: ClassVar[str] = "curvature"
@@ -244,13 +244,13 @@ class Descended(Release):
 
 
 @dataclass(frozen=True)
-class Telling(Release):
+class Significant(Release):
     """Which weights are significant, shape (D, K); the others are left out of the model."""
 
     kind: ClassVar[str] = "significant"
-    dtypes: ClassVar[Mapping[str, str]] = {"telling": "|i1"}
+    dtypes: ClassVar[Mapping[str, str]] = {"marks": "|i1"}
 
-    telling: NDArray[np.int8]
+    marks: NDArray[np.int8]
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,7 @@ class Calibrated(Release):
 KINDS: dict[str, type[Release]] = {
     one.kind: one
     for one in (
-        *(Counted, Scaled, Started, Drawn, Kept, Reached, Bounded, Descended, Telling),
+        *(Counted, Scaled, Started, Drawn, Kept, RowLength, Curvature, Descended, Significant),
         Calibrated,
     )
 }
@@ -324,7 +324,7 @@ class Released:
     @property
     def length(self) -> float:
         """How long rows are in the columns of the next gradients, as released."""
-        found = self.last(Reached)
+        found = self.last(RowLength)
         return 1.0 if found is None else found.length
 
     @property

@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.round_part import RoundSteps
-from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.frank_wolfe.rounds import SPREAD, RoundsFrankWolfe
+from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.matrix.starting import StartingModel
 from dplasso.matrix.unit_rows import Scaling
-from dplasso.phases.contract import AtOnce, Fit, Snapshot, Steps
-from dplasso.phases.descend import CALIBRATION_WORDS, START_WORDS, Course, calibrated, started
+from dplasso.phases.calibrate import CALIBRATION_WORDS, START_WORDS, calibrated, started
+from dplasso.phases.contract import NOTHING, Fit, OneRelease, Snapshot, Steps
+from dplasso.phases.course import Course, bounds
 from dplasso.phases.releases import NO_COLUMNS, Drawn, Release, Released, Started
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.exponential_mechanism import VertexMechanism, vertex_mechanism
@@ -70,9 +71,14 @@ class Selection:
     residual_bound: float
     norm_bound: float
 
-    def bounds(self, budget: Budget, bound: float) -> dict[str, float]:
-        """Return the bound on a record's residuals, and how far a gradient can move, in L2."""
-        return {"residual_bound": bound, "sensitivity": budget.moved(bound)}
+    def share(self, of: Callable[[Columns], float]) -> Callable[[Budget, Released], float]:
+        """Return the share of a phase; 0 where no columns are drawn."""
+
+        def share(budget: Budget, released: Released) -> float:
+            columns = self.columns(released, budget)
+            return 0.0 if columns is None else of(columns)
+
+        return share
 
     def started(self, fit: Fit, released: Released) -> StartingModel | None:
         """Return the public model that margins start from, as unit rows have it."""
@@ -91,58 +97,63 @@ class Selection:
         layout = fit.layouts.get("vertices", fit.records)
         return layout.gradients(loss, fit.threads, kept, fit.prior)
 
-    def known(self, fit: Fit, columns: Columns, mu: float) -> dict[str, Any]:
-        """Return what finding slopes needs to know besides the margins."""
-        return {
-            "n_records": max(1.0, columns.n_records),
-            "mu": mu,
-            "sensitivity": fit.budget.moved(self.norm_bound),
-            "fit_intercept": self.fit_intercept,
-        }
 
+def start_of_vertices(selection: Selection) -> OneRelease:
+    """Return the phase that finds how much of the public model the vertices start from."""
 
-@dataclass(frozen=True)
-class StartOfVertices:
-    """Find how much of the public model the vertices start from."""
-
-    selection: Selection
-
-    name: ClassVar[str] = "start"
-    most_steps: ClassVar[int] = 0
-
-    def words(self, task: Any, n_steps: int) -> str:  # noqa: ARG002
-        """Say what is searched."""
-        return START_WORDS
-
-    def numbers(self, budget: Budget) -> dict[str, float]:
-        """Return bound and sensitivity."""
-        return self.selection.bounds(budget, self.selection.norm_bound)
-
-    @property
-    def draws(self) -> Draws:
-        """A slope and a constant for each output, step by step."""
-        return Draws(gaussian=CALIBRATION_STEPS * (self.selection.n_outputs + 1.0))
-
-    def share(self, budget: Budget, released: Released) -> float:
-        """Return the share of finding a start."""
-        columns = self.selection.columns(released, budget)
-        return 0.0 if columns is None else columns.start
-
-    def begin(self, fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:  # noqa: ARG002
-        """Return the release as steps."""
-        selection = self.selection
+    def make(fit: Fit, released: Released, mu: float) -> Release | None:
         columns = selection.columns(released, fit.budget)
         if columns is None:
-            return AtOnce(lambda: None)
-        weight, loss = max(1.0, columns.n_records), columns.loss
-        course = Course(loss, weight, weight, 0.0, (), 0.0, learnt=columns.learnt)
-        scaling = Scaling(NO_COLUMNS, selection.constant, None)
+            return None
+        weight, scaling = max(1.0, columns.n_records), Scaling(NO_COLUMNS, selection.constant, None)
+        course = Course(columns.loss, weight, weight, 0.0, (), 0.0, learnt=columns.learnt)
+        rows = selection.gradient_rows(fit, columns.loss, NO_COLUMNS)
+        return started(fit, rows, scaling, course, mu, selection.fit_intercept)
 
-        def found() -> Release:
-            rows = selection.gradient_rows(fit, loss, NO_COLUMNS)
-            return started(fit, rows, scaling, course, mu, selection.fit_intercept)
+    return OneRelease(
+        "start",
+        Draws(gaussian=CALIBRATION_STEPS * (selection.n_outputs + 1.0)),
+        selection.share(lambda columns: columns.start),
+        make,
+        START_WORDS,
+        lambda budget: bounds(budget, selection.norm_bound),
+    )
 
-        return AtOnce(found)
+
+def calibration_of_vertices(selection: Selection) -> OneRelease:
+    """Return the phase that calibrates the margins of vertices that are not refitted."""
+
+    def make(fit: Fit, released: Released, mu: float) -> Release | None:
+        columns, drawn = selection.columns(released, fit.budget), released.last(Drawn)
+        if columns is None or drawn is None or not columns.calibration or math.isinf(mu):
+            return None
+        kept = drawn.columns
+        coefficients, intercept = drawn.coefficients()
+        model = LinearModel(
+            coefficients[:, kept].toarray().T,
+            intercept,
+            Scaling(NO_COLUMNS, 0.0, None),
+            selection.feature_bound,
+        )
+        found = calibrate_margins(
+            selection.gradient_rows(fit, columns.loss, kept).margins(model),
+            columns.loss,
+            fit.stream,
+            n_records=max(1.0, columns.n_records),
+            mu=mu,
+            sensitivity=fit.budget.moved(selection.norm_bound),
+            fit_intercept=selection.fit_intercept,
+        )
+        return calibrated(found)
+
+    return OneRelease(
+        "calibration",
+        Draws(gaussian=CALIBRATION_STEPS * (selection.n_outputs + 1.0)),
+        selection.share(lambda columns: columns.calibration),
+        make,
+        CALIBRATION_WORDS,
+        lambda budget: bounds(budget, selection.norm_bound),
+    )
 
 
 @dataclass(frozen=True)
@@ -174,15 +185,14 @@ class Select:
 
     def share(self, budget: Budget, released: Released) -> float:
         """Return the share of the vertices."""
-        columns = self.selection.columns(released, budget)
-        return 0.0 if columns is None else columns.share
+        return self.selection.share(lambda columns: columns.share)(budget, released)
 
     def begin(self, fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:
         """Return the run; from a snapshot, its vertices are taken instead of drawn."""
         selection = self.selection
         columns = selection.columns(released, fit.budget)
         if columns is None:
-            return AtOnce(lambda: None)
+            return NOTHING
         steps = RoundSteps(
             loss=columns.loss,
             bound=selection.feature_bound,
@@ -237,56 +247,6 @@ def _drawn(
     return lambda transcript: Drawn(
         transcript.vertex, transcript.sign, radius, late_start, constant, offset, n_features
     )
-
-
-@dataclass(frozen=True)
-class CalibrateVertices:
-    """Calibrate the margins of vertices that are not refitted."""
-
-    selection: Selection
-
-    name: ClassVar[str] = "calibration"
-    most_steps: ClassVar[int] = 0
-
-    def words(self, task: Any, n_steps: int) -> str:  # noqa: ARG002
-        """Say what is corrected."""
-        return CALIBRATION_WORDS
-
-    def numbers(self, budget: Budget) -> dict[str, float]:
-        """Return bound and sensitivity."""
-        return self.selection.bounds(budget, self.selection.norm_bound)
-
-    @property
-    def draws(self) -> Draws:
-        """A slope, or two from a prior, and a constant for each output, step by step."""
-        return Draws(gaussian=CALIBRATION_STEPS * (self.selection.n_outputs + 2.0))
-
-    def share(self, budget: Budget, released: Released) -> float:
-        """Return the share of the calibration."""
-        columns = self.selection.columns(released, budget)
-        return 0.0 if columns is None else columns.calibration
-
-    def begin(self, fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:  # noqa: ARG002
-        """Return the release as steps."""
-        columns, drawn = self.selection.columns(released, fit.budget), released.last(Drawn)
-        if columns is None or drawn is None or not columns.calibration or math.isinf(mu):
-            return AtOnce(lambda: None)
-
-        def release() -> Release:
-            selection, kept = self.selection, drawn.columns
-            coefficients, intercept = drawn.coefficients()
-            model = LinearModel(
-                coefficients[:, kept].toarray().T,
-                intercept,
-                Scaling(NO_COLUMNS, 0.0, None),
-                selection.feature_bound,
-            )
-            rows = selection.gradient_rows(fit, columns.loss, kept)
-            known = selection.known(fit, columns, mu)
-            found = calibrate_margins(rows.margins(model), columns.loss, fit.stream, **known)
-            return calibrated(found)
-
-        return AtOnce(release)
 
 
 @dataclass(frozen=True)

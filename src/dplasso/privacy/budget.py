@@ -10,8 +10,8 @@ vertices, gradients. Each part has a share of one total, and shares add up to at
   ``eps0 = 2 mu sqrt(s / n)``, so ``eps0^2 / 8``-zCDP (arXiv 2004.07223), together ``s mu^2 / 2``.
 
 Parts whose noise is Gaussian add up to mu-GDP exactly, and the curve of `dplasso.privacy.gaussian`
-turns that into (epsilon, delta). With vertices the parts add up as zCDP (arXiv 1605.02065, lemma 7).
-Shares may follow from what was released (a filter, arXiv 2203.05481); the total never does.
+turns that into (epsilon, delta). With vertices the parts add up as zCDP (arXiv 1605.02065, lemma
+7). Shares may follow from what was released (a filter, arXiv 2203.05481); the total never does.
 
 Rounding
 --------
@@ -89,6 +89,9 @@ class Draws(NamedTuple):
     vertices: int = 0
 
 
+NO_DRAWS = Draws()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Budget:
     """How a fit is private, and what that costs; made of public parameters alone.
@@ -113,7 +116,7 @@ class Budget:
     delta: float
     neighbors: str = "add-remove"
     rows_per_person: int = 1
-    draws: Draws = Draws()
+    draws: Draws = NO_DRAWS
     n_iter: int = 1
     mu: float = math.inf
     epsilon_spent: float = math.inf
@@ -237,9 +240,10 @@ class Budget:
                 "edges that were released from the same records go with fits that count their "
                 "records; leave n_records out"
             )
-        sampling = self.sampling_delta + _inexactness(
-            MOST_EARLIER, 1.0, min(self.epsilon, LARGEST_EPSILON)
-        ).delta
+        sampling = (
+            self.sampling_delta
+            + _inexactness(MOST_EARLIER, 1.0, min(self.epsilon, LARGEST_EPSILON)).delta
+        )
         # What is withheld covers what rounding of the earlier release's noise adds to a log-ratio:
         # of at most `MOST_EARLIER` draws in units of 2^-32 that is below 2^-39 of its squared mu,
         # which adds less than 2^-31 of that to rho at every Renyi order.
@@ -306,9 +310,7 @@ def _of_gaussians(budget: Budget) -> Budget:
     _check_rounding(sampling < delta / 2.0 and ratio < aim / 100.0, budget)
     mu = calibrate_mu(aim - ratio, delta - sampling) * (1.0 - MARGIN)
     spent = min(aim, gaussian_epsilon(mu, delta - sampling) + ratio)
-    return replace(
-        budget, mu=mu, epsilon_spent=spent, sampling_delta=sampling, ratio_error=ratio
-    )
+    return replace(budget, mu=mu, epsilon_spent=spent, sampling_delta=sampling, ratio_error=ratio)
 
 
 def _of_both(budget: Budget) -> Budget:

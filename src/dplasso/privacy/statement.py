@@ -447,8 +447,7 @@ def _from_json(name: str, value: Any) -> Any:
     if name == "releases":
         try:
             return tuple(
-                StatedRelease(one["name"], one["words"], _numbers(one["numbers"]))
-                for one in value
+                StatedRelease(one["name"], one["words"], _numbers(one["numbers"])) for one in value
             )
         except (TypeError, KeyError, AttributeError):
             raise ValueError("The privacy statement holds releases of no known form.") from None

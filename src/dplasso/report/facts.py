@@ -72,7 +72,9 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
         if name not in _ASIDE and value is not None
     ]
     return {
-        "method": f"{method_of(model.released, bounds is not None)}, {steps_of(model.released):,} steps",
+        "method": (
+            f"{method_of(model.released, bounds is not None)}, {steps_of(model.released):,} steps"
+        ),
         **({"starts from": model.statement.prior} if model.prior is not None else {}),
         "labels": labels,
         "columns": f"{model.n_features:,}, {named}",

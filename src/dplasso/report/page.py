@@ -63,7 +63,9 @@ class Beside:
 
 def cautions_about(model: Model) -> list[Caution]:
     """Return what is to be said of a model's promise, with all that is known of it."""
-    n_records = model.params.get("n_records") or counted_records(model.released, math.isfinite(model.statement.mu))
+    n_records = model.params.get("n_records") or counted_records(
+        model.released, math.isfinite(model.statement.mu)
+    )
     return model.statement.cautions(n_records, draft=is_draft(model))
 
 

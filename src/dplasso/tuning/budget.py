@@ -44,8 +44,12 @@ def scorer_of(cost: SearchCost, name: str, target: Target) -> Scorer:
     metric, margin = METRICS[name], _SCORE_MARGIN * (most_sums(target) / 64.0)
     mu = math.sqrt(2.0 * cost.try_rho * (1.0 - margin))
     share = share_bound(metric, target, cost.neighbors)
-    whose = {"neighbors": cost.neighbors, "rows_per_person": cost.rows_per_person}
-    sensitivity = Budget(epsilon=cost.epsilon, delta=cost.delta, **whose).moved(share)
+    sensitivity = Budget(
+        epsilon=cost.epsilon,
+        delta=cost.delta,
+        neighbors=cost.neighbors,
+        rows_per_person=cost.rows_per_person,
+    ).moved(share)
     check_noise(sensitivity / mu)
     return Scorer(metric, target, sensitivity, sensitivity / mu, _CONFIDENCE)
 

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from dplasso.data.refusals import of_a_stranger
 from dplasso.data.store import Store
 from dplasso.errors import DataError, NoiseWarning
+from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import check_columns_fit, method_of
 from dplasso.estimators.hints import warn_of_found_names
 from dplasso.estimators.record_wise import rows_of

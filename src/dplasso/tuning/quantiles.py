@@ -21,14 +21,13 @@ from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 from dplasso.fit.groups import person_numbers, rows_within_limit
 from dplasso.ledger import charged, check_affordable, check_ledger_settings
-from dplasso.privacy.gaussian import calibrate_mu, gaussian_epsilon
 from dplasso.privacy.budget import LARGEST_EPSILON, MOST_EARLIER, Budget, Draws, build_budget
+from dplasso.privacy.gaussian import calibrate_mu, gaussian_epsilon
 from dplasso.privacy.parameters import (
     check_delta,
     check_epsilon,
     check_neighbors,
     check_positive,
-    check_rows_per_person,
 )
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import StatedRelease, make_statement

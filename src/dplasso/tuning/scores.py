@@ -17,7 +17,7 @@ from dplasso.model import Model
 from dplasso.privacy.cautions import warn_of
 from dplasso.privacy.parameters import check_choice, check_epsilon, check_positive
 from dplasso.privacy.randomness import random_stream
-from dplasso.privacy.statement import StatedRelease, PrivacyStatement, make_statement
+from dplasso.privacy.statement import PrivacyStatement, StatedRelease, make_statement
 from dplasso.privacy.wording import rounded_up
 from dplasso.tuning.estimates import (
     NUMBERS,
