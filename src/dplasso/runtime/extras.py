@@ -11,7 +11,6 @@ EXTRAS = {
     "fsspec": "storage",
     "matplotlib": "plot",
     "onnx": "onnx",
-    "pooch": "download",
     "zstandard": "zstd",
 }
 """The extra of this package that brings each of them."""
