@@ -41,7 +41,7 @@ from dplasso.errors import CheckpointError
 from dplasso.fit.stages import StagedLasso
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.ledger import charging, create_ledger, read_budgets, store
-from dplasso.ledger.opening import transaction
+from dplasso.ledger.database import transaction
 from dplasso.model.release import digest_of
 from dplasso.model.staged import StagedRelease
 from dplasso.runtime import chunks

@@ -40,7 +40,7 @@ from dplasso.ledger import (
     reserve,
     store,
 )
-from dplasso.ledger.provenance import keyed
+from dplasso.ledger.rows import keyed
 from dplasso.model.release import digest_of
 from ledger.workers import charge, small_problem
 

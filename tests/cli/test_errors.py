@@ -86,7 +86,7 @@ def test_a_full_disk_is_told_with_its_path():
     with pytest.raises(OSError, match="disk is full") as told, naming("m.npz"):
         raise OSError(errno.ENOSPC, "Cannot write m.npz: the disk is full.")
     assert one_line(told.value) == "Cannot write m.npz: the disk is full."
-    command = [sys.executable, "-m", "dplasso", "data", "list"]
+    command = [sys.executable, "-m", "dplasso", "budget", "--epsilon", "1"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1

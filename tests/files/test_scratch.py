@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dplasso.files import scratch as module
-from dplasso.files.scratch import scratch
+from dplasso.files.disk_space import scratch
 
 
 @pytest.mark.parametrize("dtype", [np.uint32, np.float32, np.float64])

@@ -26,7 +26,7 @@ from dplasso.ledger import (
     rejoin,
     reserve,
 )
-from dplasso.ledger.schema import OLDEST_VERSION, SCHEMA_VERSION
+from dplasso.ledger.database import SCHEMA_VERSION
 from ledger.workers import charge
 
 
@@ -261,7 +261,7 @@ BAD = {
     b"SQLite format 3\x00" + bytes(500): "is not a dplasso ledger",
     "another database": "is not a dplasso ledger",
     "newer": f"has version {SCHEMA_VERSION + 1} .* install a newer dplasso",
-    "older": f"has version {OLDEST_VERSION - 1} .* charge it once with dplasso 0.2.0, or",
+    "older": "was written before dplasso 0.3: charge it once with dplasso 0.3",
     "cut": "is damaged",
     "scribbled": "is damaged",
     None: "there is no ledger .*; create it with dplasso ledger init",
@@ -280,7 +280,7 @@ class TestBadFiles:
         elif content is not None:
             create_ledger(path, 1.0, 1e-5)
             if content in ("newer", "older"):
-                version = SCHEMA_VERSION + 1 if content == "newer" else OLDEST_VERSION - 1
+                version = SCHEMA_VERSION + 1 if content == "newer" else SCHEMA_VERSION - 1
                 alter(path, f"PRAGMA user_version = {version}")
             whole = path.read_bytes()
             if content == "cut":

@@ -15,8 +15,9 @@ from dplasso.model.codec import Released, parse_released, write_released
 
 FORMAT_VERSION = 2
 _TOKEN = re.compile("[0-9a-f]{32}")
+_OLDER = "finish the fit with the dplasso that began it, or begin it again"
 _KIND = ArchiveKind(
-    "checkpoint", "dplasso-checkpoint", FORMAT_VERSION, CheckpointError, private=True
+    "checkpoint", "dplasso-checkpoint", FORMAT_VERSION, CheckpointError, _OLDER, private=True
 )
 _ABOUT = (
     "A checkpoint of a fit: its public parameters and the vertices drawn so far. Nothing else in "

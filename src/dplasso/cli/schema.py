@@ -14,7 +14,7 @@ from dplasso.encoding.files import read_records
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema, read_schema
 from dplasso.encoding.source import first_rows
-from dplasso.encoding.suggest import NOTE, guess_label, suggest_schema
+from dplasso.encoding.suggest import guess_label, suggest_schema
 from dplasso.tuning.quantiles import EdgesBudget, quantile_grids, quantiles_of
 
 
@@ -50,7 +50,7 @@ def draft(
         label_column = _label_of(found)
     schema = suggest_schema(found, label_column)
     output.write_out(_text(schema))
-    output.warn(NOTE[0].upper() + NOTE[1:])
+    output.warn(schema.note[0].upper() + schema.note[1:])
     if marked := sum(map(bool, schema.confirm)):
         output.note(
             f'{marked} of {len(schema.parts)} parts are marked "confirm": edit them in the file '

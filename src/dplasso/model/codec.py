@@ -12,8 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.files.archive import ArchiveKind, array_of, parse_array, write_archive
-from dplasso.files.labels import labels_from_array, labels_to_array
+from dplasso.files.archive import (
+    ArchiveKind,
+    array_of,
+    labels_from_array,
+    labels_to_array,
+    parse_array,
+    write_archive,
+)
 from dplasso.model.release import RELEASES, Release, public_values
 from dplasso.privacy.statement import PrivacyStatement
 

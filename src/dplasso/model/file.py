@@ -18,7 +18,8 @@ from dplasso.model.release import n_outputs_of
 from dplasso.model.row_steps import RowSteps, row_steps_from_json
 
 FORMAT_VERSION = 2
-_KIND = ArchiveKind("model", "dplasso-model", FORMAT_VERSION, ModelFileError)
+_OLDER = "load it with dplasso 0.3 and save it again, or fit again"
+_KIND = ArchiveKind("model", "dplasso-model", FORMAT_VERSION, ModelFileError, _OLDER)
 # Parameters that are the curator's business: which file keeps the budget, under what name, and why.
 _CURATORS = ("ledger", "dataset", "purpose")
 _HISTORY = ("objective", "gap")

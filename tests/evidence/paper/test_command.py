@@ -1,4 +1,4 @@
-"""``python -m evidence paper``: from the command line, resumed, refused, and with the five names."""
+"""``python -m evidence paper``: as a command, resumed, refused, and with the five names."""
 
 import bz2
 import csv
