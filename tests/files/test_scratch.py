@@ -7,7 +7,7 @@ import tempfile
 import numpy as np
 import pytest
 
-from dplasso.files import scratch as module
+from dplasso.files import disk_space as module
 from dplasso.files.disk_space import scratch
 
 

@@ -18,7 +18,7 @@ from dplasso.ledger import (
     create_ledger,
     find,
     finish,
-    image,
+    database,
     name_dataset,
     new_token,
     pick,
@@ -306,7 +306,7 @@ class TestBadFiles:
             assert before == (path.read_bytes() if path.is_file() else list(tmp_path.iterdir()))
 
     def test_locked_for_too_long(self, path, monkeypatch):
-        monkeypatch.setattr(image, "BUSY_SECONDS", 0.2)
+        monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
         with Path(path).open("rb") as other:
             fcntl.flock(other, fcntl.LOCK_SH)
             busy = r"locked by other processes for more than 0\.2"
