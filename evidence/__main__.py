@@ -1,6 +1,7 @@
 """Measure pieces of evidence, keep the results and write the reports.
 
     python -m evidence paper/table4 --data news20_rebuilt.svm.gz --out paper
+    python -m evidence paper --data rcv1 --data url@0.02 --twin --out report
     python -m evidence benchmarks --quick                 # make bench
     python -m evidence utility/lasso --data adult --again # one method, measured anew
     python -m evidence benchmarks/table3/kdda --again     # one case of one comparison
@@ -16,16 +17,20 @@ import argparse
 import json
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evidence.cells import Cell, failed
+from evidence.cells import Cell, Report, failed
 from evidence.datasets import find_sources
 from evidence.items import ROOT, Item, Settings
 from evidence.machine import usable_cores
 from evidence.options import parse_options
 from evidence.runner import ALL, LISTS, item_names, open_list, publish, published, run_items
+
+# Seconds between two lines about one cell.
+_LINE_EVERY = 10.0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -39,18 +44,25 @@ def _parser() -> argparse.ArgumentParser:
     add("--again", action="store_true", help="measure finished cells too")
     add("--page", action="store_true", help="run nothing, write the reports anew")
     add("--out", type=Path, metavar="DIR", help="results and reports go here")
-    add("--at-once", type=int, default=1, metavar="N", help="cells at a time (1)")
+    add("--at-once", type=_count, default=1, metavar="N", help="cells at a time (1)")
     add("--json", action="store_true", help="print the results as one JSON object")
     add("--data", action="append", metavar="PATH", help="data set; benchmarks: folder of files")
     add("--twin", action="store_true", help="generate data sets of the shape of the named ones")
     add("--scale", type=float, default=1.0, help="factor on rows and columns of generated ones")
-    add("--iterations", type=int, metavar="T", help="instead of the paper's")
+    add("--iterations", type=_count, metavar="T", help="instead of the paper's")
     add("--seed", type=int, default=0)
-    add("--repeats", type=int, default=3, metavar="R", help="runs of which a time is the median")
+    add("--repeats", type=_count, default=3, metavar="R", help="runs of which a time is the median")
     add("--limit", type=float, default=4.0, metavar="SECONDS", help="of a timed run")
-    add("--jobs", type=int, default=usable_cores(), metavar="N", help="threads (all cores)")
+    add("--jobs", type=_count, default=usable_cores(), metavar="N", help="threads (all cores)")
     add("--config", type=Path, metavar="TOML", help="instead of benchmarks/config.toml")
     return parser
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {count}")
+    return count
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -66,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     try:
         return max([_run(name, given, own) for name in given.names])
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
 
@@ -103,7 +115,8 @@ def _run(name: str, given: argparse.Namespace, own: list[str]) -> int:
             items, results = [one for one in items if one], []
         else:
             ways: dict[str, Any] = {"only": only, "jobs": given.at_once, "again": given.again}
-            items, results = run_items(module, names, settings, folder, ended=_tell, **ways)
+            ways |= {"ended": _tell} if list_name != "paper" else {"report": _progress()}
+            items, results = run_items(module, names, settings, folder, **ways)
         files = {} if shown_only else publish(module, items, settings, folder)
     if given.json:
         print(json.dumps({"passed": not any(map(_bad, results)), "cells": results}, indent=1))
@@ -122,6 +135,31 @@ def _tell(cell: Cell, result: dict[str, Any]) -> None:
     verdict = result.get("left_out") or result.get("failure") or "done"
     verdict = "FAILED" if result.get("passed") is False else verdict
     print(f"{cell.kind} {cell.name}".strip() + f": {verdict}", file=sys.stderr, flush=True)
+
+
+def time_left(seconds: float, share: float) -> str:
+    """Return how long the rest will take at this pace, or nothing if it is too early to say."""
+    from dplasso.runtime.progress import duration
+
+    if not 0.005 <= share < 1.0 or seconds < 1.0:
+        return ""
+    return f"about {duration(seconds * (1.0 - share) / share)} left"
+
+
+def _progress() -> Report:
+    """Return what prints the cell that is being measured, anew every ten seconds."""
+    began, printed_at, printed = time.perf_counter(), 0.0, ""
+
+    def report(line: str, share: float) -> None:
+        nonlocal printed_at, printed
+        seconds = time.perf_counter() - began
+        if line == printed and seconds - printed_at < _LINE_EVERY:
+            return
+        printed_at, printed = seconds, line
+        left = time_left(seconds, share)
+        print(f"{100 * share:3.0f} %  {line}  {left}".rstrip(), file=sys.stderr, flush=True)
+
+    return report
 
 
 def _show(items: list[Item]) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
 from evidence.known_weights import DRAWS, TEST_ROWS, TRUTHS, Known, known
-from evidence.published import NAMES, TITLES
+from evidence.published import FILES, LIBSVM, NAMES, TABLE2, TITLES
 
 # Bytes of svmlight text per entry, plain and compressed: good enough to foresee times.
 _BYTES_PER_ENTRY = {"": 14, ".gz": 3.5, ".bz2": 3, ".xz": 3, ".zst": 3.5}
@@ -74,8 +74,9 @@ def find_sources(
         asked = NAMES if twin else [name for name in NAMES if find_real(name) is not None]
         if not asked:
             raise _wrong(
-                "none of the paper's data sets is here: fetch one with `dplasso data fetch NAME`, "
-                "name a file with --data PATH, or generate all five with --twin"
+                "none of the paper's data sets is in this folder: name a file with --data PATH, "
+                f"download {', '.join(FILES.values())} from {LIBSVM} to this folder, or generate "
+                "all five with --twin"
             )
     found = [_source(spec, twin, scale, seed, n_jobs) for spec in asked]
     labels = [source.label for source in found]
@@ -88,14 +89,12 @@ def find_sources(
 def find_real(name: str) -> Path | None:
     """Return where one of the paper's data sets is, or None.
 
-    That is ``NAME.store`` in the current folder, as ``dplasso data fetch`` makes it, else the file
-    in the folder of downloads.
+    That is ``NAME.store`` or LIBSVM's file, in the current folder.
     """
     from dplasso.data.store import is_store
-    from dplasso.datasets.catalog import download_folder, find_download, find_entry
 
-    made = Path(f"{name}.store")
-    return made if is_store(made) else find_download(find_entry(name), download_folder())
+    store, file = Path(f"{name}.store"), Path(FILES[name])
+    return store if is_store(store) else file if file.is_file() else None
 
 
 def _source(spec: str, twin: bool, scale: float, seed: int, n_jobs: int) -> Source:
@@ -108,8 +107,8 @@ def _source(spec: str, twin: bool, scale: float, seed: int, n_jobs: int) -> Sour
         real = find_real(name)
         if real is None:
             raise _wrong(
-                f"{name} is not here: fetch it with `dplasso data fetch {name}`, or give --twin "
-                "for a generated data set of its shape"
+                f"{name} is not in this folder: download {LIBSVM}{FILES[name]} to it, or give "
+                "--twin for a generated data set of its shape"
             )
         return _from_path(real, name, name)
     if spec in ADULT:
@@ -214,9 +213,8 @@ def _from_path(path: Path, label: str, published: str | None) -> Source:
 
     def load() -> tuple[csr_array, NDArray[np.int8]]:
         from dplasso.data.files import read_data
-        from dplasso.datasets.catalog import CATALOG
 
-        declared = CATALOG[label].n_columns if label in CATALOG else None
+        declared = TABLE2[label][1] if label in TABLE2 else None
         data = read_data(path, n_features=declared)
         return _encoded(path.name, data.X, data.y)
 

@@ -28,6 +28,24 @@ TABLE2 = {
 }
 
 
+# Non-zeros and files on LIBSVM's page of data sets.
+LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
+NON_ZEROS = {
+    "rcv1": 1_498_952,
+    "news20": 9_097_916,
+    "url": 277_058_644,
+    "web": 1_304_697_446,
+    "kdda": 305_613_510,
+}
+FILES = {
+    "rcv1": "rcv1_train.binary.bz2",
+    "news20": "news20.binary.bz2",
+    "url": "url_combined.bz2",
+    "web": "webspam_wc_normalized_trigram.svm.xz",
+    "kdda": "kdda.bz2",
+}
+
+
 @dataclass(frozen=True)
 class Speedups:
     """One half of a row of table 3, times faster than Algorithm 1."""

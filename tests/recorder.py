@@ -18,6 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from evidence.audit.replay import ReplayState, replay_state
 from numpy.typing import NDArray
 
 from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe
@@ -28,7 +29,6 @@ from dplasso.privacy import release as door_module
 from dplasso.privacy.gaussian_noise import TAIL
 from dplasso.privacy.mechanisms.gaussian import LARGEST_EPSILON
 from dplasso.privacy.release import Door
-from dplasso.selection.replay import ReplayState, replay_state
 from dplasso.tuning import scores, search
 
 # What rounding of an exponent may add is paid for (`EXPONENT_SLACK`); this is far below.

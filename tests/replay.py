@@ -23,6 +23,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from evidence.audit.replay import replay_state
 from sklearn.base import clone
 
 from dplasso.estimators.fitting import fit_estimator
@@ -36,7 +37,6 @@ from dplasso.privacy import release as door_module
 from dplasso.privacy.randomness import RandomStream, random_stream
 from dplasso.privacy.release import Door
 from dplasso.runtime.threads import Threads
-from dplasso.selection.replay import replay_state
 from neighbours import N_COLUMNS, in_form
 
 PUBLIC_ROWS = np.random.default_rng(7).normal(size=(5, N_COLUMNS))

@@ -13,7 +13,7 @@ import pytest
 
 import dplasso
 
-OPTIONAL = ("arrow", "download", "onnx", "plot", "ray", "storage", "zstd")
+OPTIONAL = ("arrow", "onnx", "plot", "ray", "storage", "zstd")
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 

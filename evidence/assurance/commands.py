@@ -1,4 +1,4 @@
-"""Parts that are commands of their own: runs of tests, audits as a user makes them."""
+"""Parts that are commands of their own: runs of tests, audits."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from evidence.cells import Cell, failed
 from evidence.items import ROOT, Item, Recipe, Settings
 
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0")
-AUDIT = ("-m", "dplasso", "audit", "--json")
+AUDIT = ("-m", "evidence.audit")
 _COUNTS = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed)")
 _KEPT_FROM_ERRORS = 2000
 Figures = dict[str, Any]
@@ -40,8 +40,6 @@ class Command:
     @property
     def shown(self) -> str:
         """The command as a reader types it."""
-        if self.arguments[:2] == ("-m", "dplasso"):
-            return " ".join(self.arguments[1:])
         words = (word for word in self.arguments if word == "-m" or word not in PYTEST[2:])
         typed = (f'"{word}"' if " " in word else word for word in words)
         return " ".join(("python", *typed)).replace("{folder}", "DIR")

@@ -40,8 +40,8 @@ from dplasso.checkpoint.session import (
 from dplasso.errors import CheckpointError
 from dplasso.fit.stages import StagedLasso
 from dplasso.frank_wolfe.solve import FrankWolfe
-from dplasso.ledger import charging, create_ledger, read_budgets, store
-from dplasso.ledger.opening import transaction
+from dplasso.ledger import budgets, charging, create_ledger, read_budgets
+from dplasso.ledger.database import transaction
 from dplasso.model.release import digest_of
 from dplasso.model.staged import StagedRelease
 from dplasso.runtime import chunks
@@ -162,7 +162,7 @@ def die_at(moment: tuple[str, str], count: int, *, staged: bool = False) -> None
     elif name == "fsync":
         os.fsync = wrapped(os.fsync)
     elif (name, when) in LEDGER_MOMENTS:
-        module = {"insert_entry": store, "finish": charging, "take_charge": checkpoint}
+        module = {"insert_entry": budgets, "finish": charging, "take_charge": checkpoint}
         module |= {"begin": StagedLasso if staged else FrankWolfe}
         holder = module.get(name, checkpoint_charge)
         setattr(holder, name, wrapped(getattr(holder, name)))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 _ARCHIVE = (
     *("dplasso.files.archive", "dplasso.model", "dplasso.checkpoint.format"),
-    *("dplasso.files.labels", "dplasso.privacy.statement", "dplasso.privacy.parameters"),
+    *("dplasso.files.archive", "dplasso.privacy.statement", "dplasso.privacy.parameters"),
 )
 COVERED = {
     "svmlight": ("dplasso.data.svmlight.reader", "dplasso.data.streams"),
@@ -32,7 +32,7 @@ COVERED = {
 KERNELS = (
     *("dplasso.data.svmlight.kernel", "dplasso.matrix.compressed", "dplasso.matrix.transpose"),
     *("dplasso.frank_wolfe.solve", "dplasso.matrix.unit_rows"),
-    *("dplasso.selection.registry", "dplasso.selection.replay"),
+    *("dplasso.selection.registry", "evidence.audit.replay"),
 )
 
 

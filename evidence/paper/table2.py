@@ -7,7 +7,7 @@ import numpy as np
 from evidence.cells import Advance, Cell
 from evidence.datasets import find_real
 from evidence.items import Item, Settings, Table
-from evidence.published import NAMES, TABLE2, TITLES
+from evidence.published import FILES, NAMES, NON_ZEROS, TABLE2, TITLES
 from evidence.report import plain
 
 if TYPE_CHECKING:
@@ -38,26 +38,23 @@ def cells(settings: Settings) -> list[Cell]:
 
 def present(settings: Settings, results: list[dict[str, Any]]) -> Item:
     """Lay out the published sizes and the counted ones."""
-    from dplasso.datasets.catalog import CATALOG
-
     rows, data = [], []
     for name in NAMES:
         n_rows, n_columns = TABLE2[name]
-        entry = CATALOG[name]
         here = find_real(name) is not None
         rows.append(
             (
                 TITLES[name],
                 f"{n_rows:,}",
                 f"{n_columns:,}",
-                f"{entry.n_nonzeros:,}",
-                f"LIBSVM, `{entry.files[0]}`",
+                f"{NON_ZEROS[name]:,}",
+                f"LIBSVM, `{FILES[name]}`",
                 "yes" if here else "no",
                 "",
                 "",
             )
         )
-        data.append((name, "published", n_rows, n_columns, entry.n_nonzeros, None, None, None))
+        data.append((name, "published", *TABLE2[name], NON_ZEROS[name], None, None, None))
     for cell, counted in zip(cells(settings), results, strict=True):
         source = cell.source
         assert source is not None

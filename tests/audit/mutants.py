@@ -4,9 +4,10 @@ import os
 from dataclasses import dataclass, replace
 
 import numpy as np
+from evidence.audit.exact import SolverTarget
+from evidence.audit.solver import mechanism_of, solver_target
 
-from dplasso.audit import Target
-from dplasso.audit.targets import AuditSettings, mechanism_of, solver_target
+from dplasso.audit import AuditSettings
 from dplasso.privacy.randomness import random_stream, stream_from_key
 
 
@@ -60,7 +61,7 @@ def laplace_as_exponential(settings):
         scores = right.step(data, prefix)
         return np.log(laplace_noisy_max(scores.ravel())).reshape(scores.shape)
 
-    return Target(right.claim, right.fit, step)
+    return SolverTarget(right.claim, right.fit, step)
 
 
 def laplace_noisy_max(scores):

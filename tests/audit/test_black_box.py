@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from evidence.audit.solver import solver_target
 
 from audit import mutants
 from audit.mutants import Steps, settings
@@ -15,8 +16,8 @@ from dplasso.audit import (
     audit_canary_step,
     audit_repeats,
     canary_pair,
+    estimator_target,
 )
-from dplasso.audit.targets import estimator_target, solver_target
 
 # Every audit below is told this; where the claim is true it fails by chance that seldom.
 ALARM = 1e-6

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from evidence.audit.exact import epsilon_at_delta, hockey_stick
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
@@ -12,9 +13,7 @@ from scipy.stats import binom, fisher_exact
 from dplasso.audit.bounds import (
     binomial_lower,
     binomial_upper,
-    epsilon_at_delta,
     epsilon_lower_bound,
-    hockey_stick,
     odds_p_value,
     one_run_epsilon,
     one_run_p_value,

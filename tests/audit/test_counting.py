@@ -14,11 +14,12 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from evidence.audit.exact import epsilon_at_delta, neighbourhoods
+from evidence.audit.replay import replay_state
 from scipy.special import logsumexp
 from sklearn.base import clone
 
 from dplasso import DPLassoClassifier, DPLogisticRegression
-from dplasso.audit import epsilon_at_delta, neighbourhoods
 from dplasso.audit.claims import claim_of
 from dplasso.estimators.fitting import method_of
 from dplasso.fit.drawing import Drawing
@@ -28,7 +29,6 @@ from dplasso.privacy import release as door_module
 from dplasso.privacy.gaussian import gaussian_epsilon
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.release import Door
-from dplasso.selection.replay import replay_state
 from recorder import compare
 
 RELATIONS = "add-remove", "replace-one"

@@ -5,21 +5,21 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.special import expit, logsumexp
-from scipy.stats import chisquare
-
-from audit import mutants
-from audit.mutants import settings
-from dplasso.audit import (
-    Claim,
-    Target,
+from evidence.audit.exact import (
+    SolverTarget,
     all_transcripts,
     audit_exact,
     epsilon_at_delta,
     neighbourhoods,
 )
-from dplasso.audit.problems import make_data
-from dplasso.audit.targets import solver_target
+from evidence.audit.solver import solver_target
+from scipy.special import expit, logsumexp
+from scipy.stats import chisquare
+
+from audit import mutants
+from audit.mutants import settings
+from dplasso.audit import Claim
+from dplasso.audit.claims import make_data
 from dplasso.privacy.randomness import stream_from_key
 
 
@@ -163,7 +163,7 @@ def test_the_worst_pair_is_what_is_reported():
         return np.log([[1 - up], [up]])
 
     around = next(iter(neighbourhoods(claim, 1)))
-    step_found, fit_found = audit_exact(Target(claim, lambda data: None, step), around)
+    step_found, fit_found = audit_exact(SolverTarget(claim, lambda data: None, step), around)
     odds = math.log(0.7 / 0.4) + math.log(0.6 / 0.3)
     assert step_found.audited == pytest.approx(odds)
     assert step_found.violated
@@ -171,9 +171,3 @@ def test_the_worst_pair_is_what_is_reported():
     assert fit_found.audited == expected == pytest.approx(math.log(0.5 / 0.3), abs=1e-8)
     assert fit_found.violated
     assert step_found.false_alarm == 0
-
-
-def test_a_target_without_probabilities_is_refused():
-    target = Target(solver_target(settings()).claim, lambda data: None)
-    with pytest.raises(ValueError, match="closed form"):
-        audit_exact(target, next(iter(neighbourhoods(target.claim))))

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from audit.mutants import Steps, settings
-from dplasso.audit import Claim, Target, audit_one_run
+from dplasso.audit import Claim, Target, audit_one_run, estimator_target
 from dplasso.audit.one_run import guess
-from dplasso.audit.targets import estimator_target
 
 ALARM = 1e-6
 

@@ -7,9 +7,8 @@ import pytest
 from matplotlib.image import imread
 
 from audit.mutants import settings
-from dplasso.audit import Plan, Report, claim_of, run_audits
+from dplasso.audit import Plan, Report, builder, claim_of, run_audits
 from dplasso.audit.plot import allowed_power, audit_picture
-from dplasso.audit.targets import builder
 from dplasso.privacy.mechanisms import build_mechanism
 
 SMALL = Plan(runs=400, canaries=100, false_alarm=1e-4)
@@ -27,8 +26,8 @@ def test_the_default_is_not_refuted(outcomes):
     report = outcomes[0].report
     assert report.verdict == "consistent"
     assert not report.violated
-    assert len(report.findings) == 11
-    assert 0.5 < report.audited_epsilon < 1
+    assert len(report.findings) == 4
+    assert report.audited_epsilon < 1
     assert "never prove one" in report.text()
 
 
@@ -47,22 +46,18 @@ def test_an_attack_that_finds_nothing_says_so(outcomes):
 def test_the_true_sign_is_refuted(outcomes):
     report = outcomes[1].report
     assert report.verdict == "violation"
-    assert report.audited_epsilon == math.inf
+    assert report.audited_epsilon > 2.5
     assert report.text().startswith("VIOLATION")
-    sampled = {f.name: f.audited for f in report.findings if f.about == "fit" and f.false_alarm}
+    sampled = {f.name: f.audited for f in report.findings if f.about == "fit"}
     assert sampled["canary: whole fits"] > 2.5
-    assert sampled["canary: public estimator"] > 2
-    assert len([f for f in report.findings if f.violated]) >= 9
+    assert [f.name for f in report.findings if not f.violated] == ["repeated releases"]
 
 
 def test_the_false_alarm_rate_is_shared_out(outcomes):
     for outcome in outcomes:
-        sampling = [f for f in outcome.report.findings if f.false_alarm]
-        assert len(sampling) == 5
-        assert all(f.false_alarm <= 1e-4 / 5 for f in sampling)
+        assert len(outcome.report.findings) == 4
+        assert all(0 < f.false_alarm <= 1e-4 / 4 for f in outcome.report.findings)
         assert outcome.report.false_alarm <= 1e-4
-        exact = [f for f in outcome.report.findings if not f.false_alarm]
-        assert {f.name.split(" (")[0] for f in exact} == {"exact step", "exact fit"}
     alone = run_audits(builder(settings()), replace(SMALL, methods=("one-run",)))
     assert [f.false_alarm for f in alone.report.findings] == [1e-4]
     assert alone.roc is None

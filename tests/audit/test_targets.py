@@ -8,8 +8,7 @@ import pytest
 
 from audit.mutants import Steps
 from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
-from dplasso.audit import Claim, Target, audit_canary
-from dplasso.audit.noisy_weights import audit_weights, weights_target
+from dplasso.audit import Claim, Target, audit_canary, audit_weights, weights_target
 from dplasso.gradient_descent import schedule
 from dplasso.privacy.mechanisms.staged import StagedSteps
 

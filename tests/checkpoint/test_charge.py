@@ -33,14 +33,14 @@ from dplasso.fit import run as fit_run
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.ledger import (
     add_dataset,
+    budgets,
     charging,
     create_ledger,
     data_fingerprint,
     read_budgets,
     reserve,
-    store,
 )
-from dplasso.ledger.provenance import keyed
+from dplasso.ledger.rows import keyed
 from dplasso.model.release import digest_of
 from ledger.workers import charge, small_problem
 
@@ -107,7 +107,7 @@ def test_a_fit_that_nothing_interrupts_is_charged_once(ledger, kept):
 MOMENTS = {
     "before the checkpoint": (WRITES, 1, False),
     "before the charge": ((checkpoint_charge, "reserve"), 1, False),
-    "in the charge": ((store, "insert_entry"), 1, True),
+    "in the charge": ((budgets, "insert_entry"), 1, True),
     "after the charge": ((checkpoint_charge, "reserve"), 1, True),
     "before its number is kept": (WRITES, 2, False),
     "after its number is kept": (WRITES, 2, True),

@@ -9,15 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from evidence.items import Item, Table
-from rich.console import Console
 from typer.testing import CliRunner
 
 from cli.conftest import refused, said
 from dplasso.cli.app import app
 from dplasso.cli.options import in_options
 from dplasso.cli.output import json_safe, naming, one_line
-from dplasso.cli.paper import _print
 from dplasso.encoding.files import read_categories
 
 
@@ -89,7 +86,7 @@ def test_a_full_disk_is_told_with_its_path():
     with pytest.raises(OSError, match="disk is full") as told, naming("m.npz"):
         raise OSError(errno.ENOSPC, "Cannot write m.npz: the disk is full.")
     assert one_line(told.value) == "Cannot write m.npz: the disk is full."
-    command = [sys.executable, "-m", "dplasso", "data", "list"]
+    command = [sys.executable, "-m", "dplasso", "budget", "--epsilon", "1"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
@@ -119,26 +116,6 @@ def test_a_byte_order_mark_is_no_part_of_a_json_file(tmp_path):
     path = tmp_path / "categories.json"
     path.write_bytes(b'\xef\xbb\xbf{"city": ["Rome"]}')
     assert read_categories(path) == {"city": ["Rome"]}
-
-
-def test_nothing_of_a_wide_table_is_cut_at_80_columns(capsys, monkeypatch):
-    """The paper's tables have up to ten columns, and variants with long names."""
-    monkeypatch.setattr("dplasso.cli.output.out", Console(width=80))
-    head = [f"heading number {j}" for j in range(10)]
-    numbers = [f"{10**j + 0.5:,.1f}" for j in range(9)]
-    rows = [["as published, with the true sign [paper]", *numbers]]
-    _print(Item("table4", "A table", ("text", Table(head, rows))))
-    shown = capsys.readouterr().out
-    assert max(map(len, shown.splitlines())) <= 80
-    assert "\u2026" not in shown
-    for name, cell in zip(head, rows[0], strict=True):
-        assert f"{name}  {cell}\n" in shown
-    # With fewer columns a table, whose words give way before its numbers.
-    few = [*(f"n{j}" for j in range(5)), "variant"], [[*row[1:6], row[0]] for row in rows]
-    _print(Item("table4", "A table", (Table(*few),)))
-    shown = capsys.readouterr().out
-    assert max(map(len, shown.splitlines())) <= 80
-    assert " ".join(few[1][0][:-1]) in " ".join(shown.split())
 
 
 def test_json_safe_has_no_infinities():

@@ -11,7 +11,6 @@ import pytest
 from scipy.sparse import csr_array, save_npz
 
 from cli.conftest import refused, run_command
-from dplasso.datasets import catalog
 from dplasso.ledger import create_ledger, read_budgets
 
 ROWS = {
@@ -176,7 +175,7 @@ audit --mechanism other => mechanism
 audit --selector heap => selector
 audit --runs 3 => runs
 audit --false-alarm 2 => --false-alarm must
-audit --mechanism paper --selector noisy-max --method exact => closed form
+audit --method exact => --method must be one of canary, one-run
 audit --method logistic --solver standard => --solver does not go with
 audit --method logistic --epsilon inf => nothing to audit
 audit --out taken => taken
@@ -249,15 +248,6 @@ convert t.parquet s --categories reviews.csv => not a JSON file
 convert t.parquet s --categories none.json => none.json
 convert t.parquet s --categories list.json => a JSON object of column names
 schema draft reviews.csv --label-column x => x
-data fetch iris => no data set 'iris'; there are rcv1, news20
-data fetch a9a --base-url ftp://mirror => must start with http:// or https://
-paper table5 => no item 'table5' | table1
-paper table4 --data url => url is not here | dplasso data fetch url
-paper table4 => none of the paper's data sets is here | --twin
-paper table4 --data gone.svm => gone.svm | no such file
-paper table4 --data rcv1@0 => rcv1@0 | positive number
-paper table4 --data rcv1@0.01 --out taken => taken | not a folder
-2 paper table4 --data rcv1@0.01 --iterations 0 => --iterations
 """
 
 
@@ -312,8 +302,6 @@ def contents(folder):
 @pytest.mark.parametrize("case", CASES)
 def test_refused_before_training(case, world, no_training, run, monkeypatch):
     monkeypatch.chdir(world)
-    monkeypatch.setenv(catalog.FOLDER_VARIABLE, "downloads")
-    monkeypatch.delenv(catalog.BASE_URL_VARIABLE, raising=False)
     before, (arguments, words) = contents(world), split(case)
     refused(run(*arguments), *words, code=2 if case.startswith("2 ") else 1)
     assert contents(world) == before

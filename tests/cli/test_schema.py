@@ -51,7 +51,7 @@ def test_a_draft_is_json_and_says_that_it_is_not_private(run, visits, tmp_path):
     draft = json.loads(result.stdout)
     assert draft["label"] == "back"
     assert [part["kind"] for part in draft["parts"]] == ["bins", "categories"]
-    assert result.stderr.startswith("This draft is not private, because")
+    assert result.stderr.startswith("This draft is not private: ")
     (tmp_path / "s.json").write_text(result.stdout)
     fit = ("fit", visits, "--epsilon", "1", "--n-iter", "5", "--schema", tmp_path / "s.json")
     assert "a draft that nobody has edited" in done(*fit).stderr

@@ -14,7 +14,7 @@ from dplasso.ledger import create_ledger
 from dplasso.model.release import digest_of
 from dplasso.model.weights import BY_NOISE
 from dplasso.privacy.wording import assumptions, guarantee
-from dplasso.report.facts import statement_facts
+from dplasso.report.page import statement_facts
 
 NAMES = [
     "<script>alert(1)</script>",

@@ -17,7 +17,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from dplasso import BudgetError, LedgerError, LedgerWarning, load
-from dplasso.files import scratch
+from dplasso.files import disk_space
 from dplasso.ledger import create_ledger, largest_epsilon, read_budgets
 from dplasso.model.release import digest_of
 from estimators.kinds import KINDS, few, make, stored
@@ -117,7 +117,7 @@ def test_a_store_without_room_for_its_tiles_spends_nothing(path, tmp_path, monke
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(scratch, "fill", full)
+    monkeypatch.setattr(disk_space, "fill", full)
     store, model = stored(X, Y, tmp_path / "rows.store"), make("logistic", ledger=path)
     with pytest.raises(OSError, match=r"rows\.store needs room for .* while it lasts"):
         model.fit(store)

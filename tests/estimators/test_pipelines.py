@@ -39,7 +39,7 @@ from dplasso.estimators.record_wise import check_record_wise, rows_of
 from dplasso.model import read_model, write_model
 from dplasso.model.row_steps import row_steps_from_json
 from dplasso.model.weights import weights_of
-from dplasso.report.facts import model_facts
+from dplasso.report.page import model_facts
 
 RNG = np.random.default_rng(0)
 WORDS = {"no": ["calm", "clear", "rested"], "yes": ["dizzy", "fever", "cough"]}

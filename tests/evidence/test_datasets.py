@@ -6,13 +6,10 @@ from evidence.datasets import find_sources, held_out
 
 from dplasso.data.files import block_source, read_data
 from dplasso.data.store import write_store
-from dplasso.datasets import catalog
 
 
 @pytest.fixture(autouse=True)
 def nothing_downloaded(tmp_path, monkeypatch):
-    monkeypatch.setenv(catalog.FOLDER_VARIABLE, str(tmp_path / "downloads"))
-    monkeypatch.delenv(catalog.BASE_URL_VARIABLE, raising=False)
     monkeypatch.chdir(tmp_path)
 
 
@@ -23,8 +20,8 @@ def find(*asked, twin=False, scale=1.0):
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (["rcv1"], r"rcv1 is not here: fetch it .* or give --twin"),
-        ([], "none of the paper's data sets is here"),
+        (["rcv1"], r"rcv1 is not in this folder: download .*bz2 to it, or give --twin"),
+        ([], "none of the paper's data sets is in this folder"),
         (["mnist"], r"no such file or store.*rcv1, news20, url, web, kdda"),
         *(([f"rcv1@{scale}"], "positive number") for scale in ("0", "-1", "x", "inf", "nan")),
         (["ROWS", "ROWS"], "names tiny twice"),

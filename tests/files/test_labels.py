@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dplasso.files.labels import labels_from_array, labels_to_array
+from dplasso.files.archive import labels_from_array, labels_to_array
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 

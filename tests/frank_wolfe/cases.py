@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from evidence.audit.replay import replay_state
 
 from dplasso.frank_wolfe import large_step
 from dplasso.frank_wolfe.gradient import margin_scale
@@ -22,7 +23,6 @@ from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import thread_pool
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.counters import new_counters
-from dplasso.selection.replay import replay_state
 
 
 def dense_rows(n_rows, n_columns, seed, *, density=0.3, spread=1.5):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from evidence.audit.replay import replay_state
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,6 @@ from dplasso.privacy.randomness import random_stream
 from dplasso.selection.bucket import bucket_state
 from dplasso.selection.counters import new_counters
 from dplasso.selection.noisy_max import GumbelState
-from dplasso.selection.replay import replay_state
 from frank_wolfe.cases import (
     build,
     dense_rows,

@@ -1,9 +1,7 @@
 """Cohorts: what is declared about people changes what is said of them, and no limit."""
 
-import shutil
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -19,8 +17,6 @@ from dplasso.ledger import (
     reserve,
     rho_limit,
 )
-from dplasso.ledger.schema import SCHEMA_VERSION
-from ledger.test_version_0_2_0 import HERE, version
 from ledger.workers import charge, raw_charge
 
 MONTHS = ("january", "february", "march")
@@ -131,13 +127,3 @@ def test_what_was_declared_stays_and_an_alteration_is_noticed(path, statements):
     for use in (read_budgets, read_cohorts, lambda path: reserve(path, "march", charge(0.1))):
         with pytest.raises(LedgerError, match="is damaged"):
             use(path)
-
-
-def test_a_ledger_of_0_2_0_takes_a_declaration(tmp_path):
-    path = Path(shutil.copy(HERE / "version_0.2.0.ledger", tmp_path))
-    budgets, groups = read_cohorts(path)
-    assert groups == ()
-    declare_disjoint(path, ("visits", "referrals"))
-    assert version(path) == SCHEMA_VERSION
-    assert read_cohorts(path)[0] == budgets
-    assert len(read_cohorts(path)[1]) == 1

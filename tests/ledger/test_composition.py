@@ -18,8 +18,7 @@ from dplasso.ledger import (
     largest_epsilon,
     rho_limit,
 )
-from dplasso.ledger.composition import capacity
-from dplasso.ledger.refusal import refuse_overspending
+from dplasso.ledger.composition import capacity, refuse_overspending
 from dplasso.privacy.accounting import epsilon_of
 from dplasso.privacy.mechanisms import EXPONENT_SLACK, build_mechanism
 from ledger.workers import budget_with, charge, raw_charge

@@ -7,7 +7,7 @@ from io import FileIO
 import pytest
 
 from dplasso.errors import LedgerError
-from dplasso.ledger import create_ledger, finish, image, read_budgets, reserve
+from dplasso.ledger import create_ledger, database, finish, read_budgets, reserve
 from ledger.workers import raw_charge
 
 SECTOR = 512
@@ -39,7 +39,7 @@ def recorded(monkeypatch, work):
             return super().truncate(size)
 
     with monkeypatch.context() as patch:
-        patch.setattr(image, "FileIO", Recorder)
+        patch.setattr(database, "FileIO", Recorder)
         patch.setattr(os, "fsync", lambda _: done.append(("fsync",)))
         work()
     return done
@@ -137,7 +137,7 @@ def test_a_full_disk_leaves_the_ledger_as_it_was(path, monkeypatch):
                 raise OSError(28, "No space left on device")
             return super().write(data[:5000])
 
-    monkeypatch.setattr(image, "FileIO", Full)
+    monkeypatch.setattr(database, "FileIO", Full)
     with pytest.raises(LedgerError, match="l cannot be written: the disk is full"):
         reserve(path, None, CHARGE)
     assert path.read_bytes() == before

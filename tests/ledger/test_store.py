@@ -16,9 +16,9 @@ from dplasso.ledger import (
     Reservation,
     add_dataset,
     create_ledger,
+    database,
     find,
     finish,
-    image,
     name_dataset,
     new_token,
     pick,
@@ -26,7 +26,7 @@ from dplasso.ledger import (
     rejoin,
     reserve,
 )
-from dplasso.ledger.schema import OLDEST_VERSION, SCHEMA_VERSION
+from dplasso.ledger.database import SCHEMA_VERSION
 from ledger.workers import charge
 
 
@@ -261,7 +261,7 @@ BAD = {
     b"SQLite format 3\x00" + bytes(500): "is not a dplasso ledger",
     "another database": "is not a dplasso ledger",
     "newer": f"has version {SCHEMA_VERSION + 1} .* install a newer dplasso",
-    "older": f"has version {OLDEST_VERSION - 1} .* charge it once with dplasso 0.2.0, or",
+    "older": "was written before dplasso 0.3: charge it once with dplasso 0.3",
     "cut": "is damaged",
     "scribbled": "is damaged",
     None: "there is no ledger .*; create it with dplasso ledger init",
@@ -280,7 +280,7 @@ class TestBadFiles:
         elif content is not None:
             create_ledger(path, 1.0, 1e-5)
             if content in ("newer", "older"):
-                version = SCHEMA_VERSION + 1 if content == "newer" else OLDEST_VERSION - 1
+                version = SCHEMA_VERSION + 1 if content == "newer" else SCHEMA_VERSION - 1
                 alter(path, f"PRAGMA user_version = {version}")
             whole = path.read_bytes()
             if content == "cut":
@@ -306,7 +306,7 @@ class TestBadFiles:
             assert before == (path.read_bytes() if path.is_file() else list(tmp_path.iterdir()))
 
     def test_locked_for_too_long(self, path, monkeypatch):
-        monkeypatch.setattr(image, "BUSY_SECONDS", 0.2)
+        monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
         with Path(path).open("rb") as other:
             fcntl.flock(other, fcntl.LOCK_SH)
             busy = r"locked by other processes for more than 0\.2"

@@ -140,7 +140,7 @@ def rewrite(path, change=None, *, compression=zipfile.ZIP_STORED, **members):
 
 
 @pytest.mark.parametrize(
-    ("found", "advice"), [(FORMAT_VERSION + 1, "install a newer"), (1, "fit again")]
+    ("found", "advice"), [(FORMAT_VERSION + 1, "install a newer"), (1, "load it with dplasso 0.3")]
 )
 def test_another_version_is_named_before_anything_else(path, found, advice):
     write_model(fitted(), path)

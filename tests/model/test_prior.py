@@ -10,8 +10,7 @@ import scipy.sparse as sp
 from dplasso import DPLassoClassifier, DPLogisticRegression, ModelFileError, load
 from dplasso.model.prior import ARRAYS, prior_from, prior_of
 from dplasso.model.weights import count_of, weights_of
-from dplasso.report.facts import model_facts
-from dplasso.report.page import report_section
+from dplasso.report.page import model_facts, report_section
 
 RNG = np.random.default_rng(2)
 X = sp.csr_array((RNG.random((300, 30)) < 0.3).astype(float))

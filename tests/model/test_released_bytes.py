@@ -12,6 +12,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from evidence.audit.replay import replay_state
 from typer.testing import CliRunner
 
 from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
@@ -20,7 +21,6 @@ from dplasso.cli.output import NOT_FOR_RELEASE
 from dplasso.privacy import release as door_module
 from dplasso.privacy.release import Door
 from dplasso.report.page import report_section
-from dplasso.selection.replay import replay_state
 
 COLUMNS = 500
 TWO = {"classes": [0, 1], "random_state": 3}

@@ -2,12 +2,12 @@
 
 from decimal import Decimal, localcontext
 
+from evidence.audit.implied import chances_of_big_little, chances_of_bucket
 from evidence.reference.draws import draw, fill, vertex_weights
 
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.big_little import BigLittleState
 from dplasso.selection.bucket import BucketState
-from dplasso.selection.implied import chances_of_big_little, chances_of_bucket
 
 IMPLIED = ("bucket", "big-little")
 _CHANCES = {BucketState: chances_of_bucket, BigLittleState: chances_of_big_little}

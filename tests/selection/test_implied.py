@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from evidence.audit.implied import implied_log_probabilities
 from evidence.reference.draws import vertex_probabilities
 from evidence.reference.gradients import EXPONENT, PRIVATE, random_gradients
 
 from dplasso.selection.bucket import bucket_state
-from dplasso.selection.implied import implied_log_probabilities
 from dplasso.selection.noisy_max import LaplaceState
 
 

@@ -1,4 +1,4 @@
-"""Audits of privacy claims: lower bounds on epsilon, exact or with a stated confidence.
+"""Black-box audits of privacy claims: lower bounds on epsilon with a stated confidence.
 
 An audit can refute a claim, never prove one; see docs/audit.md for what each can and cannot show.
 """
@@ -9,15 +9,22 @@ from dplasso.audit.black_box import (
     audit_canary_step as audit_canary_step,
     audit_repeats as audit_repeats,
 )
-from dplasso.audit.bounds import epsilon_at_delta as epsilon_at_delta
-from dplasso.audit.claims import Claim as Claim, Target as Target, claim_of as claim_of
-from dplasso.audit.exact import all_transcripts as all_transcripts, audit_exact as audit_exact
+from dplasso.audit.claims import (
+    Claim as Claim,
+    Report as Report,
+    Target as Target,
+    canary_pair as canary_pair,
+    claim_of as claim_of,
+)
 from dplasso.audit.one_run import audit_one_run as audit_one_run
-from dplasso.audit.problems import canary_pair as canary_pair, neighbourhoods as neighbourhoods
-from dplasso.audit.report import Report as Report
 from dplasso.audit.suite import (
     METHODS as METHODS,
+    AuditSettings as AuditSettings,
     Outcome as Outcome,
     Plan as Plan,
+    audit_weights as audit_weights,
+    builder as builder,
+    estimator_target as estimator_target,
     run_audits as run_audits,
+    weights_target as weights_target,
 )

@@ -23,8 +23,17 @@ from dplasso.audit.bounds import (
     range_lower_bound,
     repeat_probability,
 )
-from dplasso.audit.claims import Claim, Data, Finding, Fit, Target, bound_in_words, finding
-from dplasso.audit.problems import blank_data, canary_pair
+from dplasso.audit.claims import (
+    Claim,
+    Data,
+    Finding,
+    Fit,
+    Target,
+    blank_data,
+    bound_in_words,
+    canary_pair,
+    finding,
+)
 
 Progress = Callable[[int, int], None]
 

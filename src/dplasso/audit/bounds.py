@@ -1,4 +1,4 @@
-"""The statistics of auditing: from counts or probabilities to a lower bound on epsilon."""
+"""The statistics of auditing: from counts to a lower bound on epsilon."""
 
 import math
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from scipy.stats import beta, binom
 
 # Bisection for epsilon stops at this width; the end on the safe (smaller) side is reported.
 _WIDTH = 1e-9
-_LARGEST_EPSILON = 700.0
+LARGEST_EPSILON = 700.0
 
 
 def binomial_lower(hits: int, trials: int, alpha: float) -> float:
@@ -71,27 +71,7 @@ def range_lower_bound(hits: tuple[int, int], trials: tuple[int, int], alpha: flo
     and of its complement: the event's log-odds differ by at most eps0. The bound, the largest
     difference that `odds_p_value` refutes, exceeds the truth with probability `alpha`.
     """
-    return _largest(lambda log_ratio: odds_p_value(hits, trials, log_ratio) < alpha)
-
-
-def hockey_stick(log_p: NDArray[np.float64], log_q: NDArray[np.float64], epsilon: float) -> float:
-    """Return ``sum max(0, P - e^epsilon Q)``: the delta at which P and Q are `epsilon` apart."""
-    with np.errstate(over="ignore"):
-        return float(np.maximum(0.0, np.exp(log_p) - np.exp(np.add(log_q, epsilon))).sum())
-
-
-def epsilon_at_delta(log_p: NDArray[np.float64], log_q: NDArray[np.float64], delta: float) -> float:
-    """Return the smallest epsilon for which two distributions are (epsilon, delta)-close.
-
-    From below, to within 1e-9; infinity where outcomes that are impossible on one side, of
-    log-probability -inf, hold more than delta.
-    """
-
-    def exceeds(epsilon: float) -> bool:
-        one, other = hockey_stick(log_p, log_q, epsilon), hockey_stick(log_q, log_p, epsilon)
-        return max(one, other) > delta
-
-    return math.inf if exceeds(_LARGEST_EPSILON) else _largest(exceeds)
+    return largest_refuted(lambda log_ratio: odds_p_value(hits, trials, log_ratio) < alpha)
 
 
 def one_run_p_value(
@@ -123,17 +103,17 @@ def one_run_p_value(
 
 def one_run_epsilon(canaries: int, guesses: int, correct: int, delta: float, alpha: float) -> float:
     """Return the largest epsilon that so many right guesses refute at `alpha`, or 0."""
-    return _largest(
+    return largest_refuted(
         lambda epsilon: one_run_p_value(canaries, guesses, correct, epsilon, delta) < alpha
     )
 
 
-def _largest(refuted: Callable[[float], bool]) -> float:
+def largest_refuted(refuted: Callable[[float], bool]) -> float:
     """Return the end of the refuted values, which start at 0, from below; 0 if there are none."""
     if not refuted(0.0):
         return 0.0
     low, high = 0.0, 1.0
-    while refuted(high) and high < _LARGEST_EPSILON:
+    while refuted(high) and high < LARGEST_EPSILON:
         low, high = high, 2.0 * high
     while high - low > _WIDTH:
         middle = 0.5 * (low + high)

@@ -1,13 +1,13 @@
-"""What is audited: a claim as data, an implementation as plain functions.
+"""What is audited, on which data, and what was found.
 
-An auditor knows nothing of the estimator. It is given a `Target`: the claim, a function that fits
-and returns the release, and, for the exact audits, a function that says how likely each vertex is.
-Anything of that shape can be audited, broken implementations included.
+An auditor knows nothing of the estimator. It is given a `Target`: the claim, and a function that
+fits and returns the release. Anything of that shape can be audited, broken implementations
+included.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -16,6 +16,11 @@ from scipy.sparse import csr_array
 
 from dplasso.privacy.mechanisms import SAMPLING_ERROR
 from dplasso.privacy.statement import Accounted
+
+VIOLATION = "violation"
+CONSISTENT = "consistent"
+# Empty records beside a canary: they expose a mechanism that is scaled by the number of records.
+COMPANY = 10
 
 
 class Data(NamedTuple):
@@ -35,10 +40,6 @@ class Release(Protocol):
 
 
 Fit = Callable[[Data], Release]
-# (data, earlier vertices) -> log-probabilities of the next vertex, shape (2, D): row 0 for -e_j,
-# row 1 for +e_j. The earlier vertices are a list of (coordinate, sign).
-Prefix = tuple[tuple[int, int], ...]
-StepDistribution = Callable[[Data, Prefix], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,10 @@ class Target:
     """An implementation under audit.
 
     `fit`: ``fit(data)`` trains once, with fresh randomness, and returns the release.
-    `step`: ``step(data, prefix)``: the distribution of the next vertex, computed from the
-    implementation's own numbers; None where it has none in closed form.
     """
 
     claim: Claim
     fit: Fit
-    step: StepDistribution | None = None
 
 
 @dataclass(frozen=True)
@@ -80,10 +78,9 @@ class Finding:
     """What one audit found.
 
     `claimed`, `delta`: what it tried to refute: the claim of a step or of a whole fit, see `about`.
-    `audited`: lower bound on the true epsilon, 0 where the attack found nothing; exact audits give
-    its value on the pairs they tried. NaN where the audit refutes independence and bounds no
-    epsilon.
-    `false_alarm`: probability that a true claim is called violated; 0 for exact audits.
+    `audited`: lower bound on the true epsilon, 0 where the attack found nothing. NaN where the
+    audit refutes independence and bounds no epsilon.
+    `false_alarm`: probability that a true claim is called violated.
     `about`: "step", "fit" or "randomness".
     `detail`: one sentence.
     `figures`: the numbers behind it, for JSON.
@@ -140,3 +137,115 @@ def claim_of(mechanism: Accounted) -> Claim:
     stated = ("epsilon", "delta", "neighbors", "n_iter", "feature_bound")
     known = {name: getattr(mechanism, name) for name in stated}
     return Claim(**known, eps0=eps0, step_delta=step_delta)
+
+
+def make_data(rows: NDArray[np.float64], labels: NDArray[np.int64]) -> Data:
+    """Return a data set of dense rows, whose zeros are not stored."""
+    return Data(csr_array(np.asarray(rows, dtype=np.float64)), np.asarray(labels, dtype=np.int64))
+
+
+def canary_pair(claim: Claim) -> tuple[Data, Data]:
+    """Return two neighbours, with and without a canary: a record that owns its features.
+
+    The others are `COMPANY` empty records of both labels. Under add-remove the canary owns column 0
+    and is left out of the second. Under replace-one it owns columns 0 and 1, and is replaced by a
+    record of the other label that differs in the sign of column 1: a step along column 1 then
+    drives their contributions to column 0 apart, to all of twice the bound.
+    """
+    labels = np.arange(COMPANY) % 2
+    if claim.neighbors == "add-remove":
+        rows = np.zeros((COMPANY, 1))
+        canary = np.vstack([rows, [[claim.feature_bound]]])
+        return make_data(canary, np.append(labels, 1)), make_data(rows, labels)
+    rows = np.zeros((COMPANY, 2))
+    one, other = ([[claim.feature_bound, side * claim.feature_bound]] for side in (1, -1))
+    return (
+        make_data(np.vstack([rows, one]), np.append(labels, 1)),
+        make_data(np.vstack([rows, other]), np.append(labels, 0)),
+    )
+
+
+def many_canaries(claim: Claim, bits: NDArray[np.bool_]) -> Data:
+    """Return one data set with a canary per bit: canary k has the bound in column k.
+
+    Under add-remove the bit says who is in; under replace-one all are, and it is the label. Two
+    empty records carry either label.
+    """
+    entries, labels = claim.feature_bound * np.eye(bits.size), bits.astype(int)
+    if claim.neighbors == "add-remove":
+        entries, labels = entries[bits], labels[bits]
+    company = np.zeros((2, bits.size))
+    return make_data(np.vstack([entries, company]), np.append(labels, [0, 1]))
+
+
+def blank_data(n_columns: int) -> Data:
+    """Return two empty records: all gradients are 0 at every step, whatever was drawn."""
+    return make_data(np.zeros((2, n_columns)), np.array([0, 1]))
+
+
+@dataclass(frozen=True)
+class Report:
+    """All findings about the claim of the fit that was asked about, in the order of the audits."""
+
+    claim: Claim
+    findings: tuple[Finding, ...]
+
+    def __post_init__(self) -> None:
+        # Without audits it would read as a clean one.
+        if not self.findings:
+            raise ValueError("no audit was run, so there is nothing to report")
+
+    @property
+    def false_alarm(self) -> float:
+        """Return a bound on the probability that any true claim was called violated: a sum."""
+        return math.fsum(finding.false_alarm for finding in self.findings)
+
+    @property
+    def violated(self) -> bool:
+        """Return whether any audit refuted its claim."""
+        return any(finding.violated for finding in self.findings)
+
+    @property
+    def verdict(self) -> str:
+        """Return "violation" or "consistent"; the latter is no proof of privacy."""
+        return VIOLATION if self.violated else CONSISTENT
+
+    @property
+    def audited_epsilon(self) -> float:
+        """Return the largest lower bound on a whole fit's epsilon; 0 without an audit of fits."""
+        return max((f.audited for f in self.findings if f.about == "fit"), default=0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values; infinities and NaN are left as floats."""
+        return {
+            "claim": asdict(self.claim),
+            "audited_epsilon": self.audited_epsilon,
+            "confidence": 1.0 - self.false_alarm,
+            "false_alarm": self.false_alarm,
+            "verdict": self.verdict,
+            "violated": self.violated,
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+
+    def text(self) -> str:
+        """Return the verdict in words, one paragraph."""
+        claim = self.claim
+        promise = f"epsilon = {claim.epsilon:g}, delta = {claim.delta:g}, {claim.neighbors}"
+        found = f"audited epsilon {_number(self.audited_epsilon)}"
+        if self.audited_epsilon == 0 and any(f.about == "fit" for f in self.findings):
+            found = "the attacks on whole fits found nothing"
+        sure = f"confidence {100 * (1 - self.false_alarm):.6g} %"
+        if self.violated:
+            refuted = ", ".join(f.name for f in self.findings if f.violated)
+            return (
+                f"VIOLATION: the claim ({promise}) is refuted; {found}, {sure}. "
+                f"Refuted by: {refuted}."
+            )
+        return (
+            f"Consistent: nothing refutes the claim ({promise}); {found}, {sure}. "
+            "An audit bounds epsilon from below: it can refute a claim, never prove one."
+        )
+
+
+def _number(value: float) -> str:
+    return "infinite" if math.isinf(value) else f"{value:.4g}"

@@ -10,8 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.audit.bounds import one_run_epsilon, one_run_p_value
-from dplasso.audit.claims import Finding, Release, Target, bound_in_words, finding
-from dplasso.audit.problems import many_canaries
+from dplasso.audit.claims import (
+    Finding,
+    Release,
+    Target,
+    bound_in_words,
+    finding,
+    many_canaries,
+)
 
 # The share of canaries that are guessed, half of them "in": those with the clearest scores.
 GUESSED = 0.8

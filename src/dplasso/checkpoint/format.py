@@ -15,8 +15,9 @@ from dplasso.phases.contract import Snapshot
 
 FORMAT_VERSION = 3
 _TOKEN = re.compile("[0-9a-f]{32}")
+_OLDER = "finish the fit with the dplasso that began it, or begin it again"
 _KIND = ArchiveKind(
-    "checkpoint", "dplasso-checkpoint", FORMAT_VERSION, CheckpointError, private=True
+    "checkpoint", "dplasso-checkpoint", FORMAT_VERSION, CheckpointError, _OLDER, private=True
 )
 _STATE = "state-"
 _ABOUT = (

@@ -24,8 +24,6 @@ SETTINGS = {"help_option_names": ["-h", "--help"]}
 # The help of a command that shows in ``--help`` what most people need first.
 _EVERYTHING = "--help-all"
 _FIRST_EXAMPLES = 4
-# Functions that are not called like their command.
-_CALLED = {"list_sets": "list"}
 _ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
 
 
@@ -150,7 +148,7 @@ def add_command(app: typer.Typer, home: str) -> None:
     members = {"home": (place, function), "most_needed": told.most_needed}
     kind = type("Command", (Command,), members)
     app.command(
-        _CALLED.get(function, function),
+        function,
         cls=kind,
         help=told.summary,
         epilog=told.epilog,
@@ -205,13 +203,12 @@ def _options(_version: Annotated[bool, _VERSION] = False) -> None:
 
 for home in (
     *("fit.fit", "tune.tune", "models.predict", "models.evaluate", "models.show", "models.report"),
-    *("budget.plan", "budget.budget", "audit.audit", "demo.demo", "paper.paper", "convert.convert"),
+    *("budget.plan", "budget.budget", "audit.audit", "demo.demo", "convert.convert"),
 ):
     add_command(app, home)
-DATA = "Data sets and stores: list and fetch them, and see what is in them."
-add_group(app, "data", DATA, ("info", "list_sets", "fetch"))
-SCHEMA = "What the columns of a table are: draft a schema, edit it, set its edges."
-add_group(app, "schema", SCHEMA, ("draft", "edit", "quantiles"))
+add_group(app, "data", "Stores: see what is in them.", ("info",))
+SCHEMA = "What the columns of a table are: draft a schema, set its edges."
+add_group(app, "schema", SCHEMA, ("draft", "quantiles"))
 LEDGER = """Keep one privacy budget for all fits on a data set: who spent what, and what is left.
 
 Examples

@@ -19,8 +19,8 @@ from dplasso.cli.app import command_line
 from dplasso.cli.training import OutputOptions
 from dplasso.errors import CheckpointError
 from dplasso.estimators.linear_models import Estimator
+from dplasso.files.disk_space import held_room
 from dplasso.files.lock import claim
-from dplasso.files.room import held_room
 from dplasso.fit.hooks import Begun, Session
 
 

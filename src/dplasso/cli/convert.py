@@ -25,7 +25,7 @@ from dplasso.encoding.parts import Bins
 from dplasso.encoding.source import first_rows
 from dplasso.encoding.suggest import draft_parts
 from dplasso.errors import DataError
-from dplasso.files.private import make_folder
+from dplasso.files.atomic import make_folder
 
 _ROWS_LOOKED_AT = 2_000
 

@@ -1,7 +1,6 @@
-"""``dplasso data``: data sets and stores."""
+"""``dplasso data``: stores."""
 
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -9,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.filesize import decimal
 
 from dplasso.cli import output
 from dplasso.data.blocks import BlockSource
-from dplasso.data.files import block_source
 from dplasso.data.store import describe, open_store, write_store
 from dplasso.data.store.place import check_place
-from dplasso.datasets import catalog
 from dplasso.runtime.threads import usable_cores
 
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
@@ -125,101 +121,3 @@ def info(store: Path, verify: bool = False) -> output.Result:
         "checksums": "every checksum fits" if verify else "not compared (give --verify)",
     }
     return output.Result(report | {"verified": verify}, partial(output.facts, facts))
-
-
-def list_sets(base_url: str | None = None) -> output.Result:
-    """Show the data sets that can be fetched, with their sizes and source.
-
-    Examples
-    --------
-    dplasso data list
-    dplasso data list --json
-
-    fetch downloads one and converts it to a store.
-    """
-    base, folder = catalog.base_url(base_url), catalog.download_folder()
-    rows: list[dict[str, Any]] = []
-    for entry in catalog.CATALOG.values():
-        there = catalog.find_download(entry, folder)
-        rows.append(
-            {
-                "name": entry.name,
-                "title": entry.title,
-                "n_samples": entry.n_rows,
-                "n_features": entry.n_columns,
-                "nnz": entry.n_nonzeros,
-                "store_bytes": entry.store_bytes,
-                "source": base + (there.name if there else entry.files[0]),
-                "downloaded": there,
-                "download_bytes": there.stat().st_size if there else None,
-            }
-        )
-    document = {"data_sets": rows, "base_url": base, "folder": folder}
-    return output.Result(document, partial(_print_sets, document))
-
-
-def _print_sets(document: dict[str, Any]) -> None:
-    rows, look = document["data_sets"], {"box": None, "pad_edge": False}
-    sizes = {
-        "name": lambda row: row["name"],
-        ">rows": lambda row: f"{row['n_samples']:,}",
-        ">columns": lambda row: f"{row['n_features']:,}",
-        ">entries": lambda row: f"{row['nnz']:,}",
-        ">store, about": lambda row: decimal(row["store_bytes"]),
-        ">downloaded": lambda row: decimal(row["download_bytes"]) if row["downloaded"] else "no",
-    }
-    output.listing(sizes, rows, **look)
-    output.text()
-    sources = {
-        "name": lambda row: row["name"],
-        "what": lambda row: row["title"],
-        "file at the source": lambda row: row["source"].rpartition("/")[2],
-    }
-    output.listing(sources, rows, **look)
-    output.text(f"\nsource: {document['base_url']}\ndownloads: {document['folder']}")
-
-
-def fetch(
-    name: str,
-    *,
-    out: Path | None = None,
-    downloads: Path | None = None,
-    base_url: str | None = None,
-    making: StoreOptions,
-) -> output.Result:
-    """Download one of the public data sets and convert it to a store.
-
-    Arguments
-    ---------
-    name : NAME
-        As dplasso data list has it.
-
-    Output
-    ------
-    out : STORE
-        The store to make. Default: NAME.store here.
-    downloads : FOLDER
-        Where the file as downloaded is kept. Default: $DPLASSO_DATA, else your cache.
-
-    Examples
-    --------
-    dplasso data fetch rcv1
-    dplasso data fetch url --out url.store --downloads /big/disk
-    dplasso data fetch news20 --base-url http://mirror.example.org/binary/
-
-    A broken download resumes where it stopped, in a later run too. The checksum is pinned beside
-    the file at the first download and compared from then on.
-    """
-    entry, place = catalog.find_entry(name), out or Path(f"{name}.store")
-    making.check(place)
-    started = time.perf_counter()
-    with output.progress_bars() as bars:
-        with bars.task(f"fetching {name}") as progress:
-            file = catalog.fetch(name, folder=downloads, url=base_url, progress=progress)
-        fetched = time.perf_counter() - started
-        source = block_source([file], n_features=entry.n_columns)
-        origin = {"route": "fetch", "name": name, "file": file.name}
-        report = making.write(source, place, bars, origin)
-    report |= {"seconds": time.perf_counter() - started, "downloaded": file}
-    report["download_seconds"] = fetched
-    return output.Result(report, partial(print_made, {"store": str(place)}, report))

@@ -17,7 +17,7 @@ from dplasso.cli.ledger_report import (
     print_report,
     report_of,
 )
-from dplasso.ledger.creation import check_name
+from dplasso.ledger.budgets import check_name
 from dplasso.privacy.wording import rounded_down as down
 
 

@@ -13,7 +13,7 @@ from dplasso import ledger as ledgers
 from dplasso.cli import output
 from dplasso.cli.cohorts import cohort_of, same_rows, sentence, up
 from dplasso.fit.cost import mechanism_for
-from dplasso.ledger.refusal import protected
+from dplasso.ledger.composition import protected
 from dplasso.privacy.parameters import check_rows_per_person
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_down as down

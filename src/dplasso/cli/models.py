@@ -26,15 +26,14 @@ from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
 from dplasso.estimators.record_wise import split
 from dplasso.ledger import Budget, Charge, entry_of, read_budgets, share_of
-from dplasso.ledger.refusal import protected
+from dplasso.ledger.composition import protected
 from dplasso.model import Model, read_model
 from dplasso.model.file import written_by
 from dplasso.model.weights import count_of, linear_part, weights_of
 from dplasso.privacy.wording import rounded_up
 from dplasso.report.bars import Bar
 from dplasso.report.displays import budget_bars
-from dplasso.report.facts import model_facts
-from dplasso.report.page import Beside, cautions_about, report_page
+from dplasso.report.page import Beside, cautions_about, model_facts, report_page
 from dplasso.tuning.scores import PrivateScore
 
 _NOT_PRIVATE = (

@@ -71,8 +71,6 @@ Options
 -------
 as_json
     Print one JSON object on standard output and nothing else.
-base_url : URL
-    Where the files are: a mirror. Default: $DPLASSO_DATA_URL, else LIBSVM's data page.
 jobs : N >= 1
     Threads. Default: all cores.
 

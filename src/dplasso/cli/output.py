@@ -116,13 +116,12 @@ def table(
     *,
     title: str | None = None,
     strong: Mapping[int, str] | None = None,
-    **look: Any,
 ) -> None:
     """Print a table; a column whose heading begins with > is right-aligned; numbers stay whole.
 
-    `strong` gives the style of some rows by their number; `look` goes to `rich.table.Table`.
+    `strong` gives the style of some rows by their number.
     """
-    table, rows = Table(title=title, title_justify="left", **look), list(rows)
+    table, rows = Table(title=title, title_justify="left"), list(rows)
     for place, heading in enumerate(headings):
         # Where a screen is narrow, words give way: a number in two lines is no number.
         cells = [row[place] for row in rows]

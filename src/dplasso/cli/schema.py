@@ -9,13 +9,12 @@ import typer
 
 from dplasso.cli import output
 from dplasso.cli.reading import DialectOptions
-from dplasso.cli.schema_edit import Asker, edited
 from dplasso.data.source_files import expand
 from dplasso.encoding.files import read_records
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema, read_schema
 from dplasso.encoding.source import first_rows
-from dplasso.encoding.suggest import NOTE, guess_label, suggest_schema
+from dplasso.encoding.suggest import guess_label, suggest_schema
 from dplasso.tuning.quantiles import EdgesBudget, quantile_grids, quantiles_of
 
 
@@ -39,11 +38,11 @@ def draft(
     Examples
     --------
     dplasso schema draft visits.csv --label-column readmitted > schema.json
-    dplasso schema edit schema.json
     dplasso fit visits.csv --schema schema.json --epsilon 1 --model model.npz
 
-    The first rows are looked at. What is drafted from records is not private: replace it by what
-    was known without them. Parts that were taken from records are marked with "confirm".
+    Edit the draft before you fit with it. It is not private: categories, ranges and numbers of bits
+    come from the first rows. In each part marked "confirm", write what was known without the
+    records and delete the mark. Then delete the note.
     """
     dialect.say([table])
     found = first_rows(table, rows, dialect.asked)
@@ -51,11 +50,11 @@ def draft(
         label_column = _label_of(found)
     schema = suggest_schema(found, label_column)
     output.write_out(_text(schema))
-    output.warn(NOTE[0].upper() + NOTE[1:])
+    output.warn(schema.note[0].upper() + schema.note[1:])
     if marked := sum(map(bool, schema.confirm)):
         output.note(
-            f"{marked} of {len(schema.parts)} parts are marked with what a person has to confirm; "
-            "dplasso schema edit asks about each"
+            f'{marked} of {len(schema.parts)} parts are marked "confirm": edit them in the file '
+            "and delete each mark"
         )
 
 
@@ -70,42 +69,6 @@ def _label_of(table: object) -> str | None:
     else:
         output.warn(f"the label is taken to be {guess!r}; --label-column names another")
     return guess
-
-
-def edit(schema: Path, out: Path | None = None, force: bool = False) -> None:
-    """Go through a schema column by column, with questions; Enter leaves things as they are.
-
-    Arguments
-    ---------
-    schema : SCHEMA
-        A JSON file, such as schema draft prints.
-
-    Output
-    ------
-    out : FILE
-        Write the edited schema here. Default: where it was.
-
-    Examples
-    --------
-    dplasso schema edit schema.json
-    dplasso schema edit draft.json --out schema.json
-
-    The file is replaced when the last question is answered, and not before.
-    """
-    if out is not None:
-        output.check_outputs([out], [schema], force=force)
-    before = read_schema(schema)
-    try:
-        after = edited(before, Asker(output.ask, lambda line: output.note(line, "")))
-    except EOFError:
-        raise ValueError(f"the questions ended early: {schema} is as it was") from None
-    place = schema if out is None else out
-    if after != before or out is not None:
-        with output.uninterrupted():
-            output.write_file(place, _text(after))
-    state = "still a draft, of which fits warn" if after.is_unedited_draft else "ready to fit with"
-    changed = "" if after != before else "nothing was changed; "
-    output.facts({"schema": f"{place} ({changed}{state})"})
 
 
 @dataclass(frozen=True, kw_only=True)

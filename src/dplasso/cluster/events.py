@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dplasso.files.private import open_private
+from dplasso.files.atomic import open_private
 
 # The event that a fit begins with.
 FIRST = "begin"

@@ -21,7 +21,7 @@ from dplasso.data.store.format import HEADER_FILE, LABELS, array_file, open_arra
 from dplasso.data.store.reader import checked_pieces
 from dplasso.data.streams import exhaust
 from dplasso.errors import DataError, StoreError
-from dplasso.files.private import open_private
+from dplasso.files.atomic import open_private
 from dplasso.runtime.extras import need
 
 # Bytes between two answers to the coordinator, and bytes asked for at a time.

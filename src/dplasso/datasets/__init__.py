@@ -1,1 +1,1 @@
-"""Data sets by name: UCI Adult, the catalog, downloads."""
+"""A packaged data set: UCI Adult."""

@@ -13,8 +13,9 @@ from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 
 NOTE = (
-    "this draft is not private, because its columns, categories and ranges were taken from the "
-    "records; replace them by what was known without the data, then delete this note"
+    "this draft is not private: its columns, categories and ranges were taken from the records. "
+    'In each part marked "confirm", write what was known without the records and delete the mark. '
+    "Then delete this note"
 )
 
 _MOST_CATEGORIES = 30

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +23,24 @@ from dplasso.files.atomic import atomic_write
 
 _DIGEST = "sha256"
 _Parsed = TypeVar("_Parsed")
+_KINDS = "biufU"
+# Types of labels that ``.npy`` cannot hold; their values go by a plain type.
+LabelsType = Literal["plain", "object", "string"]
+_TYPES: dict[str, np.dtype[Any]] = {"object": np.dtype(object), "string": np.dtypes.StringDType()}
 
 
 @dataclass(frozen=True)
 class ArchiveKind:
-    """One kind of file, perhaps for its owner alone, and the error of a damaged one."""
+    """One kind of file, perhaps for its owner alone, and the error of a damaged one.
+
+    `older`: what to do with a file of an older version.
+    """
 
     noun: str
     magic: str
     version: int
     error: type[ValueError]
+    older: str
     private: bool = False
 
 
@@ -116,8 +124,10 @@ def _read_header(members: dict[str, bytes], kind: ArchiveKind) -> dict[str, Any]
     found = header.get("version")
     if type(found) is not int or found < 1:
         raise kind.error(f"names no known version of the {kind.noun} format: {found!r}.")
+    if str(header.get("written_by")).startswith(("dplasso 0.1", "dplasso 0.2")):
+        raise kind.error(f"was written before dplasso 0.3: {kind.older}.")
     if found != kind.version:
-        advice = "install a newer dplasso" if found > kind.version else "fit again"
+        advice = "install a newer dplasso" if found > kind.version else kind.older
         raise kind.error(
             f"has version {found} of the {kind.noun} format and this dplasso reads version "
             f"{kind.version}: {advice}."
@@ -153,3 +163,38 @@ def digest(members: Mapping[str, bytes]) -> bytes:
         total.update(f"{name} {len(members[name])}\n".encode())
         total.update(members[name])
     return total.digest()
+
+
+def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:
+    """Return labels as an array that ``.npy`` holds without pickle, and what their type was.
+
+    Strings get the shortest type that holds them, since a longer one tells of other labels.
+    """
+    given = np.asarray(labels)
+    if given.ndim != 1:
+        raise ValueError(f"Labels must be a flat list, got an array of shape {given.shape}.")
+    kinds: dict[str, LabelsType] = {"O": "object", "T": "string"}
+    kind = kinds.get(given.dtype.kind, "plain")
+    values, array = given.tolist(), given
+    known = all(isinstance(value, bool | int | float | str) for value in values)
+    if known and (kind != "plain" or given.dtype.kind == "U"):
+        array = np.array(values, dtype=None if values else np.str_)
+    if array.dtype.kind not in _KINDS or array.tolist() != values:
+        raise ValueError(
+            f"Labels of type {given.dtype} cannot be written to a model file; use numbers, strings "
+            "or booleans, all of one kind."
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError("A label that is NaN or infinite cannot be written to a model file.")
+    return array, kind
+
+
+def labels_from_array(array: NDArray[Any], kind: Any) -> NDArray[Any]:
+    """Return what `labels_to_array` was given, but for the length of strings; or ValueError."""
+    if array.ndim != 1 or array.dtype.kind not in _KINDS:
+        raise ValueError(f"labels cannot be an array of type {array.dtype}")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError("a label is not finite")
+    if kind not in ("plain", *_TYPES) or (kind == "string" and array.dtype.kind != "U"):
+        raise ValueError(f"labels cannot be of type {kind!r}")
+    return array if kind == "plain" else array.astype(_TYPES[kind])

@@ -1,4 +1,9 @@
-"""Files that appear whole or not at all, and writes whose failure names the file."""
+"""Files that appear whole or not at all, and writes whose failure names the file.
+
+Files and folders that hold records, or what only the curator may see, are private: closed to all
+but their owner. The umask may take rights away, but gives none. A public model and a page keep the
+umask.
+"""
 
 import errno
 import os
@@ -9,10 +14,25 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from dplasso.files.private import open_private
-
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _DISK = {*_FULL, errno.EFBIG, errno.EIO}
+# Rights of what is private.
+_FILE, _FOLDER = 0o600, 0o700
+
+
+def descriptor(path: str | os.PathLike[str], flags: int) -> int:
+    """Open a file as `os.open` does; one that is made is closed to others."""
+    return os.open(path, flags, _FILE)
+
+
+def open_private(path: Path, mode: str) -> Any:
+    """Open a file as `open` does; one that is made is closed to others."""
+    return open(path, mode, opener=descriptor)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder that is closed to others, unless there is one."""
+    path.mkdir(mode=_FOLDER, exist_ok=True)
 
 
 @contextmanager

@@ -2,12 +2,25 @@
 
 A fit reserves its cost before anything private is computed; the entry stays, whatever becomes of
 the fit. ``entries.py`` says what a charge counts for whom, ``composition.py`` what a budget has
-room for, ``cohorts.py`` what is declared about people; ``store.py`` keeps them, in a file that
-``creation.py`` makes, ``image.py`` locks and replaces, and ``opening.py``, ``schema.py`` and
-``rows.py`` know; ``charging.py`` is what a fit does with all this. See docs/ledger.md.
+room for, and ``cohorts.py`` what is declared about people. ``budgets.py`` keeps them in a file,
+which ``database.py`` opens and replaces and whose rows ``rows.py`` knows. ``charging.py`` is what a
+fit does with all this. See docs/ledger.md.
 """
 
 # isort: off
+from dplasso.ledger.budgets import (
+    Reservation as Reservation,
+    add_dataset as add_dataset,
+    create_ledger as create_ledger,
+    find as find,
+    finish as finish,
+    name_dataset as name_dataset,
+    new_budget as new_budget,
+    pick as pick,
+    read_budgets as read_budgets,
+    rejoin as rejoin,
+    reserve as reserve,
+)
 from dplasso.ledger.charging import (
     Payment as Payment,
     charged as charged,
@@ -30,12 +43,6 @@ from dplasso.ledger.composition import (
     share_of as share_of,
     whole_rho as whole_rho,
 )
-from dplasso.ledger.creation import (
-    add_dataset as add_dataset,
-    create_ledger as create_ledger,
-    name_dataset as name_dataset,
-    new_budget as new_budget,
-)
 from dplasso.ledger.entries import (
     UNITS as UNITS,
     SCORE as SCORE,
@@ -48,14 +55,7 @@ from dplasso.ledger.entries import (
     entry_of as entry_of,
     totals as totals,
 )
-from dplasso.ledger.provenance import data_fingerprint as data_fingerprint
-from dplasso.ledger.rows import new_token as new_token
-from dplasso.ledger.store import (
-    Reservation as Reservation,
-    find as find,
-    finish as finish,
-    pick as pick,
-    read_budgets as read_budgets,
-    rejoin as rejoin,
-    reserve as reserve,
+from dplasso.ledger.rows import (
+    data_fingerprint as data_fingerprint,
+    new_token as new_token,
 )

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dplasso.errors import LedgerError, LedgerWarning
-from dplasso.ledger.composition import affords
-from dplasso.ledger.creation import check_name
+from dplasso.ledger.budgets import Reservation, check_name, finish, pick, read_budgets, reserve
+from dplasso.ledger.composition import affords, refuse_overspending, refuse_relation
+from dplasso.ledger.database import LedgerPath
 from dplasso.ledger.entries import charge_of
-from dplasso.ledger.opening import LedgerPath
-from dplasso.ledger.refusal import refuse_overspending, refuse_relation
-from dplasso.ledger.store import Reservation, finish, pick, read_budgets, reserve
 from dplasso.privacy.budget import Cost
 
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from shlex import join
 
 from dplasso.errors import LedgerError
+from dplasso.ledger.budgets import check_name, check_named, pick
 from dplasso.ledger.composition import epsilon_total
-from dplasso.ledger.creation import check_name
+from dplasso.ledger.database import LedgerPath, transaction
 from dplasso.ledger.entries import Budget, Declaration
-from dplasso.ledger.opening import LedgerPath, transaction
 from dplasso.ledger.rows import insert_declaration, read_all
-from dplasso.ledger.store import pick
 
 
 @dataclass(frozen=True)
@@ -50,11 +49,7 @@ def declare_disjoint(
         )
     with transaction(path) as db:
         budgets, told = read_all(db, path)
-        for name in names:
-            if pick(budgets.values(), name, path).name is None:
-                raise LedgerError(
-                    f"the data set in {path} has no name yet; name it first (dplasso ledger name)"
-                )
+        check_named([pick(budgets.values(), name, path) for name in names], path)
         keys = [key for key, budget in budgets.items() if budget.name in names]
         order = [budget.name for budget in budgets.values() if budget.name is not None]
         _check(path, in_force(told), {*names}, order, withdraw=withdraw)

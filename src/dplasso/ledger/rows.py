@@ -1,25 +1,93 @@
-"""Reading and writing the rows of a ledger, and the checksums that tie them together."""
+"""The rows of a ledger, the checksums that tie them together, and the facts that only it holds.
 
+Who charged what, where and when, and which records: for the curator, and never released.
+"""
+
+import getpass
 import hashlib
+import hmac
 import json
 import os
 import secrets
+import socket
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dplasso.errors import LedgerError
+from dplasso.files.atomic import descriptor
+from dplasso.ledger.database import RESERVED, LedgerPath
 from dplasso.ledger.entries import Budget, Charge, Declaration, Entry
-from dplasso.ledger.opening import LedgerPath
-from dplasso.ledger.provenance import now, program, user_host
-from dplasso.ledger.schema import (
-    DATASET_FIXED,
-    DECLARATION_FIXED,
-    ENTRY_FIXED,
-    ENTRY_NOTES,
-    RESERVED,
+
+# Columns of an entry that its digest covers, in this order.
+ENTRY_FIXED = (
+    *("dataset", "token", "rho", "draw_delta", "epsilon", "delta", "n_iter", "eps0"),
+    *("neighbors", "mechanism", "user", "host", "program", "process", "reserved_at"),
 )
+# Covered where an entry has one of them.
+ENTRY_NOTES = ("purpose", "fingerprint")
+# The same for a declaration.
+DECLARATION_FIXED = ("datasets", "disjoint", "user", "host", "program", "declared_at")
+# The same for a budget, with its limit, and the rows of a person where they are several.
+DATASET_FIXED = ("epsilon", "delta", "neighbors")
+_KEY_BYTES = 32
+
+
+def now() -> str:
+    """Return the time as ISO 8601 in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def origin() -> dict[str, str]:
+    """Return user, host and program, as far as the system knows them."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container whose user has no name
+        user = f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
+    host = socket.gethostname() or "unknown"
+    return {"user": user, "host": host, "program": f"dplasso {version('dplasso')}"}
+
+
+def data_fingerprint(labels: NDArray[np.int8] | NDArray[np.float64]) -> str:
+    """Return what tells one data set from another, however its columns are made.
+
+    A hash without a key of the number of records and their labels, 0 or 1 in the order of the
+    records: who knows all labels but one can read that one from it. It leaves memory as `keyed`
+    makes it, and no other way.
+    """
+    bits = np.packbits(labels != 0).tobytes()
+    return hashlib.sha256(f"{labels.size}\n".encode() + bits).hexdigest()
+
+
+def keyed(path: str | os.PathLike[str], fingerprint: str) -> str | None:
+    """Return a fingerprint as an entry of a ledger holds it: of no use without the ledger's key.
+
+    That is which key, a colon, and HMAC-SHA-256 under it, cut to 8 and 16 hexadecimal digits. The
+    key is 32 random bytes in a file beside the ledger, ``NAME.key``, for its owner's eyes. It is
+    made when it is first needed; the caller holds the ledger's lock. None where there can be no
+    key: another user's, or a folder that takes no file.
+    """
+    place = f"{os.path.realpath(path)}.key"
+    try:
+        with os.fdopen(descriptor(place, os.O_RDWR | os.O_CREAT), "r+b") as file:
+            key = file.read()
+            if not key:
+                key = secrets.token_bytes(_KEY_BYTES)
+                file.write(key)
+                file.flush()
+                os.fsync(file.fileno())
+    except OSError:
+        return None
+    if len(key) != _KEY_BYTES:
+        return None
+    which = hashlib.sha256(b"dplasso: which key\n" + key).hexdigest()[:8]
+    return f"{which}:{hmac.new(key, fingerprint.encode(), hashlib.sha256).hexdigest()[:16]}"
 
 
 def new_token() -> str:
@@ -29,13 +97,13 @@ def new_token() -> str:
 
 def insert_dataset(db: sqlite3.Connection, budget: Budget) -> None:
     """Append a data set, without entries."""
-    user, host = user_host()
+    who = origin()
     key = db.execute("SELECT coalesce(max(id), 0) + 1 FROM dataset").fetchone()[0]
     values = {
         "id": key,
         "name": budget.name,
         **{name: getattr(budget, name) for name in DATASET_FIXED},
-        "created_by": f"{user}@{host}",
+        "created_by": f"{who['user']}@{who['host']}",
         "created_at": now(),
         "draw_delta_limit": str(budget.draw_delta_limit),
         "rows_per_person": budget.rows_per_person,
@@ -68,11 +136,10 @@ def insert_entry(
         # Sums pass 64 bits.
         **{name: str(getattr(charge, name)) for name in ("rho", "draw_delta")},
         "eps0": charge.eps0 or 0.0,
-        "program": program(),
+        **origin(),
         "process": os.getpid(),
         "reserved_at": now(),
     }
-    values["user"], values["host"] = user_host()
     last = db.execute("SELECT number, digest FROM entry ORDER BY number DESC LIMIT 1").fetchone()
     number, before = (0, "") if last is None else last
     values["digest"] = _entry_digest(before, values)
@@ -83,13 +150,10 @@ def insert_entry(
 
 def insert_declaration(db: sqlite3.Connection, datasets: Sequence[int], *, disjoint: bool) -> None:
     """Append that the people of these data sets, by key, are disjoint, or that they may not be."""
-    user, host = user_host()
     values: dict[str, Any] = {
         "datasets": json.dumps(sorted(datasets)),
         "disjoint": int(disjoint),
-        "user": user,
-        "host": host,
-        "program": program(),
+        **origin(),
         "declared_at": now(),
     }
     order = "SELECT digest FROM declaration ORDER BY number DESC LIMIT 1"

@@ -12,8 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.files.archive import ArchiveKind, parse_array, write_archive
-from dplasso.files.labels import labels_from_array, labels_to_array
+from dplasso.files.archive import (
+    ArchiveKind,
+    labels_from_array,
+    labels_to_array,
+    parse_array,
+    write_archive,
+)
 from dplasso.phases.releases import KINDS, Released, parse_member
 from dplasso.privacy.statement import PrivacyStatement
 

@@ -19,7 +19,8 @@ from dplasso.model.prior import ARRAYS, Prior, prior_from
 from dplasso.model.row_steps import RowSteps, row_steps_from_json
 
 FORMAT_VERSION = 3
-_KIND = ArchiveKind("model", "dplasso-model", FORMAT_VERSION, ModelFileError)
+_OLDER = "fit again, or load it with dplasso 0.3 and give its weights as a prior"
+_KIND = ArchiveKind("model", "dplasso-model", FORMAT_VERSION, ModelFileError, _OLDER)
 # Parameters that are the curator's business: which file keeps the budget, under what name, and why.
 _CURATORS = ("ledger", "dataset", "purpose")
 _HISTORY = ("objective", "gap")

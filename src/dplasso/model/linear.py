@@ -169,7 +169,7 @@ def counted_records(released: Released, is_private: bool) -> float | None:
     return counted.total if is_private and counted is not None else None
 
 
-def method_of(released: Released, learns_numbers: bool) -> str:
+def method_words(released: Released, learns_numbers: bool) -> str:
     """Return what made a model, in words."""
     if released.last(Drawn) is not None:
         return "LASSO by Frank-Wolfe"

@@ -41,7 +41,7 @@ class _Display:
         Returns
         -------
         display
-            Itself, with `ax_` and `figure_`.
+            Itself. `ax_` and `figure_` are the axes and the figure that it was drawn on last.
 
         Raises
         ------
@@ -77,13 +77,6 @@ class WeightsDisplay(_BarDisplay):
     ----------
     weights : Weights
         As `top_features` returns them.
-
-    Attributes
-    ----------
-    ax_ : matplotlib.axes.Axes
-        Where it was drawn last.
-    figure_ : matplotlib.figure.Figure
-        The figure of these axes.
     """
 
     def __init__(self, weights: Weights) -> None:
@@ -131,13 +124,6 @@ class CalibrationDisplay(_Display):
     ----------
     score : PrivateScore
         Of ``private_score(model, X, y, metric="calibration")``.
-
-    Attributes
-    ----------
-    ax_ : matplotlib.axes.Axes
-        Where it was drawn last.
-    figure_ : matplotlib.figure.Figure
-        The figure of these axes.
     """
 
     def __init__(self, score: Any) -> None:
@@ -206,13 +192,6 @@ class BudgetDisplay(_BarDisplay):
         Of `dplasso.ledger.read_budgets`.
     release : str, default=""
         Digest of the model whose entry is marked.
-
-    Attributes
-    ----------
-    ax_ : matplotlib.axes.Axes
-        Where it was drawn last.
-    figure_ : matplotlib.figure.Figure
-        The figure of these axes.
     """
 
     def __init__(self, budget: Budget, release: str = "") -> None:

@@ -1,9 +1,7 @@
-"""Packages that only a part of the work needs, and folders of the user's."""
+"""Packages that only a part of the work needs."""
 
-import os
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 from dplasso.errors import MissingExtraError
 
@@ -11,7 +9,6 @@ EXTRAS = {
     "fsspec": "storage",
     "matplotlib": "plot",
     "onnx": "onnx",
-    "pooch": "download",
     "zstandard": "zstd",
 }
 """The extra of this package that brings each of them."""
@@ -30,14 +27,3 @@ def need(module: str, purpose: str) -> None:
     """Raise MissingExtraError with the sentence of `missing`, if there is one."""
     if sentence := missing(module, purpose):
         raise MissingExtraError(sentence)
-
-
-def user_cache() -> Path:
-    """Return the folder in which the system keeps what this package can make or get again."""
-    home = Path.home()
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local"
-        return Path(local) / "dplasso" / "dplasso" / "Cache"
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "dplasso"
-    return Path(os.environ.get("XDG_CACHE_HOME", "").strip() or home / ".cache") / "dplasso"

@@ -22,7 +22,6 @@ import tempfile
 from hashlib import sha256
 from pathlib import Path
 
-from dplasso.runtime.extras import user_cache
 from dplasso.runtime.progress import say
 
 # Rooms without kernels that no kernel may import: the direction of imports is checked.
@@ -33,6 +32,14 @@ ROOMS_WITHOUT_KERNELS = (
 _VARIABLE = "NUMBA_CACHE_DIR"
 # Where a temporary folder can be: the system's place, or memory where that is read-only too.
 _TEMPORARY = (None, "/dev/shm")
+
+
+def user_cache() -> Path:
+    """Return the folder in which the system keeps what this package can make or get again."""
+    home = Path.home()
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "dplasso"
+    return Path(os.environ.get("XDG_CACHE_HOME", "").strip() or home / ".cache") / "dplasso"
 
 
 def source_stamp(package: Path) -> str:

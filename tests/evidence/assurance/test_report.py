@@ -71,7 +71,7 @@ def test_a_refuted_claim_is_what_the_papers_part_asks_for():
     for code, passed in ((3, True), (0, False)):
         line = f"import sys; print({figures!r}); sys.exit({code})"
         assert commands.run_command(("-c", line), 3)["passed"] == passed
-    assert items.PARTS["audit-paper"].shown.startswith(f"dplasso {' '.join(AUDIT[2:])}")
+    assert items.PARTS["audit-paper"].shown.startswith(f"python {' '.join(AUDIT)}")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from dplasso.data.store.format import DATA_OFFSET, RECAST_SUFFIX, ArrayEntry, array_file, npy_header
-from dplasso.files.private import descriptor
+from dplasso.files.atomic import descriptor
 
 # A checksum covers about this much of what is appended.
 PIECE_BYTES = 1 << 26

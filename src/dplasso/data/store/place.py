@@ -15,9 +15,8 @@ from dplasso.data.store.format import (
     array_file,
 )
 from dplasso.errors import StoreError
-from dplasso.files.atomic import sync_directory
+from dplasso.files.atomic import make_folder, sync_directory
 from dplasso.files.lock import hold
-from dplasso.files.private import make_folder
 
 _ARRAY_FILES = [array_file(Path(), name) for name in ARRAYS]
 _STORE_FILES = {HEADER_FILE, *(file.name for file in _ARRAY_FILES)}

@@ -29,8 +29,8 @@ from dplasso.data.store.format import (
 from dplasso.data.store.kernel import first_outside, maps_agree
 from dplasso.data.store.place import partial_directory
 from dplasso.errors import StoreError
+from dplasso.files.disk_space import scratch
 from dplasso.files.lock import is_held
-from dplasso.files.scratch import scratch
 from dplasso.matrix.compressed import Compressed
 
 # Pieces fit a core's cache and cost little to start.

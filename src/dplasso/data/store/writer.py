@@ -32,8 +32,7 @@ from dplasso.data.store.reader import Store, open_store
 from dplasso.data.store.rows import RowWriter
 from dplasso.data.store.transpose import Transposition
 from dplasso.data.streams import exhaust, in_order
-from dplasso.files.atomic import report_disk_full
-from dplasso.files.private import open_private
+from dplasso.files.atomic import open_private, report_disk_full
 from dplasso.matrix.numbering import invert, number_by_count
 
 StageProgress = Callable[[str, int, int], None]

@@ -1,0 +1,288 @@
+"""Budgets of data sets and charges to them, safe among processes and crashes.
+
+Every operation locks the file, does one transaction and closes it, so nothing is held while a fit
+runs and nothing is inherited by a fork. A charge reads the budget and writes its entry under one
+lock: two processes can never both take the last of a budget, whatever name they know the file by.
+All raise LedgerError if the ledger cannot be used.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dplasso.errors import LedgerError
+from dplasso.files.atomic import atomic_write
+from dplasso.ledger.composition import (
+    affords,
+    draws_part,
+    refuse_overspending,
+    refuse_relation,
+    rho_limit,
+)
+from dplasso.ledger.database import (
+    APPLICATION_ID,
+    FAILED,
+    FINISHED,
+    SCHEMA,
+    SCHEMA_VERSION,
+    LedgerPath,
+    transaction,
+)
+from dplasso.ledger.entries import Budget, Charge
+from dplasso.ledger.rows import insert_dataset, insert_entry, keyed, now, read_rows
+from dplasso.privacy.parameters import (
+    check_delta,
+    check_epsilon,
+    check_neighbors,
+    check_positive,
+    check_rows_per_person,
+)
+
+_LONGEST_NAME = 200
+
+
+def create_ledger(
+    path: LedgerPath,
+    epsilon: float,
+    delta: float,
+    *,
+    dataset: str | None = None,
+    neighbors: str = "add-remove",
+    rows_per_person: int = 1,
+) -> None:
+    """Create a ledger with the budget of one data set; the file appears whole or not at all.
+
+    `epsilon`, `delta`: what all fits on the data set may spend together; both finite.
+    `dataset`: the data set's name. None leaves it to the first fit that gives one.
+    `neighbors`: the neighbour relation that all fits must have.
+    `rows_per_person`: whom the budget protects: 1 for each row, m for each person with up to m
+    rows. A fit that covers fewer rows of a person (its own `rows_per_person`) counts for more.
+    """
+    name = None if dataset is None else check_name(dataset)
+    budget = new_budget(name, epsilon, delta, neighbors, rows_per_person)
+    target = Path(path)
+    if os.path.lexists(target):
+        raise LedgerError(f"{target} exists already; a ledger is never overwritten")
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        db.executescript(SCHEMA)
+        insert_dataset(db, budget)
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        image = db.serialize()
+    try:
+        with atomic_write(target, replace=False, private=True) as file:
+            file.write(image)
+    except FileExistsError:
+        raise LedgerError(f"{target} exists already; a ledger is never overwritten") from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise LedgerError(f"no ledger can be created at {target}: {reason}") from error
+
+
+def add_dataset(
+    path: LedgerPath,
+    dataset: str,
+    epsilon: float,
+    delta: float,
+    *,
+    neighbors: str = "add-remove",
+    rows_per_person: int = 1,
+) -> None:
+    """Add the budget of one more data set, about other records, as `create_ledger` makes it.
+
+    Its name must be new, and the data sets that are there must have names.
+    """
+    name = check_name(dataset)
+    added = new_budget(name, epsilon, delta, neighbors, rows_per_person)
+    with transaction(path) as db:
+        known = read_rows(db, path).values()
+        if name in [budget.name for budget in known]:
+            raise LedgerError(f"{path} has a data set {name!r} already; its budget stays as it is")
+        check_named(known, path)
+        insert_dataset(db, added)
+
+
+def check_named(budgets: Iterable[Budget], path: Any) -> None:
+    """Refuse a ledger whose data set has no name yet."""
+    if any(budget.name is None for budget in budgets):
+        raise LedgerError(
+            f"the data set in {path} has no name yet; name it first (dplasso ledger name)"
+        )
+
+
+def name_dataset(path: LedgerPath, dataset: str) -> None:
+    """Name the data set of a ledger; LedgerError if its data sets have names."""
+    name = check_name(dataset)
+    with transaction(path) as db:
+        if all(budget.name is not None for budget in read_rows(db, path).values()):
+            raise LedgerError(f"the data sets in {path} have names, and names do not change")
+        db.execute("UPDATE dataset SET name = ? WHERE name IS NULL", (name,))
+
+
+def check_name(dataset: Any, what: str = "dataset") -> str:
+    """Return the name of a data set, or another line of the curator's in the parameter `what`."""
+    if not isinstance(dataset, str):
+        raise TypeError(f"{what} must be a string, got {dataset!r}")
+    if not dataset.strip() or not dataset.isprintable() or len(dataset) > _LONGEST_NAME:
+        raise LedgerError(
+            f"{what} must be one line of 1 to {_LONGEST_NAME} printable characters, got {dataset!r}"
+        )
+    return dataset
+
+
+def new_budget(
+    name: str | None, epsilon: Any, delta: Any, neighbors: Any, rows_per_person: Any = 1
+) -> Budget:
+    """Return an empty budget, with the limits that it has from the start."""
+    budget = Budget(
+        name=name,
+        epsilon=check_positive("epsilon", check_epsilon(epsilon)),
+        delta=check_delta(delta),
+        neighbors=check_neighbors(neighbors),
+        draw_delta_limit=draws_part(float(delta)),
+        rows_per_person=check_rows_per_person(rows_per_person),
+    )
+    if rho_limit(budget) == 0:
+        raise LedgerError(
+            f"a budget of epsilon {epsilon!r} at delta {delta!r} allows no fit at all"
+        )
+    return budget
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A charge made for a fit; the random token tells it from one of another copy of the file."""
+
+    path: str
+    number: int
+    token: str
+
+
+def read_budgets(path: LedgerPath) -> tuple[Budget, ...]:
+    """Return the budgets of a ledger, in the order in which their data sets were added."""
+    with transaction(path, write=False) as db:
+        return tuple(read_rows(db, path).values())
+
+
+def reserve(
+    path: LedgerPath, dataset: str | None, charge: Charge, *, token: str | None = None
+) -> Reservation:
+    """Charge a fit to a data set's budget, before the fit; durable when this returns.
+
+    `dataset`: None where the ledger has only one. A name given for the first time to a ledger
+    whose data set has none becomes its name.
+    `token`: from `new_token`, written down before: tried again with it after a crash, a charge that
+    was made is not made a second time.
+    """
+    if token is not None and (made := find(path, token)) is not None:
+        return rejoin(path, made, token, charge, dataset=dataset)
+    budget = pick(read_budgets(path), dataset, path)
+    refuse_relation(budget, charge, path)
+    # The slow part of the comparison, done and remembered before the file is locked.
+    affords(budget, charge)
+    with transaction(path) as db:
+        budgets = read_rows(db, path)
+        budget = pick(budgets.values(), dataset, path)
+        key = next(key for key, known in budgets.items() if known is budget)
+        if affords(budget, charge):
+            if budget.name is None and dataset is not None:
+                db.execute("UPDATE dataset SET name = ? WHERE id = ?", (check_name(dataset), key))
+            if charge.fingerprint is not None:
+                charge = replace(charge, fingerprint=keyed(path, charge.fingerprint))
+            return Reservation(os.fspath(path), *insert_entry(db, key, charge, token))
+    # The sentence takes the accountant a while, so it is made when the file is free again.
+    return refuse_overspending(budget, charge, path)
+
+
+def find(path: LedgerPath, token: str) -> int | None:
+    """Return the number of the entry with a token that `reserve` was given, or None."""
+    with transaction(path, write=False) as db:
+        read_rows(db, path)
+        row = db.execute("SELECT number FROM entry WHERE token = ?", (token,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def finish(reservation: Reservation, *, failed: bool = False, release: str | None = None) -> bool:
+    """Note that a fit has ended, with a model or without; what it cost stays spent.
+
+    Return False if the ledger has no such reservation, or noted before that it was finished with
+    another release, or an unknown one: a charge pays for one model.
+    """
+    with transaction(reservation.path) as db:
+        done = db.execute(
+            "UPDATE entry SET state = ?, ended_at = ?, release = ? WHERE number = ? AND token = ? "
+            "AND state IS NOT ?",
+            (
+                *(FAILED if failed else FINISHED, now(), release),
+                *(reservation.number, reservation.token, FINISHED),
+            ),
+        )
+        if done.rowcount == 1:
+            return True
+        before = db.execute(
+            "SELECT release FROM entry WHERE number = ? AND token = ?",
+            (reservation.number, reservation.token),
+        ).fetchone()
+        return not failed and release is not None and before == (release,)
+
+
+def rejoin(
+    path: LedgerPath,
+    number: int,
+    token: str,
+    charge: Charge,
+    *,
+    dataset: str | None = None,
+    release: str | None = None,
+) -> Reservation:
+    """Return the reservation of an interrupted fit that is resumed, so that it is not paid twice.
+
+    `charge`: what it costs as a whole. `release`: digest of what it releases, if that is complete:
+    an entry that paid for that very one may be taken up although it is finished.
+    """
+    with transaction(path, write=False) as db:
+        read_rows(db, path)
+        row = db.execute(
+            "SELECT rho, draw_delta, entry.rows_per_person, state, release, name FROM entry "
+            "JOIN dataset ON dataset.id = entry.dataset WHERE number = ? AND token = ?",
+            (number, token),
+        ).fetchone()
+    if (
+        row is None
+        or (int(row[0]), int(row[1])) != (charge.rho, charge.draw_delta)
+        or row[2] not in (None, charge.rows_per_person)
+    ):
+        raise LedgerError(
+            f"{path} holds no entry {number} of the fit to be resumed: it is another ledger than "
+            "the one that was charged, or an old copy of it"
+        )
+    state, released, name = row[3:]
+    if dataset is not None and name is not None and dataset != name:
+        raise LedgerError(
+            f"entry {number} of {path} is charged to {name!r}, not {dataset!r}: resume with the "
+            "data set of the interrupted fit"
+        )
+    if state == FINISHED and (release is None or release != released):
+        raise LedgerError(
+            f"entry {number} of {path} has paid for a model already, and this fit would end in "
+            "another one: start it again, at its own cost"
+        )
+    return Reservation(os.fspath(path), number, token)
+
+
+def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
+    """Return the budget of that name, or the only one if no name is given or it has none yet."""
+    known = list(budgets)
+    for budget in known:
+        if dataset is not None and budget.name == check_name(dataset):
+            return budget
+    if len(known) == 1 and (dataset is None or known[0].name is None):
+        return known[0]
+    names = ", ".join(repr(budget.name) for budget in known)
+    if dataset is None:
+        raise LedgerError(f"{path} keeps several data sets; name one of {names} (dataset)")
+    raise LedgerError(f"{path} has no data set {dataset!r}; it knows {names}")

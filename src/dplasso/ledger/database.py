@@ -1,0 +1,272 @@
+"""A ledger's file: one SQLite database that is read whole and replaced whole, under one lock.
+
+SQLite's own journals are files beside the database, named after the path it was opened by. A file
+that has two names (a hard link, a bind mount of the file alone) has two such journals, and a commit
+that waits in one of them is invisible under the other name. So nothing is kept beside the file: the
+database is worked on in memory, and the file is written here.
+
+- The *lock* is the file's own (``flock``), so all names of it have the same one.
+- A *commit* appends a copy of the new database to the file, with its digest, and waits for the
+  disk. Then it writes the same over the old database, waits again, and cuts the copy off. Whoever
+  opens the file after a crash finds a whole copy, which counts, or else the old database whole.
+"""
+
+import errno
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+
+from dplasso.errors import LedgerError
+from dplasso.files.lock import lock, unlock
+
+LedgerPath = str | os.PathLike[str]
+
+# In the header of the file, where SQLite keeps it for programs to recognise their own.
+APPLICATION_ID = 0x64704C31
+SCHEMA_VERSION = 5
+
+RESERVED, FINISHED, FAILED = "reserved", "finished", "failed"
+
+_DIGITS = "CHECK (length({0}) > 0 AND {0} NOT GLOB '*[^0-9]*')"
+
+# What the curator declares about people: `datasets` are keys, as JSON; later ones replace earlier
+# ones. `release` is a digest of what the fit released that an entry paid for, once it has ended.
+# Sums of rho and delta pass 64 bits, so they are text of decimal digits. `eps0` is 0 where a charge
+# has no bounded-range parameter. Triggers keep what was charged from being changed or removed, by
+# this program or another.
+SCHEMA = f"""
+CREATE TABLE dataset (
+    id INTEGER PRIMARY KEY,
+    name TEXT UNIQUE CHECK (length(name) > 0),
+    epsilon REAL NOT NULL CHECK (epsilon > 0),
+    delta REAL NOT NULL CHECK (delta > 0 AND delta < 1),
+    neighbors TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    draw_delta_limit TEXT NOT NULL {_DIGITS.format("draw_delta_limit")},
+    rows_per_person INTEGER NOT NULL DEFAULT 1 CHECK (rows_per_person >= 1)
+);
+CREATE TABLE entry (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    dataset INTEGER NOT NULL REFERENCES dataset (id),
+    token TEXT NOT NULL UNIQUE,
+    rho TEXT NOT NULL {_DIGITS.format("rho")},
+    draw_delta TEXT NOT NULL {_DIGITS.format("draw_delta")},
+    epsilon REAL NOT NULL,
+    delta REAL NOT NULL,
+    n_iter INTEGER NOT NULL,
+    eps0 REAL NOT NULL,
+    neighbors TEXT NOT NULL,
+    mechanism TEXT NOT NULL,
+    user TEXT NOT NULL,
+    host TEXT NOT NULL,
+    program TEXT NOT NULL,
+    process INTEGER NOT NULL,
+    reserved_at TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('{RESERVED}', '{FINISHED}', '{FAILED}')),
+    ended_at TEXT,
+    release TEXT,
+    purpose TEXT,
+    fingerprint TEXT,
+    rows_per_person INTEGER CHECK (rows_per_person >= 1),
+    prior TEXT
+);
+CREATE TRIGGER dataset_stays BEFORE DELETE ON dataset
+    BEGIN SELECT RAISE (ABORT, 'a data set cannot leave a ledger'); END;
+CREATE TRIGGER dataset_fixed BEFORE UPDATE ON dataset
+    WHEN old.name IS NOT NULL OR new.id IS NOT old.id OR new.epsilon IS NOT old.epsilon
+        OR new.delta IS NOT old.delta OR new.neighbors IS NOT old.neighbors
+        OR new.digest IS NOT old.digest OR new.draw_delta_limit IS NOT old.draw_delta_limit
+        OR new.rows_per_person IS NOT old.rows_per_person
+    BEGIN SELECT RAISE (ABORT, 'a budget cannot be changed'); END;
+CREATE TRIGGER entry_stays BEFORE DELETE ON entry
+    BEGIN SELECT RAISE (ABORT, 'an entry cannot leave a ledger'); END;
+CREATE TRIGGER entry_fixed BEFORE UPDATE ON entry
+    WHEN old.state IS '{FINISHED}' OR new.digest IS NOT old.digest
+        OR new.number IS NOT old.number OR new.dataset IS NOT old.dataset
+        OR new.token IS NOT old.token OR new.rho IS NOT old.rho
+        OR new.draw_delta IS NOT old.draw_delta
+    BEGIN SELECT RAISE (ABORT, 'an entry cannot be changed'); END;
+CREATE TABLE declaration (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    datasets TEXT NOT NULL,
+    disjoint INTEGER NOT NULL CHECK (disjoint IN (0, 1)),
+    user TEXT NOT NULL,
+    host TEXT NOT NULL,
+    program TEXT NOT NULL,
+    declared_at TEXT NOT NULL,
+    digest TEXT NOT NULL
+);
+CREATE TRIGGER declaration_stays BEFORE DELETE ON declaration
+    BEGIN SELECT RAISE (ABORT, 'a declaration cannot leave a ledger'); END;
+CREATE TRIGGER declaration_fixed BEFORE UPDATE ON declaration
+    BEGIN SELECT RAISE (ABORT, 'a declaration cannot be changed'); END;
+"""
+
+_MAGIC = b"SQLite format 3\x00"
+
+# Seconds to wait for other processes; each holds the file for some milliseconds.
+BUSY_SECONDS = 60.0
+
+# The end of a copy: SHA-256 of the database, its size in 8 bytes, and this.
+_COPY_MAGIC = b"dplasso: commit\x00"
+_TRAILER = 32 + 8 + len(_COPY_MAGIC)
+
+# SQLite's file header: the size of a page, and the number of pages.
+_PAGE_SIZE, _PAGES = slice(16, 18), slice(28, 32)
+# The numbers of the layout and of the application.
+_VERSION, _APPLICATION = slice(60, 64), slice(68, 72)
+
+
+@contextmanager
+def locked(path: Path, shown: str, *, write: bool) -> Iterator[FileIO]:
+    """Open a ledger's file, `shown` in messages, and hold its lock, which readers share."""
+    refusal = LedgerError(
+        f"{shown} was locked by other processes for more than {BUSY_SECONDS:g} "
+        "seconds; nothing was spent, try again"
+    )
+    with FileIO(path, "r+" if write else "r") as file:
+        lock(file, refusal, seconds=BUSY_SECONDS, shared=not write)
+        try:
+            yield file
+        finally:
+            unlock(file)
+
+
+def read_image(file: FileIO) -> bytes:
+    """Return the database that a file holds, whatever moment a commit was interrupted at."""
+    file.seek(0)
+    content = file.readall()
+    copy = _whole_copy(content)
+    return content[: _size(content)] if copy is None else copy
+
+
+def write_image(file: FileIO, image: bytes) -> None:
+    """Replace the database that a file holds; a crash leaves the old one or the new one."""
+    file.seek(0)
+    content = file.readall()
+    copy = _whole_copy(content)
+    if copy is not None:
+        _finish(file, copy)
+        content = copy
+    size = _size(content)
+    # What an interrupted write left behind would hide the end of the copy.
+    file.truncate(size)
+    # The bytes between the two are written too, so that the second half needs no more room.
+    padding = bytes(max(0, len(image) - size))
+    try:
+        _write(file, size, padding + image + _trailer(image))
+    except OSError:
+        with suppress(OSError):
+            file.truncate(size)
+        raise
+    _finish(file, image)
+
+
+def _finish(file: FileIO, image: bytes) -> None:
+    """Do the second half of a commit, which can be done again."""
+    _write(file, 0, image)
+    file.truncate(len(image))
+
+
+def _write(file: FileIO, start: int, data: bytes) -> None:
+    rest = memoryview(data)
+    file.seek(start)
+    while rest:
+        rest = rest[file.write(rest) :]
+    os.fsync(file.fileno())
+
+
+def _trailer(image: bytes) -> bytes:
+    return hashlib.sha256(image).digest() + len(image).to_bytes(8, "big") + _COPY_MAGIC
+
+
+def _whole_copy(content: bytes) -> bytes | None:
+    """Return the copy at the end of the file, if a commit got as far as to write all of it."""
+    if not content.endswith(_COPY_MAGIC):
+        return None
+    end = len(content) - _TRAILER
+    size = int.from_bytes(content[end + 32 : end + 40], "big")
+    image = content[end - size : end] if 0 < size <= end else b""
+    return image if image and content[end:] == _trailer(image) else None
+
+
+def _size(content: bytes) -> int:
+    """Return the size of the database at the beginning of the file, as its header has it."""
+    page = int.from_bytes(content[_PAGE_SIZE], "big")
+    size = (65536 if page == 1 else page) * int.from_bytes(content[_PAGES], "big")
+    return size or len(content)
+
+
+@contextmanager
+def transaction(path: LedgerPath, *, write: bool = True) -> Iterator[sqlite3.Connection]:
+    """Open a ledger, as a database in memory, for one transaction.
+
+    Its changes are on the disk when the block has been left, and undone if it raises anything. A
+    file that is no ledger is refused with a LedgerError, and never created or changed.
+    """
+    shown, target = os.fspath(path), Path(path)
+    try:
+        with locked(target, shown, write=write) as file:
+            held = _checked(read_image(file), shown)
+            with closing(_in_memory(held)) as db:
+                db.execute("BEGIN")
+                yield db
+                db.execute("COMMIT")
+                changed = db.serialize()
+            if write and changed != held:
+                write_image(file, changed)
+    except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
+        raise LedgerError(_sentence(error, shown)) from error
+
+
+def _in_memory(image: bytes) -> sqlite3.Connection:
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    db.deserialize(image)
+    db.execute("PRAGMA foreign_keys = ON")
+    return db
+
+
+def _checked(image: bytes, shown: str) -> bytes:
+    """Return what is a ledger of a known version; refuse all else before SQLite sees it."""
+    number = int.from_bytes(image[_APPLICATION], "big")
+    if image[: len(_MAGIC)] != _MAGIC or number != APPLICATION_ID:
+        raise LedgerError(f"{shown} is not a dplasso ledger")
+    version = int.from_bytes(image[_VERSION], "big")
+    if version > SCHEMA_VERSION:
+        raise LedgerError(
+            f"{shown} has version {version} of the ledger's layout and this dplasso knows "
+            f"version {SCHEMA_VERSION}; install a newer dplasso"
+        )
+    if version < SCHEMA_VERSION:
+        raise LedgerError(
+            f"{shown} was written before dplasso 0.3: charge it once with dplasso 0.3, which "
+            "converts it, or charge what was spent to a new ledger (dplasso ledger spend)"
+        )
+    return image
+
+
+def _sentence(error: Exception, shown: str) -> str:
+    """Return what the system or SQLite reports, in the words a user needs."""
+    if isinstance(error, FileNotFoundError):
+        return f"there is no ledger {shown}; create it with dplasso ledger init"
+    if isinstance(error, IsADirectoryError):
+        return f"{shown} is a folder, not a ledger"
+    if isinstance(error, OSError):
+        if error.errno == errno.ENOSPC:
+            return f"{shown} cannot be written: the disk is full"
+        verb = "written" if os.access(shown, os.R_OK) else "read"
+        return f"{shown} cannot be {verb}: {error.strerror}"
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    # SQLite quotes what it cannot read, which may be of several lines or no text at all.
+    told = " ".join(str(error).split())
+    damaged = isinstance(error, UnicodeDecodeError)
+    if damaged or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return f"{shown} is damaged ({told}); restore it from a backup"
+    return f"{shown} cannot be used: {told}"
