@@ -129,6 +129,11 @@ def test_a_model_file_predicts_the_same(name):
     assert {key: list(one) if key == "classes" else one for key, one in loaded.items()} == given
 
 
+def test_a_bound_on_weights_that_a_file_leaves_out_is_the_default():
+    assert "weight_bound" not in MODELS["logistic"].options
+    assert load(FILES / "logistic.model").weight_bound == 1.0
+
+
 def test_a_model_file_knows_how_its_columns_were_made():
     margins = load(FILES / "table.model").decision_function(table())[:40]
     np.testing.assert_allclose(margins, reports("models.npz")["table"]["margins"], rtol=1e-12)
