@@ -162,7 +162,7 @@ WEIGHTS = {
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_weights_are_not_quoted(weights):
     given = WEIGHTS[weights]
-    some = DPLassoClassifier(weight_bound=1.0), DPLogisticRegression(weight_bound=1.0)
+    some = DPLassoClassifier(), DPLogisticRegression()
     no_fit(some, X, Y, sample_weight=given)
     both = {"sample_weight": [np.ones(12), given], "engines": [InProcessEngine()]}
     no_fit(some, [X, X], [Y, Y], **both)

@@ -38,7 +38,10 @@ class WeakPrivacyWarning(RuntimeWarning):
 
 
 class PrivacyLeakWarning(WeakPrivacyWarning):
-    """The fit that follows is not differentially private, whatever epsilon says."""
+    """A fit that is not private, whatever epsilon says, or that shows values of the records.
+
+    Such values are class labels that nobody declared, and names of columns.
+    """
 
 
 class NoiseWarning(RuntimeWarning):

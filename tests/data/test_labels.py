@@ -64,6 +64,16 @@ def test_the_row_of_an_undeclared_label_is_named(y, declared, row):
     assert f"{declared[0]!r} and {declared[1]!r}" in str(error.value)
 
 
+def test_one_label_among_the_floats_makes_no_others_of_the_rest():
+    """Of a list, numpy makes floats as soon as one label is one."""
+    declared = [1, 2**53, 2**53 + 1]
+    labels = [2**53 + 1, 2**53, 1]
+    assert encode_labels(np.array(labels), declared)[1].tolist() == [2, 1, 0]
+    with pytest.raises(DataError, match="so large that one such number stands for several of them"):
+        encode_labels(np.array([*labels, 1.0]), declared)
+    assert encode_labels(np.array([1.0, 2.0**53]), [1, 2**53])[1].tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("label", [1, 2.0, "spam"])
 def test_a_single_label_asks_for_classes(label):
     with pytest.raises(DataError, match="y holds only one class; name all with the parameter cla"):

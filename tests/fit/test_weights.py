@@ -1,5 +1,6 @@
 """Weights of records: what each counts, and that none counts for more than the bound."""
 
+import warnings
 from math import inf, sqrt
 
 import numpy as np
@@ -9,6 +10,7 @@ import sklearn
 
 from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression, load
 from dplasso.errors import DataError
+from dplasso.privacy import cautions
 from estimators.kinds import REGRESSIONS, each_kind, make, numbers, stored
 from fit.cases import records
 
@@ -24,9 +26,9 @@ def data():
     ("kind", "options"),
     [
         ("logistic", {}),
-        ("lasso", {"weight_bound": 7.0}),
+        ("lasso", {}),
         ("lasso", {"n_iter": 20, "l1_radius": 3.0}),
-        ("lasso of numbers", {"target_bounds": (0, 3), "weight_bound": 7.0}),
+        ("lasso of numbers", {"target_bounds": (0, 3)}),
         ("linear", {"target_bounds": (0, 3)}),
     ],
     ids=["logistic", "lasso", "vertices", "lasso of numbers", "linear"],
@@ -69,8 +71,6 @@ class TestPrivateFits:
         assert type(told).from_json(told.to_json()) == told
         words = "the bound on the weights of records (2; larger weights were clipped to it)"
         assert words in told.text()
-        with pytest.raises(ValueError, match="sample_weight needs weight_bound, a public bound"):
-            self.fitted(kind, data, data[2], None)
 
     def test_forms_files_and_people(self, kind, data, tmp_path):
         X, y, weights = data
@@ -100,7 +100,7 @@ def test_where_rows_are_replaced_the_weight_of_one_does_not_count(kind):
     y, weights = (X[:, 0] > 0.3).astype(int), np.full(60, 0.5)
     own = {"target_bounds": (0, 1)} if kind in REGRESSIONS else {}
     # So few and large steps that the number of rows limits them.
-    own |= {"n_iter": 2, "neighbors": "replace-one", "fit_intercept": False, "weight_bound": 1.0}
+    own |= {"n_iter": 2, "neighbors": "replace-one", "fit_intercept": False}
     found = []
     for weight in (0.0, 1.0):
         weights[7] = weight
@@ -123,7 +123,7 @@ def test_weighted_counts_move_by_no_more_than_their_sensitivity(neighbors, bound
     def counts(target, weight):
         targets, weights = y.copy(), np.full(400, 0.5)
         targets[4], weights[4] = target, weight
-        model = kind(5.0, random_state=0, neighbors=neighbors, weight_bound=1.0, **own)
+        model = kind(5.0, random_state=0, neighbors=neighbors, **own)
         return model.fit(X, targets, sample_weight=weights).model_.release.counts
 
     far = ends if bounds is None else (*ends, 33.3, -1e300, 1e300)
@@ -143,12 +143,51 @@ def test_weighted_counts_move_by_no_more_than_their_sensitivity(neighbors, bound
         ([1.0, np.inf, 1.0], "holds NaN, infinity or a negative number"),
         ([1.0, -1e-9, 1.0], "holds NaN, infinity or a negative number"),
         ([0.0, 0.0, 0.0], "sample_weight is zero for every row"),
-        (["a", "b", "c"], "holds something that is not a number"),
+        (["a", "b", "c"], "holds something that is not a finite number"),
+        ([1.0, 10**400, 1.0], "holds something that is not a finite number"),
     ],
 )
 def test_bad_weights_are_refused(given, named):
     with pytest.raises(DataError, match=named):
-        DPLogisticRegression(weight_bound=1.0).fit(np.eye(3), [0, 1, 0], sample_weight=given)
+        DPLogisticRegression().fit(np.eye(3), [0, 1, 0], sample_weight=given)
+
+
+@each_kind
+def test_by_default_a_record_of_weight_1_counts_as_one(kind, data):
+    """Larger weights are clipped; without privacy a weight of 3 stands for three rows."""
+    X, y, weights = data
+    own = {"target_bounds": (0, 1)} if kind in REGRESSIONS else {}
+
+    def fitted(weights, epsilon=20.0):
+        model = make(kind, epsilon, n_iter=20, random_state=3, **own)
+        return numbers(model.fit(X, y, sample_weight=weights))
+
+    clipped = fitted(np.minimum(weights, 1.0))
+    np.testing.assert_array_equal(fitted(weights), clipped)
+    assert not np.array_equal(clipped, fitted(weights / 3.0))
+    np.testing.assert_array_equal(fitted(weights, inf), fitted(weights / weights.max(), inf))
+
+
+def test_the_curator_is_told_once_that_weights_were_clipped(monkeypatch):
+    monkeypatch.setattr(cautions, "_said", set())
+    X, y = np.eye(30), np.arange(30) % 2
+
+    def warned(weights, **given):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = DPLogisticRegression(**{"classes": [0, 1], "n_iter": 2, **given})
+            model.fit(X, y, sample_weight=weights)
+        found = [one for one in caught if "weights above" in str(one.message)]
+        return [str(one.message) for one in found], model.privacy_.text()
+
+    assert not warned(np.linspace(0.0, 1.0, 30))[0]
+    assert not warned(np.linspace(0.0, 9.0, 30), epsilon=inf)[0]
+    ((told,), statement) = warned(np.linspace(0.0, 9.0, 30))
+    assert "above weight_bound=1, which were clipped to it" in told
+    assert "for you, not for release" in told
+    assert statement == warned(np.linspace(0.0, 1.0, 30))[1]
+    assert not warned(np.linspace(0.0, 9.0, 30))[0]
+    assert warned(np.linspace(0.0, 9.0, 30), weight_bound=3.0)[0]
 
 
 def test_class_weights_multiply_them_and_only_their_ratio_counts(data):

@@ -86,6 +86,16 @@ def test_records_count_for_their_classes_in_parts(loss, labels, expected):
         assert [count / 2**bits for count in found] == counts
 
 
+@given(st.lists(st.floats(-1.0, 1.0), min_size=1, max_size=4))
+def test_a_record_of_weight_1_counts_as_one_without_a_weight(labels):
+    """Rows of a store are left out by weights, rows in memory are not there: the counts agree."""
+    targets = np.array(labels)
+    counts = count_classes(Squared(), targets_of(targets))
+    assert count_classes(Squared(), targets_of(targets, np.ones(targets.size))) == counts
+    more, within = np.append(targets, 0.3), np.arange(targets.size + 1) < targets.size
+    assert count_classes(Squared(), targets_of(more, None, within)) == counts
+
+
 @given(st.lists(hostile, min_size=2, max_size=2), st.floats(-1.0, 1.0))
 def test_one_record_moves_the_counts_by_no_more_than_one(numbers, label):
     for loss, target in ((Squared(), label), (Logistic(), float(label > 0))):

@@ -5,10 +5,14 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
 
 from dplasso import (
     BudgetError,
     DPLassoClassifier,
+    DPLinearRegression,
     DPLogisticRegression,
     PrivacyLeakWarning,
     PrivateSearch,
@@ -17,6 +21,7 @@ from dplasso import (
 )
 from dplasso.gradient_descent import measures
 from dplasso.ledger import create_ledger
+from dplasso.privacy import cautions
 from dplasso.privacy.cautions import level_of
 from dplasso.privacy.mechanisms.gaussian import build_gaussian
 from dplasso.privacy.statement import make_statement
@@ -50,10 +55,10 @@ def test_the_levels(level, words, statement, known):
     found = statement.cautions(**known)
     assert level_of(found) == level
     assert [words in one.sentence for one in found] == [True] * bool(words)
-    # Python warns of what is red and was not asked for; a draft is warned of where it encodes.
-    assert [one.warning is not None for one in found] == [level == "red" and "draft" not in known][
-        : len(found)
-    ]
+    # Python warns of what is red and was not asked for, and of labels that were not declared; of a
+    # draft it warns where that encodes.
+    warns = words is not None and ("labels" in words or (level == "red" and "draft" not in known))
+    assert [one.warning is not None for one in found] == [warns][: len(found)]
 
 
 def test_red_comes_first_and_what_is_right_is_said():
@@ -69,7 +74,7 @@ def fitted(**params):
     """Return what a fit warns with, as kind and text."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = DPLogisticRegression(**{"n_iter": 5, **params}).fit(X, Y)
+        model = DPLogisticRegression(**{"classes": [0, 1], "n_iter": 5, **params}).fit(X, Y)
     return model, [(one.category, str(one.message), one.filename) for one in caught]
 
 
@@ -82,6 +87,58 @@ def test_a_fit_in_python_warns_of_what_is_red_and_of_nothing_else():
     told = fitted(random_state=0)[1]
     assert [kind for kind, _, _ in told] == [PrivacyLeakWarning]
     assert "random_state was given" in told[0][1]
+
+
+class TestClassesFromTheData:
+    """A label that one record has makes a class of its own: nothing hides it."""
+
+    @pytest.fixture(autouse=True)
+    def _nothing_said(self, monkeypatch):
+        monkeypatch.setattr(cautions, "_said", set())
+
+    def warned(self, work):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            work()
+        found = [one for one in caught if "labels were taken from the data" in str(one.message)]
+        assert all(one.category is PrivacyLeakWarning for one in found)
+        assert all("declare them by the parameter classes" in str(one.message) for one in found)
+        return [one.filename for one in found]
+
+    @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])
+    def test_a_private_fit_warns_once(self, kind):
+        stray = np.where(np.arange(Y.size) == 7, 2, Y)
+        quiet = {"classes": [0, 1, 2]}, {"epsilon": math.inf}, {"random_state": 0}
+        for options in quiet:
+            assert not self.warned(lambda own=options: kind(n_iter=2, **own).fit(X, stray))
+        assert self.warned(lambda: kind(n_iter=2).fit(X, stray)) == [__file__]
+        # The same for other data: once in a process.
+        assert not self.warned(lambda: kind(n_iter=3).fit(X, Y))
+
+    def test_a_regression_and_a_label_matrix_have_no_such_classes(self):
+        several = np.stack([Y, 1 - Y], axis=1)
+        assert not self.warned(lambda: DPLogisticRegression(n_iter=2).fit(X, several))
+        numbers = DPLinearRegression(n_iter=2, target_bounds=(0, 1))
+        assert not self.warned(lambda: numbers.fit(X, Y))
+
+    def test_many_fits_of_one_search_warn_once(self):
+        model = DPLogisticRegression(n_iter=2)
+        behind = make_pipeline(Normalizer(), model)
+        search = PrivateSearch(model, {"n_iter": [2, 3]}, 3.0, tries=3, law="geometric")
+        for work in (
+            lambda: cross_val_score(model, X, Y, cv=4),
+            lambda: cross_val_score(behind, X, Y, cv=4),
+            lambda: GridSearchCV(model, {"n_iter": [2, 3]}, cv=2).fit(X, Y),
+            lambda: search.fit(X, Y),
+        ):
+            cautions._said.clear()
+            assert len(self.warned(work)) == 1
+
+    @pytest.mark.filterwarnings("error")
+    def test_a_filter_that_makes_errors_of_warnings_stops_every_fit(self):
+        for _ in range(2):
+            with pytest.raises(PrivacyLeakWarning):
+                DPLogisticRegression(n_iter=2).fit(X, Y)
 
 
 def test_a_delta_is_held_against_the_number_of_records_as_released():
@@ -98,7 +155,7 @@ def test_a_delta_is_held_against_the_number_of_records_as_released():
 def test_many_records_are_found_too_many_after_the_count():
     many = np.tile(X, (5, 1)), np.tile(Y, 5)
     with pytest.warns(WeakPrivacyWarning, match="one over the number of records"):
-        DPLogisticRegression(2.0, 9e-4, n_iter=5).fit(*many)
+        DPLogisticRegression(2.0, 9e-4, n_iter=5, classes=[0, 1]).fit(*many)
 
 
 def test_whether_a_fit_warns_follows_from_the_released_count(monkeypatch):
@@ -106,7 +163,8 @@ def test_whether_a_fit_warns_follows_from_the_released_count(monkeypatch):
     monkeypatch.setattr(measures, "noisy_counts", lambda *_: np.array([450.0, 450.0]))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        DPLogisticRegression(2.0, 9e-4, n_iter=5).fit(np.tile(X, (3, 1)), np.tile(Y, 3))
+        model = DPLogisticRegression(2.0, 9e-4, n_iter=5, classes=[0, 1])
+        model.fit(np.tile(X, (3, 1)), np.tile(Y, 3))
     assert [str(one.message) for one in caught] == []
 
 
@@ -115,7 +173,9 @@ def test_searches_and_scores_warn_once_each():
     with pytest.warns(WeakPrivacyWarning, match="promises very little") as caught:
         private_score(model, X, Y, epsilon=40.0)
     assert len(caught) == 1
-    search = PrivateSearch(DPLassoClassifier(), {"n_iter": [2, 3]}, 1.0, 0.01, law="logarithmic")
+    search = PrivateSearch(
+        DPLassoClassifier(classes=[0, 1]), {"n_iter": [2, 3]}, 1.0, 0.01, law="logarithmic"
+    )
     with pytest.warns(WeakPrivacyWarning, match="one record in 100") as caught:
         search.fit(X, Y)
     assert len(caught) == 1

@@ -11,6 +11,8 @@ from dplasso.errors import DataError
 
 # Of several that fit a label, the first.
 _KINDS = ("bool", "number", "string")
+# Up to here a floating-point number stands for one whole number.
+_LARGEST_WHOLE = 2**53
 
 
 def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
@@ -34,6 +36,13 @@ def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
 
 def numbers_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
     """Return the place of each label among the classes; `DataError` for any other label."""
+    largest = max(map(abs, classes.tolist())) if classes.dtype.kind in "iu" else 0
+    if y.dtype.kind == "f" and largest > _LARGEST_WHOLE:
+        # numpy makes floats of all labels of a list as soon as one is a float, and rounds them.
+        raise DataError(
+            "y holds labels as floating-point numbers, and the declared classes are whole numbers "
+            "so large that one such number stands for several of them: give y as whole numbers"
+        )
     numbers = np.full(y.shape, -1.0)
     for number, label in enumerate(classes):
         numbers[y == label] = number

@@ -55,9 +55,9 @@ class PrivateLinearModel(BaseEstimator):
             `DPLogisticRegression` also takes a matrix of 0 and 1 with a column for each of L labels
             (docs/labels.md).
         sample_weight : array-like, shape (N,), default=None
-            How much each row counts, at least 0; `weight_bound` says what counts 1, and larger
-            weights are clipped to it. Protected like the row. A private fit needs `weight_bound`:
-            a row of weight 3 pulls three times as much, which the noise has to cover.
+            How much each row counts, at least 0. In a private fit a row of the weight
+            `weight_bound` counts as one record, and larger weights are clipped to it. Weights are
+            protected like the rows. With ``epsilon=inf`` whole weights stand for repeated rows.
         groups : array-like, shape (N,), default=None
             The person each row belongs to; of each person the first `rows_per_person` rows enter.
         engine : Engine, default=None
@@ -89,7 +89,10 @@ class PrivateLinearModel(BaseEstimator):
             Where so few records and so small an epsilon leave next to nothing to find: before
             anything is spent with `n_records`, otherwise by the fit's own noisy count.
         PrivacyLeakWarning
-            With ``mechanism="paper"``.
+            With ``mechanism="paper"`` or a `random_state`; and where a private fit takes the
+            classes from y, because `classes` does not declare them.
+        UserWarning
+            If a weight is larger than `weight_bound`: for the curator, not for release.
         LedgerWarning
             If the ledger could not record that the fit, already charged, has ended.
         """

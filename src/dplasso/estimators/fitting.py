@@ -98,8 +98,7 @@ def _in_process(
     told = {"is_private": method.is_private, "aloud": bool(estimator.verbose)}
     remark_on_entries(records.X, estimator.get_params(deep=False), records.feature_names, **told)
     if sample_weight is not None:
-        n_rows, bound = len(records.y), method.weight_bound
-        weights = checked_weights(sample_weight, n_rows, bound, private=method.is_private)
+        weights = checked_weights(sample_weight, len(records.y), method.weight_bound)
         records = replace(records, weights=weights)
     return records.limited(groups, method.rows_per_person)
 

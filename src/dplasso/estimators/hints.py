@@ -12,13 +12,13 @@ from scipy.sparse import csr_array
 from dplasso.errors import NoiseWarning, PrivacyLeakWarning
 from dplasso.fit.records import store_of
 from dplasso.matrix.compressed import checked
+from dplasso.privacy.cautions import FOR_THE_CURATOR
 from dplasso.runtime.progress import say
 
 _ROWS = 2_000
 # A column is raw numbers if its entries are on average so many bounds, or typical entries, large.
 _BOUNDS = 2.0
 _TYPICAL = 10.0
-_FOR_YOU = "This remark comes from looking at the records: it is for you, not for release."
 # Entries are small if so many of them are below this part of the LASSO's bound.
 _MOST_ENTRIES, _SMALL = 0.9, 0.25
 # More columns of one name before the underscore than anybody declares by hand.
@@ -47,7 +47,7 @@ def remark_on_entries(
             "most entries are far below what the noise of the LASSO is made for, "
             f"feature_bound={float(bound):g}: the model may be no better than chance. Turn them "
             "into 1 (--binarize, Binarizer), give a smaller bound that is public, or take logistic "
-            f"(linear) regression. {_FOR_YOU}",
+            f"(linear) regression. {FOR_THE_CURATOR}",
             NoiseWarning,
             stacklevel=4,
         )
@@ -84,7 +84,7 @@ def raw_numbers(
     )
     return (
         f"{name} {told}. Raw numbers need public ranges: declare them in a schema "
-        f"(docs/tables.md). {_FOR_YOU}"
+        f"(docs/tables.md). {FOR_THE_CURATOR}"
     )
 
 

@@ -31,15 +31,15 @@ _ALL = _entries(
     rows_per_person : int, default=1
         Rows of one person, at most: the guarantee then covers a person, and the noise grows in
         proportion. With `groups` in `fit`, further rows are left out.
-    weight_bound : float, default=None
+    weight_bound : float, default=1.0
         Bound on the weight of a row where `fit` is given `sample_weight`, > 0. Public. A row of
-        that weight counts 1, others in proportion; larger weights are clipped to it, silently.
-        Choose it near a typical weight: the noise covers the bound. None for no weights; with
-        ``epsilon=inf``, for any.
+        that weight counts as one record, and others count in proportion. Larger weights are clipped
+        to it, and a warning tells the curator. Choose it near a typical weight: the noise covers
+        the bound. Not used with ``epsilon=inf``.
     classes : sequence of labels, default=None
         The label set, declared in advance; of two, the negative class first. None takes it from y,
-        and `privacy_` says that it was treated as public. With a label matrix, a name for each of
-        its columns, which are public.
+        which the guarantee does not protect: `privacy_` says so, and a private fit warns. With a
+        label matrix, a name for each of its columns, which are public.
     class_weight : mapping, sequence of floats, "balanced" or None, default=None
         A weight for each label of `classes`, or for all in their order, public: what the loss of a
         record counts. Only their ratio matters, and the largest is taken for 1, so that no record
@@ -228,7 +228,7 @@ Examples
 >>> from dplasso import {name}
 >>> X = random_array((200, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
 >>> y = {labels}
->>> model = {name}(epsilon=1.0{bounds}).fit(X, y)
+>>> model = {name}(epsilon=1.0, {public}).fit(X, y)
 >>> model.coef_.shape
 (1, 50)
 >>> model.privacy_.is_private
@@ -277,7 +277,7 @@ def documented(family: Mapping[str, str], own: str = "") -> Callable[[Class], Cl
                 attributes="\n".join(texts[name] for name in attributes),
                 name=estimator.__name__,
                 labels="np.asarray(X.sum(axis=1) > 2.4).ravel()" if classifies else "X.sum(axis=1)",
-                bounds="" if classifies else ", target_bounds=(0, 5)",
+                public="classes=[False, True]" if classifies else "target_bounds=(0, 5)",
             )
         return estimator
 

@@ -47,7 +47,7 @@ class Method:
 
     `params`: the estimator's parameters as a model file holds them.
     `targets`: what is known of the targets before there are data.
-    `weight_bound`: None where records have no weights, or the fit is not private.
+    `weight_bound`: None where the fit is not private.
     `start`: what makes the prior; None where the fit starts from nothing.
     `prior`: the public model that it starts from, of these records' columns and classes; None for
     none, and until they are known.
@@ -221,7 +221,7 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
     epsilon = check_epsilon(params["epsilon"])
     check_ledger_settings({"mechanism": "gaussian", **params})
     targets = targets_of(params)
-    bound = params.get("weight_bound")
+    weight_bound = check_positive("weight_bound", params["weight_bound"])
     return {
         "params": targets.written({k: v for k, v in params.items() if k not in PARAMETERS}),
         "targets": targets,
@@ -230,7 +230,7 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
         "neighbors": check_neighbors(params["neighbors"]),
         "fit_intercept": bool(params["fit_intercept"]),
         "rows_per_person": checked_count(params, "rows_per_person") or 1,
-        "weight_bound": None if bound is None else check_positive("weight_bound", bound),
+        "weight_bound": None if math.isinf(epsilon) else weight_bound,
         "n_threads": _checked_threads(params),
         "start": start_of(params),
         **{name: params.get(name) for name in ("ledger", "dataset", "purpose")},

@@ -178,7 +178,7 @@ def _each(some: Any, X: Any, n_partitions: int, kind: str) -> list[Any]:
 
 
 def _checked(given: list[Any], method: Method) -> list[NDArray[np.float64]]:
-    """Return the weights of every partition in [0, 1]; the largest of all may be their scale."""
+    """Return the weights of every partition in [0, 1], as `checked_weights` of all of them."""
     try:
         each = [np.asarray(some, dtype=np.float64) for some in given]
     except (TypeError, ValueError):
@@ -186,7 +186,7 @@ def _checked(given: list[Any], method: Method) -> list[NDArray[np.float64]]:
     if not each or any(some.ndim != 1 for some in each):
         raise DataError("the weights of a partition are one number for each of its rows")
     flat = np.concatenate(each)
-    weights = checked_weights(flat, flat.size, method.weight_bound, private=method.is_private)
+    weights = checked_weights(flat, flat.size, method.weight_bound)
     return np.split(weights, np.cumsum([some.size for some in each])[:-1])
 
 

@@ -14,8 +14,8 @@ from dplasso.losses.contract import margins_within, tangent_offset
 from dplasso.losses.logistic import round_up
 from dplasso.privacy.share import shares
 
-# Bits of a record that are counted: in all, and where it has a weight.
-_PART_BITS, _WEIGHT_BITS = 20, 28
+# Bits of a record that are counted.
+_PART_BITS = 24
 NO_WEIGHTS, NO_OFFSETS = np.zeros(0), np.zeros((0, 0))
 
 
@@ -63,14 +63,16 @@ def count_classes(loss: Any, targets: Targets) -> tuple[list[int], int]:
     their mean. Returns the counts in parts of a record, and how many bits of it they are.
     """
     labels, weights = targets.labels, targets.weights
-    bits = _WEIGHT_BITS if weights.size else _PART_BITS
     # As the kernels take them: no product overflows before `shares` enforces the bound.
-    whole, each = 2.0**bits, np.clip(weights, 0.0, 1.0) if weights.size else np.ones(labels.size)
+    whole, each = (
+        2.0**_PART_BITS,
+        np.clip(weights, 0.0, 1.0) if weights.size else np.ones(labels.size),
+    )
     total, *others = (
         shares(part * each * whole, whole).sum().item()
         for part in (np.ones(labels.size), *loss.class_parts(labels))
     )
-    return [total - sum(others), *others], bits
+    return [total - sum(others), *others], _PART_BITS
 
 
 @njit(cache=True, nogil=True)

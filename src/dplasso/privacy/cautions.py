@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from dplasso.privacy.statement import PrivacyStatement
 
 GREEN, AMBER, RED = "green", "amber", "red"
+# Ends what is said of the records themselves, without noise.
+FOR_THE_CURATOR = "This remark comes from looking at the records: it is for you, not for release."
 # Above these an epsilon is amber, and red.
 _EPSILON = 3.0, 10.0
 # The same for delta times the number of records; and red where that number is not known.
 _DELTA = 0.1, 1.0
 _LARGE_DELTA = 1e-3
+_said = set[str]()
 
 
 class Caution(NamedTuple):
@@ -29,13 +32,16 @@ class Caution(NamedTuple):
     sentence : str
         What is wrong, and what would be right.
     warning : type or None
-        What a fit in Python warns with; None where it does not: of what is amber, and of a fit that
-        was asked for without noise.
+        What a fit in Python warns with; None where it does not: of a delta or an epsilon that is
+        amber, and of a fit that was asked for without noise.
+    once : bool
+        Whether a process warns of it once, however many fits it makes.
     """
 
     level: str
     sentence: str
     warning: type[Warning] | None = None
+    once: bool = False
 
 
 def cautions_of(
@@ -54,8 +60,11 @@ def cautions_of(
             told.append(
                 Caution(
                     AMBER,
-                    "the class labels were taken from the data and count as public: a label that "
-                    "only one record has would show; declare them by the parameter classes",
+                    "the class labels were taken from the data, which the guarantee does not "
+                    "protect: a label that only one record has would show; declare them by the "
+                    "parameter classes",
+                    PrivacyLeakWarning,
+                    once=True,
                 )
             )
     if draft:
@@ -123,7 +132,19 @@ def level_of(cautions: Sequence[Caution]) -> str:
 
 
 def warn_of(cautions: Sequence[Caution], stacklevel: int = 5) -> None:
-    """Warn of the cautions that are more than a question of taste; they say which."""
+    """Warn of the cautions that name a warning."""
     for one in cautions:
         if one.warning is not None:
-            warnings.warn(f"Caution: {one.sentence}", one.warning, stacklevel=stacklevel)
+            warn = warn_once if one.once else warnings.warn
+            warn(f"Caution: {one.sentence}", one.warning, stacklevel + one.once)
+
+
+def warn_once(sentence: str, warning: type[Warning], stacklevel: int) -> None:
+    """Warn unless this process was warned with the same sentence.
+
+    Python's own list of what was said is emptied whenever a filter changes, as in every fit.
+    """
+    if sentence not in _said:
+        warnings.warn(sentence, warning, stacklevel)
+        # Not where a filter turned the warning into an error.
+        _said.add(sentence)
