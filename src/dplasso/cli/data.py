@@ -13,7 +13,7 @@ from dplasso.cli import output
 from dplasso.data.blocks import BlockSource
 from dplasso.data.store import describe, open_store, write_store
 from dplasso.data.store.place import check_place
-from dplasso.runtime.threads import usable_cores
+from dplasso.runtime.cores import usable_cores
 
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
 SMALLEST = 64 * 2**20

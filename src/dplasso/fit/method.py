@@ -8,7 +8,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
@@ -32,6 +31,8 @@ from dplasso.privacy.parameters import (
 from dplasso.privacy.randomness import check_random_state
 from dplasso.privacy.statement import PrivacyStatement, StatedRelease, make_statement
 from dplasso.privacy.wording import COUNT_BY_CLASS, COUNT_PRIVATE, COUNT_PUBLIC, COUNT_UNUSED
+from dplasso.runtime.cores import usable_cores
+from dplasso.runtime.threads import count_threads
 
 _MOST_THREADS = 64
 # Assumed where a cost is asked for before there are data.
@@ -270,4 +271,4 @@ def _checked_threads(params: Mapping[str, Any]) -> int:
     right = "None or a whole number other than 0 (-1 for all cores)"
     n_jobs = word_or_number(params, "n_jobs", {None: None}, lambda n: n != 0, right, Integral)
     # More threads would only wait for each other, and each needs memory.
-    return min(int(effective_n_jobs(n_jobs)), max(_MOST_THREADS, int(effective_n_jobs(-1))))
+    return min(count_threads(n_jobs), max(_MOST_THREADS, usable_cores()))
