@@ -8,15 +8,20 @@ from numpy.typing import NDArray
 
 from dplasso.audit.claims import Data, claim_of
 from dplasso.audit.suite import AuditSettings, estimator_of
-from dplasso.fit.drawing import Drawing, vertex_selector
-from dplasso.fit.lasso import Lasso
+from dplasso.fit.frank_wolfe import FrankWolfeLoop
 from dplasso.fit.records import LocalRecords
 from dplasso.fit.task import Binary
 from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.privacy.mechanisms import Mechanism
+from dplasso.phases.contract import Fit
+from dplasso.phases.releases import Released
+from dplasso.phases.select import vertex_selector
+from dplasso.privacy.budget import Budget
+from dplasso.privacy.exponential_mechanism import VertexMechanism
 from dplasso.privacy.randomness import RandomStream, random_stream
+from dplasso.runtime.threads import ONE_THREAD
 from evidence.audit.exact import Prefix, SolverTarget
 from evidence.audit.implied import implied_log_probabilities
 from evidence.audit.replay import replay_state
@@ -26,23 +31,28 @@ _TASK = Binary(np.arange(2))
 NewStream = Callable[[], RandomStream]
 
 
-def lasso_of(settings: AuditSettings) -> Lasso:
+def method_of(settings: AuditSettings) -> FrankWolfeLoop:
     """Return the method of these settings, checked as the estimator does."""
-    return Lasso.from_params(estimator_of(settings).get_params(deep=False))
+    return FrankWolfeLoop.from_params(estimator_of(settings).get_params(deep=False))
 
 
 # The accountant takes a millisecond, ten times a small fit.
 @lru_cache(maxsize=64)
-def mechanism_of(settings: AuditSettings, n_samples: int) -> Mechanism:
-    """Calibrate the private step as the estimator does; "paper" alone looks at the rows' number."""
-    mechanism: Mechanism = lasso_of(settings).mechanism(_TASK, n_samples, 1)  # type: ignore[assignment]
-    return mechanism
+def budget_of(settings: AuditSettings) -> Budget:
+    """Return what the fit spends, as the estimator calibrates it."""
+    return method_of(settings).budget(_TASK, 1)
+
+
+def mechanism_of(settings: AuditSettings, n_samples: int) -> VertexMechanism:
+    """Return how a vertex is drawn; "paper" alone looks at the number of rows."""
+    budget = budget_of(settings)
+    return method_of(settings).mechanism(budget.eps0, _TASK, budget, n_samples)
 
 
 def solver_target(
     settings: AuditSettings,
     *,
-    alter: Callable[[Mechanism, int], Mechanism] | None = None,
+    alter: Callable[[VertexMechanism, int], VertexMechanism] | None = None,
     new_stream: NewStream = random_stream,
 ) -> SolverTarget:
     """Return a target of the solver.
@@ -50,38 +60,43 @@ def solver_target(
     To see whether an audit notices, ``alter(mechanism, n_samples)`` breaks the mechanism behind the
     claim's back, and `new_stream` gives each fit its random numbers.
     """
+    method, budget = method_of(settings), budget_of(settings)
 
-    def mechanism_for(data: Data) -> Mechanism:
+    def drawn_by(data: Data) -> tuple[VertexMechanism, VertexSteps, Problem]:
         n_samples = data.X.shape[0]
         mechanism = mechanism_of(settings, n_samples)
-        return mechanism if alter is None else alter(mechanism, n_samples)
-
-    method = lasso_of(settings)
+        mechanism = mechanism if alter is None else alter(mechanism, n_samples)
+        plan = method.plan(_TASK, data.X.shape[1])
+        fit = Fit(budget, _records(data), new_stream(), ONE_THREAD)
+        plan.lay_out(fit)
+        steps = plan.phases[-1].steps(Released(), budget)
+        return mechanism, steps, fit.layouts["vertices"].vertex_rows(steps, ONE_THREAD).problem
 
     def fit(data: Data) -> Transcript:
-        records = _records(data)
-        solver: FrankWolfe = method.solver(
-            _TASK, mechanism_for(data), records, Drawing(new_stream())
+        mechanism, steps, problem = drawn_by(data)
+        selector = vertex_selector(method.selector, mechanism, problem)
+        solver = FrankWolfe(
+            problem, selector, new_stream(), solver=method.algorithm, drift_tol=steps.drift_tol
         )
         solver.advance(1, solver.n_steps)
         return solver.transcript()
 
     def step(data: Data, prefix: Prefix) -> NDArray[np.float64]:
-        mechanism, records = mechanism_for(data), _records(data)
-        steps = method.steps(mechanism, method.loss(_TASK), records.n_features)
-        problem = records.laid_out(method, steps.n_steps).problem(steps)
+        mechanism, steps, problem = drawn_by(data)
         selector = vertex_selector(method.selector, mechanism, problem)
-        return implied_log_probabilities(selector, _gradients(method, problem, prefix))
+        return implied_log_probabilities(selector, _gradients(method, steps, problem, prefix))
 
-    # The number of rows plays no part in the claim; any will do.
-    return SolverTarget(claim_of(mechanism_of(settings, 1)), fit, step)
+    # The number of rows plays no part in the claim.
+    return SolverTarget(claim_of(budget, settings.feature_bound), fit, step)
 
 
 def _records(data: Data) -> LocalRecords:
     return LocalRecords(data.X, data.y, data.X.shape[1], None).encoded(_TASK)
 
 
-def _gradients(method: Lasso, problem: Problem, prefix: Prefix) -> list[NDArray[np.int64]]:
+def _gradients(
+    method: FrankWolfeLoop, steps: VertexSteps, problem: Problem, prefix: Prefix
+) -> list[NDArray[np.int64]]:
     """Return the column gradients before each step of a run that is made to take these vertices."""
     # One more vertex than asked for: Algorithm 1 brings its gradients up to date when it steps.
     vertices = [*prefix, (0, 1)][: problem.n_steps]
@@ -90,7 +105,7 @@ def _gradients(method: Lasso, problem: Problem, prefix: Prefix) -> list[NDArray[
         np.array([s for _, s in vertices], dtype=np.int8),
     )
     solver = FrankWolfe(
-        problem, replay, random_stream(), solver=method.algorithm, drift_tol=method.drift_tol
+        problem, replay, random_stream(), solver=method.algorithm, drift_tol=steps.drift_tol
     )
 
     def in_original_order() -> NDArray[np.int64]:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dplasso.privacy.mechanisms import SAMPLING_ERROR
-from dplasso.privacy.statement import Accounted
+from dplasso.privacy.budget import Budget
+from dplasso.privacy.exponential_mechanism import EXPONENT_SLACK, SAMPLING_ERROR
 
 VIOLATION = "violation"
 CONSISTENT = "consistent"
@@ -120,23 +120,23 @@ def bound_in_words(name: str, audited: float, claimed: float) -> str:
     return f"{name} is at least {audited:.4g}; {claimed:.4g} is claimed"
 
 
-def claim_of(mechanism: Accounted) -> Claim:
-    """Return the claim of a mechanism; ValueError without privacy: there is nothing to audit then.
+def claim_of(budget: Budget, feature_bound: float = 1.0) -> Claim:
+    """Return the claim of a fit's budget; ValueError without privacy: nothing is claimed then.
 
     That of ``mechanism="paper"``, which has no guarantee, is what its authors' accounting says:
     epsilon in all and ``epsilon / sqrt(8 T log(1/delta))`` a step (arXiv 2310.19978).
     """
-    if math.isinf(mechanism.epsilon):
+    if math.isinf(budget.epsilon):
         raise ValueError("epsilon=inf claims nothing: there is nothing to audit.")
-    if mechanism.name == "paper":
-        root = math.sqrt(8.0 * mechanism.n_iter * -math.log(mechanism.delta))
-        eps0, step_delta = mechanism.epsilon / root, 0.0
+    if budget.name == "paper":
+        root = math.sqrt(8.0 * budget.n_iter * -math.log(budget.delta))
+        eps0, step_delta = budget.epsilon / root, 0.0
     else:
-        eps0 = mechanism.eps0
+        eps0 = budget.eps0 * (1.0 - EXPONENT_SLACK)
         step_delta = SAMPLING_ERROR * (1.0 + math.exp(min(eps0, 700.0)))
-    stated = ("epsilon", "delta", "neighbors", "n_iter", "feature_bound")
-    known = {name: getattr(mechanism, name) for name in stated}
-    return Claim(**known, eps0=eps0, step_delta=step_delta)
+    stated = ("epsilon", "delta", "neighbors", "n_iter")
+    known = {name: getattr(budget, name) for name in stated}
+    return Claim(**known, feature_bound=feature_bound, eps0=eps0, step_delta=step_delta)
 
 
 def make_data(rows: NDArray[np.float64], labels: NDArray[np.int64]) -> Data:

@@ -19,7 +19,11 @@ from dplasso.audit.claims import Claim, Data, Finding, Report, Target, canary_pa
 from dplasso.audit.one_run import audit_one_run
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.estimators.fitting import method_of
-from dplasso.estimators.linear_models import DPLassoClassifier, DPLogisticRegression
+from dplasso.estimators.linear_models import (
+    DPFrankWolfeClassifier,
+    DPLassoClassifier,
+    DPLogisticRegression,
+)
 
 METHODS = ("canary", "one-run")
 
@@ -43,7 +47,7 @@ FitWeights = Callable[[Data], Any]
 
 @dataclass(frozen=True)
 class AuditSettings:
-    """What is audited: parameters of `DPLassoClassifier` by the same names.
+    """What is audited: parameters of `DPFrankWolfeClassifier` by the same names.
 
     Without an intercept and with a public number of records a fit counts nothing, so the audit is
     of the draws.
@@ -99,9 +103,9 @@ class Outcome:
     attack: Finding | None
 
 
-def estimator_of(settings: AuditSettings) -> DPLassoClassifier:
+def estimator_of(settings: AuditSettings) -> DPFrankWolfeClassifier:
     """Return the estimator that is audited."""
-    return DPLassoClassifier(classes=(0, 1), **asdict(settings))
+    return DPFrankWolfeClassifier(classes=(0, 1), **asdict(settings))
 
 
 def estimator_target(settings: AuditSettings) -> Target:
@@ -115,7 +119,7 @@ def estimator_target(settings: AuditSettings) -> Target:
             return estimator.fit(data.X, data.y).transcript_
 
     # The number of rows plays no part in the claim.
-    return Target(claim_of(method_of(estimator).cost()), fit)
+    return Target(claim_of(method_of(estimator).cost(), settings.feature_bound), fit)
 
 
 def builder(settings: AuditSettings) -> Builder:
@@ -166,12 +170,12 @@ def _named(progress: Progress | None, name: str) -> Callable[[int, int], None] |
 
 
 def weights_target(
-    *, epsilon: float, delta: float, neighbors: str, n_iter: int, method: str = "logistic"
+    *, epsilon: float, delta: float, neighbors: str, method: str = "logistic"
 ) -> tuple[Claim, FitWeights]:
     """Return the claim of an estimator ("lasso": one that refits), and its weights by fit(data)."""
     kind = DPLogisticRegression if method == "logistic" else DPLassoClassifier
     # As by default, private counts included; but the constant entry would hide the canary.
-    options: dict[str, Any] = {"n_iter": n_iter, "fit_intercept": False, "classes": (0, 1)}
+    options: dict[str, Any] = {"fit_intercept": False, "classes": (0, 1)}
     estimator = kind(epsilon, delta, neighbors=neighbors, **options)
 
     def fit(data: Data) -> Any:
