@@ -9,8 +9,12 @@ from dplasso.model.weights import Weights, count_of
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_up
 
-# Parameters that are not the fit's: where it ran, and what it showed.
-_ASIDE = ("classes", "ledger", "dataset", "purpose", "random_state", "n_jobs", "verbose")
+# Parameters that are not the fit's: where it ran, and what it showed. The statement has the labels,
+# and the bound on weights where there are any.
+_ASIDE = (
+    *("classes", "weight_bound"),
+    *("ledger", "dataset", "purpose", "random_state", "n_jobs", "verbose"),
+)
 _ROUNDED_UP = ("epsilon", "delta", "mu", "rho")
 _METRICS = {
     "accuracy": "accuracy (share of rows predicted right)",
