@@ -27,6 +27,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer
 
 from dplasso import (
+    DPFrankWolfeClassifier,
     DPLasso,
     DPLassoClassifier,
     DPLinearRegression,
@@ -41,9 +42,9 @@ from dplasso.cluster import InProcessEngine
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.fit import column_plan
+from dplasso.gradient_descent import schedule
 from dplasso.matrix.compressed import add_duplicates
 from dplasso.model.prior import prior_of
-from dplasso.model.release import digest_of
 from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
 from dplasso.tuning.metrics import METRICS
 from neighbours import N_COLUMNS, N_ROWS, common_records, hostile_records
@@ -140,7 +141,13 @@ def _fit(kind, n_classes, options, relation, X, y, given):
     if "prior" in options:
         options = options | {"prior": _public(options["prior"], n_classes)}
     target = {"classes": list(range(n_classes))} if n_classes else {"target_bounds": BOUNDS}
-    return kind(neighbors=relation, **(target | options)).fit(X, y, **given)
+    with short_runs():
+        return kind(neighbors=relation, **(target | options)).fit(X, y, **given)
+
+
+def short_runs():
+    """Return a context in which runs of gradients have few steps."""
+    return patch.multiple(schedule, FEWEST_STEPS=8, MOST_STEPS=12, _CUT_STEPS=4)
 
 
 def _score(metric, kind, relation, X, y, _):
@@ -173,12 +180,12 @@ def _search(kind, grid, options, relation, X, y, _):
 
 
 def _search_of_labels(relation, X, y, _):
-    estimator = DPLogisticRegression(neighbors=relation, n_iter=8)
+    estimator = DPLogisticRegression(neighbors=relation)
     return _searched(estimator, {"max_weights": [None, 4]}, X, y)
 
 
 def _search_behind(relation, X, y, _):
-    last = DPLogisticRegression(neighbors=relation, classes=[0, 1], n_iter=8)
+    last = DPLogisticRegression(neighbors=relation, classes=[0, 1])
     steps = [("rows", Binarizer()), ("model", last)]
     grid = {"model__max_weights": [None, 4], "rows__threshold": [0.0, 0.5]}
     return _searched(Pipeline(steps), grid, X, y)
@@ -186,7 +193,7 @@ def _search_behind(relation, X, y, _):
 
 def _searched(estimator, grid, X, y):
     search = PrivateSearch(estimator, grid, 5.0, tries=3, law="geometric", random_state=4)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), short_runs():
         warnings.simplefilter("ignore")
         return search.fit(X, y)
 
@@ -199,23 +206,22 @@ def _kept(kind, n_classes, options, *given):
 
 
 WEIGHTED, GROUPED = {"weight_bound": 2.0}, {"rows_per_person": 2}
-DRAWN = {"n_iter": 5, "feature_bound": 1.5, "epsilon": 5.0}
-RADIUS = DRAWN | {"n_iter": 8, "l1_radius": 20.0}
+DRAWN = {"max_weights": 5, "feature_bound": 1.5, "epsilon": 5.0}
+RADIUS = {"feature_bound": 1.5, "epsilon": 5.0, "n_iter": 8, "l1_radius": 20.0}
 # What the cases of a family are called, and their options.
 GRADIENTS = {
     "": {},
-    ", short list": {"max_weights": 3, "n_iter": 12},
-    ", significant": {"max_weights": "significant", "n_iter": 12},
-    ", rows as they are": {"row_norm": 2.0, "n_iter": 12},
-    ", no intercept": {"fit_intercept": False, "n_iter": 12},
-    ", N public": {"n_records": 19, "n_iter": 12},
-    ", weights": {"n_iter": 12} | WEIGHTED,
-    ", people": {"n_iter": 12} | GROUPED,
-    ", prior": {"prior": "hostile", "n_iter": 12},
-    ", prior of a short list": {"prior": "plain", "max_weights": 3, "n_iter": 12} | WEIGHTED,
+    ", short list": {"max_weights": 3},
+    ", significant": {"max_weights": "significant"},
+    ", rows as they are": {"row_norm": 2.0},
+    ", no intercept": {"fit_intercept": False},
+    ", weights": WEIGHTED,
+    ", people": GROUPED,
+    ", prior": {"prior": "hostile"},
+    ", prior of a short list": {"prior": "plain", "max_weights": 3} | WEIGHTED,
 }
 # Fits of so many records and so much budget that energies of the columns pay, and scale them.
-SCALED_ROWS, SCALED = 2800, {"epsilon": 100.0, "n_iter": 8}
+SCALED_ROWS, SCALED = 2800, {"epsilon": 100.0}
 SCALED_GRADIENTS = {
     ", scaled": SCALED,
     ", scaled short list": {"max_weights": 3} | SCALED,
@@ -223,8 +229,6 @@ SCALED_GRADIENTS = {
     ", scaled, significant": {"max_weights": "significant"} | SCALED,
     ", scaled weights": WEIGHTED | SCALED,
     ", scaled people": GROUPED | SCALED,
-    # Of as many records as are said to be, curvature would be bounded by their number.
-    ", scaled, steps by curvature": SCALED | {"n_iter": "auto", "n_records": 10 * SCALED_ROWS},
 }
 # So many records that their classes differ by more than the noise of their counts.
 BALANCED_ROWS = 300
@@ -241,17 +245,22 @@ VERTICES = {
     ", weights": WEIGHTED,
     ", people": GROUPED,
     ", drawn": DRAWN,
-    ", not refitted": {"refit": 0.0} | DRAWN,
-    ", radius": RADIUS,
-    ", radius and refit": {"refit": 0.3} | RADIUS,
+    # So little budget that all of it is spent on columns.
+    ", not refitted": DRAWN | {"epsilon": 0.1},
     ", drawn with weights": WEIGHTED | DRAWN,
     ", drawn of people": GROUPED | DRAWN,
     ", prior": {"prior": "plain"},
     ", prior, drawn": {"prior": "hostile"} | DRAWN,
-    ", prior, not refitted": {"prior": "plain", "refit": 0.0} | WEIGHTED | DRAWN,
-    ", prior, radius": {"prior": "hostile"} | RADIUS,
+    ", prior, drawn with weights": {"prior": "plain"} | WEIGHTED | DRAWN,
 }
-SCALED_VERTICES = {", scaled refit": {"epsilon": 60.0, "n_iter": 4, "refit": 0.9}}
+SCALED_VERTICES = {", scaled refit": {"epsilon": 60.0, "max_weights": 4}}
+LOOPS = {
+    "": RADIUS,
+    ", weights": WEIGHTED | RADIUS,
+    ", people": GROUPED | RADIUS,
+    ", N public": {"n_records": 19} | RADIUS,
+    ", N public, no intercept": {"n_records": 19, "fit_intercept": False} | RADIUS,
+}
 ESTIMATORS = {
     "logistic": (DPLogisticRegression, 2, GRADIENTS),
     "three classes": (DPLogisticRegression, 3, GRADIENTS),
@@ -260,19 +269,26 @@ ESTIMATORS = {
     "lasso": (DPLassoClassifier, 2, VERTICES),
     "lasso, three classes": (DPLassoClassifier, 3, VERTICES),
     "lasso, numbers": (DPLasso, 0, VERTICES),
+    "frank-wolfe": (DPFrankWolfeClassifier, 2, LOOPS),
+    "frank-wolfe, three classes": (DPFrankWolfeClassifier, 3, LOOPS),
 }
+
+
+TABLES = {id(GRADIENTS): "GRADIENTS", id(VERTICES): "VERTICES", id(LOOPS): "LOOPS"}
 
 
 def _cases():
     in_memory = "csr", "csc", "dense"
     for family, (kind, classes, table) in ESTIMATORS.items():
-        scaled = SCALED_VERTICES if table is VERTICES else SCALED_GRADIENTS
+        scaled = {"GRADIENTS": SCALED_GRADIENTS, "VERTICES": SCALED_VERTICES}.get(
+            TABLES[id(table)], {}
+        )
         for name, options in (table | scaled).items():
             uses = ("weights",) * ("weight_bound" in options)
             uses += ("people",) * ("rows_per_person" in options)
             forms = ("csr", "dense", "partitions") if uses else tuple(FORMS)
-            # Vertices of three classes are not drawn in partitions.
-            forms = forms[:-1] if family == "lasso, three classes" else forms
+            # A radius with three classes runs in one process.
+            forms = forms[:-1] if family == "frank-wolfe, three classes" else forms
             work, n_rows = partial(_fit, kind, classes, options), N_ROWS
             if name in scaled:
                 # Two rows of a person move energies twice as far.
@@ -293,36 +309,36 @@ def _cases():
                 f"lasso of {classes} classes that keeps columns{name}",
                 Case(work, classes, uses, forms=forms),
             )
-    own = {"class_weight": [1.0, 0.3], "n_iter": 5, "epsilon": 5.0}
+    own = {"class_weight": [1.0, 0.3], "max_weights": 5, "epsilon": 5.0}
     yield "lasso, class weights", Case(partial(_fit, DPLassoClassifier, 2, own), draws=True)
     for family, own in (("logistic", [0.3, 7.0]), ("three classes", [2.0, 1e-300, 1e300])):
         kind, classes, _ = ESTIMATORS[family]
-        work = partial(_fit, kind, classes, {"class_weight": own, "n_iter": 12})
+        work = partial(_fit, kind, classes, {"class_weight": own})
         yield f"{family}, class weights", Case(work, classes)
         for name, options in BALANCED.items():
             uses = ("weights",) * ("weight_bound" in options)
             uses += ("people",) * ("rows_per_person" in options)
             forms = ("csr", "dense", "partitions") if uses else tuple(FORMS)
-            options = {"class_weight": "balanced", "epsilon": 60.0, "n_iter": 12} | options
+            options = {"class_weight": "balanced", "epsilon": 60.0} | options
             work = partial(_fit, kind, classes, options)
             yield (
                 f"{family}, balanced{name}",
                 Case(work, classes, uses, False, forms, BALANCED_ROWS),
             )
     own = {"solver": "standard", "n_iter": 6, "l1_radius": 9.0}
-    standard = partial(_fit, DPLassoClassifier, 2, own)
-    yield "lasso, Algorithm 1", Case(standard, draws=True, forms=in_memory)
+    standard = partial(_fit, DPFrankWolfeClassifier, 2, own)
+    yield "frank-wolfe, Algorithm 1", Case(standard, draws=True, forms=in_memory)
     for metric, one in METRICS.items():
         for kind in one.kinds:
             work, many = partial(_score, metric, kind), kind == MANY_LABELS
             case = Case(work, SCORED[kind], forms=in_memory, many_labels=many)
             yield f"score, {metric} of {kind}", case
-    given = DPLogisticRegression, {"max_weights": [None, 4]}, {"n_iter": 8}
+    given = DPLogisticRegression, {"max_weights": [None, 4]}, {}
     yield "search", Case(partial(_search, *given), forms=in_memory)
     case = Case(_search_of_labels, 4, forms=in_memory, many_labels=True)
     yield "search of labels", case
     yield "search behind a step", Case(_search_behind, forms=in_memory)
-    given = DPLassoClassifier, {"refit": [0.2, 0.5]}, {}
+    given = DPLassoClassifier, {"max_weights": [2, 5]}, {}
     yield "search of a lasso", Case(partial(_search, *given), forms=in_memory)
 
 
@@ -424,7 +440,7 @@ def _outcome(result: Any) -> Any:
     model = getattr(chosen, "model_", None)
     if model is None:
         return result.to_dict()["value"] if isinstance(result, PrivateScore) else "a constant"
-    return digest_of(model.release)
+    return model.digest
 
 
 @dataclass

@@ -22,12 +22,10 @@ from evidence.audit.replay import ReplayState, replay_state
 from numpy.typing import NDArray
 
 from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe
-from dplasso.fit import run
+from dplasso.fit import method
 from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.privacy import release as door_module
-from dplasso.privacy.gaussian_noise import TAIL
-from dplasso.privacy.mechanisms.gaussian import LARGEST_EPSILON
 from dplasso.privacy.release import Door
 from dplasso.tuning import scores, search
 
@@ -74,7 +72,7 @@ class Recorder(Door):
     earlier: "Recorder | None" = None
     releases: list[Released] = field(default_factory=list)
     draws: list[Drawn] = field(default_factory=list)
-    mechanisms: list[Any] = field(default_factory=list)
+    budgets: list[Any] = field(default_factory=list)
 
     @property
     def rho(self) -> float:
@@ -131,7 +129,7 @@ def recording(earlier=None):
 
     def stated(original):
         def state(*given, **options):
-            recorder.mechanisms.append(given[0])
+            recorder.budgets.append(given[0])
             return original(*given, **options)
 
         return state
@@ -140,7 +138,7 @@ def recording(earlier=None):
         stack.enter_context(patch.object(door_module, "_door", recorder))
         for kind in (FrankWolfe, PartitionedFrankWolfe, RoundsFrankWolfe):
             stack.enter_context(patch.object(kind, "__init__", watched(kind.__init__)))
-        makers = (run, "make_statement"), (scores, "make_statement"), (search, "state_search")
+        makers = (method, "make_statement"), (scores, "make_statement"), (search, "state_search")
         for module, name in makers:
             stack.enter_context(patch.object(module, name, stated(getattr(module, name))))
         yield recorder
@@ -223,28 +221,19 @@ def _spent(run):
         if not one.scale and one.sensitivity
     ]
     # Of a search every try is charged for.
-    if len(run.mechanisms) != 1:
+    if len(run.budgets) != 1 or run.budgets[0].leak:
         return found, 0.0
-    (mechanism,) = run.mechanisms
-    # With edges that were released before, for which the mechanism leaves room.
-    spent = run.rho / (mechanism.rho + mechanism.before**2 / 2.0)
+    (budget,) = run.budgets
+    # With edges that were released before, for which the budget leaves room.
+    spent = run.rho / (budget.rho + budget.before**2 / 2.0)
     if spent > _ADDED_UP:
         found.append(f"what was released costs {spent:.6g} times what was charged")
-    if run.variates > (paid := _variates(mechanism)) * _ADDED_UP:
-        found.append(f"{run.variates} variates were drawn, and {paid:.6g} are charged for")
+    paid = budget.draws
+    if run.variates > paid.gaussian:
+        found.append(f"{run.variates} variates were drawn, and {paid.gaussian} are charged for")
+    if (vertices := sum(len(one.solver.transcript()) for one in run.draws)) > paid.vertices:
+        found.append(f"{vertices} vertices were drawn, and {paid.vertices} are charged for")
     return found, spent
-
-
-def _variates(mechanism):
-    """Return how many Gaussian variates a mechanism sets delta aside for."""
-    if hasattr(mechanism, "n_gradients"):
-        return mechanism._gaussian_draws
-    if mechanism.name != "gaussian":
-        return 0.0
-    tails = 2.0 * math.erfc(TAIL / math.sqrt(2.0))
-    return (
-        mechanism.sampling_delta / tails / (1.0 + math.exp(min(mechanism.epsilon, LARGEST_EPSILON)))
-    )
 
 
 def _differences(one, other):
