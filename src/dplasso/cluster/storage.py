@@ -17,8 +17,8 @@ from typing import Any
 
 from dplasso.data.source_files import hidden, is_address, natural_order
 from dplasso.data.store import Store, open_store
+from dplasso.data.store.checks import ArrayCheck, compare
 from dplasso.data.store.format import HEADER_FILE, LABELS, array_file, open_array, read_header
-from dplasso.data.store.reader import checked_pieces
 from dplasso.data.streams import exhaust
 from dplasso.errors import DataError, StoreError
 from dplasso.files.private import open_private
@@ -69,7 +69,7 @@ def header_and_labels(address: str) -> Store:
             header = read_header(folder)
             exhaust(_copied(system, _within(root, array_file(folder, LABELS).name), folder))
             labels = open_array(folder, LABELS, header.arrays[LABELS]).copy()
-            exhaust(checked_pieces(folder, LABELS, labels, header.arrays[LABELS]))
+            exhaust(compare(folder, [ArrayCheck(LABELS, labels, header.arrays[LABELS])]))
             store = Store(folder, header, {LABELS: labels})
             # Labels that are words are looked up here, where an error can still name the address.
             assert store.y is not None

@@ -200,12 +200,9 @@ class Worker:
         content, origin = None, None
         if partition.path is not None:
             with showing(partition.path, self._folder):
-                # A copy may have been damaged on the way, in labels too.
-                copied = self._folder is not None
-                self._X = open_store(self._folder or partition.path, verify=copied)
+                self._X = open_store(self._folder or partition.path)
                 self._y = self._X.y
-                if not copied:
-                    check_entries(self._X, n_threads=self._threads.count)
+                check_entries(self._X, n_threads=self._threads.count)
             digest = sha256()
             for name, entry in sorted(self._X.header.arrays.items()):
                 digest.update(f"{name} {entry.size} {list(entry.pieces)}\n".encode())

@@ -108,7 +108,8 @@ class LocalRecords:
     def check(self, n_threads: int) -> None:
         """Read all of a store and refuse what is damaged; matrices were looked at before."""
         if isinstance(self.X, Store):
-            check_entries(self.X, n_threads=n_threads)
+            # Two threads at least: one of them may be waiting for the disk.
+            check_entries(self.X, n_threads=max(2, n_threads))
 
     def counts(self, loss: Any) -> tuple[list[int], int]:
         """Count the records of the classes."""
