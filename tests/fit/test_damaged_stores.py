@@ -8,8 +8,8 @@ import pytest
 from data.store.reference import random_matrix
 from data.store.test_damage import forge, overwrite
 from dplasso import DPLassoClassifier, DPLogisticRegression
-from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.cluster import ThreadEngine
+from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.store import open_store, write_store
 from dplasso.errors import StoreError
 from dplasso.ledger import create_ledger, read_budgets
@@ -58,14 +58,16 @@ def test_a_flipped_bit_is_refused_or_without_effect(whole, damaged, ledger, how)
         for place in rng.integers(0, len(content), FLIPS):
             flipped = bytes([content[place] ^ (1 << rng.integers(8))])
             overwrite(damaged, file.name, place, flipped)
+            sentence = ""
             try:
                 found = fit(damaged, how, random_state=0).coef_
             except StoreError as error:
+                sentence = str(error)
+            if sentence:
                 refused += 1
-                assert str(damaged) in str(error)
-                assert "\n" not in str(error)
-                if file.suffix == ".npy":
-                    assert f"{file.name} is damaged: " in str(error)
+                assert str(damaged) in sentence
+                assert "\n" not in sentence
+                assert f"{file.name} is damaged: " in sentence or file.name == "header.json"
                 with pytest.raises(StoreError):
                     fit(damaged, how, ledger=str(ledger), dataset="visits")
             else:

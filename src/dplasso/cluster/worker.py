@@ -50,6 +50,7 @@ class Partition:
     for rows in memory.
     `X`, `y`: rows in memory and their labels, checked.
     `weights`: how much each row counts, in [0, 1]; None for 1 each.
+    `origin`: how the columns of rows in memory were made, as JSON values; None if nobody knows.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Partition:
     X: Any = None
     y: NDArray[Any] | None = None
     weights: NDArray[np.float64] | None = None
+    origin: Any = None
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,7 @@ class Worker:
     def describe(self) -> Description:
         """Open the partition, read all of it once, and say what it is."""
         partition = self._partition
-        content, origin = None, None
+        content, origin = None, partition.origin
         if partition.path is not None:
             with showing(partition.path, self._folder):
                 self._X = open_store(self._folder or partition.path)

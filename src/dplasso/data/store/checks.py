@@ -1,4 +1,4 @@
-"""Whether the arrays of a store are those that were written, and whether kernels may follow them."""
+"""Whether the arrays of a store are those that were written, and safe for kernels to follow."""
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -98,7 +98,9 @@ def _fault(check: ArrayCheck, begin: int, end: int, crc: int) -> str:
             fault = check.first_fault(at, stop)
     if sums != crc:
         size = check.array.itemsize
-        return f"its checksum does not fit between bytes {begin * size} and {end * size} of the data"
+        return (
+            f"its checksum does not fit between bytes {begin * size} and {end * size} of the data"
+        )
     return f"entry {fault} is not {check.rule}" if fault >= 0 else ""
 
 

@@ -26,7 +26,6 @@ from dplasso.data.store.format import (
     PARTIAL_SUFFIX,
     PEOPLE,
     StoreHeader,
-    array_file,
     open_array,
     read_header,
 )
