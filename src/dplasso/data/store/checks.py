@@ -16,7 +16,7 @@ from dplasso.data.store.kernel import first_outside, first_unordered
 from dplasso.errors import StoreError
 
 # A block fits a core's cache, so that its checksum and its entries take one pass over the memory.
-_BLOCK_ENTRIES = 1 << 16
+_BLOCK_ENTRIES = 1 << 17
 
 
 def _any_entry(_begin: int, _end: int) -> int:
