@@ -175,9 +175,9 @@ def cluster_records(
     try:
         origins = [origin_from_json(one.origin) for one in workers.descriptions]
         edges = [None if origin is None else origin.edges for origin in origins]
-        for part, origin, own in zip(parts, origins, edges, strict=True):
+        for part, origin, released in zip(parts, origins, edges, strict=True):
             check_same_origin(origins[0], origin, part.name)
-            if own != edges[0]:
+            if released != edges[0]:
                 # The fit covers what one release cost.
                 raise DataError(
                     f"{part.name} has its edges from another private release than {parts[0].name}; "
