@@ -75,7 +75,8 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
     budget, earlier = method.budget(task, n_features), []
     edges = None if records.origin is None else records.origin.edges
     if edges is not None:
-        budget = edges.before(budget, seeded=method.random_state is not None)
+        seeded = method.random_state is not None
+        budget = edges.before(budget, seeded=seeded, by_person=records.by_person)
         check_paid(method.ledger, edges.digest, f"the edges of {', '.join(edges.columns)}")
         earlier = [edges.stated]
     statement = method.statement(
