@@ -40,7 +40,7 @@ class Records(Protocol):
 
     `every_step`: whether each step is to be on the disk before the next begins.
     `counts(loss)`: numbers of the records of the classes, in parts of a record, and its bits.
-    `counted`: N without records that are left out. `total_weight`: the sum of all weights.
+    `count_rows(weighing)`: N without records that are left out. `total_weight`: the sum of all weights.
     `laid_out(layout, threads)`: the records laid out for vertices, before anything is paid for.
     `rows(steps, threads)`, `vertex_rows(steps, threads)`: those rows in rounds, or for a given
     radius.
@@ -63,8 +63,7 @@ class Records(Protocol):
     def weighted(self) -> bool: ...
     @property
     def by_person(self) -> bool: ...
-    @property
-    def counted(self) -> int: ...
+    def count_rows(self, *, weighing: bool) -> int: ...
     @property
     def total_weight(self) -> float: ...
     def encoded(self, task: Task) -> "Records": ...
@@ -169,10 +168,9 @@ class LocalRecords:
         """The sum of all weights."""
         return self.targets.total_weight
 
-    @property
-    def counted(self) -> int:
-        """N without records that are left out: the private count."""
-        return self.targets.n_records
+    def count_rows(self, *, weighing: bool) -> int:
+        """Count the records that are not left out; see `Targets.count`."""
+        return self.targets.count(weighing=weighing)
 
     def laid_out(self, layout: VertexLayout, threads: Threads) -> "LocalRecords":
         """Lay the matrix out for vertices; without a step, only look whether it can be used."""
