@@ -50,8 +50,9 @@ def count(
         if by_weight:
             return Counted(np.array([records.total_weight]), 0.0)
         sensitivity = moved(fit.budget)
-        # Where neighbours agree in it, the number of records is that of all.
-        exact, part_bits = [n_records or records.count_rows(weighing=sensitivity > 0.0)], 0
+        # Where people are replaced, everybody counts with at least one row, also of weight 0.
+        weighing = fit.budget.neighbors == "add-remove"
+        exact, part_bits = [n_records or records.count_rows(weighing=weighing)], 0
         if loss is not None:
             exact, part_bits = records.counts(loss)
         noisy = noisy_counts(exact, sensitivity, mu, fit.stream, part_bits)
