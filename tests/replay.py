@@ -58,11 +58,12 @@ PLACES = {
     name: import_module(f"dplasso.{module}")
     for module, names in {
         "frank_wolfe.problem": ("lay_out", "adopt"),
-        "cluster.worker": ("build_problem",),
-        "fit.lasso": ("build_mechanism",),
-        "fit.drawing": ("make_selector",),
-        "fit.records": ("FrankWolfe",),
-        "fit.run": ("make_statement", "run_in_chunks"),
+        "frank_wolfe.row_part": ("build_problem",),
+        "fit.method": ("build_budget", "make_statement"),
+        "fit.frank_wolfe": ("vertex_mechanism", "paper_mechanism"),
+        "phases.select": ("make_selector",),
+        "frank_wolfe.solve": ("FrankWolfe",),
+        "fit.run": ("run_in_chunks",),
     }.items()
     for name in names
 }
@@ -97,8 +98,8 @@ def describe(value):
         return "stream"
     if isinstance(value, Threads):
         return "threads", value.count
-    if isinstance(value, FrankWolfe):
-        return "solver", value.n_steps
+    if hasattr(value, "advance"):
+        return "steps", value.n_steps
     if isinstance(value, np.ndarray):
         return "array", str(value.dtype), value.shape
     if hasattr(value, "indptr"):
@@ -147,7 +148,7 @@ def record(model, data, taken=None):
         def call(*arguments, **options):
             told = _describe_call(name, arguments, options)
             result = function(*arguments, **options)
-            calls.append((name, repr(result)) if name == "build_mechanism" else told)
+            calls.append((name, repr(result)) if name.endswith("_mechanism") else told)
             return result
 
         return call

@@ -199,9 +199,10 @@ class PrivateLinearModel(BaseEstimator):
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy with the same prior: a copy of a fitted model is not fitted."""
         bare = copy(self)
-        keep_parameters(bare, dict.fromkeys(PARAMETERS))
+        starts = {name: getattr(self, name) for name in PARAMETERS if hasattr(self, name)}
+        keep_parameters(bare, dict.fromkeys(starts))
         twin: Self = BaseEstimator.__sklearn_clone__(bare)
-        keep_parameters(twin, {name: getattr(self, name) for name in PARAMETERS})
+        keep_parameters(twin, starts)
         return twin
 
     def __sklearn_tags__(self) -> Any:
