@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dplasso.gradient_descent.plan import plan_stages
 from dplasso.gradient_descent.schedule import (
     FEWEST_STEPS,
     KAPPA,
     MOST_STEPS,
     Schedule,
     further,
+    plan_stages,
     schedule_for,
     steps_that_pay,
 )
@@ -143,7 +143,7 @@ def test_runs_go_further_where_the_records_tell_much_of_each_column():
     # Most of very many columns hardly ever occur.
     assert further(3000.0 * 1.69, 3000) == further(3000.0 * 1.69, 30_000) == pytest.approx(1.3)
     assert further(8000.0 * 1.69, 80_000) == pytest.approx(1.3)
-    dense, (*cuts, last) = plan_stages(None, None, 500), plan_stages(None, 5, 500)
+    dense, (*cuts, last) = plan_stages(None, 500), plan_stages(5, 500)
     assert [one.grows for one in dense] == [True]
     assert last.grows
     assert not any(one.grows for one in cuts)

@@ -4,18 +4,22 @@ import os
 
 import numpy as np
 
-from dplasso import BudgetError, DPLassoClassifier
+from dplasso import BudgetError, DPFrankWolfeClassifier
 from dplasso.errors import LedgerError
 from dplasso.ledger import Budget, Charge, Entry, charge_of, create_ledger, finish, reserve
 from dplasso.ledger.composition import capacity, draws_part
-from dplasso.privacy.mechanisms import build_mechanism
+from dplasso.privacy.budget import Draws, build_budget
 
 
 def charge(epsilon=1.0, delta=1e-6, n_iter=100, neighbors="add-remove") -> Charge:
     """Give what a fit would be charged."""
     return charge_of(
-        build_mechanism(
-            epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=neighbors, plain_sum=False
+        build_budget(
+            Draws(vertices=n_iter),
+            epsilon=epsilon,
+            delta=delta,
+            n_iter=n_iter,
+            neighbors=neighbors,
         )
     )
 
@@ -86,9 +90,7 @@ def spend_until_killed(path, cost, pipe):
 
 def fit_without_end(path):
     """Begin a fit that outlasts the test by far."""
-    DPLassoClassifier(1.0, n_iter=1_000_000, l1_radius=10.0, delta=1e-3, ledger=path).fit(
-        *small_problem()
-    )
+    DPFrankWolfeClassifier(1.0, n_iter=1_000_000, delta=1e-3, ledger=path).fit(*small_problem())
 
 
 def without_rights(function, arguments, answers):

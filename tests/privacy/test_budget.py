@@ -109,7 +109,9 @@ def test_vertices_spend_what_was_asked_and_no_more(epsilon, delta, n_iter):
 
 # A smaller example than one that fails would take minutes to find, and tell no more.
 @settings(deadline=None, max_examples=20, phases=[Phase.generate])
-@given(st.floats(0.05, 20.0), st.sampled_from([1e-5, 1e-8]), st.floats(0.0, 1.0), st.integers(1, 200))
+@given(
+    st.floats(0.05, 20.0), st.sampled_from([1e-5, 1e-8]), st.floats(0.0, 1.0), st.integers(1, 200)
+)
 def test_vertices_and_noise_together_spend_no_more_than_asked(epsilon, delta, share, n_vertices):
     budget = build(BOTH, epsilon=epsilon, delta=delta)
     vertices = n_vertices * budget.eps0_of(share, n_vertices) ** 2 / 8.0 if share else 0.0

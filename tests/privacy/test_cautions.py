@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from dplasso.privacy.mechanisms.gaussian import build_gaussian
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
@@ -23,7 +24,6 @@ from dplasso.gradient_descent import measures
 from dplasso.ledger import create_ledger
 from dplasso.privacy import cautions
 from dplasso.privacy.cautions import level_of
-from dplasso.privacy.mechanisms.gaussian import build_gaussian
 from dplasso.privacy.statement import make_statement
 
 RNG = np.random.default_rng(0)

@@ -143,5 +143,5 @@ def test_the_papers_step_takes_the_printed_scales():
         with pytest.raises(ValueError, match="must be"):
             paper_mechanism(0.1, 1e-6, 4000, radius, rows, 1.0)
     for wrong in ("laplace", None):
-        with pytest.raises((TypeError, ValueError), match="^mechanism must be"):
+        with pytest.raises((TypeError, ValueError), match=r"^mechanism must be"):
             check_mechanism(wrong)

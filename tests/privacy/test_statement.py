@@ -5,10 +5,10 @@ import json
 import math
 
 import pytest
+from dplasso.privacy.mechanisms import build_mechanism
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.privacy.mechanisms import build_mechanism
 from dplasso.privacy.statement import PrivacyStatement, make_statement
 from dplasso.privacy.wording import rounded_up
 
