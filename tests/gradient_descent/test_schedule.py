@@ -165,3 +165,15 @@ def test_the_last_quarter_is_averaged(n_steps, averaged):
 def test_a_larger_budget_takes_more_gradients_of_the_same_path():
     counts = [steps_that_pay(2_000.0, FEWEST_STEPS, MOST_STEPS, mu) for mu in (0.1, 0.26, 0.6, 5.0)]
     assert counts[0] == counts[1] < counts[2] < counts[3] < MOST_STEPS
+
+
+@pytest.mark.parametrize("max_weights", [None, 1, 10, 99, 100, 5000])
+@pytest.mark.parametrize("n_features", [1, 100, 100_000])
+def test_stages_divide_the_budget_and_the_columns(max_weights, n_features):
+    stages = plan_stages(max_weights, n_features)
+    assert sum(stage.share for stage in stages) == pytest.approx(1.0, rel=1e-12)
+    sizes = [stage.n_columns for stage in stages]
+    assert sizes[0] == n_features
+    assert all(fewer < more for more, fewer in pairwise(sizes))
+    assert len(stages) == 1 or sizes[-1] == max_weights
+    assert len(stages) > 1 or max_weights is None or max_weights >= n_features
