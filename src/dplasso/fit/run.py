@@ -115,7 +115,7 @@ def _noise_warning(begun: Begun, *, known: bool) -> Callable[[Released], None]:
         size = float(n_records), begun.records.shape[1]
         words = method.told_of_noise(begun.task, begun.budget, *size)
         if words:
-            warnings.warn(words, NoiseWarning, stacklevel=6)
+            warnings.warn(words, NoiseWarning, stacklevel=5)
 
     return warn
 

@@ -216,9 +216,7 @@ class Vertices:
     """A run of Frank-Wolfe as the steps of a phase."""
 
     def __init__(self, run: Any, empty: Callable[[Transcript], Drawn]) -> None:
-        self.run, self.n_steps, self._empty = run, run.n_steps, empty
-        # The rows have to be brought to where they were.
-        self.done = 0
+        self.run, self.n_steps, self.done, self._empty = run, run.n_steps, run.done, empty
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
