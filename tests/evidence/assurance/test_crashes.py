@@ -54,10 +54,14 @@ MUTANTS = {
     "charged again when resumed": (
         LEDGER,
         """
+        from dataclasses import replace
         from dplasso.ledger import charge_of, reserve
-        session.KeptFit._take = lambda self: reserve(
-            self._begun.method.ledger, self._begun.method.dataset, charge_of(self._begun.budget)
-        )
+        def take(self):
+            method, start = self._begun.method, self._start
+            made = reserve(method.ledger, method.dataset, charge_of(self._begun.budget))
+            self._start = replace(start, charge=replace(start.charge, number=made.number))
+            return made
+        session.KeptFit._take = take
     """,
     ),
     "charged under a token that is nowhere written": (
