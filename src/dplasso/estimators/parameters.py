@@ -197,7 +197,7 @@ DESCENT_TEXTS = _entries(
         by it is its z-score.
     column_scale_ : ndarray, shape (D,), or (k,) for the columns that `max_weights` leaves
         What each column is multiplied by before rows are scaled to unit length, by released
-        numbers. Only with records enough for column scales (DESIGN.md section 8).
+        numbers. Only with records enough for column scales (docs/logistic.md).
     n_iter_ : int
         Gradients taken.
     n_records_ : float
