@@ -93,8 +93,8 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 class Outcome:
     """What a series of trials came to.
 
-    `during_writes`, `at_charges` and `between_phases` count the kills at a chosen point of a write,
-    of a charge to a ledger, or between two phases. `steps_kept` counts the steps of a phase under
+    `during_writes` counts the kills at a chosen point of a write or of a charge to a ledger, which
+    `at_charges` counts alone, and `between_phases` those between two phases. `steps_kept` counts the steps of a phase under
     way, and `phases_kept` the phases, that checkpoints held after kills.
     """
 
@@ -249,7 +249,7 @@ def trial(
             outcome.kills += 1
             outcome.between_phases += chosen and at_phase
             outcome.at_charges += chosen and at_charge
-            outcome.during_writes += chosen and not (at_phase or at_charge)
+            outcome.during_writes += chosen and not at_phase
         if (folder / "checkpoint").exists():
             prefixes.append(read_checkpoint(folder / "checkpoint"))
             if end == "killed":
@@ -407,8 +407,11 @@ def section(results: list[dict[str, Any]]) -> list[str]:
         if found["at_charges"]
         else ""
     )
+    # Results of version 0.3 do not have it.
+    between = found.get("between_phases")
+    phases = f", {between} between two phases" if between else ""
     return [
-        f"{found['kills']} processes killed, {found['during_writes']} at a step of a write, "
-        f"{found['between_phases']} between two phases{ledger}; {found['survived']} of {found['trials']} fits ended as they should",
+        f"{found['kills']} processes killed, {found['during_writes']} at a step of a write or "
+        f"charge{phases}{ledger}; {found['survived']} of {found['trials']} fits ended as they should",
         *found["failures"],
     ]
