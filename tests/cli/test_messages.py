@@ -15,6 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 from cli.conftest import done
+from data.store.test_damage import forge
 from dplasso.data.store import open_store
 from dplasso.encoding.files import read_records
 from dplasso.encoding.schema import read_schema
@@ -298,8 +299,8 @@ def test_stores(run, model, tmp_path):
     none_quotes(run, store, model, "--classes", "neg,pos", refused_by=("fit",))
     fit = ("fit", store, "--epsilon", "1", "--classes")
     quotes_nothing(done(*fit, "neg,pos", "--cluster", "threads", code=1).output)
-    columns, wrong = store / "rows.indices.npy", NUMBER % 2**31
-    columns.write_bytes(columns.read_bytes()[:-4] + np.array(wrong, "<i4").tobytes())
+    wrong, last = NUMBER % 2**31, 4 * (open_store(store).nnz - 1)
+    forge(store, "rows.indices.npy", last, np.array(wrong, "<i4").tobytes())
     said = run(*fit, f"neg,{WORD}").output
     assert str(wrong) not in said
     assert "is damaged: entry" in said

@@ -1,6 +1,7 @@
 """``--cluster`` on stores, on addresses of them as on a folder; what cannot be is one sentence."""
 
 import json
+import shutil
 import stat
 import sys
 import tempfile
@@ -151,6 +152,10 @@ FLIPPED_LABELS = damage("labels.npy", lambda data: data[:-8] + bytes([data[-8] ^
 WRONG_COLUMN = damage("rows.indices.npy", lambda data: data[:-8] + b"\xff" * 8)
 
 
+def NO_HEADER(memory):  # noqa: N802
+    memory.rm("/bucket/stores/part-10.store/header.json")
+
+
 def NO_LABELS(memory):  # noqa: N802
     memory.rm("/bucket/stores/part-10.store/labels.npy")
 
@@ -161,6 +166,7 @@ def NO_LABELS(memory):  # noqa: N802
         ("memory://nowhere/", None, "memory://nowhere: there is no such store, and no folder of"),
         (f"{STORE}/labels.npy", None, f"{STORE}/labels.npy: there is no such store, and"),
         ("nosuch://bucket/a", None, "nosuch://bucket/a cannot be read: Protocol not known"),
+        (STORES, NO_HEADER, f"{STORE} is not a complete store: copy or convert it again, or move"),
         (STORES, SHORT_HEADER, f"{STORE}/header.json is damaged: it is not JSON text"),
         (STORES, SHORT_LABELS, f"{STORE}/labels.npy is damaged: "),
         (STORES, FLIPPED_LABELS, f"{STORE}/labels.npy is damaged: its checksum does not fit"),
@@ -177,6 +183,65 @@ def test_what_cannot_be_read_is_one_sentence_and_costs_nothing(
     refused(run("fit", address, *PAID, *CLUSTER, "--ledger", ledger, *model), sentence)
     assert n_charges(ledger) == 0
     assert not left_behind(tmp_path)
+
+
+def without_header(place):
+    (place / "header.json").unlink()
+
+
+def just_begun(place):
+    shutil.rmtree(place)
+    place.mkdir()
+    (place / ".columns.indices.npy.Xb81kq").touch()
+
+
+def empty(place):
+    shutil.rmtree(place)
+    place.mkdir()
+
+
+def being_converted(place):
+    place.rename(f"{place}.partial")
+
+
+def being_replaced(place):
+    shutil.copytree(place, f"{place}.replaced")
+
+
+def on_a_disk_that_is_not_there(place):
+    shutil.rmtree(place)
+    place.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "name"),
+    [
+        (without_header, "part-10.store"),
+        (just_begun, "part-10.store"),
+        (empty, "part-10.store"),
+        (being_converted, "part-10.store.partial"),
+        (being_replaced, "part-10.store.replaced"),
+        (on_a_disk_that_is_not_there, "part-10.store"),
+    ],
+)
+def test_an_incomplete_store_in_a_folder_is_refused_by_its_name(
+    run, stores, model, ledger, tmp_path, spoil, name
+):
+    """Its records would be left out of a fit that is charged, or those of another count twice."""
+    folder = shutil.copytree(stores, tmp_path / "copied")
+    (folder / "notes").mkdir()
+    assert len(open_stores([str(folder)]).X.places) == 3
+    spoil(folder / "part-10.store")
+    addresses = [folder]
+    if spoil is not on_a_disk_that_is_not_there:
+        addresses.append(f"file://{folder}")
+    for address in addresses:
+        sentence = f"{address}/{name} is not a complete store: copy or convert it again"
+        made = ("--ledger", ledger, "--model", tmp_path / "model.npz")
+        refused(run("fit", address, *PAID, *CLUSTER, *made), sentence)
+        for command in ("evaluate", "predict"):
+            refused(run(command, model, address, *CLUSTER), sentence)
+    assert n_charges(ledger) == 0
 
 
 def test_a_damaged_store_is_named_by_its_address_when_scored(run, stores, bucket, tmp_path):

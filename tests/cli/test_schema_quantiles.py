@@ -95,6 +95,10 @@ def test_people_with_several_rows(folder, run):
     report = found(*fit(folder, *asked))["privacy"]
     assert report["edges_mu"] == statement.mu
     assert report["rows_per_person"] == 2
+    unlike = "edges protect {}, but this fit protects {}"
+    refused(run(*fit(folder)), unlike.format("people", "single rows"))
+    done(*release(folder, "--force"))
+    refused(run(*fit(folder, *asked)), unlike.format("single rows", "people"))
 
 
 def test_what_cannot_be_is_refused(folder, run):

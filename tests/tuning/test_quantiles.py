@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from scipy import stats
 from sklearn.pipeline import make_pipeline
 
@@ -20,6 +21,10 @@ from dplasso import (
     PublicEncoder,
     load,
 )
+from dplasso.cluster import ThreadEngine
+from dplasso.data.blocks import BlockSource, RowBlock
+from dplasso.data.store import write_store
+from dplasso.encoding.origin import origin_of
 from dplasso.encoding.parts import Bins, Categories
 from dplasso.encoding.schema import Schema, schema_from_json
 from dplasso.errors import BudgetError, DataError
@@ -47,6 +52,20 @@ def own(rng, size):
     drawn = rng.choice(HOSTILE, (len(BOUNDS), 1 if rng.integers(2) else size))
     pair = dict(zip(BOUNDS, np.broadcast_to(drawn, (2, size)), strict=True))
     return pd.DataFrame(pair | {"ward": "a", "y": 1})
+
+
+WORDS = {
+    False: "edges protect single rows, but this fit protects people: release the edges and",
+    True: "edges protect people, but this fit protects single rows: release the edges and",
+}
+
+
+def stored(X, y, who, place):
+    """Return a store of encoded rows, and of whose they are."""
+    person = None if who is None else np.repeat(who, 2).astype(np.int64)
+    rows = RowBlock(X.indptr.astype(np.int64), X.indices, X.data, y, person)
+    source = BlockSource("t", X.shape[1], lambda *_: iter([rows]), len(y))
+    return write_store(source, place, origin=origin_of(X).to_json())
 
 
 def released(table, **options):
@@ -210,7 +229,7 @@ class TestCost:
         from dplasso.estimators.fitting import method_of
 
         whole = method_of(steps).cost()
-        left = schema.edges.before(whole, seeded=False)
+        left = schema.edges.before(whole, seeded=False, by_person=False)
         assert left.mu**2 + mu**2 <= whole.mu**2
         assert left.mu**2 + mu**2 == pytest.approx(whole.mu**2, rel=1e-8)
         assert left.rho < whole.rho
@@ -299,12 +318,70 @@ class TestRefusals:
             search.fit(X, table["y"])
         fitted(DPLogisticRegression, schema, table, epsilon=math.inf)
 
+    @pytest.mark.parametrize("edges_by_person", [False, True])
+    @pytest.mark.parametrize("how", ["memory", "store", "partition", "partition of a store"])
+    def test_a_fit_that_protects_another_unit(self, tmp_path, how, edges_by_person):
+        """Edges of single rows may count every row of a person."""
+        table, ledger, who = people(100), tmp_path / "l.ledger", np.arange(100) // 50
+        create_ledger(ledger, 3.0, 1e-5, dataset="visits")
+        paid = {"ledger": str(ledger), "dataset": "visits"}
+        schema = released(table, groups=who if edges_by_person else None, **paid)
+        assert schema.edges.by_person == edges_by_person
+        X, y = PublicEncoder(schema).transform(table), table["y"].to_numpy()
+
+        def fit(by_person, **paid):
+            model, groups = DPLogisticRegression(classes=[0, 1], n_iter=2, **paid), None
+            given, labels = X, y
+            if by_person:
+                groups = who
+            if how.endswith("store"):
+                place, groups, labels = tmp_path / f"{by_person}.store", None, None
+                given = stored(X, y, who if by_person else None, place)
+            if not how.startswith("partition"):
+                return model.fit(given, labels, groups=groups)
+            return model.fit(given, labels, groups=groups, engine=ThreadEngine())
+
+        with pytest.raises(ValueError, match=WORDS[edges_by_person]):
+            fit(not edges_by_person, **paid)
+        (edges,) = read_budgets(ledger)[0].entries
+        assert edges.release == schema.edges.digest
+        assert fit(edges_by_person, **paid).privacy_.edges_mu == schema.edges.statement.mu
+
+    def test_partitions_with_edges_of_two_releases(self, tmp_path):
+        table = people(100)
+        schema = released(table)
+        other = replace(schema, edges=replace(schema.edges, digest="0" * 64))
+        bare = replace(schema, edges=None)
+        stores = [
+            stored(PublicEncoder(one).transform(table), np.arange(100) % k, None, tmp_path / name)
+            for name, one, k in (("a", schema, 2), ("b", other, 3), ("c", bare, 4))
+        ]
+        numbered = sp.csr_array(stores[0].X.tocsr())
+        rows = [PublicEncoder(schema).transform(table), numbered]
+        model = DPLogisticRegression(classes=[0, 1])
+        with pytest.raises(DataError, match="partition 2 has its edges from another private rel"):
+            model.fit(rows, [table["y"]] * 2, engine=ThreadEngine())
+        for pair in ([stores[0], stores[1]], [stores[2], stores[0]]):
+            with pytest.raises(DataError, match=r"another private release than .*/[ac];"):
+                model.fit(pair, engine=ThreadEngine())
+
+    def test_edges_of_earlier_versions_protect_single_rows(self):
+        table, who = people(100), np.arange(100)
+        document = released(table, groups=who).to_json()
+        del document["edges"]["by_person"]
+        X = PublicEncoder(schema_from_json(document)).transform(table)
+        model = DPLogisticRegression(classes=[0, 1], n_iter=2)
+        with pytest.raises(ValueError, match=WORDS[False]):
+            model.fit(X, table["y"], groups=who)
+        model.fit(X, table["y"])
+
     def test_what_is_no_statement_of_edges(self):
         schema = released(people(50))
         document = schema.to_json()
         assert schema_from_json(json.loads(json.dumps(document))) == schema
         for change, words in (
             ({"digest": 3}, "edges have a digest"),
+            ({"by_person": 1}, "true or false for by_person"),
             ({"more": 1}, "edges say columns, digest and statement"),
             ({"statement": document["edges"]["statement"] | {"mu": 10**400}}, "is damaged"),
             ({"statement": document["edges"]["statement"] | {"release": "score"}}, "not one of"),

@@ -19,6 +19,7 @@ from dplasso.cluster.tasks import THREADS, run_tasks
 from dplasso.data.files import Dataset
 from dplasso.data.source_files import is_address, natural_order
 from dplasso.data.store import Store, open_store
+from dplasso.data.store.place import stores_in
 from dplasso.data.store.reader import is_store
 from dplasso.encoding.origin import check_same_origin, origin_of, with_origin
 from dplasso.errors import DataError
@@ -126,8 +127,7 @@ def open_stores(data: Sequence[str]) -> Dataset:
         path = Path(name)
         named = [path] if path.exists() else sorted(Path().glob(name), key=natural_order)
         for place in named:
-            inside = [] if is_store(place) or not place.is_dir() else list(place.iterdir())
-            inside = sorted(filter(is_store, inside), key=natural_order)
+            inside = stores_in(place) if place.is_dir() and not is_store(place) else []
             here = [open_store(path) for path in inside or [place]]
             stores += here
             places += [str(store.path) for store in here]

@@ -165,7 +165,8 @@ def _checked(asked: FitOptions) -> tuple[Estimator, Schema | None, list[Path], l
         # Finds a delta too small for n_iter; the size of the data does not matter for that.
         cost = method.cost()
         if schema is not None and schema.edges is not None:
-            cost = schema.edges.before(cost, seeded=wanted.random_state is not None)
+            by_person, seeded = asked.person_column is not None, wanted.random_state is not None
+            cost = schema.edges.before(cost, seeded=seeded, by_person=by_person)
         check_affordable(method.ledger, method.dataset, cost)
     tests = asked.test or []
     if asked.cluster.cluster is not None:

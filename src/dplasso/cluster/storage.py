@@ -17,8 +17,9 @@ from typing import Any
 
 from dplasso.data.source_files import hidden, is_address, natural_order
 from dplasso.data.store import Store, open_store
+from dplasso.data.store.checks import ArrayCheck, compare
 from dplasso.data.store.format import HEADER_FILE, LABELS, array_file, open_array, read_header
-from dplasso.data.store.reader import checked_pieces
+from dplasso.data.store.place import is_incomplete, refuse_incomplete
 from dplasso.data.streams import exhaust
 from dplasso.errors import DataError, StoreError
 from dplasso.files.private import open_private
@@ -51,10 +52,19 @@ def stores_at(address: str) -> list[str]:
     with _reading(address) as (system, root), suppress(FileNotFoundError):
         if _answer(system.isfile, _within(root, HEADER_FILE)):
             return [address]
-        listed = _answer(system.ls, root, detail=True)
-        folders = [one["name"] for one in listed if one["type"] != "file"]
-        stores = [one for one in folders if _answer(system.isfile, _within(one, HEADER_FILE))]
-        inside = [_within(address, PurePosixPath(one).name) for one in stores]
+        # What was listed earlier may have been uploaded since.
+        system.invalidate_cache()
+        for one in _answer(system.ls, root, detail=True):
+            place, name = one["name"].rstrip("/"), PurePosixPath(one["name"]).name
+            if place == root.rstrip("/"):
+                continue
+            files = [] if one["type"] == "file" else _answer(system.ls, place, detail=False)
+            names = [PurePosixPath(file).name for file in files]
+            has_header = HEADER_FILE in names
+            if is_incomplete(name, names, has_header=has_header):
+                refuse_incomplete(_within(address, name))
+            if has_header:
+                inside.append(_within(address, name))
     if not inside:
         raise DataError(f"{address}: there is no such store, and no folder of stores")
     return sorted(inside, key=lambda one: natural_order(Path(one)))
@@ -69,7 +79,7 @@ def header_and_labels(address: str) -> Store:
             header = read_header(folder)
             exhaust(_copied(system, _within(root, array_file(folder, LABELS).name), folder))
             labels = open_array(folder, LABELS, header.arrays[LABELS]).copy()
-            exhaust(checked_pieces(folder, LABELS, labels, header.arrays[LABELS]))
+            exhaust(compare(folder, [ArrayCheck(LABELS, labels, header.arrays[LABELS])]))
             store = Store(folder, header, {LABELS: labels})
             # Labels that are words are looked up here, where an error can still name the address.
             assert store.y is not None

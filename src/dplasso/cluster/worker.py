@@ -50,6 +50,7 @@ class Partition:
     for rows in memory.
     `X`, `y`: rows in memory and their labels, checked.
     `weights`: how much each row counts, in [0, 1]; None for 1 each.
+    `origin`: how the columns of rows in memory were made, as JSON values; None if nobody knows.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Partition:
     X: Any = None
     y: NDArray[Any] | None = None
     weights: NDArray[np.float64] | None = None
+    origin: Any = None
 
 
 @dataclass(frozen=True)
@@ -197,15 +199,12 @@ class Worker:
     def describe(self) -> Description:
         """Open the partition, read all of it once, and say what it is."""
         partition = self._partition
-        content, origin = None, None
+        content, origin = None, partition.origin
         if partition.path is not None:
             with showing(partition.path, self._folder):
-                # A copy may have been damaged on the way, in labels too.
-                copied = self._folder is not None
-                self._X = open_store(self._folder or partition.path, verify=copied)
+                self._X = open_store(self._folder or partition.path)
                 self._y = self._X.y
-                if not copied:
-                    check_entries(self._X, n_threads=self._threads.count)
+                check_entries(self._X, n_threads=self._threads.count)
             digest = sha256()
             for name, entry in sorted(self._X.header.arrays.items()):
                 digest.update(f"{name} {entry.size} {list(entry.pieces)}\n".encode())

@@ -42,6 +42,7 @@ class ClusterRecords:
     feature_names: NDArray[np.object_] | None
     origin: Origin | None
     weighted: bool
+    by_person: bool
     n_labels: int = 0
     task: Task | None = None
 
@@ -173,8 +174,15 @@ def cluster_records(
     workers = Partitions(engine, parts, progress)
     try:
         origins = [origin_from_json(one.origin) for one in workers.descriptions]
-        for part, origin in zip(parts, origins, strict=True):
+        edges = [None if origin is None else origin.edges for origin in origins]
+        for part, origin, released in zip(parts, origins, edges, strict=True):
             check_same_origin(origins[0], origin, part.name)
+            if released != edges[0]:
+                # The fit covers what one release cost.
+                raise DataError(
+                    f"{part.name} has its edges from another private release than {parts[0].name}; "
+                    "encode all partitions with the same schema"
+                )
         if workers.know_people:
             m = method.rows_per_person
             workers.limit_people(lambda person: rows_within_limit(person, m))
@@ -183,7 +191,8 @@ def cluster_records(
         raise
     first = parts[0].y
     n_labels = 0 if first is None or first.ndim == 1 else int(first.shape[1])
-    return ClusterRecords(workers, names[0], origins[0], sample_weight is not None, n_labels)
+    weighted, by_person = sample_weight is not None, groups is not None or workers.know_people
+    return ClusterRecords(workers, names[0], origins[0], weighted, by_person, n_labels)
 
 
 def _each(some: Any, X: Any, n_partitions: int, kind: str) -> list[Any]:
@@ -241,7 +250,8 @@ def _partition(
             raise DataError(f"{path} has its own labels; leave y out")
         return Partition(path, path=path), None
     own = local_records(estimator, X, y, takes_matrix=takes_matrix)
-    return Partition(f"partition {number}", X=own.X, y=own.y), own.feature_names
+    origin = None if own.origin is None else own.origin.to_json()
+    return Partition(f"partition {number}", X=own.X, y=own.y, origin=origin), own.feature_names
 
 
 def _refuse_twice(parts: list[Partition], given: list[Any]) -> None:

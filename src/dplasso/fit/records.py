@@ -44,6 +44,7 @@ class LocalRecords:
     `X`, shape (N, D): float32 or float64, or a store, whose entries `check` looks at.
     `weights`, shape (N,): how much each record counts, in [0, 1]; None for 1 each.
     `within`, shape (N,): which records of a store enter; None for all.
+    `by_person`: whether of each person no more rows than may are left.
     `targets`: empty until the task is known.
     `design`, `whole`: the matrix laid out for Frank-Wolfe, and its rows with all columns.
     `every_step`: whether each step is to be on the disk before the next begins.
@@ -56,6 +57,7 @@ class LocalRecords:
     origin: Origin | None = None
     weights: NDArray[np.float64] | None = None
     within: NDArray[np.bool_] | None = None
+    by_person: bool = False
     targets: Targets = _NO_TARGETS
     design: Design | None = None
     whole: StartingRows | None = None
@@ -93,9 +95,10 @@ class LocalRecords:
             return self
         within = rows_within_limit(person_numbers(groups, len(self.y)), rows_per_person)
         if isinstance(self.X, Store):
-            return replace(self, within=within)
+            return replace(self, within=within, by_person=True)
         weights = None if self.weights is None else self.weights[within]
-        return replace(self, X=checked(self.X)[within], y=self.y[within], weights=weights)
+        X, y = checked(self.X)[within], self.y[within]
+        return replace(self, X=X, y=y, weights=weights, by_person=True)
 
     def encoded(self, task: Task) -> "LocalRecords":
         """Return the records with the targets of a task."""
@@ -108,7 +111,8 @@ class LocalRecords:
     def check(self, n_threads: int) -> None:
         """Read all of a store and refuse what is damaged; matrices were looked at before."""
         if isinstance(self.X, Store):
-            check_entries(self.X, n_threads=n_threads)
+            # Two threads at least: one of them may be waiting for the disk.
+            check_entries(self.X, n_threads=max(2, n_threads))
 
     def counts(self, loss: Any) -> tuple[list[int], int]:
         """Count the records of the classes."""

@@ -35,7 +35,8 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     edges = None if records.origin is None else records.origin.edges
     mechanism = method.mechanism(task, *records.shape)
     if edges is not None:
-        mechanism = edges.before(mechanism, seeded=method.random_state is not None)
+        seeded = method.random_state is not None
+        mechanism = edges.before(mechanism, seeded=seeded, by_person=records.by_person)
         check_paid(method.ledger, edges.digest, f"the edges of {', '.join(edges.columns)}")
     statement = _statement(method, task, mechanism, records)
     n_records = method.n_records if hooks.known_records is None else hooks.known_records

@@ -109,7 +109,8 @@ def private_quantiles(
     bins : int, default=10
         Bins of a column, at most: 2 to 64. There are fewer where many records have one value.
     groups : array-like, shape (N,), default=None
-        The person each row belongs to: of each, the first `rows_per_person` rows enter.
+        The person each row belongs to: of each, the first `rows_per_person` rows enter. A fit with
+        these edges needs groups as well, and one without groups needs edges without.
     epsilon : float
         The budget of edges and fit together, as the fit will be given it.
     delta : float, default=1e-6
@@ -210,7 +211,8 @@ def quantiles_of(
         part.column: _edges_at(own, part.edges, bins, sigma)  # type: ignore[attr-defined]
         for part, own in zip(grids.parts, cells, strict=True)
     }
-    return _with_edges(schema, edges, ReleasedEdges(columns, _digest(noisy), statement))
+    told = ReleasedEdges(columns, _digest(noisy), statement, by_person=groups is not None)
+    return _with_edges(schema, edges, told)
 
 
 def _edges_at(

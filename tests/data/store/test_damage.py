@@ -2,7 +2,8 @@
 
 import json
 import shutil
-import zlib
+from itertools import pairwise
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from data.store.reference import assert_holds, block_source, random_matrix
 from dplasso.data.store import check_entries, open_store, write_store
 from dplasso.data.store.format import DATA_OFFSET, npy_header
-from dplasso.data.store.kernel import first_outside
+from dplasso.data.store.kernel import first_outside, first_unordered
 from dplasso.errors import DataError, StoreError
 
 X = random_matrix(40, 90, 0.08)
@@ -49,7 +50,7 @@ def edit_header(path, change):
     change(header)
     header.pop("crc32", None)
     text = json.dumps(header, sort_keys=True, separators=(",", ":"))
-    header["crc32"] = zlib.crc32(text.encode())
+    header["crc32"] = crc32(text.encode())
     (path / "header.json").write_text(json.dumps(header))
 
 
@@ -57,6 +58,17 @@ def overwrite(path, name, at, data):
     with (path / name).open("r+b") as file:
         file.seek(at)
         file.write(data)
+
+
+def forge(path, name, at, data):
+    """Change data and make their checksums fit again, as a bad program would."""
+    overwrite(path, name, DATA_OFFSET + at, data)
+    content = (path / name).read_bytes()[DATA_OFFSET:]
+
+    def change(header):
+        header["arrays"][name.removesuffix(".npy")]["pieces"] = [[len(content), crc32(content)]]
+
+    edit_header(path, change)
 
 
 def test_the_files_are_the_documented_ones(whole):
@@ -93,23 +105,28 @@ def test_a_file_that_is_missing_cut_or_longer(damaged, name):
 
 @settings(max_examples=100)
 @given(data=st.data())
-def test_without_verify_the_kernels_stay_inside_their_arrays(whole, data):
-    """Whatever a damaged store opens as, its entries are checked before they are used."""
+def test_where_checksums_fit_the_kernels_stay_inside_their_arrays(whole, data):
+    """Whatever a bad program wrote, its entries are checked before they are used."""
     name = data.draw(st.sampled_from([name for name in FILES if name.endswith(".npy")]))
-    path = whole / name
-    content = path.read_bytes()
-    corrupted = bytearray(content)
+    path, header = whole / name, whole / "header.json"
+    content, promised = path.read_bytes(), header.read_bytes()
     for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(DATA_OFFSET, len(content) - 1))
-        corrupted[at] = data.draw(st.integers(0, 255))
-    path.write_bytes(corrupted)
+        at = data.draw(st.integers(0, len(content) - DATA_OFFSET - 1))
+        forge(whole, name, at, bytes([data.draw(st.integers(0, 255))]))
     try:
         store = open_store(whole)
         check_entries(store)
     except StoreError:
-        return
+        pass
+    else:
+        assert_safe(store)
     finally:
         path.write_bytes(content)
+        header.write_bytes(promised)
+
+
+def assert_safe(store):
+    """Whatever its entries are, none leads outside an array, and none counts twice."""
     n_rows, n_columns = store.shape
     for side, limit in ((store.rows, n_columns), (store.columns, n_rows)):
         assert side.indptr[0] == 0
@@ -117,6 +134,8 @@ def test_without_verify_the_kernels_stay_inside_their_arrays(whole, data):
         assert (np.diff(side.indptr) >= 0).all()
         assert side.indices.min() >= 0
         assert side.indices.max() < limit
+        for begin, end in pairwise(side.indptr):
+            assert len(set(side.indices[begin:end])) == end - begin
     for columns in (store.internal_column, store.original_column):
         assert np.array_equal(np.sort(columns), np.arange(n_columns))
 
@@ -124,17 +143,36 @@ def test_without_verify_the_kernels_stay_inside_their_arrays(whole, data):
 @pytest.mark.parametrize("which", ["rows", "columns"])
 @pytest.mark.parametrize("index", [-1, 90, 2**31 - 1, -(2**31)])
 def test_an_index_out_of_range(damaged, which, index):
-    at = DATA_OFFSET + 4 * 17
-    overwrite(damaged, f"{which}.indices.npy", at, np.int32(index).tobytes())
+    forge(damaged, f"{which}.indices.npy", 4 * 17, np.int32(index).tobytes())
     store = open_store(damaged)
     with pytest.raises(StoreError, match=f"{which}.indices.npy is damaged: entry 17 is not"):
         check_entries(store)
     check_entries(store, "columns" if which == "rows" else "rows")
-    with pytest.raises(StoreError, match="checksum does not fit between bytes 0 and"):
+    with pytest.raises(StoreError, match="entry 17"):
         open_store(damaged, verify=True)
     if which == "rows":
         with pytest.raises(StoreError, match="entry 17"):
             store.X.tocsr()
+
+
+@pytest.mark.parametrize("which", ["rows", "columns"])
+def test_an_entry_that_counts_twice(damaged, which):
+    side = getattr(open_store(damaged), which)
+    first = int(side.indptr[np.flatnonzero(np.diff(side.indptr) > 1)[0]])
+    twice = side.indices[first : first + 1].tobytes()
+    forge(damaged, f"{which}.indices.npy", 4 * (first + 1), twice)
+    problem = f"{which}.indices.npy is damaged: entry {first + 1} is not one of .* greater than"
+    with pytest.raises(StoreError, match=problem):
+        check_entries(open_store(damaged))
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.endswith(".npy")])
+def test_a_file_that_changes_after_the_store_was_opened(damaged, name):
+    store = open_store(damaged)
+    last = (damaged / name).stat().st_size - 1
+    overwrite(damaged, name, last, b"\x55")
+    with pytest.raises(StoreError, match=f"{name} is damaged: its checksum does not fit between"):
+        check_entries(store)
 
 
 @pytest.mark.parametrize("which", ["rows", "columns"])
@@ -147,8 +185,8 @@ def test_a_value_that_is_not_finite(tmp_path, which, value, kind):
     path = tmp_path / "s"
     write_store(block_source(X, np.arange(40) % 2), path)
     check_entries(open_store(path))
-    at = DATA_OFFSET + np.dtype(kind).itemsize * 5
-    overwrite(path, f"{which}.values.npy", at, kind(value).tobytes())
+    at = np.dtype(kind).itemsize * 5
+    forge(path, f"{which}.values.npy", at, kind(value).tobytes())
     problem = f"{which}.values.npy is damaged: entry 5 is not a finite number"
     with pytest.raises(StoreError, match=problem):
         check_entries(open_store(path))
@@ -167,8 +205,32 @@ def test_the_first_index_outside_is_found_anywhere(kind, size):
             assert first_outside(corrupted, 50) == at
 
 
+@pytest.mark.parametrize("numbered", [False, True])
+@settings(max_examples=60)
+@given(data=st.data())
+def test_the_first_entry_that_a_row_must_not_hold(numbered, data):
+    limit = data.draw(st.integers(1, 6))
+    inside = st.one_of(st.integers(0, limit - 1), st.integers(-2, limit + 1))
+    rows = data.draw(st.lists(st.lists(inside, max_size=4), min_size=1, max_size=6))
+    indices = np.array([k for row in rows for k in row], np.int32)
+    starts = np.cumsum([0] + [len(row) for row in rows])
+    numbers = np.array(data.draw(st.permutations(range(limit))), np.int32)
+    bad = [p for p, k in enumerate(indices) if not 0 <= k < limit]
+    for begin, end in pairwise(starts):
+        for p in range(begin + 1, end):
+            pair = indices[p - 1 : p + 1]
+            if ((pair >= 0) & (pair < limit)).all():
+                before, after = numbers[pair] if numbered else pair
+                bad += [p] if after <= before else []
+    begin = data.draw(st.integers(0, indices.size))
+    end = data.draw(st.integers(begin, indices.size))
+    expected = min((p for p in bad if begin <= p < end), default=-1)
+    given = numbers if numbered else numbers[:0]
+    assert first_unordered(indices, starts, given, limit, begin, end) == expected
+
+
 def test_labels_without_a_word(damaged):
-    overwrite(damaged, "labels.npy", DATA_OFFSET, np.int32(2).tobytes())
+    forge(damaged, "labels.npy", 0, np.int32(2).tobytes())
     with pytest.raises(StoreError, match="a label without a word"):
         _ = open_store(damaged).y
 
@@ -197,6 +259,7 @@ WRONG = [
     *(other_array("labels", dtype="|O"), other_array("labels", dtype="?!")),
     *(other_array("labels", more=1), other_array("rows.indices", dtype="<f4")),
     *(other_array("rows.indices", pieces=[]), other_array("rows.indices", pieces=[[1]])),
+    other_array("labels", pieces=[[2, 0], [158, 0]]),
 ]
 
 
@@ -232,8 +295,8 @@ def test_a_header_with_a_wrong_sum_or_none(damaged):
     [("rows.indptr", 8, np.int64(10**9)), ("original_column", 0, np.int32(2**31 - 1))],
 )
 def test_pointers_and_maps_that_do_not_fit(damaged, name, at, number):
-    overwrite(damaged, f"{name}.npy", DATA_OFFSET + at, number.tobytes())
-    with pytest.raises(StoreError, match=rf"{name}\.npy is damaged"):
+    forge(damaged, f"{name}.npy", at, number.tobytes())
+    with pytest.raises(StoreError, match=rf"{name}\.npy is damaged: it"):
         open_store(damaged)
 
 

@@ -40,7 +40,7 @@ class ArrayWriter:
         self.size += part.size
         if self.checksums:
             length, crc = self._open_piece
-            data = _bytes_of(part)
+            data = bytes_of(part)
             self._open_piece = (length + data.nbytes, zlib.crc32(data, crc))
             if self._open_piece[0] >= PIECE_BYTES:
                 self._close_piece()
@@ -70,11 +70,11 @@ class ArrayWriter:
 
     def write_at(self, position: int, part: NDArray[Any]) -> None:
         """Write elements at a position; from several threads if need be."""
-        self._write(_bytes_of(part), self._place(position))
+        self._write(bytes_of(part), self._place(position))
 
     def read_at(self, position: int, part: NDArray[Any]) -> NDArray[Any]:
         """Fill `part` with the elements from a position on, and return it."""
-        data, offset = _bytes_of(part), self._place(position)
+        data, offset = bytes_of(part), self._place(position)
         while data.nbytes:
             count = os.preadv(self._descriptor, [data], offset)
             if count == 0:
@@ -156,10 +156,11 @@ class ArrayFiles(dict[str, ArrayWriter]):
 
 def checksum(part: NDArray[Any]) -> tuple[int, int]:
     """Return the length in bytes and the CRC-32 of an array's data."""
-    data = _bytes_of(part)
+    data = bytes_of(part)
     return data.nbytes, zlib.crc32(data)
 
 
-def _bytes_of(part: NDArray[Any]) -> memoryview:
+def bytes_of(part: NDArray[Any]) -> memoryview:
+    """Return the data of an array, as bytes."""
     # A view of uint8, since an empty memoryview of another type cannot be cast.
     return np.ascontiguousarray(part).view(np.uint8).data

@@ -10,6 +10,7 @@ import sys
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,15 @@ class ArrayEntry:
     def n_bytes(self) -> int:
         """Bytes of data."""
         return self.size * np.dtype(self.dtype).itemsize
+
+    def spans(self) -> list[tuple[int, int, int]]:
+        """Return the first element, the end and the CRC-32 of each piece."""
+        itemsize = np.dtype(self.dtype).itemsize
+        ends = accumulate(length // itemsize for length, _ in self.pieces)
+        return [
+            (end - length // itemsize, end, crc)
+            for end, (length, crc) in zip(ends, self.pieces, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -223,8 +233,9 @@ def _check_arrays(header: StoreHeader) -> None:
             _require(entry.dtype == header.value_dtype, "the values are not of one type")
         if name == LABELS and header.label_words is not None:
             _require(np.dtype(entry.dtype).kind == "i", "words need whole numbers")
-        total = sum(length for length, _ in entry.pieces)
-        _require(total == entry.n_bytes, f"the checksums of array {name} do not cover it")
+        lengths, itemsize = [length for length, _ in entry.pieces], np.dtype(entry.dtype).itemsize
+        whole = sum(lengths) == entry.n_bytes and not any(one % itemsize for one in lengths)
+        _require(whole, f"the checksums of array {name} do not cover it")
 
 
 def _whole(number: Any) -> int:

@@ -85,6 +85,49 @@ def maps_agree(internal, original):
 
 
 @njit(cache=True, nogil=True)
+def ascends(numbers, limit):
+    """Return whether numbers, one at least, lie in 0 to `limit` - 1 and ascend strictly."""
+    # Without a branch inside, so that the compiler can vectorise the loop.
+    wrong = np.int64(numbers[0] < 0 or numbers[numbers.size - 1] >= limit)
+    for p in range(1, numbers.size):
+        wrong |= numbers[p] <= numbers[p - 1]
+    return wrong == 0
+
+
+@njit(cache=True, nogil=True)
+def first_unordered(indices, starts, numbers, limit, begin, end):
+    """Return the first entry from `begin` to `end` - 1 that a row must not hold, or -1.
+
+    Indices must be 0 to `limit` - 1, and the number of each, from `numbers` or where that is empty
+    itself, greater than that of the entry before it in the row.
+    """
+    row = np.searchsorted(starts, begin, side="right") - 1
+    p = np.int64(begin)
+    while p < end:
+        stop = min(starts[row + 1], end)
+        first = max(p - 1, starts[row])
+        if stop > p and numbers.size == 0 and ascends(indices[first:stop], limit):
+            p = stop
+        before = np.int64(-1)
+        if first < p < stop:
+            # Beyond the limit it is the fault of the entries before `begin`.
+            k = np.uint64(indices[p - 1])
+            if k < np.uint64(limit):
+                before = np.int64(numbers[k]) if numbers.size else np.int64(k)
+        for q in range(p, stop):
+            k = np.uint64(indices[q])
+            if k >= np.uint64(limit):
+                return q
+            number = np.int64(numbers[k]) if numbers.size else np.int64(k)
+            if number <= before:
+                return q
+            before = number
+        p = stop
+        row += 1
+    return np.int64(-1)
+
+
+@njit(cache=True, nogil=True)
 def first_outside(words, limit, mask=-1):
     """Return the position of the first number, masked, that is not in 0 to limit - 1, or -1."""
     of_type = words.dtype.type

@@ -1,10 +1,12 @@
 """Where a store is put: beside its place while it is written, renamed when it is complete."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
+from dplasso.data.source_files import natural_order
 from dplasso.data.store.format import (
     ARRAYS,
     HEADER_FILE,
@@ -30,6 +32,38 @@ _UNFINISHED_FILES = {
 def partial_directory(path: Path) -> Path:
     """Return where the store `path` is while it is written."""
     return path.with_name(path.name + PARTIAL_SUFFIX)
+
+
+def is_incomplete(name: str, files: Iterable[str], *, has_header: bool) -> bool:
+    """Return whether what lies in a folder of stores is a store, or a part of one, not to be used.
+
+    `name`: of the file or folder; `files`: those in it, whose names may be those that a copying
+    program gives until they are whole.
+    """
+    if name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)):
+        return True
+    parts = (part in file for file in files for part in _UNFINISHED_FILES)
+    return not has_header and (name.endswith(".store") or any(parts))
+
+
+def refuse_incomplete(place: str | Path) -> NoReturn:
+    """Raise StoreError for a store in a folder of stores that is not to be used."""
+    raise StoreError(
+        f"{place} is not a complete store: copy or convert it again, or move it out of the folder"
+    )
+
+
+def stores_in(folder: Path) -> list[Path]:
+    """Return the stores in a folder, part-2 before part-10; StoreError for an incomplete one."""
+    found = []
+    for place in sorted(folder.iterdir(), key=natural_order):
+        has_header = (place / HEADER_FILE).is_file()
+        files = [file.name for file in place.iterdir()] if place.is_dir() else []
+        if is_incomplete(place.name, files, has_header=has_header):
+            refuse_incomplete(place)
+        if has_header:
+            found.append(place)
+    return found
 
 
 def check_place(path: Path, *, force: bool) -> None:

@@ -1,8 +1,7 @@
 """Opening a store: checking it, and mapping its arrays into memory."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,28 +12,32 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.data.people import number_people
-from dplasso.data.store.arrays import checksum
+from dplasso.data.store.checks import (
+    ArrayCheck,
+    compare,
+    indices_check,
+    refuse_damaged,
+    values_check,
+)
 from dplasso.data.store.format import (
     COLUMNS_DECLARED,
     HEADER_FILE,
     LABELS,
     PARTIAL_SUFFIX,
     PEOPLE,
-    ArrayEntry,
     StoreHeader,
-    array_file,
     open_array,
     read_header,
 )
 from dplasso.data.store.kernel import first_outside, maps_agree
 from dplasso.data.store.place import partial_directory
+from dplasso.data.streams import exhaust
 from dplasso.errors import StoreError
 from dplasso.files.lock import is_held
 from dplasso.files.scratch import scratch
 from dplasso.matrix.compressed import Compressed
 
-# Pieces fit a core's cache and cost little to start.
-_CHECK_ENTRIES = 1 << 20
+_SIDES = ("rows", "columns")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +95,7 @@ class Store:
         if words is None:
             return labels
         if first_outside(labels, len(words)) >= 0:
-            _damaged(self.path, "labels", "a label without a word")
+            refuse_damaged(self.path, "labels", "a label without a word")
         named: NDArray[Any] = np.array(words, np.str_)[labels]
         return named
 
@@ -172,15 +175,15 @@ def open_store(
     """Open a store that `write_store` wrote; any number of processes may do so at a time.
 
     The header, the length and first bytes of every file, and all that grows with rows or columns
-    alone are checked. The entries themselves are for `check_entries`, which every fit calls before
-    it spends anything.
+    alone are checked, with their checksums. The entries themselves are for `check_entries`, which
+    every fit calls before it spends anything.
 
     Parameters
     ----------
     path : str or path-like
         The directory.
     verify : bool, default=False
-        Whether to read everything and compare the checksums.
+        Whether to read the entries too: `check_entries`.
     progress : callable, optional
         Called as ``progress(done, total)`` while verifying, in bytes.
 
@@ -206,26 +209,22 @@ def open_store(
             if _is_still(directory, before):
                 raise
     if verify:
-        done, total = 0, sum(entry.n_bytes for entry in store.header.arrays.values())
-        for name, entry in store.header.arrays.items():
-            for n_bytes in checked_pieces(store.path, name, store.arrays[name], entry):
-                done += n_bytes
-                if progress is not None:
-                    progress(done, total)
-        check_entries(store)
+        check_entries(store, progress=progress)
     return store
 
 
 def _map_store(directory: Path) -> Store:
     header = read_header(directory)
     arrays = {name: open_array(directory, name, one) for name, one in header.arrays.items()}
-    for name in ("rows.indptr", "columns.indptr"):
+    store = Store(directory.resolve(), header, arrays)
+    exhaust(compare(directory, _numbering_checks(store, _SIDES)))
+    for name in (f"{side}.indptr" for side in _SIDES):
         starts = arrays[name]
         if starts[0] != 0 or starts[-1] != header.nnz or (starts[1:] < starts[:-1]).any():
-            _damaged(directory, name, "its numbers do not rise to that of the entries")
+            refuse_damaged(directory, name, "its numbers do not rise to that of the entries")
     if not maps_agree(arrays["internal_column"], arrays["original_column"]):
-        _damaged(directory, "original_column", "it does not fit internal_column")
-    return Store(directory.resolve(), header, arrays)
+        refuse_damaged(directory, "original_column", "it does not fit internal_column")
+    return store
 
 
 def _is_still(directory: Path, before: os.stat_result) -> bool:
@@ -237,45 +236,51 @@ def _is_still(directory: Path, before: os.stat_result) -> bool:
 
 
 def check_entries(
-    store: Store, which: Literal["rows", "columns", "both"] = "both", *, n_threads: int = 2
+    store: Store,
+    which: Literal["rows", "columns", "both"] = "both",
+    *,
+    n_threads: int = 2,
+    progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Raise `StoreError` unless no kernel can leave its arrays and every value is finite."""
-    # Each piece of an array: its name, where it begins, its words, their limit and their mask.
-    pieces: list[tuple[str, int, NDArray[Any], int, int]] = []
-    limits = {"rows": store.shape[1], "columns": store.shape[0]}
-    for side in limits if which == "both" else (which,):
-        checks = [(f"{side}.indices", store.arrays[f"{side}.indices"], limits[side], -1)]
-        if (name := f"{side}.values") in store.arrays:
-            values = store.arrays[name]
-            # Without its sign bit, a number that is not finite is at least infinity's bit pattern.
-            words = values.view(np.int32 if values.itemsize == 4 else np.int64)
-            infinity = int(np.array(np.inf, values.dtype).view(words.dtype))
-            checks.append((name, words, infinity, (1 << (8 * values.itemsize - 1)) - 1))
-        for name, words, limit, mask in checks:
-            for begin in range(0, words.size, _CHECK_ENTRIES):
-                some = words[begin : begin + _CHECK_ENTRIES]
-                pieces.append((name, begin, some, limit, mask))
-    with ThreadPoolExecutor(n_threads) as pool:
-        found = pool.map(lambda piece: first_outside(*piece[2:]), pieces)
-        for (name, begin, _, limit, mask), at in zip(pieces, found, strict=True):
-            if at >= 0:
-                allowed = f"one of 0 to {limit - 1}" if mask == -1 else "a finite number"
-                _damaged(store.path, name, f"entry {begin + at} is not {allowed}")
+    """Raise `StoreError` unless all arrays, or those of one orientation, are as they were written.
+
+    Every byte is compared with its checksum. In the same pass over the memory, the entries are
+    looked at: no kernel can leave its arrays, no column is twice in a row or row twice in a column,
+    and every value is finite. So a damaged store is refused even where its checksums fit.
+    """
+    sides = _SIDES if which == "both" else (which,)
+    # Where each row starts comes first: the entries are looked at row by row.
+    passes = _numbering_checks(store, sides), _entry_checks(store, sides)
+    done, total = 0, sum(check.entry.n_bytes for checks in passes for check in checks)
+    for checks in passes:
+        for n_bytes in compare(store.path, checks, n_threads=n_threads):
+            done += n_bytes
+            if progress is not None:
+                progress(done, total)
 
 
-def checked_pieces(
-    directory: Path, name: str, array: NDArray[Any], entry: ArrayEntry
-) -> Iterator[int]:
-    """Compare an array with its checksums; yield the bytes of each piece."""
-    ends = np.cumsum([length for length, _ in entry.pieces], dtype=np.int64)
-    parts = np.split(array.view(np.uint8), ends[:-1])
-    with ThreadPoolExecutor(2) as pool:
-        found = pool.map(checksum, parts)
-        for end, piece, sums in zip(ends, entry.pieces, found, strict=False):
-            if sums != piece:
-                where = f"its checksum does not fit between bytes {end - piece[0]} and {end}"
-                _damaged(directory, name, f"{where} of the data")
-            yield piece[0]
+def _numbering_checks(store: Store, sides: Sequence[str]) -> list[ArrayCheck]:
+    """Return the checks of all arrays that grow with rows or columns alone."""
+    names = ["internal_column", "original_column", LABELS, PEOPLE]
+    names += [f"{side}.indptr" for side in sides]
+    arrays, entries = store.arrays, store.header.arrays
+    return [ArrayCheck(name, arrays[name], entries[name]) for name in names if name in arrays]
+
+
+def _entry_checks(store: Store, sides: Sequence[str]) -> list[ArrayCheck]:
+    """Return the checks of entries."""
+    arrays, entries = store.arrays, store.header.arrays
+    checks = []
+    for side in sides:
+        # Entries of a row are in the order of the original columns, those of a column by row.
+        limit, numbers = store.shape[0], arrays["original_column"][:0]
+        if side == "rows":
+            limit, numbers = store.shape[1], arrays["original_column"]
+        name, starts = f"{side}.indices", arrays[f"{side}.indptr"]
+        checks.append(indices_check(name, arrays[name], entries[name], starts, limit, numbers))
+        if (name := f"{side}.values") in arrays:
+            checks.append(values_check(name, arrays[name], entries[name]))
+    return checks
 
 
 def _check_finished(path: Path) -> None:
@@ -293,10 +298,6 @@ def _check_finished(path: Path) -> None:
     if partial_directory(path).is_dir():
         raise StoreError(f"{path} is unfinished: its conversion was cut off; run it again")
     raise StoreError(f"{path}: there is no such store")
-
-
-def _damaged(directory: Path, name: str, problem: str) -> NoReturn:
-    raise StoreError(f"{array_file(directory, name)} is damaged: {problem}; convert again")
 
 
 def describe(store: Store) -> dict[str, Any]:
