@@ -2,10 +2,12 @@
 
 import os
 import platform
+import runpy
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+_CORES = Path(__file__).parent.parent / "src/dplasso/runtime/cores.py"
 _PACKAGES = ("dplasso", "numba", "numpy", "scipy", "scikit-learn", "dp-accounting", "skglm", "copt")
 
 
@@ -53,13 +55,11 @@ def status(pid: int | str, *fields: str) -> dict[str, int]:
 
 
 def usable_cores() -> int:
-    """Return the number of cores this process may use.
+    """Return the number of cores this process may use, as the package counts them.
 
-    Without the package, which planted bugs are to be imported in place of.
+    Nothing of it is imported: planted bugs are to be imported in its place.
     """
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return int(runpy.run_path(str(_CORES))["usable_cores"]())
 
 
 def installed(package: str) -> str | None:

@@ -100,6 +100,14 @@ def test_the_coordinator_copies_headers_and_labels_alone(stores, bucket, tmp_pat
     assert not left_behind(tmp_path)
 
 
+@pytest.mark.parametrize("where", [str, lambda folder: "."], ids=["absolute", "relative"])
+def test_patterns_mean_stores_wherever_they_are(stores, monkeypatch, where):
+    monkeypatch.chdir(stores)
+    opened = open_stores([f"{where(stores)}/p*[19].store", f"{where(stores)}/part-10.store"])
+    names = [place.rpartition("/")[2] for place in opened.X.places]
+    assert names == ["part-9.store", "part-11.store", "part-10.store"]
+
+
 def test_an_interrupted_fit_is_resumed_and_charged_once(bucket, ledger, tmp_path, monkeypatch):
     model, kept = tmp_path / "model.npz", tmp_path / "kept"
     given = ("fit", bucket, *PAID, *CLUSTER, "--ledger", ledger, "--checkpoint", kept)

@@ -16,6 +16,7 @@ from cluster.cases import MODELS, Killer, cut, records, released
 from dplasso.cluster import InProcessEngine, ThreadEngine, storage
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import Partition
+from dplasso.data.addresses import checked_address
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.errors import DataError, MissingExtraError, StoreError
@@ -87,7 +88,7 @@ def test_a_worker_lost_while_copying_or_later_copies_anew(addresses, monkeypatch
     ["s3://bucket/month=2026-01/a b.store", "webhdfs://name:9870/a", "file:///a/b", "gs://bucket"],
 )
 def test_a_scheme_a_host_and_a_path_are_an_address(address):
-    assert storage.checked_address(f"{address}/") == address
+    assert checked_address(f"{address}/") == address
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_a_scheme_a_host_and_a_path_are_an_address(address):
 )
 def test_what_may_be_a_secret_is_refused_and_not_told(address):
     with pytest.raises(DataError, match="holds more than a scheme, a host and a path") as told:
-        storage.checked_address(address)
+        checked_address(address)
     assert "XUtn" not in str(told.value)
 
 

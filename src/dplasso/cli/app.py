@@ -17,7 +17,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from dplasso.cli import output
 from dplasso.cli.options import documented, in_options, with_options
-from dplasso.errors import ClusterError, MissingExtraError
+from dplasso.data.addresses import check_argument
+from dplasso.errors import ClusterError, DataError, MissingExtraError
 
 INTERRUPTED = 130
 SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -88,13 +89,21 @@ class GuardedGroup(Group):
     """A group of commands in which every expected failure ends in one sentence and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Keep the arguments as they were given."""
+        """Keep the arguments as they were given; refuse secrets before anything can print them."""
         _ARGUMENTS.set(tuple(args))
+        try:
+            for argument in args:
+                check_argument(argument)
+        except DataError as error:
+            output.error(output.one_line(error))
+            raise typer.Exit(1) from None
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn errors a user can meet into one sentence and exit code 1."""
         with warnings.catch_warnings():
+            # Only threads are used here, and those need no semaphores.
+            warnings.filterwarnings("ignore", ".*joblib will operate in serial mode")
             warnings.showwarning = lambda message, *_, **__: output.warn(
                 f"warning: {in_options(' '.join(str(message).split()))}"
             )

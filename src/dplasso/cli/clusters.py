@@ -16,8 +16,9 @@ from dplasso.cluster import Engine, Events, RayEngine, ThreadEngine
 from dplasso.cluster.estimate import Estimate
 from dplasso.cluster.storage import header_and_labels, opened_store, stores_at
 from dplasso.cluster.tasks import THREADS, run_tasks
+from dplasso.data.addresses import is_address
 from dplasso.data.files import Dataset
-from dplasso.data.source_files import is_address, natural_order
+from dplasso.data.source_files import natural_order, places_of
 from dplasso.data.store import Store, open_store
 from dplasso.data.store.place import stores_in
 from dplasso.data.store.reader import is_store
@@ -25,7 +26,7 @@ from dplasso.encoding.origin import check_same_origin, origin_of, with_origin
 from dplasso.errors import DataError
 from dplasso.estimators.fitting import method_of
 from dplasso.estimators.linear_models import Estimator
-from dplasso.runtime.threads import usable_cores
+from dplasso.runtime.cores import usable_cores
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def open_stores(data: Sequence[str]) -> Dataset:
             places += away
             continue
         path = Path(name)
-        named = [path] if path.exists() else sorted(Path().glob(name), key=natural_order)
+        named = [path] if path.exists() else places_of(name)
         for place in named:
             inside = stores_in(place) if place.is_dir() and not is_store(place) else []
             here = [open_store(path) for path in inside or [place]]

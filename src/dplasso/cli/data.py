@@ -17,7 +17,7 @@ from dplasso.data.files import block_source
 from dplasso.data.store import describe, open_store, write_store
 from dplasso.data.store.place import check_place
 from dplasso.datasets import catalog
-from dplasso.runtime.threads import usable_cores
+from dplasso.runtime.cores import usable_cores
 
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
 SMALLEST = 64 * 2**20

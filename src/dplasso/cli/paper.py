@@ -13,9 +13,9 @@ from rich.markup import escape
 
 import dplasso
 from dplasso.cli import output
+from dplasso.runtime.cores import usable_cores
 from dplasso.runtime.extras import need
 from dplasso.runtime.progress import duration
-from dplasso.runtime.threads import usable_cores
 
 if TYPE_CHECKING:
     from evidence.items import Item

@@ -20,7 +20,7 @@ from dplasso.tuning.quantiles import EdgesBudget, quantile_grids, quantiles_of
 
 
 def draft(
-    table: Path, dialect: DialectOptions, label_column: str | None = None, rows: int = 1 << 16
+    table: Path, dialect: DialectOptions, label_column: str | None = None, rows: int | None = None
 ) -> None:
     """Print a draft of a schema, as JSON.
 
@@ -34,7 +34,7 @@ def draft(
     label_column : NAME
         Where the label is. Default: asked for on a terminal, elsewhere guessed, and said.
     rows : N >= 1
-        Rows to look at.
+        Rows to look at. Default: 65,536, or fewer of a table with more than 256 columns.
 
     Examples
     --------
@@ -46,10 +46,12 @@ def draft(
     was known without them. Parts that were taken from records are marked with "confirm".
     """
     dialect.say([table])
-    found = first_rows(table, rows, dialect.asked)
+    with output.progress_bars() as bars, bars.task(f"reading {table.name}") as progress:
+        found = first_rows(table, rows, dialect.asked, progress)
     if label_column is None:
         label_column = _label_of(found)
-    schema = suggest_schema(found, label_column)
+    with output.progress_bars() as bars, bars.task("drafting") as progress:
+        schema = suggest_schema(found, label_column, progress)
     output.write_out(_text(schema))
     output.warn(NOTE[0].upper() + NOTE[1:])
     if marked := sum(map(bool, schema.confirm)):

@@ -6,7 +6,6 @@ A coordinator, which knows no rows, copies headers and labels alone.
 """
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,7 +14,8 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any
 
-from dplasso.data.source_files import hidden, is_address, natural_order
+from dplasso.data.addresses import checked_address, is_address
+from dplasso.data.source_files import natural_order
 from dplasso.data.store import Store, open_store
 from dplasso.data.store.checks import ArrayCheck, compare
 from dplasso.data.store.format import HEADER_FILE, LABELS, array_file, open_array, read_header
@@ -29,20 +29,6 @@ from dplasso.runtime.extras import need
 PIECE, _REQUEST = 1 << 26, 1 << 22
 # Seconds that a server may take for an answer, or for so many bytes.
 SILENCE = 120.0
-# A scheme, a host, perhaps its port, and a path. Whatever else an address can hold can be a secret:
-# a user, a password or token, parameters, a signature, a fragment, or one of these in disguise (%).
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^@:/?#;&%]*(:[0-9]{1,5})?(/[^@:?#;&%]*)?")
-
-
-def checked_address(address: str) -> str:
-    """Return an address without slashes at its end; DataError if it may hold a secret."""
-    if not (_PLAIN.fullmatch(address) and address.isprintable()):
-        raise DataError(
-            f"an address {hidden(address)} holds more than a scheme, a host and a path, and logs "
-            "and messages would show it: leave out names, passwords, tokens and signatures, and "
-            "give them as fsspec finds them, in the environment or in its configuration files"
-        )
-    return address.rstrip("/")
 
 
 def stores_at(address: str) -> list[str]:

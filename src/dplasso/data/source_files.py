@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dplasso.data.addresses import hidden, is_address
 from dplasso.data.streams import check_readable
 from dplasso.errors import DataError
-
-_SCHEME = re.compile("[A-Za-z][A-Za-z0-9+.-]{0,15}")
 
 
 @dataclass(frozen=True)
@@ -68,17 +67,6 @@ def _look_at(path: Path) -> os.stat_result:
         raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
 
 
-def is_address(path: str) -> bool:
-    """Return whether a store is at an address such as s3://bucket/a, not in a local folder."""
-    return "://" in path
-
-
-def hidden(address: str) -> str:
-    """Return what a message may show of an address that may hold a secret."""
-    scheme = address.partition("://")[0]
-    return f"{scheme if _SCHEME.fullmatch(scheme) else '...'}://..."
-
-
 def expand(paths: str | Path | Iterable[str | Path]) -> list[Path]:
     """Return the files that names and patterns mean: one at least, none of them twice.
 
@@ -96,12 +84,10 @@ def expand(paths: str | Path | Iterable[str | Path]) -> list[Path]:
                 "read, and with a cluster: --cluster threads is one in this process"
             )
         if not there and glob.has_magic(name):
-            # Path.glob would want the folder apart from the pattern.
-            names = map(Path, glob.glob(name, recursive=True))  # noqa: PTH207
-            matches = [match for match in names if not match.is_dir()]
+            matches = [match for match in places_of(name) if not match.is_dir()]
             if not matches:
                 raise DataError(f"{name}: no file fits this pattern")
-            found += sorted(matches, key=natural_order)
+            found += matches
         else:
             found.append(Path(name))
     if not found:
@@ -112,6 +98,13 @@ def expand(paths: str | Path | Iterable[str | Path]) -> list[Path]:
             raise DataError(f"{path}: the file is named twice; its records would count twice")
         seen.add(place)
     return found
+
+
+def places_of(pattern: str) -> list[Path]:
+    """Return the files and folders that a pattern fits, part-2 before part-10."""
+    # Path.glob would want the folder apart from the pattern.
+    names = glob.glob(pattern, recursive=True)  # noqa: PTH207
+    return sorted(map(Path, names), key=natural_order)
 
 
 def natural_order(path: Path) -> list[Any]:

@@ -8,7 +8,7 @@ order. As JSON a part is an object whose `kind` names it (docs/tables.md).
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +122,7 @@ class Schema:
         document["label"] = self.label
         kinds = {kind: name for name, kind in _KINDS.items()}
         document["parts"] = [
-            {"kind": kinds[type(part)], **asdict(part)} | ({"confirm": mark} if mark else {})  # type: ignore[call-overload]
+            {"kind": kinds[type(part)], **_values(part)} | ({"confirm": mark} if mark else {})
             for part, mark in zip(self.parts, self.confirm, strict=True)
         ]
         if self.edges is not None:
@@ -133,6 +133,10 @@ class Schema:
     def same_columns(self, other: "Schema") -> bool:
         """Return whether two schemas make the same columns, whatever they say of the label."""
         return self.parts == other.parts
+
+
+def _values(part: Any) -> dict[str, Any]:
+    return {field.name: getattr(part, field.name) for field in fields(part)}
 
 
 def schema_from_json(document: Any) -> Schema:

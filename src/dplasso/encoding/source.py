@@ -1,13 +1,14 @@
 """Files of tables as row blocks by a schema, in bounded memory: CSV, JSON lines, Parquet, Arrow."""
 
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from dplasso.data.blocks import BlockSource, Rows
 from dplasso.data.formats import is_table
 from dplasso.data.source_files import Paths, source_files
-from dplasso.data.streams import check_readable
+from dplasso.data.streams import Progress, check_readable
 from dplasso.data.tables import batches
 from dplasso.data.tables.dialect import Dialect
 from dplasso.encoding.columns import as_arrow, encode
@@ -15,7 +16,11 @@ from dplasso.encoding.parts import Text
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 
-_DRAFT_BYTES = 1 << 26
+# Of a table of very many columns a draft looks at fewer rows.
+_DRAFT_ROWS, _DRAFT_FIELDS = 1 << 16, 1 << 24
+_DRAFT_BYTES = 1 << 27
+# Fields made into arrays at a time: an array of few rows takes as long as one of many.
+_FIELDS_AT_ONCE = 1 << 22
 
 
 def table_source(
@@ -65,8 +70,17 @@ def need_pyarrow() -> None:
         raise DataError(str(error)) from error
 
 
-def first_rows(path: str | Path, most: int, dialect: Dialect | None = None) -> Any:
-    """Return at most so many rows of a table file as pyarrow.Table, with all its columns."""
+def first_rows(
+    path: str | Path,
+    most: int | None = None,
+    dialect: Dialect | None = None,
+    progress: Progress | None = None,
+) -> Any:
+    """Return the first rows of a table file as pyarrow.Table, with all its columns.
+
+    `most` of them; by default 65,536, or fewer if that is more than 2**24 fields. `progress` takes
+    the rows read so far, and how many there may be.
+    """
     need_pyarrow()
     import pyarrow as pa
 
@@ -77,15 +91,35 @@ def first_rows(path: str | Path, most: int, dialect: Dialect | None = None) -> A
             f"{path}: a schema is drafted from a table: CSV, JSON lines, Parquet, Arrow"
         )
     reader = batches.TableReader(path, dialect)
+    names = reader.column_names()
+    most = most or max(1, min(_DRAFT_ROWS, _DRAFT_FIELDS // max(len(names), 1)))
     pieces: list[Any] = []
-    for batch in reader.batches(reader.column_names(), _DRAFT_BYTES):
-        columns = {
-            name: as_arrow(values, f"{path}, column {name!r}")
-            for name, values in batch.columns.items()
-        }
-        pieces.append(pa.table(columns))
-        if sum(piece.num_rows for piece in pieces) >= most:
+    waiting: list[batches.Batch] = []
+    n_rows = 0
+    for batch in reader.batches(names, _DRAFT_BYTES):
+        waiting.append(batch)
+        n_rows += batch.n_rows
+        if progress is not None:
+            progress(min(n_rows, most), most)
+        if sum(one.n_rows for one in waiting) * len(names) >= _FIELDS_AT_ONCE:
+            pieces.append(_joined(waiting))
+            waiting = []
+        if n_rows >= most:
             break
+    if waiting:
+        pieces.append(_joined(waiting))
     if not pieces:
         raise DataError(f"{path} has no records; at least one is needed")
     return pa.concat_tables(pieces, promote_options="permissive").slice(0, most)
+
+
+def _joined(found: list[batches.Batch]) -> Any:
+    """Return consecutive batches of a file as pyarrow.Table."""
+    import pyarrow as pa
+
+    columns = {}
+    for name, first in found[0].columns.items():
+        parts = [batch.columns[name] for batch in found]
+        whole = [*chain(*parts)] if isinstance(first, list) else pa.chunked_array(parts)
+        columns[name] = as_arrow(whole, f"{found[0].path}, column {name!r}")
+    return pa.table(columns)

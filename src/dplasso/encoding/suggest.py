@@ -1,11 +1,13 @@
 """A first schema from data, for a person to edit: the draft itself is not private."""
 
 import math
+from bisect import bisect_left, bisect_right
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.data.streams import Progress
 from dplasso.encoding.contract import Part
 from dplasso.encoding.dates import Date
 from dplasso.encoding.parts import Bins, Categories, Hashed, Text, lowered
@@ -21,6 +23,7 @@ _MOST_CATEGORIES = 30
 _MOST_NUMBERS = 12
 _WORDS_OF_TEXT = 4.0
 _EDGES = 10
+_COLUMNS_AT_ONCE = 100
 # Beyond these ratios of large numbers to small ones, and to those in the middle, edges are powers
 # of ten and steps between.
 _WIDE, _SKEWED = 50.0, 5.0
@@ -55,10 +58,11 @@ def guess_label(table: Any) -> str | None:
     return str(last) if few else None
 
 
-def suggest_schema(table: Any, label: str | None) -> Schema:
+def suggest_schema(table: Any, label: str | None, progress: Progress | None = None) -> Schema:
     """Draft a schema from a pyarrow table; a sample will do. What is left out is named in the note.
 
-    What was taken from the records is marked, to be confirmed.
+    What was taken from the records is marked, to be confirmed. `progress` takes the columns looked
+    at so far, and how many there are.
     """
     names = table.column_names
     if label is None and "label" in names:
@@ -67,7 +71,9 @@ def suggest_schema(table: Any, label: str | None) -> Schema:
         raise DataError(f"no column {label!r}; there are {', '.join(map(repr, names))}")
     parts: list[Part] = []
     left_out = []
-    for name in names:
+    for number, name in enumerate(names):
+        if progress is not None and number % _COLUMNS_AT_ONCE == 0:
+            progress(number, len(names))
         if name != label:
             found = draft_parts(name, table.column(name))
             parts += found
@@ -110,13 +116,15 @@ def draft_parts(name: str, values: Any) -> list[Part]:
     values = pc.utf8_trim_whitespace(values.filter(pc.not_equal(values, "")))
     if not len(values):
         return []
-    for format in _FORMATS:
-        if not pc.strptime(values, format=format, unit="s", error_is_null=True).null_count:
-            return _of_dates(name, pc.strptime(values, format=format, unit="s"), format)
+    # No number is a date in any of the formats.
     try:
         return _of_numbers(name, values.cast(pa.float64()).to_numpy())
     except pa.ArrowInvalid:
         pass
+    # Nor is a word without a digit.
+    for format in _FORMATS if any(map(str.isdigit, values[0].as_py())) else ():
+        if not pc.strptime(values, format=format, unit="s", error_is_null=True).null_count:
+            return _of_dates(name, pc.strptime(values, format=format, unit="s"), format)
     found = sorted(values.unique().to_pylist())
     if len(found) <= _MOST_CATEGORIES:
         return [Categories(name, _completed(found))]
@@ -177,10 +185,11 @@ def _of_numbers(name: str, numbers: NDArray[np.float64]) -> list[Part]:
 
 def readable_edges(numbers: NDArray[np.float64]) -> tuple[float, ...]:
     """Return some ten edges for numbers that a person can read: 1, 2, 5 and their tenfold."""
+    numbers = np.sort(numbers)
     above = numbers[numbers > 0]
-    if numbers.min() >= 0 and above.size:
+    if numbers[0] >= 0 and above.size:
         # What is 0 is below the first edge, in a bin of its own.
-        low, middle, high = np.quantile(above, [0.01, 0.5, 0.99])
+        low, middle, high = (_quantile(above, share) for share in (0.01, 0.5, 0.99))
         if high / low >= _WIDE and high / middle >= _SKEWED:
             first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
             # As many to a power of ten as make some ten edges.
@@ -188,10 +197,18 @@ def readable_edges(numbers: NDArray[np.float64]) -> tuple[float, ...]:
             digits = next((some for some in ((1, 2, 5), (1, 3)) if len(some) <= fitting), (1,))
             powers = range(first, last + 1)
             edges = [float(f"{digit}e{power}") for power in powers for digit in digits]
-            begin = max(np.searchsorted(edges, low, side="right") - 1, 0)
-            return tuple(edges[begin : np.searchsorted(edges, high) + 1])
-    low, high = np.quantile(numbers, [0.01, 0.99])
-    return _steps(low, high)
+            begin = max(bisect_right(edges, low) - 1, 0)
+            return tuple(edges[begin : bisect_left(edges, high) + 1])
+    return _steps(_quantile(numbers, 0.01), _quantile(numbers, 0.99))
+
+
+def _quantile(ascending: NDArray[np.float64], share: float) -> float:
+    """Return what np.quantile does, which takes far longer for the few numbers of a column."""
+    place = share * (ascending.size - 1)
+    before, part = int(place), place % 1.0
+    low, high = float(ascending[before]), float(ascending[min(before + 1, ascending.size - 1)])
+    between: float = low + (high - low) * part
+    return between if part < 0.5 else high - (high - low) * (1.0 - part)
 
 
 def _steps(low: float, high: float, least: float = 1e-300) -> tuple[float, ...]:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,7 +15,7 @@ from dplasso.matrix.compressed import Compressed, checked, clipped, compress
 from dplasso.matrix.design import refuse_damage
 from dplasso.matrix.transpose import transpose
 from dplasso.matrix.unit_rows import row_factors, select_columns, unit_row_margins
-from dplasso.runtime.threads import thread_pool
+from dplasso.runtime.threads import count_threads, thread_pool
 
 
 def margins(fitted: Any, X: Any) -> NDArray[np.float64]:
@@ -28,7 +27,7 @@ def margins(fitted: Any, X: Any) -> NDArray[np.float64]:
     """
     check_is_fitted(fitted, "coef_")
     kept, bound, norm_bound, constant, halvings = fitted.family.reading(fitted)
-    n_threads = effective_n_jobs(fitted.n_jobs)
+    n_threads = count_threads(fitted.n_jobs)
     weights = _weights(fitted.coef_, kept)
     X = _encoded(fitted, X)
     store = store_of(X)

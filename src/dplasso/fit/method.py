@@ -9,7 +9,6 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
@@ -31,6 +30,8 @@ from dplasso.privacy.parameters import (
 )
 from dplasso.privacy.randomness import check_random_state
 from dplasso.privacy.statement import Accounted
+from dplasso.runtime.cores import usable_cores
+from dplasso.runtime.threads import count_threads
 
 _MOST_THREADS = 64
 # Assumed where a cost is asked for before there are data.
@@ -225,4 +226,4 @@ def _checked_threads(params: Mapping[str, Any]) -> int:
     right = "None or a whole number other than 0 (-1 for all cores)"
     n_jobs = word_or_number(params, "n_jobs", {None: None}, lambda n: n != 0, right, Integral)
     # More threads would only wait for each other, and each needs memory.
-    return min(int(effective_n_jobs(n_jobs)), max(_MOST_THREADS, int(effective_n_jobs(-1))))
+    return min(count_threads(n_jobs), max(_MOST_THREADS, usable_cores()))

@@ -13,10 +13,9 @@ from dplasso.cluster import Engine
 from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe, PartitionedRows, problem_of
 from dplasso.cluster.gradients import PartitionedRecords
 from dplasso.cluster.partitions import Partitions
-from dplasso.cluster.storage import checked_address
 from dplasso.cluster.worker import Partition, VertexSteps
+from dplasso.data.addresses import checked_address, is_address
 from dplasso.data.people import number_groups
-from dplasso.data.source_files import is_address
 from dplasso.encoding.origin import Origin, check_same_origin, origin_from_json
 from dplasso.errors import DataError
 from dplasso.fit.drawing import Drawing, vertex_selector

@@ -1,6 +1,5 @@
 """The threads of a run, and even parts of its work for them."""
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -9,6 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dplasso.runtime.cores import usable_cores
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,17 @@ def thread_pool(n_threads: int) -> Iterator[Threads]:
         yield Threads(n_threads, run)
 
 
-def usable_cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def count_threads(n_jobs: int | None) -> int:
+    """Return how many threads `n_jobs` asks for: -1 is all usable cores, -2 all but one.
+
+    None is what the active `joblib.parallel_config` says, or one. Joblib is not asked about the
+    others: where processes cannot share semaphores it answers 1, but threads need none.
+    """
+    if n_jobs is None:
+        from joblib import effective_n_jobs
+
+        return int(effective_n_jobs(None))
+    return n_jobs if n_jobs > 0 else max(1, usable_cores() + 1 + n_jobs)
 
 
 def cut(first: int, last: int, n_parts: int) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from dplasso.data.source_files import SourceFiles
 from dplasso.data.streams import BLOCK_BYTES, in_order, line_blocks
 from dplasso.data.svmlight.lines import LineError, parse_lines
 from dplasso.errors import DataError
-from dplasso.runtime.threads import usable_cores
+from dplasso.runtime.cores import usable_cores
 
 # More would wait for the one that reads and decompresses.
 _MOST_THREADS = 8

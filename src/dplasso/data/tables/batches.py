@@ -1,5 +1,6 @@
 """Tables as row blocks: batches of named columns, and what makes rows of them."""
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -41,9 +42,10 @@ class Batch(NamedTuple):
 
 def check_columns(names: Sequence[str], wanted: Sequence[str], whose: str) -> None:
     """Raise `DataError` unless each of some columns is there, once."""
+    counts = Counter(names)
     for column in wanted:
-        if names.count(column) != 1:
-            fault = "no column" if column not in names else "more than one column"
+        if counts[column] != 1:
+            fault = "no column" if column not in counts else "more than one column"
             there = ", ".join(map(repr, names[:200]))
             raise DataError(f"{whose} {fault} {column!r}; there are {there}")
 

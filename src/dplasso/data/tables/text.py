@@ -135,7 +135,7 @@ def _csv_rows(lines: _Lines, columns: Sequence[str]) -> Iterator[tuple[list[str]
     """Yield the fields of the columns, and the line in which each record begins."""
     rows = _csv_reader(lines)
     header = next(rows)
-    places = [_place(lines.path, header, name) for name in columns]
+    places = _places(lines.path, header, columns)
     start = lines.number + 1
     for row in rows:
         if row and len(row) != len(header):
@@ -147,20 +147,26 @@ def _csv_rows(lines: _Lines, columns: Sequence[str]) -> Iterator[tuple[list[str]
         start = lines.number + 1
 
 
-def _place(path: Path, header: list[str], name: str) -> int:
-    # Without a header the first line is a record: it is not quoted.
-    found = [number for number, other in enumerate(header, 1) if other == name]
-    if not found:
-        cut = len(header) == 1 and any(mark in header[0] for mark in ",;|\t")
-        cure = ", which has other marks between its fields: --delimiter sets them" if cut else ""
-        raise DataError(
-            f"{path}: no column {name!r} among the {len(header)} of the first line{cure}"
-        )
-    if found[1:]:
-        raise DataError(
-            f"{path}: columns {found[0]} and {found[1]} of the first line have one name"
-        )
-    return found[0] - 1
+def _places(path: Path, header: list[str], columns: Sequence[str]) -> list[int]:
+    first: dict[str, int] = {}
+    again: dict[str, int] = {}
+    for number, name in enumerate(header):
+        (again if name in first else first).setdefault(name, number)
+    for name in columns:
+        # Without a header the first line is a record: it is not quoted.
+        if name not in first:
+            cut = len(header) == 1 and any(mark in header[0] for mark in ",;|\t")
+            cure = "which has other marks between its fields: --delimiter sets them"
+            raise DataError(
+                f"{path}: no column {name!r} among the {len(header)} of the first line"
+                f"{f', {cure}' * cut}"
+            )
+        if name in again:
+            raise DataError(
+                f"{path}: columns {first[name] + 1} and {again[name] + 1} of the first line have "
+                "one name"
+            )
+    return [first[name] for name in columns]
 
 
 def _json_rows(lines: _Lines, columns: Sequence[str]) -> Iterator[tuple[list[Any], int]]:
