@@ -169,8 +169,8 @@ class LocalRecords:
         return self.targets.total_weight
 
     def count_rows(self, *, weighing: bool) -> int:
-        """Count the records that are not left out; see `Targets.count`."""
-        return self.targets.count(weighing=weighing)
+        """Count the records that are not left out; see `Targets.count_rows`."""
+        return self.targets.count_rows(weighing=weighing)
 
     def laid_out(self, layout: VertexLayout, threads: Threads) -> "LocalRecords":
         """Lay the matrix out for vertices; without a step, only look whether it can be used."""
