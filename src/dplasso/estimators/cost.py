@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from dplasso.errors import ParameterError
 from dplasso.estimators.fitting import method_of
 from dplasso.estimators.linear_models import (
     DPFrankWolfeClassifier,
@@ -63,15 +64,15 @@ def estimator_of(
 ) -> Estimator:
     """Return the estimator of a method; ValueError for none of this name, or for such targets."""
     if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+        raise ParameterError(f"`method` must be one of {', '.join(METHODS)}, got {method!r}")
     of_classes, of_numbers = METHODS[method]
     if target_bounds is None and method == "linear":
         target_bounds = (0.0, 1.0)
     made: Any = of_classes
     if target_bounds is not None:
         if of_numbers is None:
-            raise ValueError(
-                f"target_bounds does not go with method={method!r}, which is for classes"
+            raise ParameterError(
+                f"`target_bounds` does not go with `method={method!r}`, which is for classes"
             )
         made, settings = of_numbers, {**settings, "target_bounds": target_bounds}
     estimator: Estimator = made(**settings)
@@ -81,11 +82,11 @@ def estimator_of(
 def task_of(n_classes: int, target_bounds: Any) -> Task:
     """Return the task that these stand for; ValueError if they do not go together."""
     if n_classes < 2:
-        raise ValueError(f"n_classes must be 2 or more, got {n_classes!r}")
+        raise ParameterError(f"`n_classes` must be 2 or more, got {n_classes!r}")
     if target_bounds is None:
         return Labels().of_size(n_classes)
     if n_classes != 2:
-        raise ValueError("n_classes does not go with target_bounds, which are for numbers")
+        raise ParameterError("`n_classes` does not go with `target_bounds`, which are for numbers")
     return Bounded(checked_target_bounds(target_bounds))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from dplasso.errors import ParameterError
 from dplasso.estimators.cost import MANY_COLUMNS, estimator_of, task_of
 from dplasso.estimators.fitting import method_of
 from dplasso.ledger import UNITS, charge_of, new_budget, rho_limit
@@ -66,12 +67,16 @@ def plan_budget(
     shares = {"encoding": encoding, "refit": refit, "score": score}
     for name, share in shares.items():
         if not 0.0 <= share < 1.0:
-            raise ValueError(f"{name} must be a share of the budget, from 0 to 1, got {share!r}")
+            raise ParameterError(
+                f"`{name}` must be a share of the budget, from 0 to 1, got {share!r}"
+            )
     main = 1.0 - sum(shares.values())
     if main <= 0.0:
         raise ValueError("nothing of the budget is left for the fit; make the other shares smaller")
     if tries and rows_per_person > 1:
-        raise ValueError("rows_per_person does not go with tries: a search protects single rows")
+        raise ParameterError(
+            "`rows_per_person` does not go with `tries`: a search protects single rows"
+        )
     limit = rho_limit(new_budget(None, epsilon, delta, neighbors, rows_per_person))
     common: dict[str, Any] = {
         "delta": delta,
