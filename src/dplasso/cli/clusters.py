@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import dplasso
 from dplasso.cli import output
-from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
+from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cluster import Engine, Events, RayEngine, ThreadEngine
 from dplasso.cluster.estimate import Estimate
 from dplasso.cluster.storage import header_and_labels, opened_store, stores_at

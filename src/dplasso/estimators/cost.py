@@ -1,7 +1,9 @@
 """What a fit would cost, and what it could find, answered before there is any data."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 from dplasso.errors import ParameterError
@@ -75,8 +77,24 @@ def estimator_of(
                 f"`target_bounds` does not go with `method={method!r}`, which is for classes"
             )
         made, settings = of_numbers, {**settings, "target_bounds": target_bounds}
+    check_settings(made, method, settings)
     estimator: Estimator = made(**settings)
     return estimator
+
+
+def check_settings(estimator: Any, method: str, settings: Iterable[str]) -> None:
+    """Raise ParameterError for settings that an estimator of a method does not have."""
+    known = signature(estimator).parameters
+    for name in settings:
+        if name not in known:
+            pairs = ((other, kinds) for other, kinds in METHODS.items() if other != method)
+            having = [
+                f"`method={other}`"
+                for other, kinds in pairs
+                if any(kind and name in signature(kind).parameters for kind in kinds)
+            ]
+            only = f", only with {' or '.join(having)}" if having else ""
+            raise ParameterError(f"`{name}` does not go with `method={method}`{only}")
 
 
 def task_of(n_classes: int, target_bounds: Any) -> Task:
@@ -196,6 +214,10 @@ def weakest_association(
     n_features = int(check_positive("n_features", n_features))
     row_entries = check_positive("row_entries", row_entries)
     settings = {"epsilon": epsilon, "delta": delta, **settings}
+    if method == "frank-wolfe":
+        raise ParameterError(
+            "`method=frank-wolfe` draws columns again and again", advice="take lasso"
+        )
     estimator = estimator_of(method, target_bounds, **settings)
     found = method_of(estimator)
     task = task_of(n_classes, getattr(estimator, "target_bounds", None))

@@ -20,7 +20,7 @@ from dplasso.privacy.budget import Draws, build_budget
 from dplasso.tuning.candidates import largest_within
 from dplasso.tuning.cost import search_cost
 from dplasso.tuning.metrics import METRICS
-from dplasso.tuning.scorer import score_budget
+from dplasso.tuning.scorer import NUMBERS_ALONE, score_budget, share_bound
 from dplasso.tuning.tries import tries_of
 
 
@@ -31,6 +31,7 @@ class Part:
     `share`: of the budget's zCDP.
     `epsilon`: to ask for at this part's own `delta`; 0 if the share is too small for any.
     `try_epsilon`: of a search: about what each try may spend; 0 for the others.
+    `noise`: of a score or an encoding: standard deviation of its sums, in records; else 0.
     """
 
     name: str
@@ -38,7 +39,7 @@ class Part:
     epsilon: float
     delta: float
     try_epsilon: float
-    cost: Any
+    noise: float = 0.0
 
 
 def plan_budget(
@@ -103,14 +104,23 @@ def plan_budget(
         "refit": fit,
         "score": lambda part: score_budget(metric, part, **common)[0],
     }
+    # What a record adds to the sums of a release.
+    bounds = {"encoding": 1.0, "score": share_bound(metric, NUMBERS_ALONE, neighbors)}
     return tuple(
-        _part(name, shares.get(name, main), limit, delta, make)
+        _part(name, shares.get(name, main), limit, delta, make, bounds.get(name, 0.0))
         for name, make in makers.items()
         if shares.get(name, main) > 0.0
     )
 
 
-def _part(name: str, share: float, limit: int, delta: float, make: Callable[[float], Any]) -> Part:
+def _part(
+    name: str,
+    share: float,
+    limit: int,
+    delta: float,
+    make: Callable[[float], Any],
+    bound: float,
+) -> Part:
     allowed = Fraction(share) * limit / UNITS * (1 - Fraction(1, 10**9))
 
     def cost(epsilon: float) -> float:
@@ -120,4 +130,5 @@ def _part(name: str, share: float, limit: int, delta: float, make: Callable[[flo
     made = make(epsilon) if epsilon else None
     try_rho = getattr(made, "try_rho", 0.0)
     try_epsilon = epsilon_of_rho(try_rho, delta) if try_rho else 0.0
-    return Part(name, share, epsilon, delta, try_epsilon, made)
+    noise = made.moved(bound) / made.mu if made and bound else 0.0
+    return Part(name, share, epsilon, delta, try_epsilon, noise)
