@@ -301,8 +301,7 @@ def check_charge(
             return None
         entry = "a ledger" if note.number is None else f"entry {note.number} of a ledger"
         raise CheckpointError(
-            f"{os.fspath(path)} belongs to a fit charged to {entry}: resume with that ledger "
-            "(ledger)."
+            f"{os.fspath(path)} belongs to a fit charged to {entry}: resume with that `ledger`."
         )
     if stored is not None and note is None:
         raise CheckpointError(
@@ -370,7 +369,7 @@ def _check_same_params(
         # A parameter that an earlier version did not have is not set.
         if one.get(name) != other.get(name):
             raise CheckpointError(
-                f"{os.fspath(path)} belongs to a fit with {name}={stored.get(name)!r}, not "
+                f"{os.fspath(path)} belongs to a fit with `{name}={stored.get(name)!r}`, not "
                 f"{current.get(name)!r}: resume with the parameters of the interrupted fit."
             )
 

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 import dplasso
 from dplasso.cli import output
-from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
+from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cluster import Engine, Events, RayEngine, ThreadEngine
 from dplasso.cluster.estimate import Estimate
 from dplasso.cluster.storage import header_and_labels, opened_store, stores_at
 from dplasso.cluster.tasks import THREADS, run_tasks
 from dplasso.data.addresses import is_address
 from dplasso.data.files import Dataset
-from dplasso.data.source_files import natural_order, places_of
+from dplasso.data.source_files import places_of
 from dplasso.data.store import Store, open_store
 from dplasso.data.store.place import stores_in
 from dplasso.data.store.reader import is_store

@@ -11,7 +11,7 @@ import numpy as np
 
 from dplasso import DPLassoClassifier, DPLogisticRegression, privacy_cost
 from dplasso.cli import output
-from dplasso.cli.metrics import score
+from dplasso.cli.scoring import score
 from dplasso.cli.training import train_with_bar
 from dplasso.data.files import Dataset
 from dplasso.datasets.adult import cross_name, crosses, load_adult
@@ -53,7 +53,6 @@ def demo(
     epsilon: float = 1.0,
     random_state: int | None = None,
     explain: bool = False,
-    n_iter: int | None = None,
 ) -> output.Result:
     """Train on real data by both methods, privately and plainly, and look at the difference.
 
@@ -61,10 +60,6 @@ def demo(
     ------
     out : DIR
         Folder for the models, statements and the picture.
-
-    Hidden
-    ------
-    n_iter
 
     Examples
     --------
@@ -75,12 +70,11 @@ def demo(
     to test on; it is packaged, nothing is downloaded.
     """
     for method in METHODS:
-        privacy_cost(epsilon, DELTA, n_iter, method=method)
+        privacy_cost(epsilon, DELTA, method=method)
     undrawn = missing("matplotlib", "The picture")
     output.check_directory(out, FILES.values())
     started = time.perf_counter()
     public: dict[str, Any] = {"classes": (-1, 1), "n_jobs": -1}
-    public["n_iter"] = "auto" if n_iter is None else n_iter
     private = public | {"random_state": random_state}
     models: dict[str, Estimator] = {
         "lasso": DPLassoClassifier(epsilon, DELTA, **private),

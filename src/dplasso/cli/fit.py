@@ -12,15 +12,15 @@ import typer
 from dplasso.cli import output
 from dplasso.cli.checkpoints import (
     CheckpointOptions,
-    KeptFit,
+    Keeping,
     kept_checkpoint,
     offered,
     refuse_unfinished,
 )
 from dplasso.cli.clusters import ClusterOptions, WorkerOptions, read_partitions
+from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cli.ledger_report import left_after, left_sentence
-from dplasso.cli.metrics import check_known, score, scores_text
-from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
+from dplasso.cli.scoring import check_known, score, scores_text
 from dplasso.cli.training import EstimatorOptions, OutputOptions, train_with_bar
 from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
@@ -183,7 +183,7 @@ def _trained(
     schema: Schema | None,
     files: list[Path],
     tests: list[Path],
-    kept: KeptFit,
+    kept: Keeping,
     bars: output.Bars,
 ) -> _Fitted:
     """Read the rows, train on them, and score the model on those of --test."""

@@ -16,12 +16,9 @@ import typer
 import dplasso
 from dplasso.cli import output
 from dplasso.cli.clusters import ClusterOptions, over_stores
-from dplasso.cli.cohorts import cohort_of, sentence
-from dplasso.cli.ledger_report import left_after, left_sentence
-from dplasso.cli.metrics import print_confusion, print_scores, score
-from dplasso.cli.options import in_options
-from dplasso.cli.pipelines import read_raw
-from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
+from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, read_raw, refuse
+from dplasso.cli.ledger_report import cohort_of, left_after, left_sentence, sentence
+from dplasso.cli.scoring import print_confusion, print_scores, score
 from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
 from dplasso.estimators.record_wise import split
@@ -278,7 +275,7 @@ def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
         output.text()
         output.promise(held.statement, explain=explain)
         for one in cautions if held.statement.is_private and not explain else []:
-            output.text(f"Caution ({one.level}): {in_options(one.sentence)}.")
+            output.text(f"Caution ({one.level}): {one.sentence}.")
 
     return output.Result(document, print_model)
 

@@ -51,7 +51,7 @@ class GradientDescent(Method):
                 "max_weights",
                 {None: None, "significant": "significant"},
                 lambda count: count > 0,
-                "None, a whole number >= 1 or 'significant'",
+                "`None`, a whole number >= 1 or 'significant'",
                 Integral,
             ),
             norm_bound=word_or_number(

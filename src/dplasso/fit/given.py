@@ -15,6 +15,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 
 from dplasso.encoding.schema import Schema
+from dplasso.errors import ParameterError, ParameterTypeError
 from dplasso.model import Model, read_model
 from dplasso.model.weights import linear_part
 from dplasso.privacy.wording import rounded_up
@@ -71,22 +72,22 @@ def given_model(prior: Any, error: Any = None) -> Given:
     """
     found = _read(prior)
     if found.weights.ndim != 2 or 0 in found.weights.shape:
-        raise ValueError(
-            f"prior must have a weight for each column, or a row of them for each class; got the "
+        raise ParameterError(
+            f"`prior` must have a weight for each column, or a row of them for each class; got the "
             f"shape {found.weights.shape}"
         )
     if found.intercept is not None and found.intercept.shape != found.weights.shape[:1]:
-        raise ValueError(
-            f"prior has {found.intercept.size} intercepts for {found.weights.shape[0]} rows of "
+        raise ParameterError(
+            f"`prior` has {found.intercept.size} intercepts for {found.weights.shape[0]} rows of "
             "weights"
         )
     if error is not None:
         found = Given(**{**vars(found), "error": _error_of(error, found)})
     for what, numbers in (("a weight", found.weights), ("an intercept", found.intercept)):
         if numbers is not None and not np.isfinite(numbers).all():
-            raise ValueError(f"prior has {what} that is NaN or infinite")
+            raise ParameterError(f"`prior` has {what} that is NaN or infinite")
     if found.error is not None and not (np.isfinite(found.error) & (found.error >= 0)).all():
-        raise ValueError("prior_standard_error must be finite and not negative")
+        raise ParameterError("`prior_standard_error` must be finite and not negative")
     return found
 
 
@@ -114,16 +115,16 @@ def _read(prior: Any) -> Given:
     if isinstance(prior, Mapping):
         return _of_mapping(prior)
     if hasattr(prior, "fit"):
-        raise ValueError(
-            f"prior is a {type(prior).__name__} that is not fitted or not linear: it has no coef_; "
-            f"give {_FORMS}"
+        raise ParameterError(
+            f"`prior` is a {type(prior).__name__} that is not fitted or not linear: it has no "
+            f"coef_; give {_FORMS}"
         )
     if hasattr(prior, "to_dict") and hasattr(prior, "index"):
         return _of_mapping(prior.to_dict())
     try:
         weights = np.atleast_2d(np.asarray(prior, dtype=np.float64))
     except (TypeError, ValueError):
-        raise TypeError(f"prior must be {_FORMS}, got {reprlib.repr(prior)}") from None
+        raise ParameterTypeError(f"`prior` must be {_FORMS}, got {reprlib.repr(prior)}") from None
     return Given(weights, None, "an array of weights")
 
 
@@ -205,7 +206,9 @@ def _of_fitted(model: Any, names: Any) -> Given:
 def _of_mapping(table: Mapping[Any, Any]) -> Given:
     """Return weights by name; each a number or one for each class, or a mapping for each class."""
     if not table:
-        raise ValueError(f"prior must have a weight for each column that it knows, got {table!r}")
+        raise ParameterError(
+            f"`prior` must have a weight for each column that it knows, got {table!r}"
+        )
     labels = None
     if all(isinstance(inner, Mapping) for inner in table.values()):
         labels = list(table)
@@ -215,8 +218,8 @@ def _of_mapping(table: Mapping[Any, Any]) -> Given:
         rows = [np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in table.values()]
         weights = np.ascontiguousarray(np.stack(rows).T)
     except (TypeError, ValueError):
-        raise ValueError(
-            "prior must have for each column a number, or as many numbers as there are classes"
+        raise ParameterError(
+            "`prior` must have for each column a number, or as many numbers as there are classes"
         ) from None
     names = list(table)
     intercept = None
@@ -261,7 +264,7 @@ def _error_of(error: Any, found: Given) -> NDArray[np.float64]:
             error = np.stack([np.broadcast_to(np.asarray(one, float), shape[:1]) for one in each]).T
         return np.array(np.broadcast_to(np.asarray(error, dtype=np.float64), shape))
     except (TypeError, ValueError):
-        raise ValueError(
-            "prior_standard_error must be a number, an array like the prior's weights, or, for a "
+        raise ParameterError(
+            "`prior_standard_error` must be a number, an array like the prior's weights, or, for a "
             "prior with names, a number for each of them"
         ) from None

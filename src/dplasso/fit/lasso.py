@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from scipy.sparse import csr_array
 
+from dplasso.errors import ParameterError
 from dplasso.fit import noise
 from dplasso.fit.column_plan import LassoPlan, Shape, plan_lasso
 from dplasso.fit.method import Method, common_parameters, word_or_number
@@ -48,9 +49,9 @@ class Lasso(Method):
         """Check the parameters of an estimator; TypeError, ValueError as `common_parameters`."""
         common = common_parameters(params)
         if common["targets"].is_balanced:
-            raise ValueError(
-                "class_weight='balanced' is for DPLogisticRegression, which weighs the classes by "
-                "noisy counts before its first step; a LASSO takes a weight for each class"
+            raise ParameterError(
+                "`class_weight='balanced'` is for DPLogisticRegression, which weighs the classes "
+                "by noisy counts before its first step; a LASSO takes a weight for each class"
             )
         return cls(
             **common,
@@ -59,7 +60,7 @@ class Lasso(Method):
                 "max_weights",
                 {None: None},
                 lambda count: count > 0,
-                "None or a whole number >= 1",
+                "`None` or a whole number >= 1",
                 Integral,
             ),
             feature_bound=check_feature_bound(params["feature_bound"]),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.encoding.origin import Origin
+from dplasso.errors import ParameterError
 from dplasso.fit.start import PARAMETERS, Start, start_of
 from dplasso.fit.targets import Labels, targets_of
 from dplasso.fit.task import Bounded, Task
@@ -256,19 +257,19 @@ def word_or_number(
         return words[value]
     if isinstance(value, kind) and valid(value):
         return int(value) if kind is Integral else float(value)
-    raise ValueError(f"{name} must be {right}, got {value!r}")
+    raise ParameterError(f"`{name}` must be {right}, got {value!r}")
 
 
 def checked_count(params: Mapping[str, Any], name: str) -> int | None:
     """Return a parameter that is a whole number of at least 1, or None."""
     count: int | None = word_or_number(
-        params, name, {None: None}, lambda n: n > 0, "None or a whole number >= 1", Integral
+        params, name, {None: None}, lambda n: n > 0, "`None` or a whole number >= 1", Integral
     )
     return count
 
 
 def _checked_threads(params: Mapping[str, Any]) -> int:
-    right = "None or a whole number other than 0 (-1 for all cores)"
+    right = "`None` or a whole number other than 0 (-1 for all cores)"
     n_jobs = word_or_number(params, "n_jobs", {None: None}, lambda n: n != 0, right, Integral)
     # More threads would only wait for each other, and each needs memory.
     return min(count_threads(n_jobs), max(_MOST_THREADS, usable_cores()))

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from dplasso.data.store import Store
-from dplasso.errors import DataError
+from dplasso.errors import DataError, ParameterTypeError
 from dplasso.fit.given import Given
 from dplasso.fit.records import local_records
 from dplasso.fit.task import Task
@@ -28,8 +28,8 @@ _STRENGTHS = tuple(10.0**power for power in range(-2, 5))
 def checked_public_data(data: Any) -> tuple[Any, Any]:
     """Return X and y; TypeError if there are not two."""
     if not isinstance(data, tuple | list) or len(data) != 2:
-        raise TypeError(
-            "public_data must be a pair (X, y) of rows and their labels, got "
+        raise ParameterTypeError(
+            "`public_data` must be a pair (X, y) of rows and their labels, got "
             + " ".join(reprlib.repr(data).split())
         )
     return data[0], data[1]
@@ -47,7 +47,7 @@ def trained_on(X: Any, y: Any, method: Any, task: Task) -> Given:
         public = local_records(model, X, y, takes_matrix=task.many_labels)
         labels = task.plain_labels(np.asarray(public.y))
     except ValueError as error:
-        raise DataError(f"public_data: {error}") from error
+        raise DataError(f"`public_data`: {error}") from error
     rows = public.X.X.tocsr() if isinstance(public.X, Store) else csr_array(checked(public.X))
     rows = method.as_read(rows.astype(np.float64))
     # The penalty leaves a column without an entry at zero.

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dplasso.encoding.schema import Schema
+from dplasso.errors import ParameterError
 from dplasso.fit.given import Given, given_model
 from dplasso.fit.public_data import checked_public_data, trained_on
 from dplasso.fit.task import Task
@@ -34,11 +35,13 @@ def start_of(params: Mapping[str, Any]) -> Start | None:
     """
     prior, error, data = (params.get(name) for name in PARAMETERS)
     if prior is not None and data is not None:
-        raise ValueError("prior and public_data are two starts of one fit; give one of them")
+        raise ParameterError(
+            "`prior` and `public_data` are two starts of one fit; give one of them"
+        )
     if error is not None and prior is None:
-        raise ValueError(
-            f"prior_standard_error={reprlib.repr(error)} is the noise of a prior, and there is no "
-            "prior"
+        raise ParameterError(
+            f"`prior_standard_error={reprlib.repr(error)}` is the noise of a prior, and there is "
+            "no prior"
         )
     if data is not None:
         X, y = checked_public_data(data)
@@ -57,8 +60,9 @@ def _as_it_is(prior: Prior, task: Task, records: Any) -> Prior:
     """Return a prior that was made for such records before."""
     expected = task.n_outputs, records.shape[1]
     if prior.weights.shape != expected:
-        raise ValueError(
-            f"prior has weights of the shape {prior.weights.shape}, and these data need {expected}"
+        raise ParameterError(
+            f"`prior` has weights of the shape {prior.weights.shape}, and these data need "
+            f"{expected}"
         )
     return prior
 
@@ -70,7 +74,9 @@ def _matched(given: Given, task: Task, records: Any) -> Prior:
     """
     n_features = int(records.shape[1])
     if given.learns is not None and given.learns != task.learns:
-        raise ValueError(f"prior is a model of {given.learns}, and the fit learns {task.learns}")
+        raise ParameterError(
+            f"`prior` is a model of {given.learns}, and the fit learns {task.learns}"
+        )
     weights, intercept, error = task.margins_of(given)
     own, theirs, told = _columns(given, records, n_features)
     found = np.zeros((task.n_outputs, n_features))
@@ -93,19 +99,19 @@ def _columns(given: Given, records: Any, n_features: int) -> tuple[Any, Any, str
     if (numbers := given.numbered) is not None:
         inside = (numbers >= 0) & (numbers < n_features)
         if not inside.all():
-            raise ValueError(
-                f"prior has a weight for column {numbers[~inside][0]}, and the columns of the data "
-                f"are numbered from 0 to {n_features - 1}"
+            raise ParameterError(
+                f"`prior` has a weight for column {numbers[~inside][0]}, and the columns of the "
+                f"data are numbered from 0 to {n_features - 1}"
             )
         return slice(None), numbers, f"{n_given:,} of {n_features:,} columns by number"
     if given.is_table:
-        raise ValueError(
-            "prior has weights by name, and the columns of the data have no names; give weights by "
-            "column number, from 0, or an array with one for each column"
+        raise ParameterError(
+            "`prior` has weights by name, and the columns of the data have no names; give weights "
+            "by column number, from 0, or an array with one for each column"
         )
     if n_given != n_features:
-        raise ValueError(
-            f"prior has {n_given:,} columns and the data have {n_features:,}; without names on "
+        raise ParameterError(
+            f"`prior` has {n_given:,} columns and the data have {n_features:,}; without names on "
             "both sides there must be as many"
         )
     return slice(None), slice(None), f"all {n_features:,} columns in their order"
@@ -117,7 +123,7 @@ def _by_name(
     """Return the columns that go by the same name, those of the prior and those of the data."""
     places = {name: place for place, name in enumerate(ours)}
     if len(places) < len(ours):
-        raise ValueError("prior has two columns of the same name")
+        raise ParameterError("`prior` has two columns of the same name")
     pairs: list[tuple[int, int]] = []
     examples, first = [""], 0
     for names in theirs:
@@ -125,8 +131,8 @@ def _by_name(
         pairs += [(place, j) for place, j in found if place is not None]
         examples, first = names if first == 0 else examples, first + len(names)
     if not pairs:
-        raise ValueError(
-            f"prior knows none of the columns of the data: its own are {_quoted(ours)}, those of "
+        raise ParameterError(
+            f"`prior` knows none of the columns of the data: its own are {_quoted(ours)}, those of "
             f"the data {_quoted(examples)}"
         )
     own, data = (list(side) for side in zip(*pairs, strict=True))

@@ -41,7 +41,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from dplasso.data.labels import encode_targets, label_matrix, numbers_of
-from dplasso.errors import DataError
+from dplasso.errors import DataError, ParameterError
 from dplasso.fit.given import Given, text_of
 from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, KAPPA
 from dplasso.losses.clipped_multinomial import ClippedMultinomial
@@ -105,9 +105,9 @@ class Task:
             told = f"has {n_rows} weight{'' if n_rows == 1 else 's'} for each column"
             if given.labels is not None:
                 told = f"is of the classes {', '.join(theirs)}"
-            raise ValueError(
-                f"prior {told}, and the data have the classes {', '.join(ours)}; they must be the "
-                "same"
+            raise ParameterError(
+                f"`prior` {told}, and the data have the classes {', '.join(ours)}; they must be "
+                "the same"
             )
         if n_rows == 1:
             sign = 1.0 if theirs == ours else -1.0
@@ -128,7 +128,7 @@ class Task:
         found, ours = np.unique(y).tolist(), self.classes.tolist()
         if len(found) < 2 or set(map(text_of, found)) != set(map(text_of, ours)):
             raise DataError(
-                f"y holds the classes {', '.join(map(text_of, found))}, and the data have "
+                f"`y` holds the classes {', '.join(map(text_of, found))}, and the data have "
                 f"{', '.join(map(text_of, ours))}; they must be the same"
             )
         return y
@@ -261,8 +261,8 @@ class Bounded(Task):
         (low, high), n_rows = self.target_bounds, weights.shape[0]
         half, middle = 0.5 * high - 0.5 * low, 0.5 * low + 0.5 * high
         if n_rows != 1:
-            raise ValueError(
-                f"prior has weights of {n_rows} classes; a regression has one weight for each "
+            raise ParameterError(
+                f"`prior` has weights of {n_rows} classes; a regression has one weight for each "
                 "column"
             )
         # Without an intercept, predictions start in the middle of the interval.

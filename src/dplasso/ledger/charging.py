@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from dplasso.errors import LedgerError, LedgerWarning
+from dplasso.errors import LedgerError, LedgerWarning, ParameterTypeError
 from dplasso.ledger.budgets import Reservation, check_name, finish, pick, read_budgets, reserve
 from dplasso.ledger.composition import affords, refuse_overspending, refuse_relation
 from dplasso.ledger.database import LedgerPath
@@ -35,15 +35,15 @@ def check_ledger_settings(settings: Mapping[str, Any]) -> None:
             continue
         check_name(settings[name], name)
         if ledger is None:
-            raise LedgerError(f"{name}={settings[name]!r} needs a ledger, and none is given")
+            raise LedgerError(f"`{name}={settings[name]!r}` needs a ledger, and none is given")
     if ledger is None:
         return
     if not isinstance(ledger, str | os.PathLike) or not os.fspath(ledger):
-        raise TypeError(f"ledger must be None or a path, got {ledger!r}")
+        raise ParameterTypeError(f"`ledger` must be None or a path, got {ledger!r}")
     if settings["random_state"] is not None:
-        cause = "random_state"
+        cause = "`random_state`"
     elif settings["mechanism"] not in ("exponential", "gaussian"):
-        cause = f"mechanism={settings['mechanism']!r}"
+        cause = f"`mechanism={settings['mechanism']!r}`"
     elif math.isinf(settings["epsilon"]):
         cause = "infinite epsilon"
     else:

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from dplasso.data.refusals import of_a_stranger
 from dplasso.data.store import Store
-from dplasso.errors import DataError, NoiseWarning
+from dplasso.errors import DataError, NoiseWarning, ParameterError
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import check_columns_fit, method_of
 from dplasso.estimators.hints import warn_of_found_names
@@ -69,9 +69,11 @@ def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
     if "epsilon" not in known:
         raise TypeError(f"{type(base).__name__} has no parameter epsilon: it is not a private fit")
     if known.get("random_state") is not None:
-        raise ValueError("give random_state to PrivateSearch, which sets that of every try")
+        raise ParameterError("give `random_state` to PrivateSearch, which sets that of every try")
     if known.get("ledger") is not None:
-        raise ValueError("give the ledger to PrivateSearch, which makes one charge for all tries")
+        raise ParameterError(
+            "give the `ledger` to PrivateSearch, which makes one charge for all tries"
+        )
     ours = {"delta": delta, "verbose": 0, "dataset": None, "purpose": None}
     base.set_params(**{name: value for name, value in ours.items() if name in known})
     grids: Sequence[Any] = [grid] if isinstance(grid, Mapping) else grid

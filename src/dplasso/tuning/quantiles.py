@@ -18,7 +18,7 @@ from dplasso.encoding.edges import ReleasedEdges
 from dplasso.encoding.encoder import PublicEncoder
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema
-from dplasso.errors import DataError
+from dplasso.errors import DataError, ParameterError
 from dplasso.fit.groups import person_numbers, rows_within_limit
 from dplasso.ledger import charged, check_affordable, check_ledger_settings
 from dplasso.privacy.budget import LARGEST_EPSILON, MOST_EARLIER, Budget, Draws, build_budget
@@ -65,7 +65,7 @@ class EdgesBudget:
         epsilon = min(check_positive("epsilon", check_epsilon(self.epsilon)), LARGEST_EPSILON)
         delta = check_delta(self.delta)
         if not 0.0 < self.share < 0.5:
-            raise ValueError(f"share must lie between 0 and 0.5, got {self.share!r}")
+            raise ParameterError(f"`share` must lie between 0 and 0.5, got {self.share!r}")
         mu = math.sqrt(self.share) * calibrate_mu(epsilon, delta)
         # A record that is replaced leaves one cell of a column and enters another.
         added = check_neighbors(self.neighbors) == "add-remove"
@@ -155,7 +155,7 @@ def quantile_grids(schema: Schema, bounds: Bounds) -> Schema:
             "schema without them, and name all columns at once"
         )
     if not bounds:
-        raise ValueError("name at least one column of bins, and the bounds of its numbers")
+        raise ParameterError("name at least one column of bins, and the `bounds` of its numbers")
     known = [part.column for part in schema.parts if isinstance(part, Bins)]
     for column, pair in bounds.items():
         if known.count(column) != 1:
@@ -188,7 +188,7 @@ def quantiles_of(
 ) -> Schema:
     """Return what `private_quantiles` does, of records that `grids` encoded."""
     if not (isinstance(bins, int) and 2 <= bins <= _MOST_BINS):
-        raise ValueError(f"bins must be a whole number from 2 to {_MOST_BINS}, got {bins!r}")
+        raise ParameterError(f"`bins` must be a whole number from 2 to {_MOST_BINS}, got {bins!r}")
     budget, sensitivity = asked.budget(len(grids.parts), grids.n_features)
     if X.shape[0] >= _LARGEST_ROWS:
         raise DataError(f"{X.shape[0]:,} rows are too many for one release")

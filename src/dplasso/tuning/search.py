@@ -22,7 +22,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.data.refusals import of_a_stranger
-from dplasso.errors import DataError
+from dplasso.errors import DataError, ParameterError
 from dplasso.estimators.parameters import keep_parameters
 from dplasso.ledger import charged, check_affordable, check_ledger_settings, data_fingerprint
 from dplasso.model import Model
@@ -155,7 +155,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         metric = self.metric or default_metric(NUMBERS if self._numbers else TWO_CLASSES)
         checked_bounds(metric, self.target_bounds, last)
         if not 0.0 < self.held_out < 1.0:
-            raise ValueError(f"held_out must lie between 0 and 1, got {self.held_out!r}")
+            raise ParameterError(f"`held_out` must lie between 0 and 1, got {self.held_out!r}")
         tries_of(self.tries, self.law)
         candidates = list_candidates(self.estimator, self.grid, check_delta(self.delta))
         largest_variation(candidates, self.epsilon)
@@ -313,7 +313,7 @@ def _declare_classes(candidates: list[Candidate], y: NDArray[Any]) -> NDArray[An
     if declared is None:
         classes = np.unique(y) if y.ndim == 1 else np.arange(y.shape[1])
     if classes.size < 2:
-        raise DataError("y holds only one class; declare all with the parameter classes")
+        raise DataError("`y` holds only one class; declare all with `classes`")
     for candidate in candidates:
         if "classes" in candidate.estimator.get_params(deep=False):
             candidate.estimator.set_params(classes=classes.tolist())

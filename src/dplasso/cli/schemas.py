@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from dplasso.cli import output
-from dplasso.cli.reading import DialectOptions
+from dplasso.cli.inputs import DialectOptions
 from dplasso.data.source_files import expand
 from dplasso.encoding.files import read_records
 from dplasso.encoding.parts import Bins
@@ -150,7 +150,8 @@ def quantiles(
     statement = found.edges.statement
     # Sums of the noise of half of a column's cells, from either end.
     cells = max(part.width(grids) for part in grids.parts)
-    off = statement.sensitivity / statement.mu * math.sqrt(cells) / 2.0
+    sensitivity = statement.number("sensitivity") or 0.0
+    off = sensitivity / statement.mu * math.sqrt(cells) / 2.0
     shown = {
         part.column: ", ".join(f"{edge:g}" for edge in part.edges)
         for part in found.parts
