@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 
 from dplasso.cli import output
 from dplasso.cli.inputs import ReadingOptions
-from dplasso.cli.options import estimator_options
+from dplasso.cli.options import chosen_ledger, estimator_options
 from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError, NoiseWarning, ParameterError, WeakPrivacyWarning
+from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.cost import METHODS, check_settings
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.estimators.linear_models import Estimator
 from dplasso.fit.hooks import Hooks
+from dplasso.fit.public_model import Prior
 from dplasso.model import write_model
 
 _TASKS = ("classification", "regression")
@@ -86,7 +87,7 @@ class EstimatorOptions:
         """The method: as asked, or what is the more accurate on nearly all data."""
         return self.method or default_method(self.is_regression)
 
-    def estimator(self, meaning: Mapping[str, float] | None) -> Estimator:
+    def estimator(self, meaning: Mapping[str, float] | None) -> PrivateLinearModel:
         """Make the estimator; options that were not given keep its own defaults.
 
         `meaning` is what the labels mean. Classes declared by name wait for `declare`, which knows
@@ -108,16 +109,22 @@ class EstimatorOptions:
         elif meaning is not None and not self.is_regression:
             chosen["classes"] = mapped_classes(meaning)
         check_settings(made, self.chosen, chosen)
-        estimator: Estimator = made(**chosen)
+        estimator: PrivateLinearModel = made(**chosen)
         return estimator
 
     def _of_ledger(self) -> dict[str, Any]:
-        path = None if self.ledger is None else str(self.ledger)
-        return {"ledger": path, "dataset": self.dataset, "purpose": self.purpose}
+        return {"ledger": chosen_ledger(self.ledger, self.dataset, self.purpose)}
 
     def _of_prior(self) -> dict[str, Any]:
-        given = {"prior": self.prior, "prior_standard_error": self.prior_standard_error}
-        return {name: value for name, value in given.items() if value is not None}
+        error = self.prior_standard_error
+        if self.prior is None:
+            if error is not None:
+                raise ParameterError(
+                    f"`prior_standard_error={error:g}` is the noise of a prior, and there is none",
+                    advice="give `prior` too",
+                )
+            return {}
+        return {"prior": self.prior if error is None else Prior(self.prior, standard_error=error)}
 
     def _kind(self) -> Any:
         """Return the estimator's class; refuse options that clash."""
@@ -140,7 +147,7 @@ class EstimatorOptions:
             raise ParameterError("a regression has no classes", advice="leave `classes` out")
         return kind
 
-    def declare(self, estimator: Estimator, y: NDArray[Any]) -> None:
+    def declare(self, estimator: PrivateLinearModel, y: NDArray[Any]) -> None:
         """Declare the classes as labels of the data's type; refuse numbers that are no classes."""
         if self.classes is not None:
             estimator.set_params(classes=classes_like(parse_classes(self.classes), y))
@@ -158,7 +165,7 @@ class EstimatorOptions:
 
     def read_public(
         self,
-        estimator: Estimator,
+        estimator: PrivateLinearModel,
         reading: ReadingOptions,
         train: Dataset,
         bars: output.Bars,
@@ -205,7 +212,7 @@ class OutputOptions:
         again = ", which is charged again" if charged else ""
         output.check_outputs(self.paths(), inputs, force=self.force, again=again)
 
-    def write(self, estimator: Estimator, temporary: str | None = None) -> None:
+    def write(self, estimator: PrivateLinearModel, temporary: str | None = None) -> None:
         """Put the outputs in place, all or none; room for the model is held at `temporary`."""
         if self.statement is not None:
             output.write_file(self.statement, estimator.privacy_.to_json() + "\n")
@@ -220,7 +227,7 @@ class OutputOptions:
 
 
 def train_with_bar(
-    estimator: Estimator,
+    estimator: PrivateLinearModel,
     X: Any,
     y: Any,
     bars: output.Bars,
