@@ -27,7 +27,7 @@ from dplasso.gradient_descent.records import Records as GradientRecords
 from dplasso.gradient_descent.records import records_of
 from dplasso.ledger import data_fingerprint
 from dplasso.losses.targets import Targets, count_classes, targets_of
-from dplasso.matrix.compressed import checked, format_of, working_dtype
+from dplasso.matrix.compressed import checked, without_duplicates, working_dtype
 from dplasso.matrix.design import Design, check_row_count
 from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.runtime.threads import Threads
@@ -40,7 +40,8 @@ class Records(Protocol):
 
     `every_step`: whether each step is to be on the disk before the next begins.
     `counts(loss)`: numbers of the records of the classes, in parts of a record, and its bits.
-    `count_rows(weighing)`: N without records that are left out. `total_weight`: the sum of all weights.
+    `count_rows(weighing)`: N without records that are left out. `total_weight`: the sum of all
+    weights.
     `laid_out(layout, threads)`: the records laid out for vertices, before anything is paid for.
     `rows(steps, threads)`, `vertex_rows(steps, threads)`: those rows in rounds, or for a given
     radius.
@@ -169,8 +170,8 @@ class LocalRecords:
         return self.targets.total_weight
 
     def count_rows(self, *, weighing: bool) -> int:
-        """Count the records that are not left out; see `Targets.count`."""
-        return self.targets.count(weighing=weighing)
+        """Count the records that are not left out; see `Targets.count_rows`."""
+        return self.targets.count_rows(weighing=weighing)
 
     def laid_out(self, layout: VertexLayout, threads: Threads) -> "LocalRecords":
         """Lay the matrix out for vertices; without a step, only look whether it can be used."""
@@ -232,7 +233,8 @@ def local_records(
     if y is None:
         if isinstance(X, StoreMatrix):
             raise DataError(
-                "y is missing: give fit(store), which has its own labels, or fit(store.X, store.y)"
+                "`y` is missing: give fit(store), which has its own labels, or "
+                "fit(store.X, store.y)"
             )
         y = store.y
     for size, name in zip(store.shape, ("row", "column"), strict=True):
@@ -241,7 +243,9 @@ def local_records(
     with in_our_words():
         labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         if labels.ndim != 1 + bool(options):
-            raise DataError(f"y has the shape {labels.shape}; one label for each record is needed")
+            raise DataError(
+                f"`y` has the shape {labels.shape}; one label for each record is needed"
+            )
         check_consistent_length(store, labels)
     return LocalRecords(store, labels, int(store.shape[1]), None, origin_of(store))
 
@@ -263,13 +267,10 @@ def store_of(X: Any) -> Store | None:
 
 def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool, **options: Any) -> Any:
     """Check a matrix, and labels if given, as scikit-learn does, copying as little as possible."""
-    if format_of(X) not in ("csr", "csc"):
-        # Converted by scipy first.
-        checked(X)
     with in_our_words(X):
         return validate_data(
             estimator,
-            X,
+            without_duplicates(X),
             *y,
             accept_sparse=("csr", "csc"),
             accept_large_sparse=True,

@@ -203,8 +203,8 @@ def refuse_relation(budget: Budget, charge: Charge, path: Any) -> None:
     """Refuse a charge for another neighbour relation: the two do not add up."""
     if charge.neighbors != budget.neighbors:
         raise LedgerError(
-            f"{_named(budget, path)} is kept for neighbors={budget.neighbors!r} and the fit has "
-            f"neighbors={charge.neighbors!r}; the two promises do not add up"
+            f"{_named(budget, path)} is kept for `neighbors={budget.neighbors!r}` and the fit has "
+            f"`neighbors={charge.neighbors!r}`; the two promises do not add up"
         )
 
 
@@ -215,14 +215,14 @@ def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
     if charge.kind == SEARCH and covered < rows:
         raise BudgetError(
             f"{_named(budget, path)} is for {protected(rows)}, and of a search for "
-            f"{protected(covered)} nobody can say what it costs them; give rows_per_person={rows} "
-            "and groups"
+            f"{protected(covered)} nobody can say what it costs them; give "
+            f"`rows_per_person={rows}` and `groups`"
         )
     if charge.kind == SEARCH:
         raise BudgetError(
             f"{_named(budget, path)} cannot pay for this search: epsilon {charge.epsilon:g} (delta "
             f"{charge.delta:g}, about {charge.n_iter} tries) costs a ledger more than is left of "
-            f"{whole}; fewer tries, a smaller epsilon and law='poisson' cost less"
+            f"{whole}; fewer tries, a smaller epsilon and `law=poisson` cost less"
         )
     epsilon = largest_epsilon(
         budget,
@@ -241,7 +241,7 @@ def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
         f"{charge.kind}, of {whole}"
         + (
             f"; it covers {protected(covered)} and so counts {(-(-rows // covered)) ** 2} times: "
-            f"rows_per_person={rows} would count once"
+            f"`rows_per_person={rows}` would count once"
             if covered < rows
             else ""
         )
