@@ -198,10 +198,12 @@ class PrivateLinearModel(BaseEstimator):
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy with the same prior: a copy of a fitted model is not fitted."""
+        # Not every estimator can start from a prior.
+        own = {name: getattr(self, name) for name in PARAMETERS if hasattr(self, name)}
         bare = copy(self)
-        keep_parameters(bare, dict.fromkeys(PARAMETERS))
+        keep_parameters(bare, dict.fromkeys(own))
         twin: Self = BaseEstimator.__sklearn_clone__(bare)
-        keep_parameters(twin, {name: getattr(self, name) for name in PARAMETERS})
+        keep_parameters(twin, own)
         return twin
 
     def __sklearn_tags__(self) -> Any:

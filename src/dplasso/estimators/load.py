@@ -103,7 +103,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    DPLassoClassifier, DPLasso, DPLogisticRegression, DPLinearRegression or Pipeline
+    DPLassoClassifier, DPLasso, DPLogisticRegression, DPLinearRegression,
+    DPFrankWolfeClassifier or Pipeline
         Fitted, with the same weights; a pipeline predicts on raw rows. A seed is never stored:
         `random_state` is ``None``, and `privacy_` says whether there was one.
 
@@ -125,7 +126,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         ]
         if not kinds:
             raise ValueError("no estimator has its parameters")
-        estimator: Estimator = kinds[0](**model.params, prior=model.prior)
+        # Not every estimator can start from a prior.
+        start = {} if model.prior is None else {"prior": model.prior}
+        estimator: Estimator = kinds[0](**model.params, **start)
         known = method_of(estimator).targets
         task = known.of_classes(model.classes, many_labels=model.statement.many_labels)
         if bool(task.target_bounds) == bool(model.classes.size):
