@@ -124,6 +124,7 @@ def test_a_phase_goes_on_from_a_snapshot_as_it_would_have(name):
                 first = whole.phase.begin(begin(begun), whole.before, mu, NO_SNAPSHOT)
                 first.advance(1, at)
                 snapshot = {k: np.array(v) for k, v in first.snapshot(at).items()}
+                assert snapshot["done"] == at
                 door.enter(place, at)
                 again = whole.phase.begin(begin(begun), whole.before, mu, snapshot)
                 assert again.n_steps == n_steps

@@ -72,7 +72,8 @@ class Checkpoint(ReleasedFile):
         steps = self.state.get("done")
         if self.state and (steps is None or steps.shape or steps.dtype.kind != "i" or steps < 0):
             raise ValueError("it does not say how many steps of a phase under way are done")
-        if done and self.charge is not None and self.charge.number is None:
+        drawn = done or self.state
+        if drawn and self.charge is not None and self.charge.number is None:
             raise ValueError("it has releases that no ledger entry paid for")
 
     @property

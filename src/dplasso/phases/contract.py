@@ -41,7 +41,7 @@ class Steps(Protocol):
     def snapshot(self, done: int) -> Snapshot:
         """Return what `Phase.begin` needs to go on after `done` steps; all of it is released.
 
-        It holds `done` itself under that name.
+        Its entry "done" is their number.
         """
 
     def release(self) -> Release | None:
