@@ -58,7 +58,7 @@ MUTANTS = {
         from dplasso.ledger import charge_of, reserve
         def take(self):
             method, start = self._begun.method, self._start
-            made = reserve(method.ledger, method.dataset, charge_of(self._begun.budget))
+            made = reserve(method.ledger.path, None, charge_of(self._begun.budget))
             self._start = replace(start, charge=replace(start.charge, number=made.number))
             return made
         session.KeptFit._take = take
