@@ -128,14 +128,14 @@ def without_duplicates(X: Any) -> Any:
 
     Raises DataError as `compress` does.
     """
-    X = checked(X)
-    if format_of(X) == "coo":
-        X = copy(X)
-        # For the conversion, which would add them up.
-        X.has_canonical_format = True
-    if format_of(X) not in ("", "csr", "csc"):
+    form = format_of(X)
+    if form not in ("", "csr", "csc"):
+        X = copy(checked(X))
+        if form == "coo":
+            # For the conversion, which would add them up.
+            X.has_canonical_format = True
         X = X.tocsr()
-    return canonical(X) if format_of(X) and X.dtype.kind in "biuf" else X
+    return canonical(X) if form and X.dtype.kind in "biuf" else checked(X)
 
 
 def _first_unordered(X: Any, n_threads: int = 1) -> int:
