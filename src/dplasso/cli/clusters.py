@@ -18,7 +18,7 @@ from dplasso.cluster.storage import header_and_labels, opened_store, stores_at
 from dplasso.cluster.tasks import THREADS, run_tasks
 from dplasso.data.addresses import is_address
 from dplasso.data.files import Dataset
-from dplasso.data.source_files import natural_order, places_of
+from dplasso.data.source_files import places_of
 from dplasso.data.store import Store, open_store
 from dplasso.data.store.place import stores_in
 from dplasso.data.store.reader import is_store
