@@ -12,7 +12,6 @@ import pytest
 
 import dplasso
 from cli.conftest import done, found, refused
-from dplasso.checkpoint import read_checkpoint
 from dplasso.cli import output
 from dplasso.cli.clusters import open_stores
 from dplasso.cluster.partitions import Partitions
@@ -63,7 +62,7 @@ def test_a_fit_is_that_on_the_file(train, stores, bucket, tmp_path, method):
         more = () if number else ("--checkpoint", kept)
         report = found("fit", *data, *seeded, *CLUSTER, "--model", models[-1], *more)
         assert (report["n_samples"], report["n_features"]) == (800, 30)
-    assert read_checkpoint(kept).finished
+    assert kept_in(kept).finished
     assert len({model.read_bytes() for model in models}) == 1
     expected, made = (dplasso.load(path).model_.release.arrays() for path in (whole, models[0]))
     for name, array in expected.items():
@@ -121,7 +120,7 @@ def test_an_interrupted_fit_is_resumed_and_charged_once(bucket, ledger, tmp_path
 
     monkeypatch.setattr(Partitions, "call", calling)
     done(*given, code=130)
-    taken = read_checkpoint(kept).transcript
+    taken = kept_in(kept).transcript
     monkeypatch.setattr(Partitions, "call", call)
     assert found(*given, "--resume")["checkpoint"]["resumed_after"] == len(taken) > 10
     final = dplasso.load(model).transcript_
