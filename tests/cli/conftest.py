@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import dplasso
 from dplasso.checkpoint import read_checkpoint
 from dplasso.cli.app import app
+from dplasso.cli.clusters import open_stores
 from dplasso.ledger import read_budgets
 from dplasso.phases.releases import Drawn
 from dplasso.runtime.compilation import COMPILING
@@ -88,6 +89,11 @@ def answering(answer: str, *arguments: Any) -> Any:
     return CliRunner().invoke(app, [str(argument) for argument in arguments], input=answer)
 
 
+def opened(*data: Any) -> Any:
+    """Return the stores that some names mean, as one data set."""
+    return open_stores([str(name) for name in data])
+
+
 def kept_in(path: Path) -> Any:
     """Return what a checkpoint holds."""
     return read_checkpoint(path)
@@ -99,7 +105,8 @@ def vertices_in(path: Path) -> list[tuple[int, int]]:
     drawn = held.released.last(Drawn)
     if drawn is not None:
         return list(zip(drawn.vertex.tolist(), drawn.sign.tolist(), strict=True))
-    return list(zip(*(held.state.get(name, np.zeros(0)).tolist() for name in ("vertex", "sign"))))
+    vertex, sign = (held.state.get(name, np.zeros(0)).tolist() for name in ("vertex", "sign"))
+    return list(zip(vertex, sign, strict=True))
 
 
 def vertices_of(path: Path) -> list[tuple[int, int]]:

@@ -3,7 +3,6 @@
 import itertools
 import re
 
-import numpy as np
 import pytest
 
 from cli.conftest import charged_to, done, found, new_ledger, refused, run_command, said

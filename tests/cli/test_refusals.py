@@ -155,7 +155,7 @@ tune none.svm --epsilon 5 --grid epsilon=1,2 => cannot be tuned
 tune none.svm --epsilon 5 --grid max-weights=1,2 --metric gini => --metric must be
 tune none.svm --epsilon 5 --grid max-weights=1.5,2 => --max-weights must be none, a whole number
 tune none.svm --epsilon 5 --grid max-weights=1,2 --held-out 2 => --held-out must lie
-tune none.svm --epsilon 5 --grid max-weights=1,2 --rows-per-person 2 => which person each row belongs to
+tune none.svm --epsilon 5 --grid max-weights=1,2 --rows-per-person 2 => which person each row
 2 tune none.svm --epsilon 1 --grid max-weights=1,2 --ledger team.ledger => --ledger needs --model
 2 FIT --ledger team.ledger => --ledger needs --model
 plan --epsilon 2 --rows 100 --score 1.5 => must be a share
@@ -197,8 +197,8 @@ ledger init l --epsilon {inf|0} --delta 1e-5 => --epsilon
 ledger init l --epsilon 1 --delta {0|2} => --delta
 ledger init no/l --epsilon 1 --delta 1e-5 => no folder
 ledger init l --epsilon 3 --delta 1e-5 --rows-per-person 0 => --rows-per-person must be at least 1
-ledger spend team.ledger --epsilon 0.1 --rows-per-person 0 => --rows-per-person must be at least 1
-ledger plan team.ledger --rows-per-person 0 => --rows-per-person must be at least 1
+2 ledger spend team.ledger --epsilon 0.1 --rows-per-person 0 => --rows-per-person
+2 ledger plan team.ledger --rows-per-person 0 => --rows-per-person
 ledger spend team.ledger --epsilon inf => not private
 ledger spend team.ledger --epsilon 9 => cannot pay
 ledger spend team.ledger --epsilon 1 --purpose ' ' => --purpose
@@ -261,7 +261,12 @@ def expanded(line):
 
 
 CASES = [case for line in TABLE.splitlines() if line for case in expanded(line)]
-SHORT = {"FIT ": f"{FIT} ", "PAPER ": f"{FIT} --method frank-wolfe ", "GOOD ": f"{GOOD} ", "PAID ": f"{PAID} "}
+SHORT = {
+    "FIT ": f"{FIT} ",
+    "PAPER ": f"{FIT} --method frank-wolfe ",
+    "GOOD ": f"{GOOD} ",
+    "PAID ": f"{PAID} ",
+}
 
 
 def split(case):
@@ -311,7 +316,7 @@ def test_refused_before_training(case, world, no_training, run, monkeypatch):
 @pytest.mark.parametrize(
     "case",
     [
-        "fit one.svm --epsilon 1 --model m.npz => the label column holds only one class; name all with --classes",
+        "fit one.svm --epsilon 1 --model m.npz => the label column holds | name all with --classes",
         "fit two.svm --epsilon 1 --classes 0,1 --model m.npz => row 2 | 0 and 1",
         "fit stores stores --epsilon 1 --cluster threads => is given twice",
     ],

@@ -17,8 +17,6 @@ from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import typer
 
-from dplasso.estimators.cost import METHODS
-
 # Options that are not called --the-same as the parameter.
 SPELT = {
     "as_json": "--json",
@@ -246,6 +244,8 @@ _keyword = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
 @cache
 def estimator_parameters() -> dict[str, tuple[Text, Parameter]]:
     """Return text and option of each parameter of the estimators, by name."""
+    from dplasso.estimators.cost import METHODS
+
     takers: dict[str, dict[str, tuple[Parameter, Text, Collection[str]]]] = {}
     for method, kinds in METHODS.items():
         for estimator in filter(None, kinds):

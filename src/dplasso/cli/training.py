@@ -156,6 +156,11 @@ class EstimatorOptions:
         """The files of the rows that are public."""
         return expand(self.public_data) if self.public_data else []
 
+    @property
+    def beside(self) -> tuple[Path | None, ...]:
+        """Files that a fit reads or writes besides data and outputs."""
+        return (self.ledger, self.prior, *self.public_files)
+
     def read_public(
         self,
         estimator: Estimator,

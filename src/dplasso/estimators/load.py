@@ -125,7 +125,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         ]
         if not kinds:
             raise ValueError("no estimator has its parameters")
-        estimator: Estimator = kinds[0](**model.params, prior=model.prior)
+        started = {} if model.prior is None else {"prior": model.prior}
+        estimator: Estimator = kinds[0](**model.params, **started)
         known = method_of(estimator).targets
         task = known.of_classes(model.classes, many_labels=model.statement.many_labels)
         if bool(task.target_bounds) == bool(model.classes.size):
