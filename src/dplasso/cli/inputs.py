@@ -31,6 +31,7 @@ from dplasso.encoding.parts import Categories, Hashed, Text
 from dplasso.encoding.schema import Schema, read_schema
 from dplasso.encoding.source import need_pyarrow
 from dplasso.errors import DataError, PrivacyLeakWarning
+from dplasso.matrix.compressed import without_duplicates
 from dplasso.model.row_steps import RowSteps
 
 BESIDE_CLUSTER = "does not go with --cluster; leave one of them out"
@@ -356,8 +357,8 @@ def read_raw(
     columns = [_text_column(files[0], reading)] if held.takes_texts else _columns(files[0], held)
 
     def rows(batch: Batch) -> Rows:
-        X = csr_array(steps.transform(_raw(batch, columns, texts=held.takes_texts)))
-        X.sum_duplicates()
+        made = steps.transform(_raw(batch, columns, texts=held.takes_texts))
+        X = csr_array(without_duplicates(made))
         return Rows(X.indptr.astype(np.int64), X.indices, X.data)
 
     size = int(last.n_features_in_)
