@@ -18,12 +18,9 @@ from dplasso.audit.black_box import (
 from dplasso.audit.claims import Claim, Data, Finding, Report, Target, canary_pair, claim_of
 from dplasso.audit.one_run import audit_one_run
 from dplasso.errors import ParameterError, PrivacyLeakWarning
+from dplasso.estimators.classifiers import DPLassoClassifier, DPLogisticRegression
 from dplasso.estimators.fitting import method_of
-from dplasso.estimators.linear_models import (
-    DPFrankWolfeClassifier,
-    DPLassoClassifier,
-    DPLogisticRegression,
-)
+from dplasso.estimators.frank_wolfe_classifier import DPFrankWolfeClassifier
 
 METHODS = ("canary", "one-run")
 

@@ -18,7 +18,7 @@ from dplasso.cli import output
 from dplasso.cli.app import command_line
 from dplasso.cli.training import OutputOptions
 from dplasso.errors import CheckpointError
-from dplasso.estimators.linear_models import Estimator
+from dplasso.estimators.base import PrivateLinearModel
 from dplasso.files.disk_space import held_room
 from dplasso.files.lock import claim
 from dplasso.fit.hooks import Begun, Session
@@ -98,7 +98,7 @@ def _is_unfinished(path: Path) -> bool:
 
 @contextmanager
 def kept_checkpoint(
-    estimator: Estimator,
+    estimator: PrivateLinearModel,
     options: CheckpointOptions,
     path: Path | None,
     outputs: OutputOptions,

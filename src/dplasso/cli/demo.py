@@ -15,7 +15,7 @@ from dplasso.cli.scoring import score
 from dplasso.cli.training import train_with_bar
 from dplasso.data.files import Dataset
 from dplasso.datasets.adult import cross_name, crosses, load_adult
-from dplasso.estimators.linear_models import Estimator
+from dplasso.estimators.base import PrivateLinearModel
 from dplasso.model.weights import beyond_by_chance, weights_of
 from dplasso.report.bars import BLUE, GREY, ORANGE, draw_bars, png_of, tidy
 from dplasso.report.displays import weight_bars
@@ -42,7 +42,7 @@ class Trained:
     """A model, its test scores, its weights to be shown; the seconds are without the compiler's."""
 
     name: str
-    model: Estimator
+    model: PrivateLinearModel
     scores: dict[str, Any]
     seconds: float
     heaviest: list[dict[str, Any]] = field(default_factory=list)
@@ -76,7 +76,7 @@ def demo(
     started = time.perf_counter()
     public: dict[str, Any] = {"classes": (-1, 1), "n_jobs": -1}
     private = public | {"random_state": random_state}
-    models: dict[str, Estimator] = {
+    models: dict[str, PrivateLinearModel] = {
         "lasso": DPLassoClassifier(epsilon, DELTA, **private),
         "logistic": DPLogisticRegression(epsilon, DELTA, **private),
         "plain": DPLogisticRegression(float("inf"), DELTA, **public),
@@ -105,7 +105,9 @@ def _crossed(data: Dataset) -> Dataset:
     return Dataset(crosses(data.X), data.y, data.source)
 
 
-def _train(key: str, model: Estimator, train: Dataset, test: Dataset, bars: output.Bars) -> Trained:
+def _train(
+    key: str, model: PrivateLinearModel, train: Dataset, test: Dataset, bars: output.Bars
+) -> Trained:
     private = key in METHODS
     name = f"{METHODS[key]}, epsilon {model.epsilon:g}" if private else "logistic, no privacy"
     seconds = train_with_bar(model, train.X, train.y, bars, f"training: {name}")

@@ -26,9 +26,9 @@ from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
+from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import method_of
 from dplasso.estimators.hints import first_entries, raw_numbers
-from dplasso.estimators.linear_models import Estimator
 from dplasso.fit.hooks import Hooks
 from dplasso.fit.records import store_of
 from dplasso.ledger import check_affordable
@@ -86,7 +86,7 @@ class FitOptions:
 class _Fitted:
     """What a fit came to: for the model's release, and for the curator alone."""
 
-    estimator: Estimator
+    estimator: PrivateLinearModel
     train: Dataset
     scores: dict[str, Any] | None
     seconds: dict[str, float]
@@ -143,7 +143,7 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     return output.Result(report | {"not_for_release": curators}, show)
 
 
-def _checked(asked: FitOptions) -> tuple[Estimator, Schema | None, list[Path], list[Path]]:
+def _checked(asked: FitOptions) -> tuple[PrivateLinearModel, Schema | None, list[Path], list[Path]]:
     """Refuse all that can be refused before the long work; return what the work begins with."""
     wanted, reading, outputs = asked.wanted, asked.reading, asked.outputs
     schema = reading.declared()
@@ -164,7 +164,7 @@ def _checked(asked: FitOptions) -> tuple[Estimator, Schema | None, list[Path], l
         if schema is not None and schema.edges is not None:
             by_person, seeded = asked.person_column is not None, wanted.random_state is not None
             cost = schema.edges.before(cost, seeded=seeded, by_person=by_person)
-        check_affordable(method.ledger, method.dataset, cost)
+        check_affordable(method.ledger, cost)
     tests = asked.test or []
     if asked.cluster.cluster is not None:
         refuse({"--test": bool(tests), "--labels": reading.labels}, BESIDE_CLUSTER)
@@ -177,7 +177,7 @@ def _checked(asked: FitOptions) -> tuple[Estimator, Schema | None, list[Path], l
 
 def _trained(
     asked: FitOptions,
-    estimator: Estimator,
+    estimator: PrivateLinearModel,
     schema: Schema | None,
     files: list[Path],
     tests: list[Path],
@@ -291,7 +291,7 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
     output.facts(facts | {"seconds": ", ".join(spent) + more})
 
 
-def _model_text(estimator: Estimator, report: dict[str, Any]) -> str:
+def _model_text(estimator: PrivateLinearModel, report: dict[str, Any]) -> str:
     """Word how many weights came of how many steps."""
     weights, steps = count_of(weights_of(estimator.model_)), estimator.n_iter_
     if "heaviest" not in report:

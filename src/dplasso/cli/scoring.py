@@ -10,7 +10,7 @@ from sklearn.metrics import confusion_matrix, roc_auc_score
 from dplasso.cli import output
 from dplasso.data.labels import label_matrix
 from dplasso.errors import DataError
-from dplasso.estimators.reading import loss_of
+from dplasso.estimators.margins import loss_of
 from dplasso.losses.multinomial import softmax
 from dplasso.tuning.estimates import ConfusionCell
 

@@ -18,10 +18,12 @@ from dplasso.data.source_files import expand
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError, NoiseWarning, ParameterError, WeakPrivacyWarning
+from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.cost import METHODS, check_settings
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.estimators.linear_models import Estimator
 from dplasso.fit.hooks import Hooks
+from dplasso.fit.public_model import Prior
+from dplasso.ledger import Ledger
 from dplasso.model import write_model
 
 _TASKS = ("classification", "regression")
@@ -30,6 +32,18 @@ _TASKS = ("classification", "regression")
 def default_method(is_regression: bool) -> str:
     """Return the method that a fit takes unless told: the more accurate on nearly all data."""
     return "linear" if is_regression else "logistic"
+
+
+def chosen_ledger(path: Path | None, dataset: str | None, purpose: str | None) -> Ledger | None:
+    """Return the ledger that ``--ledger``, ``--dataset`` and ``--purpose`` name together."""
+    if path is not None:
+        return Ledger(str(path), dataset, purpose)
+    for name, value in (("dataset", dataset), ("purpose", purpose)):
+        if value is not None:
+            raise ParameterError(
+                f"`{name}={value!r}` needs a ledger, and none is given", advice="give `ledger` too"
+            )
+    return None
 
 
 @dataclass(frozen=True)
@@ -86,7 +100,7 @@ class EstimatorOptions:
         """The method: as asked, or what is the more accurate on nearly all data."""
         return self.method or default_method(self.is_regression)
 
-    def estimator(self, meaning: Mapping[str, float] | None) -> Estimator:
+    def estimator(self, meaning: Mapping[str, float] | None) -> PrivateLinearModel:
         """Make the estimator; options that were not given keep its own defaults.
 
         `meaning` is what the labels mean. Classes declared by name wait for `declare`, which knows
@@ -108,16 +122,22 @@ class EstimatorOptions:
         elif meaning is not None and not self.is_regression:
             chosen["classes"] = mapped_classes(meaning)
         check_settings(made, self.chosen, chosen)
-        estimator: Estimator = made(**chosen)
+        estimator: PrivateLinearModel = made(**chosen)
         return estimator
 
     def _of_ledger(self) -> dict[str, Any]:
-        path = None if self.ledger is None else str(self.ledger)
-        return {"ledger": path, "dataset": self.dataset, "purpose": self.purpose}
+        return {"ledger": chosen_ledger(self.ledger, self.dataset, self.purpose)}
 
     def _of_prior(self) -> dict[str, Any]:
-        given = {"prior": self.prior, "prior_standard_error": self.prior_standard_error}
-        return {name: value for name, value in given.items() if value is not None}
+        error = self.prior_standard_error
+        if self.prior is None:
+            if error is not None:
+                raise ParameterError(
+                    f"`prior_standard_error={error:g}` is the noise of a prior, and there is none",
+                    advice="give `prior` too",
+                )
+            return {}
+        return {"prior": self.prior if error is None else Prior(self.prior, standard_error=error)}
 
     def _kind(self) -> Any:
         """Return the estimator's class; refuse options that clash."""
@@ -140,7 +160,7 @@ class EstimatorOptions:
             raise ParameterError("a regression has no classes", advice="leave `classes` out")
         return kind
 
-    def declare(self, estimator: Estimator, y: NDArray[Any]) -> None:
+    def declare(self, estimator: PrivateLinearModel, y: NDArray[Any]) -> None:
         """Declare the classes as labels of the data's type; refuse numbers that are no classes."""
         if self.classes is not None:
             estimator.set_params(classes=classes_like(parse_classes(self.classes), y))
@@ -163,7 +183,7 @@ class EstimatorOptions:
 
     def read_public(
         self,
-        estimator: Estimator,
+        estimator: PrivateLinearModel,
         reading: ReadingOptions,
         train: Dataset,
         bars: output.Bars,
@@ -210,7 +230,7 @@ class OutputOptions:
         again = ", which is charged again" if charged else ""
         output.check_outputs(self.paths(), inputs, force=self.force, again=again)
 
-    def write(self, estimator: Estimator, temporary: str | None = None) -> None:
+    def write(self, estimator: PrivateLinearModel, temporary: str | None = None) -> None:
         """Put the outputs in place, all or none; room for the model is held at `temporary`."""
         if self.statement is not None:
             output.write_file(self.statement, estimator.privacy_.to_json() + "\n")
@@ -225,7 +245,7 @@ class OutputOptions:
 
 
 def train_with_bar(
-    estimator: Estimator,
+    estimator: PrivateLinearModel,
     X: Any,
     y: Any,
     bars: output.Bars,

@@ -125,7 +125,7 @@ def _search(
             f"--grid {unknown[0].replace('_', '-')}: there is no such setting; those of this "
             f"method are options of dplasso fit, such as {_LIKELY[wanted.chosen]}"
         )
-    moved = ("ledger", "dataset", "purpose", "random_state")
+    moved = ("ledger", "random_state")
     search = PrivateSearch(
         estimator.set_params(**dict.fromkeys(moved)),
         settings_of_tries,

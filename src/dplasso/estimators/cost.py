@@ -7,15 +7,11 @@ from inspect import signature
 from typing import Any
 
 from dplasso.errors import ParameterError
+from dplasso.estimators.base import PrivateLinearModel
+from dplasso.estimators.classifiers import DPLassoClassifier, DPLogisticRegression
 from dplasso.estimators.fitting import method_of
-from dplasso.estimators.linear_models import (
-    DPFrankWolfeClassifier,
-    DPLasso,
-    DPLassoClassifier,
-    DPLinearRegression,
-    DPLogisticRegression,
-    Estimator,
-)
+from dplasso.estimators.frank_wolfe_classifier import DPFrankWolfeClassifier
+from dplasso.estimators.regressors import DPLasso, DPLinearRegression
 from dplasso.fit.column_plan import plan_lasso
 from dplasso.fit.lasso import Lasso
 from dplasso.fit.targets import Labels, checked_target_bounds
@@ -63,7 +59,7 @@ class Findable:
 
 def estimator_of(
     method: str, target_bounds: tuple[float, float] | None, **settings: Any
-) -> Estimator:
+) -> PrivateLinearModel:
     """Return the estimator of a method; ValueError for none of this name, or for such targets."""
     if method not in METHODS:
         raise ParameterError(f"`method` must be one of {', '.join(METHODS)}, got {method!r}")
@@ -78,7 +74,7 @@ def estimator_of(
             )
         made, settings = of_numbers, {**settings, "target_bounds": target_bounds}
     check_settings(made, method, settings)
-    estimator: Estimator = made(**settings)
+    estimator: PrivateLinearModel = made(**settings)
     return estimator
 
 

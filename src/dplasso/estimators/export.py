@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.errors import ParameterError
-from dplasso.estimators.reading import loss_of, reading
+from dplasso.estimators.margins import loss_of, reading
 
 
 class Plain(NamedTuple):

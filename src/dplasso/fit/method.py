@@ -13,13 +13,13 @@ from scipy.sparse import csr_array
 
 from dplasso.encoding.origin import Origin
 from dplasso.errors import ParameterError
-from dplasso.fit.start import PARAMETERS, Start, start_of
+from dplasso.fit.prior import PARAMETERS, Start, start_of
 from dplasso.fit.targets import Labels, targets_of
 from dplasso.fit.task import Bounded, Task
-from dplasso.ledger import check_ledger_settings
+from dplasso.ledger import Ledger, checked_ledger
 from dplasso.matrix.starting import StartingModel, starting_model
 from dplasso.model.linear import n_outputs_of
-from dplasso.model.prior import Prior
+from dplasso.model.prior import MatchedPrior
 from dplasso.phases.contract import Plan
 from dplasso.phases.count import COUNT
 from dplasso.privacy.budget import Budget, build_budget
@@ -65,11 +65,9 @@ class Method:
     weight_bound: float | None
     n_threads: int
     random_state: Any = None
-    ledger: Any = None
-    dataset: str | None = None
-    purpose: str | None = None
+    ledger: Ledger | None = None
     start: Start | None = None
-    prior: Prior | None = None
+    prior: MatchedPrior | None = None
     n_records: int | None = None
 
     # Whether y may have a column for each label; memory that a fit takes for each column, as
@@ -221,7 +219,12 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
     would be right.
     """
     epsilon = check_epsilon(params["epsilon"])
-    check_ledger_settings({"mechanism": "gaussian", **params})
+    ledger = checked_ledger(
+        params.get("ledger"),
+        epsilon=epsilon,
+        random_state=params["random_state"],
+        mechanism=params.get("mechanism", "gaussian"),
+    )
     targets = targets_of(params)
     weight_bound = check_positive("weight_bound", params["weight_bound"])
     return {
@@ -235,7 +238,7 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
         "weight_bound": None if math.isinf(epsilon) else weight_bound,
         "n_threads": _checked_threads(params),
         "start": start_of(params),
-        **{name: params.get(name) for name in ("ledger", "dataset", "purpose")},
+        "ledger": ledger,
         "random_state": check_random_state(params["random_state"]),
     }
 

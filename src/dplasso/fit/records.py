@@ -40,7 +40,8 @@ class Records(Protocol):
 
     `every_step`: whether each step is to be on the disk before the next begins.
     `counts(loss)`: numbers of the records of the classes, in parts of a record, and its bits.
-    `count_rows(weighing)`: N without records that are left out. `total_weight`: the sum of all weights.
+    `count_rows(weighing)`: N without records that are left out. `total_weight`: the sum of all
+    weights.
     `laid_out(layout, threads)`: the records laid out for vertices, before anything is paid for.
     `rows(steps, threads)`, `vertex_rows(steps, threads)`: those rows in rounds, or for a given
     radius.

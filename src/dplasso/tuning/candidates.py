@@ -17,8 +17,8 @@ from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import check_columns_fit, method_of
 from dplasso.estimators.hints import warn_of_found_names
 from dplasso.estimators.record_wise import rows_of
+from dplasso.fit.prior import PARAMETERS
 from dplasso.fit.records import LocalRecords, local_records
-from dplasso.fit.start import PARAMETERS
 from dplasso.privacy.randomness import RandomStream, below, random_word
 from dplasso.tuning.cost import rho_of_event
 from dplasso.tuning.estimates import Estimate
@@ -28,7 +28,7 @@ from dplasso.tuning.scorer import Scorer
 # What the search sets itself, or what must be the same for all tries.
 _NOT_TUNED = (
     *("epsilon", "delta", "neighbors", "rows_per_person", "classes"),
-    *("random_state", "ledger", "dataset", "purpose", "verbose"),
+    *("random_state", "ledger", "verbose"),
 )
 _ATTEMPTS = 40
 # At least this part of what is allowed is used.
@@ -74,7 +74,7 @@ def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
         raise ParameterError(
             "give the `ledger` to PrivateSearch, which makes one charge for all tries"
         )
-    ours = {"delta": delta, "verbose": 0, "dataset": None, "purpose": None}
+    ours = {"delta": delta, "verbose": 0}
     base.set_params(**{name: value for name, value in ours.items() if name in known})
     grids: Sequence[Any] = [grid] if isinstance(grid, Mapping) else grid
     found = []
