@@ -10,7 +10,7 @@ from cli.conftest import done, found, refused, run_command, said
 from dplasso import DPLassoClassifier, load
 from dplasso.checkpoint.format import ChargeNote, Checkpoint, write_checkpoint
 from dplasso.checkpoint.session import _stored
-from dplasso.fit.start import PARAMETERS
+from dplasso.fit.prior import PARAMETERS
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.ledger import create_ledger, read_budgets

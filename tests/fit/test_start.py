@@ -15,7 +15,7 @@ from dplasso import DPLinearRegression, DPLogisticRegression, ModelFileError, lo
 from dplasso.encoding.origin import Origin
 from dplasso.encoding.parts import Categories, Hashed
 from dplasso.encoding.schema import Schema
-from dplasso.fit.start import start_of
+from dplasso.fit.prior import start_of
 from dplasso.fit.task import Binary, Bounded, Multiclass
 
 RNG = np.random.default_rng(0)
