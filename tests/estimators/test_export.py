@@ -75,9 +75,10 @@ def test_without_scaling_it_is_the_linear_part_and_takes_sparse_rows(fitted):
     if not hasattr(fitted, "coef_standard_error_"):
         rows = np.clip(X, -fitted.feature_bound, fitted.feature_bound)
     else:
-        kept, released = X, fitted.model_.released
-        halves, columns = scales_of(released.energies), released.kept_columns
+        kept, model = X, fitted.model_
+        halves, columns = scales_of(model.released.energies), model.linear.columns
         if columns.size:
+            halves = np.bincount(columns, halves, 6) if halves.size == columns.size else halves
             kept = np.zeros_like(X)
             kept[:, columns] = X[:, columns]
         kept = kept * halves

@@ -113,8 +113,8 @@ def test_the_statement_in_words_and_as_json(data):
     text = statement.text()
     assert "Differentially private with epsilon = 1 and delta = 1e-06" in text
     assert (
-        "at most 400 gradients over all records, each with Gaussian noise, noisy counts of the two "
-        "classes, noisy sums of the squared entries of every column" in text
+        "How: noisy counts of the two classes; noisy sums of the squared entries of every column; "
+        "at most 400 gradients over all records, each with Gaussian noise; and 60 such" in text
     )
     assert "0.2368-GDP" in text
     assert "feature_bound" not in text

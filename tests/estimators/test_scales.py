@@ -71,7 +71,7 @@ def test_margins_are_those_of_the_rows_that_were_trained_on(sort):
     halvings = halvings_of(energies_of(model))
     assert halvings.any()
     listed = "short" in sort or "refit" in sort
-    kept = model.model_.released.kept_columns if listed else np.arange(D)
+    kept = model.model_.linear.columns if listed else np.arange(D)
     assert halvings.size == kept.size
     assert kept.size == 4 or "short" not in sort
     bound, constant = None, 0.0 if "no intercept" in sort else 0.1
