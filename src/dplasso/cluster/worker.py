@@ -217,8 +217,8 @@ class Worker:
         return count_classes(loss, self._targets)
 
     def count_rows(self, weighing: bool) -> int:
-        """Count the records that are not left out; see `Targets.count`."""
-        return self._targets.count(weighing=weighing)
+        """Count the records that are not left out; see `Targets.count_rows`."""
+        return self._targets.count_rows(weighing=weighing)
 
     def weights(self) -> NDArray[np.float64]:
         """Return how much each record counts; nothing where each counts 1."""

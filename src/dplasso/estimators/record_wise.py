@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from dplasso.data.refusals import of_a_stranger
 from dplasso.errors import DataError
 from dplasso.fit.records import store_of
-from dplasso.matrix.compressed import checked
+from dplasso.matrix.compressed import checked, without_duplicates
 
 _Declared = TypeVar("_Declared")
 # So many rows are transformed once more, each by itself.
@@ -240,7 +240,8 @@ def rows_of(steps: Pipeline, X: Any, *, fit: bool = False) -> tuple[Pipeline, An
         )
     if fit:
         steps = clone(steps)
-    found, alone = X, _first(checked(X))
+    found = without_duplicates(X) if len(steps) else checked(X)
+    alone = _first(found)
     for name, step in steps.steps:
         if step is None or isinstance(step, str):
             continue

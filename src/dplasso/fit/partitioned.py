@@ -82,7 +82,7 @@ class ClusterRecords:
         return float(weights.sum()) if weights.size else float(self.shape[0])
 
     def count_rows(self, *, weighing: bool) -> int:
-        """Count the records that are not left out; see `Targets.count`."""
+        """Count the records that are not left out; see `Targets.count_rows`."""
         return sum(self.workers.call("count_rows", weighing))
 
     def laid_out(self, layout: VertexLayout, threads: Threads) -> "ClusterRecords":  # noqa: ARG002

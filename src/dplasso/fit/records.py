@@ -27,7 +27,7 @@ from dplasso.gradient_descent.records import Records as GradientRecords
 from dplasso.gradient_descent.records import records_of
 from dplasso.ledger import data_fingerprint
 from dplasso.losses.targets import Targets, count_classes, targets_of
-from dplasso.matrix.compressed import checked, format_of, working_dtype
+from dplasso.matrix.compressed import checked, without_duplicates, working_dtype
 from dplasso.matrix.design import Design, check_row_count
 from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.runtime.threads import Threads
@@ -169,8 +169,8 @@ class LocalRecords:
         return self.targets.total_weight
 
     def count_rows(self, *, weighing: bool) -> int:
-        """Count the records that are not left out; see `Targets.count`."""
-        return self.targets.count(weighing=weighing)
+        """Count the records that are not left out; see `Targets.count_rows`."""
+        return self.targets.count_rows(weighing=weighing)
 
     def laid_out(self, layout: VertexLayout, threads: Threads) -> "LocalRecords":
         """Lay the matrix out for vertices; without a step, only look whether it can be used."""
@@ -263,13 +263,10 @@ def store_of(X: Any) -> Store | None:
 
 def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool, **options: Any) -> Any:
     """Check a matrix, and labels if given, as scikit-learn does, copying as little as possible."""
-    if format_of(X) not in ("csr", "csc"):
-        # Converted by scipy first.
-        checked(X)
     with in_our_words(X):
         return validate_data(
             estimator,
-            X,
+            without_duplicates(X),
             *y,
             accept_sparse=("csr", "csc"),
             accept_large_sparse=True,

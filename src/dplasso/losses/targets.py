@@ -34,7 +34,7 @@ class Targets(NamedTuple):
     n_records: int
     offsets: NDArray[np.float64] = NO_OFFSETS
 
-    def count(self, *, weighing: bool) -> int:
+    def count_rows(self, *, weighing: bool) -> int:
         """Return how many records are not left out, or of these only those of a weight above 0.
 
         A record of weight 0 counts for nothing, so a private count leaves it out too. Where the
