@@ -33,6 +33,7 @@ from dplasso.frank_wolfe.solve import FrankWolfe, solve
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.matrix import design as design_module
 from dplasso.matrix.design import Design
+from dplasso.phases.select import Vertices
 from dplasso.privacy import release as door_module
 from dplasso.privacy.randomness import RandomStream, random_stream
 from dplasso.privacy.release import Door
@@ -58,11 +59,12 @@ PLACES = {
     name: import_module(f"dplasso.{module}")
     for module, names in {
         "frank_wolfe.problem": ("lay_out", "adopt"),
-        "cluster.worker": ("build_problem",),
-        "fit.lasso": ("build_mechanism",),
-        "fit.drawing": ("make_selector",),
-        "fit.records": ("FrankWolfe",),
-        "fit.run": ("make_statement", "run_in_chunks"),
+        "frank_wolfe.row_part": ("build_problem",),
+        "fit.frank_wolfe": ("vertex_mechanism", "paper_mechanism"),
+        "fit.method": ("make_statement",),
+        "fit.run": ("run_in_chunks",),
+        "frank_wolfe.solve": ("FrankWolfe",),
+        "phases.select": ("make_selector",),
     }.items()
     for name in names
 }
@@ -97,8 +99,8 @@ def describe(value):
         return "stream"
     if isinstance(value, Threads):
         return "threads", value.count
-    if isinstance(value, FrankWolfe):
-        return "solver", value.n_steps
+    if isinstance(value, FrankWolfe | Vertices):
+        return "steps", value.n_steps
     if isinstance(value, np.ndarray):
         return "array", str(value.dtype), value.shape
     if hasattr(value, "indptr"):
@@ -147,7 +149,7 @@ def record(model, data, taken=None):
         def call(*arguments, **options):
             told = _describe_call(name, arguments, options)
             result = function(*arguments, **options)
-            calls.append((name, repr(result)) if name == "build_mechanism" else told)
+            calls.append((name, repr(result)) if name.endswith("mechanism") else told)
             return result
 
         return call

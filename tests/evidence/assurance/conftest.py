@@ -5,7 +5,7 @@ import warnings
 import pytest
 from sklearn.base import clone
 
-from dplasso import DPLassoClassifier
+from dplasso import DPFrankWolfeClassifier
 from neighbours import BOUND, in_form
 from replay import differences, record
 
@@ -17,7 +17,7 @@ def private_model():
     def make(**options):
         settings = {"n_iter": 12, "feature_bound": BOUND, "l1_radius": 40.0, "classes": (0, 1)}
         alone = {"fit_intercept": False, "n_records": 40}
-        return DPLassoClassifier(**settings | alone | options)
+        return DPFrankWolfeClassifier(**settings | alone | options)
 
     return make
 
