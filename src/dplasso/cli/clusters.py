@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 
 import dplasso
 from dplasso.cli import output
-from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
+from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cluster import Engine, Events, RayEngine, ThreadEngine
 from dplasso.cluster.estimate import Estimate
 from dplasso.cluster.storage import header_and_labels, opened_store, stores_at
 from dplasso.cluster.tasks import THREADS, run_tasks
 from dplasso.data.addresses import is_address
 from dplasso.data.files import Dataset
-from dplasso.data.source_files import natural_order, places_of
+from dplasso.data.source_files import places_of
 from dplasso.data.store import Store, open_store
 from dplasso.data.store.place import stores_in
 from dplasso.data.store.reader import is_store
 from dplasso.encoding.origin import check_same_origin, origin_of, with_origin
 from dplasso.errors import DataError
+from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import method_of
-from dplasso.estimators.linear_models import Estimator
 from dplasso.runtime.cores import usable_cores
 
 
@@ -78,7 +78,9 @@ class WorkerOptions:
     patience: float = RayEngine.patience
     events: str | None = None
 
-    def estimate(self, where: ClusterOptions, X: "Stores", estimator: Estimator) -> Estimate:
+    def estimate(
+        self, where: ClusterOptions, X: "Stores", estimator: PrivateLinearModel
+    ) -> Estimate:
         """Return what a fit takes, from the sizes of its stores."""
         params, labels = estimator.get_params(), X.labels
         n_classes = len(params["classes"] or np.unique(labels)) if "classes" in params else 0

@@ -51,19 +51,21 @@ def check_label_map(label_map: Mapping[Any, Any]) -> LabelMap:
     for key, target in label_map.items():
         label = str(key).strip()
         if not label:
-            raise DataError("label_map: a label is empty; name the label as it stands in the data")
+            raise DataError(
+                "`label_map`: a label is empty; name the label as it stands in the data"
+            )
         value = as_number(target)
         if value is None or not math.isfinite(value):
             raise DataError(
-                f"label_map: label {label!r} is mapped to {target!r}; map it to a finite number"
+                f"`label_map`: label {label!r} is mapped to {target!r}; map it to a finite number"
             )
         number = decimal(label)
         if words.setdefault(label, value) != value or (
             number is not None and numbers.setdefault(number, value) != value
         ):
-            raise DataError(f"label_map: label {label!r} is mapped to two different numbers")
+            raise DataError(f"`label_map`: label {label!r} is mapped to two different numbers")
     if not words:
-        raise DataError("label_map is empty; name labels and what they mean, such as neg=0,pos=1")
+        raise DataError("`label_map` is empty; name labels and what they mean, such as neg=0,pos=1")
     return LabelMap(words, numbers)
 
 

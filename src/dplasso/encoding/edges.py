@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dplasso.errors import ParameterError
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.statement import PrivacyStatement, StatedRelease
 from dplasso.privacy.wording import rounded_up
@@ -45,9 +46,9 @@ class ReleasedEdges:
         if budget.leak:
             return budget
         if ours.neighbors != budget.neighbors:
-            raise ValueError(
-                f"the schema's edges were released for neighbors={ours.neighbors!r}; fit with the "
-                f"same, not {budget.neighbors!r}"
+            raise ParameterError(
+                f"the schema's edges were released for `neighbors={ours.neighbors!r}`; fit with "
+                f"the same, not {budget.neighbors!r}"
             )
         if by_person != self.by_person:
             units = {False: "single rows", True: "people"}
@@ -58,7 +59,7 @@ class ReleasedEdges:
             )
         if not (ours.is_private or seeded):
             raise ValueError(
-                "the schema's edges were released with random_state, so no fit with them is "
+                "the schema's edges were released with `random_state`, so no fit with them is "
                 "private; release them without it"
             )
         times = math.ceil(budget.rows_per_person / ours.rows_per_person)

@@ -3,10 +3,9 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
-from os import PathLike
 from typing import Any
 
-from dplasso.ledger import UNITS, charge_of, pick, read_budgets, rho_limit
+from dplasso.ledger import UNITS, Ledger, charge_of, rho_limit
 from dplasso.privacy.budget import Budget
 from dplasso.tuning.candidates import Candidate, give_epsilon, largest_variation
 from dplasso.tuning.cost import SearchCost, search_cost
@@ -54,13 +53,11 @@ def scorer_of(cost: SearchCost, name: str, target: Target) -> Scorer:
     return Scorer(metric, target, sensitivity, sensitivity / mu, _CONFIDENCE)
 
 
-def whole_budget(
-    cost: SearchCost, ledger: str | PathLike[str] | None, dataset: str | None
-) -> SearchCost:
+def whole_budget(cost: SearchCost, ledger: Ledger | None) -> SearchCost:
     """Let a search that is within a budget by itself take all of it, before anything else."""
     if ledger is None:
         return cost
-    budget = pick(read_budgets(ledger), dataset, ledger)
+    budget = ledger.budget()
     if budget.entries or cost.epsilon > budget.epsilon or cost.delta > budget.delta:
         return cost
     limit = Fraction(rho_limit(budget, charge_of(cost).draw_delta, 1), UNITS)

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.errors import ParameterError
 from dplasso.privacy.accounting import renyi_orders
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors, check_positive
 from dplasso.tuning.tries import DRAW_ERROR, Tries
@@ -86,9 +87,9 @@ def search_cost(
     moved = tries.mean * draw_variation + DRAW_ERROR
     sampling = moved * (1.0 + math.exp(min(epsilon, 700.0)))
     if not sampling < delta / 2.0:
-        raise ValueError(
-            f"delta={delta:g} is too small to cover the rounding of the draws of "
-            f"{tries.mean:g} tries at epsilon={epsilon:g}"
+        raise ParameterError(
+            f"`delta={delta:g}` is too small to cover the rounding of the draws of "
+            f"{tries.mean:g} tries at `epsilon={epsilon:g}`"
         )
     rho = _largest_rho(epsilon, delta - sampling, tries)
     return SearchCost(
@@ -155,7 +156,9 @@ def _largest_rho(epsilon: float, delta: float, tries: Tries) -> float:
     while epsilon_of_search(low, tries, delta) > epsilon:
         low, high = low / 2.0, low
         if low < 1e-30:
-            raise ValueError(f"no try, however private, keeps a search within {epsilon=}.")
+            raise ParameterError(
+                f"no try, however private, keeps a search within `epsilon={epsilon!r}`."
+            )
     while epsilon_of_search(high, tries, delta) <= epsilon:
         low, high = high, 2.0 * high
     while high - low > _TOLERANCE * high:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import lru_cache
 
+from dplasso.errors import ParameterError
 from dplasso.privacy.parameters import check_choice, check_positive
 from dplasso.privacy.randomness import RandomStream, random_word
 
@@ -51,8 +52,8 @@ def tries_of(mean: float, law: str = "auto") -> Tries:
     if law == "auto":
         law = "poisson" if mean < _LOGARITHMIC_FROM else "logarithmic"
     if not (1.0 if law == "poisson" else 1.0 + 2.0**-20) <= mean <= LARGEST_MEAN:
-        raise ValueError(
-            f"tries must lie between 1 and {LARGEST_MEAN:g} (above 1 unless law='poisson'), "
+        raise ParameterError(
+            f"`tries` must lie between 1 and {LARGEST_MEAN:g} (above 1 unless `law=poisson`), "
             f"got {mean!r}"
         )
     if law == "poisson":
