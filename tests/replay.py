@@ -33,6 +33,7 @@ from dplasso.frank_wolfe.solve import FrankWolfe, solve
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.matrix import design as design_module
 from dplasso.matrix.design import Design
+from dplasso.phases.select import Vertices
 from dplasso.privacy import release as door_module
 from dplasso.privacy.randomness import RandomStream, random_stream
 from dplasso.privacy.release import Door
@@ -59,11 +60,11 @@ PLACES = {
     for module, names in {
         "frank_wolfe.problem": ("lay_out", "adopt"),
         "frank_wolfe.row_part": ("build_problem",),
-        "fit.method": ("build_budget", "make_statement"),
         "fit.frank_wolfe": ("vertex_mechanism", "paper_mechanism"),
-        "phases.select": ("make_selector",),
-        "frank_wolfe.solve": ("FrankWolfe",),
+        "fit.method": ("make_statement",),
         "fit.run": ("run_in_chunks",),
+        "frank_wolfe.solve": ("FrankWolfe",),
+        "phases.select": ("make_selector",),
     }.items()
     for name in names
 }
@@ -98,7 +99,7 @@ def describe(value):
         return "stream"
     if isinstance(value, Threads):
         return "threads", value.count
-    if hasattr(value, "advance"):
+    if isinstance(value, FrankWolfe | Vertices):
         return "steps", value.n_steps
     if isinstance(value, np.ndarray):
         return "array", str(value.dtype), value.shape
@@ -148,7 +149,7 @@ def record(model, data, taken=None):
         def call(*arguments, **options):
             told = _describe_call(name, arguments, options)
             result = function(*arguments, **options)
-            calls.append((name, repr(result)) if name.endswith("_mechanism") else told)
+            calls.append((name, repr(result)) if name.endswith("mechanism") else told)
             return result
 
         return call
