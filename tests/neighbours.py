@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
+from dplasso.privacy.budget import Budget
 
 N_ROWS, N_COLUMNS = 18, 12
 BOUND = 1.5
@@ -38,6 +39,12 @@ class Pair:
     rows: tuple[NDArray[Any], NDArray[Any]]
     labels: tuple[NDArray[Any], NDArray[Any]]
     shared: tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def moved_by(bound, relation, rows_per_person=1):
+    """Return how far a sum moves between neighbours to which a record adds at most `bound`."""
+    known = {"neighbors": relation, "rows_per_person": rows_per_person}
+    return Budget(epsilon=1.0, delta=1e-6, **known).moved(bound)
 
 
 def common_records(kind="mixed", seed=0, dtype=np.float32):

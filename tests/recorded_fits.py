@@ -290,8 +290,8 @@ def _cases():
             forms = forms[:-1] if family == "frank-wolfe, three classes" else forms
             work, n_rows = partial(_fit, kind, classes, options), N_ROWS
             if name in scaled:
-                # Two rows of a person move energies twice as far.
-                n_rows = SCALED_ROWS * (2 if uses else 1)
+                # Two rows of a person move energies twice as far; a refit has a part of the budget.
+                n_rows = SCALED_ROWS * (2 if uses or "refit" in name else 1)
             drawn = "epsilon" in options and name not in scaled
             many = family == "labels"
             yield f"{family}{name}", Case(work, classes, uses, drawn, forms, n_rows, many)

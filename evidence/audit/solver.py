@@ -31,12 +31,13 @@ _TASK = Binary(np.arange(2))
 NewStream = Callable[[], RandomStream]
 
 
+# Both take a millisecond, ten times a small fit.
+@lru_cache(maxsize=64)
 def method_of(settings: AuditSettings) -> FrankWolfeLoop:
     """Return the method of these settings, checked as the estimator does."""
     return FrankWolfeLoop.from_params(estimator_of(settings).get_params(deep=False))
 
 
-# The accountant takes a millisecond, ten times a small fit.
 @lru_cache(maxsize=64)
 def budget_of(settings: AuditSettings) -> Budget:
     """Return what the fit spends, as the estimator calibrates it."""

@@ -19,16 +19,20 @@ from evidence.audit.replay import replay_state
 from scipy.special import logsumexp
 from sklearn.base import clone
 
-from dplasso import DPLassoClassifier, DPLogisticRegression
+from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
 from dplasso.audit.claims import claim_of
 from dplasso.estimators.fitting import method_of
-from dplasso.fit.drawing import Drawing
 from dplasso.fit.records import LocalRecords
 from dplasso.fit.task import Binary
+from dplasso.phases.contract import NO_SNAPSHOT, Fit, check_share
+from dplasso.phases.count import COUNT_SHARE
+from dplasso.phases.releases import Released
 from dplasso.privacy import release as door_module
 from dplasso.privacy.gaussian import gaussian_epsilon
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.release import Door
+from dplasso.runtime.threads import ONE_THREAD
+from recorded_fits import short_runs
 from recorder import compare
 
 RELATIONS = "add-remove", "replace-one"
@@ -68,17 +72,22 @@ class Told(Door):
 def of_given_radius(relation):
     """Return an estimator that counts the classes and draws vertices of a given radius."""
     given = {"n_iter": STEPS, "l1_radius": 5.0, "classes": (0, 1), "neighbors": relation}
-    return DPLassoClassifier(1.0, 0.01, **given)
+    return DPFrankWolfeClassifier(epsilon=1.0, delta=0.01, **given)
 
 
-def solved(method, mechanism):
+def solved(method, budget):
     """Return what fits without the estimator's checks, which take longer than these fits."""
+    plan = method.plan(TASK, COLUMNS)
 
     def fit(X, y):
         stored = LocalRecords(X, y, X.shape[1], None).encoded(TASK)
-        solver = method.solver(TASK, mechanism, stored, Drawing(random_stream()))
-        solver.begin()
-        solver.advance(1, solver.n_steps)
+        own, released = Fit(budget, stored, random_stream(), ONE_THREAD), Released()
+        plan.lay_out(own)
+        for phase in plan.phases:
+            share = check_share(phase, phase.share(budget, released), released)
+            steps = phase.begin(own, released, budget.mu_of(share), NO_SNAPSHOT)
+            steps.advance(1, steps.n_steps)
+            released = released.then(share, steps.release())
 
     return fit
 
@@ -135,15 +144,15 @@ def test_counts_and_vertices_of_a_given_radius(relation):
     """
     estimator = of_given_radius(relation)
     method = method_of(estimator)
-    mechanism = method.cost(COLUMNS)
-    fit = solved(method, mechanism)
-    claim = claim_of(mechanism)
-    deviation = mechanism.count_sensitivity / mechanism.count_mu
-    eps0 = mechanism.eps0
-    assert STEPS * eps0**2 / 8.0 + mechanism.count_mu**2 / 2.0 <= mechanism.rho
+    budget = method.cost(COLUMNS)
+    fit, claim = solved(method, budget), claim_of(budget)
+    sensitivity, count_mu = budget.moved_counts(by_class=True), budget.mu_of(COUNT_SHARE)
+    deviation = sensitivity / count_mu
+    eps0 = budget.eps0_of(1.0 - COUNT_SHARE, STEPS)
+    assert STEPS * eps0**2 / 8.0 + count_mu**2 / 2.0 <= budget.rho
     moved = widest = audited = 0.0
     # Around one strong column, where log-ratios are largest.
-    _, around, _ = neighbourhoods(claim)
+    _, around, _ = neighbourhoods(replace(claim, eps0=eps0))
     middle = np.bincount(around.data[0].y, minlength=2)
     lattice = [middle + deviation * np.array(z) for z in product(LATTICE, repeat=2)]
     found = [enumerated(fit, data, lattice, deviation) for data in around.data]
@@ -154,7 +163,7 @@ def test_counts_and_vertices_of_a_given_radius(relation):
         widest = max(widest, float((ratios.max(axis=-1) - ratios.min(axis=-1)).max()))
         audited = max(audited, epsilon_at_delta(one.whole, other.whole, claim.delta))
     assert np.exp(found[0].whole).sum() == pytest.approx(1.0, rel=0.05)
-    assert moved == pytest.approx(mechanism.count_sensitivity, rel=1e-12)
+    assert moved == pytest.approx(sensitivity, rel=1e-12)
     assert 0.99 * eps0 < widest <= eps0 * (1.0 + 1e-9)
     assert 0.3 * claim.epsilon < audited <= claim.epsilon
     # The public estimator does the same.
@@ -165,8 +174,8 @@ def test_counts_and_vertices_of_a_given_radius(relation):
 
 # Fits of two columns as they are by default, and what they count.
 DEFAULT = {
-    "logistic": (DPLogisticRegression, {"n_iter": 20}),
-    "logistic, one sum": (DPLogisticRegression, {"n_iter": 20, "fit_intercept": False}),
+    "logistic": (DPLogisticRegression, {}),
+    "logistic, one sum": (DPLogisticRegression, {"fit_intercept": False}),
     "lasso": (DPLassoClassifier, {}),
 }
 
@@ -182,16 +191,17 @@ def test_counts_and_gradients_of_default_fits(name, relation):
     """
     kind, options = DEFAULT[name]
     estimator = kind(neighbors=relation, classes=(0, 1), **options)
-    mechanism = method_of(estimator).cost(COLUMNS)
-    claim, largest, audited = claim_of(mechanism), 0.0, 0.0
+    budget = method_of(estimator).cost(COLUMNS)
+    claim, largest, audited = claim_of(budget), 0.0, 0.0
     for around in neighbourhoods(replace(claim, eps0=0.4)):
         for a, b in random.Random(0).sample(around.pairs, 12):
             pair = around.data[a], around.data[b]
-            found = compare(lambda data: clone(estimator).fit(data.X, data.y), *pair)
+            with short_runs():
+                found = compare(lambda data: clone(estimator).fit(data.X, data.y), *pair)
             assert not found.violations
             assert found.spent == pytest.approx(1.0, rel=1e-9)
             largest, audited = max(largest, found.largest), max(audited, found.rho)
     # Without an intercept all are counted together, and replacing one changes nothing.
     assert largest == pytest.approx(1.0) or "sum" in name
-    assert 0.05 * mechanism.rho < audited <= mechanism.rho
+    assert 0.05 * budget.rho < audited <= budget.rho
     assert gaussian_epsilon(math.sqrt(2.0 * audited), claim.delta) <= claim.epsilon

@@ -9,7 +9,7 @@ from matplotlib.image import imread
 from audit.mutants import settings
 from dplasso.audit import Plan, Report, builder, claim_of, run_audits
 from dplasso.audit.plot import allowed_power, audit_picture
-from dplasso.privacy.mechanisms import build_mechanism
+from dplasso.privacy.budget import Budget, Draws, build_budget
 
 SMALL = Plan(runs=400, canaries=100, false_alarm=1e-4)
 
@@ -94,13 +94,11 @@ def test_plans_out_of_range_are_refused(changes):
 
 def test_what_claims_nothing_or_was_not_audited_has_no_report():
     with pytest.raises(ValueError, match="claims nothing"):
-        claim_of(build_mechanism(epsilon=math.inf, delta=1e-6, n_iter=5))
+        claim_of(build_budget(Draws(vertices=5), epsilon=math.inf, delta=1e-6, n_iter=5))
     with pytest.raises(ValueError, match="no audit"):
-        Report(claim_of(build_mechanism(epsilon=1.0, delta=1e-6, n_iter=5)), ())
+        Report(claim_of(build_budget(Draws(vertices=5), epsilon=1.0, delta=1e-6, n_iter=5)), ())
 
 
 def test_the_papers_claim_is_its_authors():
-    mechanism = build_mechanism(
-        epsilon=0.1, delta=1e-6, n_iter=1000, mechanism="paper", l1_radius=5.0, n_samples=10
-    )
-    assert claim_of(mechanism).eps0 == pytest.approx(0.000301, rel=2e-3)
+    budget = Budget(epsilon=0.1, delta=1e-6, n_iter=1000, leak="the true sign")
+    assert claim_of(budget).eps0 == pytest.approx(0.000301, rel=2e-3)

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from rich.progress import Progress
 from sklearn.exceptions import NotFittedError
 
-from dplasso import DataError
+from dplasso import DataError, DPFrankWolfeClassifier
 from estimators.kinds import (
     BOUNDS,
     CLASSIFIERS,
@@ -18,9 +18,14 @@ from estimators.kinds import (
     make,
 )
 
+LOOP = ["frank-wolfe"]
+
 NAN, INF = float("nan"), float("inf")
 X = np.random.default_rng(0).random((20, 3))
 Y = np.arange(20) % 2
+
+NAMES = [*{**dict.fromkeys(KINDS), **dict.fromkeys(LOOP)}]
+each_name = pytest.mark.parametrize("kind", NAMES)
 
 COUNTS = [0, 1.5, "x"]
 WORDS = [5, "", "two\nlines", "x" * 201]
@@ -37,7 +42,6 @@ BAD = {
     "drift_tol": [-1, -1e-9, NAN, INF, "x", [0.1]],
     "random_state": ["x", -1, 1.5, True],
     "n_jobs": [0, 1.5, "x"],
-    "refit": [1.0, -0.1, "x", NAN],
     "residual_bound": [0.0, 2.1, NAN, "x"],
     "max_weights": [0, "few", 2.5],
     "row_norm": [0.0, INF, "long"],
@@ -56,23 +60,30 @@ BAD = {
 }
 
 
+def made(kind, *epsilon, **options):
+    """Return an estimator, the paper's loop among them."""
+    if kind in LOOP:
+        return DPFrankWolfeClassifier(*epsilon, **options)
+    return make(kind, *epsilon, **options)
+
+
 def refusal(kind, parameters=None, X=X, y=Y):
     """Return the error of a fit, after which there is no model."""
-    model = make(kind, **parameters or {})
+    model = made(kind, **parameters or {})
     with pytest.raises((ValueError, TypeError)) as caught:
         model.fit(X, y)
     assert not vars(model).keys() - model.get_params().keys()
     return caught.value
 
 
-@each_kind
+@each_name
 def test_every_parameter_with_wrong_values_is_in_the_table(kind):
-    assert make(kind).get_params().keys() <= BAD.keys() | {"fit_intercept", "verbose"}
+    assert made(kind).get_params().keys() <= BAD.keys() | {"fit_intercept", "verbose"}
 
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [(kind, name) for kind in KINDS for name in BAD if name in make(kind).get_params()],
+    [(kind, name) for kind in NAMES for name in BAD if name in made(kind).get_params()],
 )
 def test_a_bad_parameter_is_named_before_the_data_are_looked_at(kind, name):
     for value in BAD[name]:
@@ -89,30 +100,24 @@ def test_a_bad_parameter_is_named_before_the_data_are_looked_at(kind, name):
     ("kinds", "parameters", "words"),
     [
         (REGRESSIONS, {"target_bounds": None}, "target_bounds is missing: give the interval"),
-        (REGRESSIONS, {"residual_bound": 2.1}, "must be 'auto' or a number from 0.01 to 2, got 2"),
-        (CLASSIFIERS, {"residual_bound": 0.4}, "must be 'auto' or a number from 0.5 to 1, got 0"),
-        (CLASSIFIERS, {"residual_bound": 1.1}, "residual_bound must be"),
+        (LOOP, {"residual_bound": 0.4}, "must be 'auto' or a number from 0.5 to 1, got 0"),
+        (LOOP, {"residual_bound": 1.1}, "residual_bound must be"),
         (["logistic", "linear"], {"max_weights": 0}, "max_weights must be None"),
         (["logistic", "linear"], {"delta": 1e-60}, "too small to cover the rounding"),
-        (["lasso"], {"refit": 1.0}, "must be 'auto', None or a share of the budget below 1, got 1"),
+        (["lasso"], {"max_weights": "significant"}, "must be None or a whole number >= 1, got 's"),
         (["lasso"], {"class_weight": {0: 1.0}, "classes": [0, 1]}, "a weight for each label"),
         (["lasso"], {"class_weight": "balanced"}, "is for DPLogisticRegression, which weighs the"),
+        (LOOP, {"class_weight": "balanced"}, "is for DPLogisticRegression"),
+        (LOOP, {"mechanism": "paper", "class_weight": (1.0, 2.0)}, "has no class_weight; leave it"),
+        (LOOP, {"selector": "argmax"}, "selector='argmax' cannot draw"),
         (
-            ["logistic"],
-            {"class_weight": "balanced", "n_records": 20},
-            "needs noisy counts of the classes, and with n_records nothing is counted; leave",
-        ),
-        (["lasso"], {"mechanism": "paper", "refit": 0.3}, "has no refit and no class_weight"),
-        (["lasso"], {"selector": "argmax"}, "selector='argmax' cannot draw"),
-        (
-            ["lasso"],
-            {"delta": 1e-12, "n_iter": 1000, "l1_radius": 5.0, "fit_intercept": False}
-            | {"n_records": 100},
+            LOOP,
+            {"delta": 1e-12, "n_iter": 1000, "fit_intercept": False, "n_records": 100},
             "delta must be above",
         ),
-        (["lasso"], {"delta": 1e-12, "n_iter": 1}, "too small to cover the rounding"),
+        (["lasso"], {"delta": 1e-60}, "too small to cover the rounding"),
         (
-            ["lasso", "lasso of numbers"],
+            LOOP,
             {"l1_radius": 1e60, "feature_bound": 1e50},
             "l1_radius times feature_bound must be at most 1e+100, got 1e+60 times 1e+50",
         ),

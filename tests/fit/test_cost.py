@@ -5,54 +5,53 @@ import math
 import numpy as np
 import pytest
 
-from dplasso import privacy_cost, weakest_association
+from dplasso import DPFrankWolfeClassifier, privacy_cost, weakest_association
 from estimators.kinds import make
 
 # A cost foresees 2^24 columns, which the rounding of draws is charged for.
-NEARLY = ("mu", "rho", "epsilon", "sampling_delta", "eps0")
-METHODS = {
-    "lasso": "lasso",
-    "lasso of numbers": "lasso",
-    "logistic": "logistic",
-    "linear": "linear",
-}
+NEARLY = ("mu", "epsilon", "sampling_delta")
+METHODS = {"lasso of numbers": "lasso"}
 NUMBERS = {"target_bounds": (0.0, 9.0)}
+LOOP = {"n_iter": 300, "l1_radius": 9.0}
 
 
 @pytest.mark.parametrize(
     ("kind", "given", "told"),
     [
         ("lasso", {}, {}),
-        ("lasso", {"n_iter": 300, "l1_radius": 9.0, "feature_bound": 3.0}, {}),
-        ("lasso", {"n_iter": 300, "l1_radius": 9.0, "n_records": 40, "fit_intercept": False}, {}),
-        ("lasso", {"neighbors": "replace-one"}, {}),
-        ("lasso", {"rows_per_person": 2}, {}),
-        ("lasso", {"n_records": 40}, {}),
+        ("lasso", {"neighbors": "replace-one", "feature_bound": 3.0}, {}),
+        ("lasso", {"rows_per_person": 2, "max_weights": 30}, {}),
         ("lasso", {}, {"n_classes": 4}),
         ("lasso of numbers", NUMBERS, NUMBERS),
-        ("logistic", {"epsilon": 0.5, "delta": 1e-5, "n_iter": 9, "residual_bound": 0.75}, {}),
-        ("logistic", {"neighbors": "replace-one"}, {}),
+        ("frank-wolfe", LOOP, {}),
+        ("frank-wolfe", LOOP | {"n_records": 40, "fit_intercept": False}, {}),
+        ("logistic", {"epsilon": 0.5, "delta": 1e-5}, {}),
         ("logistic", {"neighbors": "replace-one", "rows_per_person": 2}, {}),
-        ("logistic", {"n_records": 40}, {}),
-        ("logistic", {}, {"n_classes": 4}),
+        ("logistic", {"max_weights": 3, "fit_intercept": False}, {}),
+        ("logistic", {"class_weight": "balanced"}, {"n_classes": 4}),
         ("linear", NUMBERS, {}),
     ],
 )
 def test_is_what_a_fit_states(kind, given, told):
     X = np.eye(40, 500, dtype=np.float32)
     labels = np.arange(40) % told.get("n_classes", 2)
-    stated = make(kind, **given).fit(X, labels).privacy_.to_dict()
-    asked = {name: given[name] for name in given if name not in ("l1_radius", "target_bounds")}
-    method = METHODS[kind]
-    cost = privacy_cost(**{"epsilon": 1.0, "delta": 1e-6} | asked, method=method, **told)
-    assert cost.is_private
-    found = cost.to_dict()
-    for name in ("n_classes", "steps", "sensitivity", "residual_bound", "mechanism", "records"):
-        assert found[name] == stated[name], name
-    for name in NEARLY:
-        assert found[name] == pytest.approx(stated[name], rel=1e-4, abs=1e-9), name
+    model = DPFrankWolfeClassifier(**given) if kind == "frank-wolfe" else make(kind, **given)
+    stated = model.fit(X, labels).privacy_
+    asked = {name: given[name] for name in given if name != "target_bounds"}
+    method = METHODS.get(kind, kind)
+    for n_features in (None, 500):
+        known = {"n_features": n_features, "method": method} | told
+        cost = privacy_cost(**{"epsilon": 1.0, "delta": 1e-6} | asked | known)
+        assert cost.is_private
+        for name in ("n_classes", "steps", "mechanism", "records", "accountant"):
+            assert getattr(cost, name) == getattr(stated, name), name
+        for name in NEARLY:
+            expected = pytest.approx(getattr(stated, name), rel=1e-4, abs=1e-9)
+            assert getattr(cost, name) == expected, name
+        assert cost.releases == stated.releases or n_features is None or "n_records" not in given
+    assert cost.mu == stated.mu
     public = "n_records" in given
-    assert ("counted privately" in stated["records"]) == (not public)
+    assert ("counted privately" in stated.records) == (not public)
     words = "interval of the targets (0" if "target_bounds" in given else "class labels"
     assert words in cost.text()
 
@@ -76,27 +75,27 @@ def test_what_can_be_found_knows_the_task():
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"method": "ridge"}, "method must be lasso, logistic or linear, got 'ridge'"),
-        ({"method": "linear", "n_classes": 3}, "n_classes does not go with method='linear'"),
+        ({"method": "ridge"}, "must be one of logistic, linear, lasso, frank-wolfe, got 'ridge'"),
+        ({"method": "linear", "n_classes": 3}, "n_classes does not go with target_bounds"),
         ({"method": "logistic", "target_bounds": (0, 1)}, "target_bounds does not go with"),
-        ({"target_bounds": (1, 0)}, "two finite numbers"),
+        ({"method": "lasso", "target_bounds": (1, 0)}, "two finite numbers"),
         ({"n_classes": 1}, "n_classes must be 2 or more, got 1"),
-        ({"method": "logistic", "feature_bound": 2.0}, "feature_bound does not go with"),
-        ({"epsilon": 0.0}, "^epsilon must"),
-        ({"delta": 2.0}, "^delta must"),
-        ({"n_iter": 0}, "^n_iter must"),
-        ({"neighbors": "nobody"}, "^neighbors must"),
-        ({"feature_bound": -1.0}, "^feature_bound must"),
+        ({"feature_bound": 2.0}, "feature_bound"),
+        ({"epsilon": 0.0}, r"^epsilon must"),
+        ({"delta": 2.0}, r"^delta must"),
+        ({"method": "frank-wolfe", "n_iter": 0}, r"^n_iter must"),
+        ({"neighbors": "nobody"}, r"^neighbors must"),
+        ({"method": "lasso", "feature_bound": -1.0}, r"^feature_bound must"),
     ],
 )
 def test_what_is_wrong_or_does_not_go_together_is_refused(changes, named):
-    with pytest.raises(ValueError, match=named):
+    with pytest.raises((TypeError, ValueError), match=named):
         privacy_cost(**{"epsilon": 1.0, "delta": 1e-6} | changes)
 
 
 def test_a_longer_run_leaves_less_for_each_step_and_no_privacy_says_so():
-    short, long = privacy_cost(1.0, 1e-6, 100), privacy_cost(1.0, 1e-6, 10_000)
-    assert short.eps0 == pytest.approx(10 * long.eps0, rel=1e-3)
-    cost = privacy_cost(math.inf, 1e-6, 100)
+    short, long = (privacy_cost(1.0, 1e-6, method="frank-wolfe", n_iter=n) for n in (100, 10_000))
+    assert short.number("eps0") == pytest.approx(10 * long.number("eps0"), rel=1e-3)
+    cost = privacy_cost(math.inf)
     assert not cost.is_private
     assert "epsilon is infinite" in cost.text()

@@ -42,7 +42,7 @@ def ledger(tmp_path):
 
 def fit(path, how, **options):
     kind = DPLassoClassifier if how == "lasso" else DPLogisticRegression
-    model = kind(epsilon=1.0, classes=[0, 1], n_iter=2, rows_per_person=1, **options)
+    model = kind(epsilon=1.0, classes=[0, 1], rows_per_person=1, **options)
     if how == "partition":
         return model.fit([str(path)], engine=ThreadEngine())
     return model.fit(open_store(path))

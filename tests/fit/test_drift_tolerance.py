@@ -3,75 +3,61 @@
 import numpy as np
 import pytest
 
-from cluster.cases import records, released
-from dplasso import DPLassoClassifier
-from dplasso.fit import stages
-from dplasso.fit.lasso import Lasso
-from dplasso.frank_wolfe.drift import PRIVATE_TOLERANCE
-from dplasso.frank_wolfe.solve import FrankWolfe
+from dplasso import DPFrankWolfeClassifier
+from dplasso.estimators.fitting import method_of
+from dplasso.frank_wolfe.drift import PRIVATE_TOLERANCE, tolerance_within_noise
+from dplasso.phases import count
+from dplasso.phases.releases import Counted, Released
+from fit.cases import records
 
-ASKED = {"n_iter": 60, "l1_radius": 8.0}
+ASKED = {"n_iter": 60, "l1_radius": 8.0, "epsilon": 2.0, "classes": [0, 1]}
 ALONE = {"fit_intercept": False}
+X, Y = records(60, 400)
+Y = (Y == "yes").astype(int)
 
 
-def fit(data=None, **given):
-    model = DPLassoClassifier(2.0, random_state=3, **ASKED | given)
-    return released(model.fit(*(data or records())))[0]
+def estimator(**given):
+    return DPFrankWolfeClassifier(**ASKED | given)
 
 
-def tolerance(counted, **known):
-    """Return what a fit takes that knows so many records, and has the whole budget for vertices."""
-    known = ASKED | ALONE | {"n_records": 1} | known
-    method = Lasso.from_params(DPLassoClassifier(2.0, **known).get_params())
-    return method.tolerance(method.cost(), counted, 60)
+def fit(**given):
+    return estimator(random_state=3, **given).fit(X, Y).model_.digest
+
+
+def tolerance(counted=None, **given):
+    """Return what the vertices of a fit take, once so many records are counted."""
+    method = method_of(estimator(**given))
+    task = method.targets.of_size(2)
+    released = Released()
+    if counted is not None:
+        released = released.then(0.01, Counted(np.array([counted / 2.0] * 2), 1.0))
+    draw = method.plan(task, 60).phases[-1]
+    return draw.steps(released, method.budget(task, 60)).drift_tol
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_a_fit_that_is_told_n_takes_what_its_noise_hides(neighbors):
     known = {"neighbors": neighbors, "n_records": 400, **ALONE}
-    hidden = tolerance(400, **known)
+    hidden = tolerance(**known)
     assert 2 * PRIVATE_TOLERANCE < hidden < 0.1
     assert fit(**known) == fit(**known, drift_tol=hidden)
     assert fit(**known) != fit(**known, drift_tol=PRIVATE_TOLERANCE)
 
 
-def counting(monkeypatch, answer, **given):
-    """Fit with these counts for an answer; return the tolerance that the vertices were given."""
-    taken = []
-    monkeypatch.setattr(stages, "noisy_counts", lambda *_, **__: np.array(answer))
-    monkeypatch.setattr(
-        FrankWolfe,
-        "__init__",
-        lambda run, *known, original=FrankWolfe.__init__, **settings: (
-            taken.append(settings["drift_tol"]),
-            original(run, *known, **settings),
-        )[1],
-    )
-    fit(**given)
-    return taken[0]
-
-
 @pytest.mark.parametrize("given", [{}, ALONE])
 def test_a_fit_that_counts_follows_its_counts_alone(given, monkeypatch):
     """And not the number of rows, which is 400."""
-    found = {}
-    for total in (100.0, 1_000.0):
-        with monkeypatch.context() as patched:
-            found[total] = counting(patched, [total / 2.0] * 2, **given)
+    found = {total: tolerance(total, **given) for total in (100.0, 1_000.0)}
     assert found[100.0] > found[1_000.0] > PRIVATE_TOLERANCE
     for total, took in found.items():
-        # 99 % of the budget is left for the vertices.
-        assert took == pytest.approx(tolerance(total), rel=0.01)
-
-
-def test_columns_drawn_at_most_once_take_the_least():
-    drawn = {"n_iter": 40, "l1_radius": "auto"}
-    data = records(n_columns=450)
-    assert fit(data, **drawn) == fit(data, drift_tol=PRIVATE_TOLERANCE, **drawn)
+        answer = np.array([total / 2.0] * 2)
+        monkeypatch.setattr(count, "noisy_counts", lambda *_, own=answer: own.copy())
+        assert fit(**given) == fit(**given, drift_tol=took)
 
 
 def test_the_tolerance_follows_the_number_of_records():
     assert tolerance(100.0) > tolerance(1_000.0) > PRIVATE_TOLERANCE
-    # A count with noise may come out below 0.
-    assert tolerance(-3.0) == 0.1
-    assert tolerance(None) == PRIVATE_TOLERANCE
+    # A count with noise may come out low.
+    assert tolerance(1.0) == tolerance_within_noise(1e-9, 1.0, 120) == 0.1
+    assert tolerance(400.0, drift_tol=0.01) == 0.01
+    assert tolerance(400.0, drift_tol=None) is None

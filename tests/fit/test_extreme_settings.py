@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso import DPLassoClassifier
+from dplasso import DPFrankWolfeClassifier
 from recorder import compare
 
 
@@ -43,7 +43,7 @@ def test_one_record_moves_no_statistic_by_more_than_its_sensitivity(options, see
     y = rng.integers(0, 2, 9)
 
     def fit(rows):
-        model = DPLassoClassifier(n_iter=8, classes=(0, 1), random_state=seed, **options)
+        model = DPFrankWolfeClassifier(n_iter=8, classes=(0, 1), random_state=seed, **options)
         with np.errstate(over="ignore"):
             model.fit(X[rows], y[rows])
         assert model.privacy_.epsilon <= options["epsilon"]

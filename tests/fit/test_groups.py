@@ -117,7 +117,7 @@ def test_all_three_enter_a_fit_of_two_partitions(case):
     one, other = MERGED[case]
     X, y = np.eye(3), [0, 1, 1]
     given = {"groups": [one, other], "engine": InProcessEngine()}
-    model = DPLogisticRegression(np.inf, classes=(0, 1), n_iter=3)
+    model = DPLogisticRegression(np.inf, classes=(0, 1))
     parts = model.fit([X[:2], X[2:]], [y[:2], y[2:]], **given).coef_
     np.testing.assert_array_equal(parts, model.fit(X, y).coef_)
 

@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 
-from dplasso import DPLassoClassifier, PrivacyLeakWarning
+from dplasso import DPFrankWolfeClassifier, PrivacyLeakWarning
 
 VERTICES = {"n_iter": 12, "l1_radius": 10.0, "epsilon": 50.0, "random_state": 3}
 FITS = {
@@ -35,7 +35,7 @@ def transcripts():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyLeakWarning)
         for name, options in FITS.items():
-            taken = DPLassoClassifier(**VERTICES | options).fit(X, y).transcript_
+            taken = DPFrankWolfeClassifier(**VERTICES | options).fit(X, y).transcript_
             found[name] = ((taken.vertex + 1) * taken.sign).tolist()
     return found
 

@@ -5,19 +5,26 @@ import pandas
 import pytest
 import scipy.sparse as sp
 
-from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
+from dplasso import (
+    DPFrankWolfeClassifier,
+    DPLasso,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+)
 from dplasso.estimators.fitting import method_of
+from recorded_fits import short_runs
 
 BOUNDS = {"target_bounds": (0.0, 1.0)}
 FITS = {
-    "lasso": DPLassoClassifier(20.0, n_iter=20),
-    "lasso, all columns": DPLassoClassifier(20.0, n_iter=3000),
-    "lasso of numbers": DPLasso(20.0, n_iter=20, **BOUNDS),
-    "vertices": DPLassoClassifier(1.0, n_iter=4000, l1_radius=5.0),
-    "logistic": DPLogisticRegression(2.0, n_iter=5),
-    "short list": DPLogisticRegression(2.0, n_iter=5, max_weights=20),
-    "significant": DPLogisticRegression(50.0, n_iter=5, max_weights="significant"),
-    "linear": DPLinearRegression(2.0, n_iter=5, **BOUNDS),
+    "lasso": DPLassoClassifier(20.0, max_weights=20),
+    "lasso, all columns": DPLassoClassifier(20.0, max_weights=3000),
+    "lasso of numbers": DPLasso(20.0, max_weights=20, **BOUNDS),
+    "vertices": DPFrankWolfeClassifier(1.0, n_iter=4000, l1_radius=5.0),
+    "logistic": DPLogisticRegression(2.0),
+    "short list": DPLogisticRegression(2.0, max_weights=20),
+    "significant": DPLogisticRegression(50.0, max_weights="significant"),
+    "linear": DPLinearRegression(2.0, **BOUNDS),
 }
 
 
@@ -33,13 +40,13 @@ def test_the_largest_size(name, named, n_classes, tmp_path):
         y, classes = rng.random(300), np.zeros(0)
     if named:
         X = pandas.DataFrame(X.toarray(), columns=[f"column «{j}»" for j in range(3000)])
-    model.fit(X, y)
+    with short_runs():
+        model.fit(X, y)
     model.save(tmp_path / "m.npz")
     size = (tmp_path / "m.npz").stat().st_size
     method = method_of(model)
-    mechanism = method.cost(3000, classes.size)
     names = getattr(model, "feature_names_in_", None)
-    most = method.model_bytes(mechanism, 3000, classes, names)
+    most = method.model_bytes(3000, classes, names)
     assert size <= most
     if name not in ("significant", "short list"):
         assert most < size + 2**16 + 2**15
@@ -51,8 +58,9 @@ def test_the_largest_size_from_a_prior(share, kind, tmp_path):
     rng = np.random.default_rng(3)
     X = sp.random_array((300, 3000), density=0.02, format="csr", rng=rng, dtype=np.float32)
     prior = np.where(rng.random(3000) < share, rng.normal(size=3000), 0.0)
-    model = kind(20.0, n_iter=5, prior=prior, prior_standard_error=rng.random(3000))
-    model.fit(X, rng.integers(0, 2, 300)).save(tmp_path / "m.npz")
+    model = kind(20.0, prior=prior, prior_standard_error=rng.random(3000))
+    with short_runs():
+        model.fit(X, rng.integers(0, 2, 300)).save(tmp_path / "m.npz")
     method = method_of(model)
-    most = method.model_bytes(method.cost(3000, 2), 3000, model.classes_)
+    most = method.model_bytes(3000, model.classes_)
     assert (tmp_path / "m.npz").stat().st_size <= most

@@ -19,7 +19,7 @@ from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.frank_wolfe.rounds import round_end
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import NO_WEIGHTS, Targets
-from dplasso.privacy.mechanisms import build_mechanism
+from dplasso.privacy.exponential_mechanism import vertex_mechanism
 from frank_wolfe.cases import (
     add_changes,
     build,
@@ -38,6 +38,7 @@ from neighbours import (
     added,
     common_records,
     hostile_records,
+    moved_by,
     pairs,
     replaced,
 )
@@ -225,11 +226,11 @@ class TestPower:
         self.caught(full, sparse(0.0, 1), "a gradient moved", units=CONTRIBUTION)
 
 
-def widest_range(relation, mechanism):
+def widest_range(relation, mechanism, residual_bound=1.0):
     """Return by how much the log-probabilities of vertices move, of all neighbours at all steps."""
     widest = 0.0
     for seed, pair in enumerate(pairs(relation)):
-        public = {"bound": BOUND, "radius": 40.0, "residual_bound": mechanism.residual_bound}
+        public = {"bound": BOUND, "radius": 40.0, "residual_bound": residual_bound}
         data = zip(pair.rows, pair.labels, strict=True)
         problems = [build(X, y, N_STEPS, **public) for X, y in data]
         exponent = mechanism.rule(problems[0].unit).exponent
@@ -242,24 +243,20 @@ def widest_range(relation, mechanism):
     return widest
 
 
-SETTINGS = {"delta": 1e-6, "n_iter": N_STEPS, "feature_bound": BOUND}
-
-
 @each_relation
 @pytest.mark.parametrize(
-    ("epsilon", "residual_bound"), [(0.1, 1.0), (1.0, 1.0), (30.0, 1.0), (1.0, 0.5), (30.0, 0.7)]
+    ("eps0", "residual_bound"), [(0.01, 1.0), (0.1, 1.0), (3.0, 1.0), (0.1, 0.5), (3.0, 0.7)]
 )
-def test_a_step_is_bounded_range(relation, epsilon, residual_bound):
-    asked = {"epsilon": epsilon, "neighbors": relation, "residual_bound": residual_bound}
-    mechanism = build_mechanism(**SETTINGS | asked)
+def test_a_step_is_bounded_range(relation, eps0, residual_bound):
+    mechanism = vertex_mechanism(eps0, moved_by(BOUND * residual_bound, relation))
     # The bound is nearly reached, so twice the scale would have been caught.
-    assert 0.6 < widest_range(relation, mechanism) / mechanism.eps0 <= 1 + 1e-9
+    assert 0.6 < widest_range(relation, mechanism, residual_bound) / eps0 <= 1 + 1e-9
 
 
 def test_half_the_sensitivity_is_caught():
     """The scale for add-remove, used under replace-one."""
-    wrong = build_mechanism(epsilon=1.0, neighbors="add-remove", **SETTINGS)
-    assert widest_range("replace-one", wrong) > wrong.eps0
+    wrong = vertex_mechanism(0.1, moved_by(BOUND, "add-remove"))
+    assert widest_range("replace-one", wrong) > 0.1
 
 
 def test_the_true_sign_is_caught():

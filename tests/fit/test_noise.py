@@ -7,16 +7,19 @@ import pytest
 from scipy.sparse import random_array
 
 from dplasso import (
+    DPFrankWolfeClassifier,
     DPLasso,
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
     NoiseWarning,
 )
+from dplasso.estimators.fitting import method_of
 from dplasso.fit import noise, run
-from dplasso.gradient_descent import measures
 from dplasso.ledger import create_ledger, read_budgets
 from dplasso.model.prior import matched_prior
+from dplasso.phases import count
+from fit.cases import fitted, four_classes, records
 
 X = random_array((300, 900), density=0.02, rng=np.random.default_rng(0), format="csr")
 Y = np.arange(300) % 4
@@ -36,9 +39,9 @@ def warned(model, y=Y, X=X):
 @pytest.mark.parametrize(
     "model",
     [
-        DPLogisticRegression(0.1, n_iter=5),
-        DPLogisticRegression(0.1, n_iter=5, max_weights=10),
-        DPLinearRegression(0.1, n_iter=5, **NUMBERS),
+        DPLogisticRegression(0.1),
+        DPLogisticRegression(0.1, max_weights=10),
+        DPLinearRegression(0.1, **NUMBERS),
         DPLassoClassifier(0.1),
         DPLasso(0.1, **NUMBERS),
     ],
@@ -56,28 +59,28 @@ def test_a_few_columns_that_are_all_taken_need_records_too():
 def test_a_given_radius_warns_too(recwarn):
     given = {"n_iter": 5, "l1_radius": 3.0, "epsilon": 0.1}
     for known in ({"random_state": 2}, {"n_records": 300}, {"n_records": 300, "fit_intercept": 0}):
-        assert "columns can be told" in warned(DPLassoClassifier(**given | known), Y % 2)
+        assert "columns can be told" in warned(DPFrankWolfeClassifier(**given | known), Y % 2)
     recwarn.clear()
     # Of two that stand out the model is not chance, however many steps there are.
-    DPLassoClassifier(2.0, n_iter=60, l1_radius=8.0, n_records=600).fit(X[:, :60], Y % 2)
+    DPFrankWolfeClassifier(2.0, n_iter=60, l1_radius=8.0, n_records=600).fit(X[:, :60], Y % 2)
     assert not [one for one in recwarn if one.category is NoiseWarning]
 
 
 def test_several_classes_need_more_records(recwarn):
-    warned(DPLogisticRegression(0.4, n_iter=5, n_records=300, classes=range(12)))
-    DPLogisticRegression(0.4, n_iter=5, n_records=300, classes=[0, 1]).fit(X, Y % 2)
+    warned(DPLogisticRegression(0.4, random_state=0, classes=range(12)))
+    DPLogisticRegression(0.4, random_state=0, classes=[0, 1]).fit(X, Y % 2)
     assert not [one for one in recwarn if one.category is NoiseWarning]
 
 
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])
 def test_without_privacy_or_with_a_prior_nothing_is_said(kind, recwarn):
-    kind(math.inf, n_iter=5).fit(X, Y)
-    kind(0.1, n_iter=5, prior=matched_prior(np.ones((1, 900)), np.zeros(1), "p")).fit(X, Y % 2)
+    kind(math.inf).fit(X, Y)
+    kind(0.1, prior=matched_prior(np.ones((1, 900)), np.zeros(1), "p")).fit(X, Y % 2)
     assert not [one for one in recwarn if one.category is NoiseWarning]
 
 
-@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])
-def test_a_public_number_of_records_warns_before_the_charge(kind, tmp_path, monkeypatch):
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_public_number_of_records_warns_before_the_charge(fit_intercept, tmp_path, monkeypatch):
     create_ledger(tmp_path / "l", 9.0, 1e-5)
 
     def spend(*_, **__):
@@ -85,40 +88,67 @@ def test_a_public_number_of_records_warns_before_the_charge(kind, tmp_path, monk
 
     monkeypatch.setattr(run, "charged", spend)
     with pytest.warns(NoiseWarning), pytest.raises(AssertionError, match="spent"):
-        kind(0.1, n_records=300, ledger=str(tmp_path / "l")).fit(X, Y)
+        DPFrankWolfeClassifier(
+            0.1, n_iter=5, n_records=300, fit_intercept=fit_intercept, ledger=str(tmp_path / "l")
+        ).fit(X, Y % 2)
     assert not read_budgets(tmp_path / "l")[0].entries
 
 
 def test_the_count_it_tells_is_the_released_one(monkeypatch):
-    monkeypatch.setattr(measures, "noisy_counts", lambda *_: np.array([77.0]))
-    assert warned(DPLogisticRegression(0.1, n_iter=5)).startswith(
-        "with 77 records of 4 classes and"
-    )
+    monkeypatch.setattr(count, "noisy_counts", lambda *_: np.array([77.0]))
+    assert warned(DPLogisticRegression(0.1)).startswith("with 77 records of 4 classes and")
 
 
 @pytest.mark.parametrize("n_features", [2**14, 2**17, 2**20])
 def test_four_classes_of_5700_texts_are_too_few_for_a_lasso(n_features):
     model = DPLassoClassifier(1.0, classes=range(4))
-    method = model.family.method(model.get_params())
+    method = method_of(model)
     task = method.targets.of_size(4)
-    mechanism = method.mechanism(task, 5700, n_features)
-    assert "columns can be told" in method.told_of_noise(task, mechanism, 5700.0, n_features)
-    better = DPLogisticRegression(1.0, classes=range(4))
-    method = better.family.method(better.get_params())
-    mechanism = method.mechanism(task, 5700, n_features)
-    assert not method.told_of_noise(task, mechanism, 5700.0, n_features)
+    budget = method.budget(task, n_features)
+    assert "columns can be told" in method.told_of_noise(task, budget, 5700.0, n_features)
+    method = method_of(DPLogisticRegression(1.0, classes=range(4)))
+    assert not method.told_of_noise(task, method.budget(task, n_features), 5700.0, n_features)
 
 
 def test_more_records_of_the_same_budget_end_it():
-    method = DPLogisticRegression(1.0, classes=[0, 1])
-    method = method.family.method(method.get_params())
-    task, mechanism = method.targets.of_size(2), method.cost(1000)
-    told = [bool(method.told_of_noise(task, mechanism, n, 1000)) for n in (20, 30, 60, 10**4)]
+    method = method_of(DPLogisticRegression(1.0, classes=[0, 1]))
+    task, budget = method.targets.of_size(2), method.cost(1000)
+    told = [bool(method.told_of_noise(task, budget, n, 1000)) for n in (20, 30, 60, 10**4)]
     assert told == [True, True, False, False]
     # Noise twice as large asks for twice as many, and so do twice as many classes.
-    pull = mechanism.mu * mechanism.residual_bound / mechanism.sensitivity
-    least = 2 * noise._LEAST_SIGNAL / pull
+    least = 2 * noise._LEAST_SIGNAL / budget.mu
     for n_outputs, factor in ((1, 1), (2, 1), (4, 2), (8, 4)):
         for n_records, expected in ((0.99 * factor * least, True), (1.01 * factor * least, False)):
-            told = noise.told_of_gradients(mechanism, 1.0, n_records, n_outputs)
+            told = noise.told_of_gradients(budget, budget.mu, n_records, n_outputs)
             assert bool(told) is expected
+
+
+class TestLasso:
+    """Whoever can find nothing is told so, before more is spent than a count."""
+
+    @pytest.fixture
+    def data(self):
+        return records()
+
+    @pytest.mark.parametrize("options", [{}, {"max_weights": 100}])
+    def test_a_fit_that_can_find_nothing_says_so(self, data, options):
+        with pytest.warns(NoiseWarning, match="columns can be told from noise"):
+            fitted(data, epsilon=0.5, **options)
+
+    def test_a_fit_that_can_find_some_does_not(self, data, recwarn):
+        fitted(data)
+        fitted(data, max_weights=3, epsilon=2.0)
+        # All columns are taken, or half of them.
+        fitted(records(60), epsilon=0.5)
+        fitted(records(300), epsilon=0.5)
+        assert not [one for one in recwarn if one.category is NoiseWarning]
+
+    def test_several_classes_need_more_records(self, recwarn):
+        fitted(four_classes(), epsilon=20.0)
+        with pytest.warns(NoiseWarning):
+            fitted(four_classes(), epsilon=4.0)
+
+    def test_the_count_it_tells_is_the_released_one(self, data, monkeypatch):
+        monkeypatch.setattr(count, "noisy_counts", lambda *_: np.array([100.0, 23.0]))
+        with pytest.warns(NoiseWarning, match=r"^with 123 records, 900 columns and epsilon=0.5, "):
+            fitted(data, epsilon=0.5)

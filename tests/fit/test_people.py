@@ -10,6 +10,7 @@ import pytest
 import sklearn
 
 from dplasso import (
+    DPFrankWolfeClassifier,
     DPLasso,
     DPLassoClassifier,
     DPLinearRegression,
@@ -28,7 +29,7 @@ SCHEMA = Schema((Categories("city", CITIES), Number("age", bound=100.0)), "y")
 PEOPLE = {"schema": SCHEMA, "person_column": "patient"}
 MODELS = {
     "few columns": DPLassoClassifier(20.0),
-    "vertices": DPLassoClassifier(20.0, n_iter=10, l1_radius=3.0),
+    "vertices": DPFrankWolfeClassifier(20.0, n_iter=10, l1_radius=3.0),
     "lasso of numbers": DPLasso(20.0, target_bounds=(0, 1)),
     "logistic": DPLogisticRegression(20.0),
     "short list": DPLogisticRegression(20.0, max_weights=3),

@@ -44,7 +44,7 @@ def z_of(n, kind, epsilon, method, n_classes, factor):
     public = {"method": method, "n_classes": n_classes, "row_entries": X.nnz / n}
     limit = weakest_association(epsilon, 1e-6, n, X.shape[1], **public).rows
     columns, rows = planted(rng, X, limit)
-    settings = {"n_records": n, "random_state": 1}
+    settings = {"random_state": 1}
     if method == "linear":
         model = DPLinearRegression(epsilon, target_bounds=(0.0, 1.0), **settings)
         y = 0.5 + rng.uniform(-0.1, 0.1, n)

@@ -8,8 +8,9 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 
-from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression, load
+from dplasso import DPFrankWolfeClassifier, DPLasso, DPLassoClassifier, DPLogisticRegression, load
 from dplasso.errors import DataError
+from dplasso.phases.releases import Counted
 from dplasso.privacy import cautions
 from estimators.kinds import REGRESSIONS, each_kind, make, numbers, stored
 from fit.cases import records
@@ -27,7 +28,7 @@ def data():
     [
         ("logistic", {}),
         ("lasso", {}),
-        ("lasso", {"n_iter": 20, "l1_radius": 3.0}),
+        ("frank-wolfe", {"n_iter": 20, "l1_radius": 3.0}),
         ("lasso of numbers", {"target_bounds": (0, 3)}),
         ("linear", {"target_bounds": (0, 3)}),
     ],
@@ -40,7 +41,8 @@ def test_weights_stand_for_repeated_rows(kind, options, n_classes):
     X, weights = rng.random((40, 12), dtype=np.float32), rng.integers(0, 5, 40)
     y = np.digitize(X[:, 0] + X[:, 1] + rng.random(40), [1.5, 1.9][: n_classes - 1])
     repeated = sp.csr_array(X.repeat(weights, axis=0))
-    model = make(kind, inf, **options)
+    loop = kind == "frank-wolfe"
+    model = DPFrankWolfeClassifier(inf, **options) if loop else make(kind, inf, **options)
     plain = sklearn.clone(model).fit(repeated, y.repeat(weights))
     model.fit(sp.csr_array(X), y, sample_weight=weights)
     np.testing.assert_allclose(numbers(model), numbers(plain), rtol=1e-5, atol=1e-7)
@@ -50,8 +52,8 @@ def test_weights_stand_for_repeated_rows(kind, options, n_classes):
 class TestPrivateFits:
     def fitted(self, kind, data, weights, bound=2.0, seed=3, **given):
         own = {"target_bounds": (0, 1)} if kind in REGRESSIONS else {}
-        # With as many as there are columns, the LASSO takes them all and draws none.
-        model = make(kind, 20.0, n_iter=60, random_state=seed, weight_bound=bound, **own)
+        # Of so few columns the LASSO takes all and draws none.
+        model = make(kind, 20.0, random_state=seed, weight_bound=bound, **own)
         return model.fit(*data[:2], sample_weight=weights, **given)
 
     def test_only_the_ratio_to_the_bound_counts(self, kind, data):
@@ -66,7 +68,8 @@ class TestPrivateFits:
         plain, told = (
             self.fitted(kind, data, given, seed=None).privacy_ for given in (None, data[2])
         )
-        assert (told.sensitivity, told.weight_bound) == (plain.sensitivity, 2.0)
+        assert told.releases == plain.releases
+        assert (told.mu, told.weight_bound) == (plain.mu, 2.0)
         assert plain.weight_bound is None
         assert type(told).from_json(told.to_json()) == told
         words = "the bound on the weights of records (2; larger weights were clipped to it)"
@@ -99,8 +102,7 @@ def test_where_rows_are_replaced_the_weight_of_one_does_not_count(kind):
     X[7] = 0.0
     y, weights = (X[:, 0] > 0.3).astype(int), np.full(60, 0.5)
     own = {"target_bounds": (0, 1)} if kind in REGRESSIONS else {}
-    # So few and large steps that the number of rows limits them.
-    own |= {"n_iter": 2, "neighbors": "replace-one", "fit_intercept": False}
+    own |= {"neighbors": "replace-one", "fit_intercept": False}
     found = []
     for weight in (0.0, 1.0):
         weights[7] = weight
@@ -124,7 +126,7 @@ def test_weighted_counts_move_by_no_more_than_their_sensitivity(neighbors, bound
         targets, weights = y.copy(), np.full(400, 0.5)
         targets[4], weights[4] = target, weight
         model = kind(5.0, random_state=0, neighbors=neighbors, **own)
-        return model.fit(X, targets, sample_weight=weights).model_.release.counts
+        return model.fit(X, targets, sample_weight=weights).model_.released.last(Counted).counts
 
     far = ends if bounds is None else (*ends, 33.3, -1e300, 1e300)
     given = [counts(target, weight) for target in far for weight in (0.0, 0.3, 1.0, 9.0)]
@@ -159,7 +161,7 @@ def test_by_default_a_record_of_weight_1_counts_as_one(kind, data):
     own = {"target_bounds": (0, 1)} if kind in REGRESSIONS else {}
 
     def fitted(weights, epsilon=20.0):
-        model = make(kind, epsilon, n_iter=20, random_state=3, **own)
+        model = make(kind, epsilon, random_state=3, **own)
         return numbers(model.fit(X, y, sample_weight=weights))
 
     clipped = fitted(np.minimum(weights, 1.0))
@@ -175,7 +177,7 @@ def test_the_curator_is_told_once_that_weights_were_clipped(monkeypatch):
     def warned(weights, **given):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = DPLogisticRegression(**{"classes": [0, 1], "n_iter": 2, **given})
+            model = DPLogisticRegression(**{"classes": [0, 1], **given})
             model.fit(X, y, sample_weight=weights)
         found = [one for one in caught if "weights above" in str(one.message)]
         return [str(one.message) for one in found], model.privacy_.text()
@@ -194,7 +196,7 @@ def test_class_weights_multiply_them_and_only_their_ratio_counts(data):
     X, y, weights = data
     options = {"epsilon": inf, "n_iter": 15, "l1_radius": 4.0, "drift_tol": 0.0}
     by_row = weights * np.where(y, 1.0, 0.5)
-    product = DPLassoClassifier(**options).fit(X, y, sample_weight=by_row)
+    product = DPFrankWolfeClassifier(**options).fit(X, y, sample_weight=by_row)
     for given in ([0.5, 1.0], [2.0, 4.0]):
-        model = DPLassoClassifier(class_weight=given, **options)
+        model = DPFrankWolfeClassifier(class_weight=given, **options)
         assert model.fit(X, y, sample_weight=weights).transcript_ == product.transcript_

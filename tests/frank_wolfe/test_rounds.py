@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.cases import cut
 from dplasso.errors import DataError
 from dplasso.frank_wolfe import round_part
-from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.frank_wolfe.rounds import LARGEST_ROUND, ROUNDS, RoundsFrankWolfe, round_end
 from dplasso.frank_wolfe.transcript import NO_VERTICES, Transcript
@@ -19,7 +17,7 @@ from dplasso.losses.contract import residual_vector
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.squared import Squared
 from dplasso.losses.targets import targets_of
-from dplasso.privacy.mechanisms import SelectionRule
+from dplasso.privacy.exponential_mechanism import SelectionRule
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import thread_pool
 from dplasso.selection.registry import make_selector
@@ -125,14 +123,15 @@ def test_parts_add_up_and_one_that_is_lost_catches_up(loss):
     X, labels, steps = case(loss, 3)
     whole = rows_of(X, labels, steps)
     layouts = ["as given", "stored", "rows only"]
-    pieces = list(zip(*cut(X, labels, 3), layouts, strict=True))
-    parts = [rows_of(some, own, steps, layout) for some, own, layout in pieces]
+    spans = [slice(*span) for span in pairwise((0, 12, 33, ROWS))]
+    pieces = [(X[a], labels[a], steps, own) for a, own in zip(spans, layouts, strict=True)]
+    parts = [rows_of(*piece) for piece in pieces]
     alpha, total = whole.start().copy(), sum(part.start() for part in parts)
     taken = vertices(steps, 3)
     for number, (done, some) in enumerate(zip(ENDS, rounds(taken), strict=True)):
         add_changes(alpha, whole.move(*some))
         if number in (0, 5, 9):
-            parts[1] = rows_of(*pieces[1][:2], steps, pieces[1][2])
+            parts[1] = rows_of(*pieces[1])
             parts[1].start()
             parts[1].catch_up(*(one[: done - some[0].size] for one in taken))
         for part in parts:
@@ -165,15 +164,7 @@ def selector_of(steps, name="bucket", exponent=3e-10):
 
 
 def run_of(steps, rows, selector, stream=None, prefix=None):
-    empty = VertexRelease(
-        NO_VERTICES,
-        steps.n_columns,
-        5.0,
-        1.0,
-        fit_intercept=False,
-        n_outputs=steps.loss.n_outputs,
-    )
-    return RoundsFrankWolfe(steps, rows, selector, stream or random_stream(0), empty, prefix)
+    return RoundsFrankWolfe(steps, rows, selector, stream or random_stream(0), prefix)
 
 
 def drawn(data, selector=None, layout="as given", **options):

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dplasso.gradient_descent.blend import Slopes, blended, find_slopes, find_start, part_taken
+from dplasso.gradient_descent.calibration import Calibration
 from dplasso.gradient_descent.points import points_of
-from dplasso.gradient_descent.release import Calibration
 from dplasso.gradient_descent.slopes import LONGEST, Margins
 from dplasso.losses.logistic import Logistic, sigma
 from dplasso.losses.multinomial import Multinomial
@@ -180,7 +180,7 @@ def test_the_slope_of_a_start_is_that_of_its_weights_whatever_the_intercept(inte
     prior = StartingModel(np.ones((1, 1)), np.array([intercept]))
     known = {"n_records": own.size, "mu": 50.0, "sensitivity": 1.0, "fit_intercept": True}
     records = FromPrior(prior, y, Logistic(1.0), own)
-    start = find_start(records, None, None, stream(0), **known)
+    start = find_start(records, None, stream(0), **known)
     assert start[0] == pytest.approx(3.0, rel=0.15)
     assert np.isfinite(start).all()
     if intercept < 1e3:

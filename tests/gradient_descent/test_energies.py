@@ -32,11 +32,10 @@ from dplasso.gradient_descent.records import records_of
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.unit_rows import MOST_HALVINGS, NO_HALVINGS, Scaling, constant_entry
-from dplasso.privacy.mechanisms import sensitivity as moved_by
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import records, some_halvings
 from gradient_descent.reference import energies, factor, scaled
-from neighbours import INPUT_KINDS, pairs
+from neighbours import INPUT_KINDS, moved_by, pairs
 
 UNIT = 2.0**32
 NONE = np.zeros(0, dtype=np.int64)
@@ -168,7 +167,7 @@ def test_a_record_moves_energies_by_at_most_one(
 @pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["plain", "scaled"])
 def test_neighbours_differ_by_at_most_the_sensitivity(relation, kind, norm_bound, halvings):
     """What stays of them is what it was: a row's energies are those of the row alone."""
-    sensitivity = Fraction(moved_by(1.0, relation, 1.0))
+    sensitivity = Fraction(moved_by(1.0, relation))
     scaling = Scaling(NONE, 0.1, norm_bound, halvings)
     for pair in pairs(relation, kind=kind):
         one, other = (released(X, scaling=scaling).tolist() for X in pair.rows)
@@ -189,7 +188,7 @@ def test_several_rows_of_one_person():
     scaling = Scaling(NONE, 0.0, None)
     one, other = (released(rows, scaling=scaling).tolist() for rows in (X, more))
     square = sum((a - b) ** 2 for a, b in zip(one, other, strict=True))
-    assert 0.99 < math.sqrt(square) / UNIT / moved_by(1.0, "add-remove", 1.0, 7) <= 1.0
+    assert 0.99 < math.sqrt(square) / UNIT / moved_by(1.0, "add-remove", 7) <= 1.0
 
 
 def test_scales_fall_with_the_energy_and_weak_columns_keep_theirs():

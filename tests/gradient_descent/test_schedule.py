@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dplasso.gradient_descent.plan import plan_stages
 from dplasso.gradient_descent.schedule import (
     FEWEST_STEPS,
     KAPPA,
     MOST_STEPS,
     Schedule,
     further,
+    plan_stages,
     schedule_for,
     steps_that_pay,
 )
@@ -143,7 +143,7 @@ def test_runs_go_further_where_the_records_tell_much_of_each_column():
     # Most of very many columns hardly ever occur.
     assert further(3000.0 * 1.69, 3000) == further(3000.0 * 1.69, 30_000) == pytest.approx(1.3)
     assert further(8000.0 * 1.69, 80_000) == pytest.approx(1.3)
-    dense, (*cuts, last) = plan_stages(None, None, 500), plan_stages(None, 5, 500)
+    dense, (*cuts, last) = plan_stages(None, 500), plan_stages(5, 500)
     assert [one.grows for one in dense] == [True]
     assert last.grows
     assert not any(one.grows for one in cuts)
@@ -165,3 +165,15 @@ def test_the_last_quarter_is_averaged(n_steps, averaged):
 def test_a_larger_budget_takes_more_gradients_of_the_same_path():
     counts = [steps_that_pay(2_000.0, FEWEST_STEPS, MOST_STEPS, mu) for mu in (0.1, 0.26, 0.6, 5.0)]
     assert counts[0] == counts[1] < counts[2] < counts[3] < MOST_STEPS
+
+
+@pytest.mark.parametrize("max_weights", [None, 1, 10, 99, 100, 5000])
+@pytest.mark.parametrize("n_features", [1, 100, 100_000])
+def test_stages_divide_the_budget_and_the_columns(max_weights, n_features):
+    stages = plan_stages(max_weights, n_features)
+    assert sum(stage.share for stage in stages) == pytest.approx(1.0, rel=1e-12)
+    sizes = [stage.n_columns for stage in stages]
+    assert sizes[0] == n_features
+    assert all(fewer < more for more, fewer in pairwise(sizes))
+    assert len(stages) == 1 or sizes[-1] == max_weights
+    assert len(stages) > 1 or max_weights is None or max_weights >= n_features

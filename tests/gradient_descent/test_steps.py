@@ -14,11 +14,10 @@ from dplasso.losses.targets import targets_of
 from dplasso.matrix import tiles
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.unit_rows import NO_HALVINGS
-from dplasso.privacy.mechanisms import sensitivity as moved_by
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import gradients, records, some_halvings, targets_from, unit_rows
 from gradient_descent.reference import contributions
-from neighbours import INPUT_KINDS, added, hostile_records, in_form, pairs
+from neighbours import INPUT_KINDS, added, hostile_records, in_form, moved_by, pairs
 
 UNIT = 2.0**32
 LOGISTIC, MULTINOMIAL = Logistic(0.5), Multinomial(3, residual_norm_at_zero(3))
@@ -163,7 +162,7 @@ def inside(difference, sensitivity, unit=UNIT):
 def test_neighbours_differ_by_at_most_the_sensitivity(
     loss, halvings, relation, kind, size, norm_bound
 ):
-    sensitivity, farthest = moved_by(1.0, relation, loss.residual_bound), 0.0
+    sensitivity, farthest = moved_by(loss.residual_bound, relation), 0.0
     for pair in pairs(relation, kind=kind):
         # A replaced record has the other of two labels: a third class keeps its records.
         one, other = (
@@ -209,7 +208,7 @@ def test_weighted_neighbours_differ_by_at_most_the_sensitivity(relation, loss):
                 weights[shared] = np.linspace(0.0, 1.0, shared.size)
                 targets = targets_of(np.asarray(y, dtype=np.float64), weights)
                 found.append(gradients(X, targets, some_weights(loss), loss, UNIT, 0.1))
-            assert inside(moved(*found), moved_by(1.0, relation, loss.residual_bound)), pair.name
+            assert inside(moved(*found), moved_by(loss.residual_bound, relation)), pair.name
 
 
 def test_several_rows_of_one_person():
@@ -221,7 +220,7 @@ def test_several_rows_of_one_person():
         for matrix, own in ((X, y), (more, [*y, *labels]), (more, [*y, *(1 - labels)]))
     )
     for first, second, relation in ((far, one, "add-remove"), (other, far, "replace-one")):
-        sensitivity = moved_by(1.0, relation, 0.5, 7)
+        sensitivity = moved_by(0.5, relation, 7)
         assert inside(moved(first, second), sensitivity)
         assert not inside(moved(first, second), 0.99 * sensitivity)
 

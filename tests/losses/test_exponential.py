@@ -77,7 +77,7 @@ def test_it_never_falls():
 WORKER = """
 import hashlib, json, math, sys
 import numpy as np
-from cluster.cases import records
+import scipy.sparse as sp
 from dplasso.cluster.worker import GradientSteps, Partition, VertexSteps, Worker
 from dplasso.fit.task import Binary
 from dplasso.losses.clipped_multinomial import ClippedMultinomial
@@ -91,7 +91,8 @@ def digest(*arrays):
 rng, found = np.random.default_rng(0), {}
 x = rng.normal(0.0, 4.0, 20_000)
 found["sigma"] = digest([sigma(v) for v in x], [logarithm(v) for v in np.exp2(np.rint(x)) * 1.37])
-X, y = records(800, 30)
+X = sp.csr_array(rng.normal(size=(800, 30)) * (rng.random((800, 30)) < 0.4))
+y = (X[:, [0]].toarray()[:, 0] > 0).astype(int)
 worker = Worker(Partition("p", X=X, y=y))
 worker.describe()
 worker.encode(Binary(np.arange(2)))

@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 
-from dplasso.frank_wolfe.release import VertexRelease
-from dplasso.frank_wolfe.transcript import History, Transcript
+from dplasso.frank_wolfe.transcript import History
 from dplasso.model import Model
-from dplasso.privacy.mechanisms import build_mechanism
-from dplasso.privacy.statement import make_statement
+from dplasso.phases.releases import Drawn, Entry, Released
+from dplasso.privacy.budget import Draws, build_budget
+from dplasso.privacy.statement import StatedRelease, make_statement
 
 STEPS = 6
 N_FEATURES = 4
@@ -17,14 +17,16 @@ N_FEATURES = 4
 
 def vertices(vertex, sign, **changes):
     """Return the release of these vertices."""
-    transcript = Transcript(np.asarray(vertex, np.int64), np.asarray(sign, np.int8))
-    public = {"n_features": N_FEATURES, "l1_radius": 10.0, "feature_bound": 1.0}
-    return VertexRelease(transcript, **(public | changes))
+    public = {"n_features": N_FEATURES, "radius": 10.0, "late_start": 0, "constant": 1.0}
+    public |= {"offset": np.zeros(1)} | changes
+    drawn = Drawn(np.asarray(vertex, np.int64), np.asarray(sign, np.int8), **public)
+    return Released((Entry(1.0, drawn),))
 
 
 def fitted(*, private=True, seeded=False, classes=(0, 1), params=None, names=None, n_iter=STEPS):
     epsilon = 1.0 if private else math.inf
-    mechanism = build_mechanism(epsilon=epsilon, delta=1e-6, n_iter=n_iter)
+    known = {"epsilon": epsilon, "delta": 1e-6, "n_iter": n_iter}
+    stated = [StatedRelease("vertices", "steps", {"feature_bound": 1.0, "residual_bound": 0.5})]
     rng = np.random.default_rng(7)
     return Model(
         params={
@@ -40,10 +42,15 @@ def fitted(*, private=True, seeded=False, classes=(0, 1), params=None, names=Non
             "random_state": 12345 if seeded else None,
         }
         | (params or {}),
-        release=vertices(
+        released=vertices(
             rng.integers(0, N_FEATURES + 1, n_iter), rng.choice(np.array([-1, 1]), n_iter)
         ),
-        statement=make_statement(mechanism, seeded=seeded, classes_declared=True),
+        statement=make_statement(
+            build_budget(Draws(vertices=n_iter), **known),
+            stated,
+            seeded=seeded,
+            classes_declared=True,
+        ),
         classes=np.asarray(classes),
         n_features=N_FEATURES,
         feature_names=None if names is None else np.array(names, dtype=object),
@@ -57,8 +64,8 @@ def same(one: Model, other: Model) -> bool:
     def told(model):
         history = [] if model.history is None else [model.history.objective, model.history.gap]
         arrays = [model.classes, model.feature_names, *history]
-        arrays += model.release.arrays().values()
-        plain = repr(model.params), model.statement, model.n_features, model.origin, model.release
+        arrays += model.released.arrays().values()
+        plain = repr(model.params), model.statement, model.n_features, model.origin
         return [plain, *(None if a is None else (a.dtype, a.tolist()) for a in arrays)]
 
     return told(one) == told(other)

@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dplasso import DPLassoClassifier
+from dplasso import DPFrankWolfeClassifier
 from dplasso.encoding.origin import Origin
 from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema
 from dplasso.estimators.load import load
 from dplasso.frank_wolfe.transcript import History
 from dplasso.model import read_model, write_model
+from dplasso.phases.releases import Released
 from model.files import STEPS, fitted, header_of, same, vertices
 
 
@@ -60,8 +61,7 @@ def test_round_trip(model, path):
             # A seed is a secret.
             assert found.params[name] == (None if name == "random_state" else value)
     assert found.params.keys() == model.params.keys()
-    assert found.release.transcript.vertex.dtype == np.int64
-    assert found.release.transcript.sign.dtype == np.int8
+    assert found.digest == model.digest
     assert same(replace(found, params={}), replace(model, params={}))
     assert found.origin == model.origin
 
@@ -108,8 +108,10 @@ def test_numpy_alone_can_read_it(path):
     write_model(model, path)
     with np.load(path, allow_pickle=False) as file:
         assert json.loads(file["header"].tobytes())["magic"] == "dplasso-model"
-        assert file["vertex"].tolist() == model.release.transcript.vertex.tolist()
-        assert file["sign"].tolist() == model.release.transcript.sign.tolist()
+        (drawn,) = (entry.release for entry in model.released.entries)
+        assert file["shares"].tolist() == [1.0]
+        assert file["00-vertices-vertex"].tolist() == drawn.vertex.tolist()
+        assert file["00-vertices-sign"].tolist() == drawn.sign.tolist()
 
 
 # --- What a model may hold ---------------------------------------------------------------------
@@ -119,7 +121,7 @@ def test_a_private_model_cannot_carry_a_history():
     with pytest.raises(ValueError, match="only a fit without privacy has a history"):
         replace(fitted(), history=History(np.zeros(STEPS), np.zeros(STEPS)))
     plain = fitted(private=False)
-    with pytest.raises(ValueError, match=f"does not fit {STEPS} steps"):
+    with pytest.raises(ValueError, match="do not fit together"):
         replace(plain, history=History(np.zeros(STEPS), np.zeros(STEPS - 1)))
 
 
@@ -131,7 +133,9 @@ def test_a_private_model_cannot_carry_a_history():
         ({"classes": np.array([1])}, "two or more"),
         ({"classes": np.array([1, 2, 3])}, "1 outputs do not fit"),
         ({"feature_names": np.array(["a"], dtype=object)}, "names do not fit"),
-        ({"release": vertices([0, 0], [1, 1])}, "2 steps do not fit a statement of 6"),
+        ({"released": vertices([0], [1], offset=np.zeros(2))}, "2 outputs do not fit"),
+        ({"released": vertices([0], [1], n_features=5)}, "weights are not those of 4 columns"),
+        ({"released": Released()}, "has no model"),
     ],
 )
 def test_parts_that_do_not_fit_are_refused(change, words):
@@ -167,7 +171,7 @@ def test_an_interrupted_save_keeps_what_was_there(path, monkeypatch, error, olde
 def test_settings_changed_since_the_fit_are_not_the_models(tmp_path):
     """What is saved is what was fitted, with the parameters it was fitted with."""
     X, y = np.eye(4, dtype=np.float32), [0, 1, 0, 1]
-    model = DPLassoClassifier(n_iter=3, random_state=0).fit(X, y)
+    model = DPFrankWolfeClassifier(n_iter=3, random_state=0).fit(X, y)
     margins = model.decision_function(X)
     model.save(tmp_path / "before.npz")
     model.set_params(l1_radius=20.0, n_iter=7, fit_intercept=False, random_state=None)
@@ -175,5 +179,5 @@ def test_settings_changed_since_the_fit_are_not_the_models(tmp_path):
     assert (tmp_path / "after.npz").read_bytes() == (tmp_path / "before.npz").read_bytes()
     np.testing.assert_array_equal(model.decision_function(X), margins)
     loaded = load(tmp_path / "after.npz")
-    assert (loaded.l1_radius, loaded.n_iter, loaded.fit_intercept) == ("auto", 3, True)
+    assert (loaded.l1_radius, loaded.n_iter, loaded.fit_intercept) == (10.0, 3, True)
     np.testing.assert_array_equal(loaded.decision_function(X), margins)

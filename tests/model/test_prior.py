@@ -71,13 +71,13 @@ def test_numbers_that_are_no_model_are_refused(weights, intercept, error, words)
         matched_prior(weights, intercept, "x", error)
 
 
-@pytest.fixture(scope="module", params=["logistic", "lasso", "lasso without refit", "short list"])
+@pytest.fixture(scope="module", params=["logistic", "lasso", "lasso, all columns", "short list"])
 def model(request):
     kinds = {
-        "logistic": DPLogisticRegression(n_iter=20),
-        "lasso": DPLassoClassifier(5.0, n_iter=6),
-        "lasso without refit": DPLassoClassifier(5.0, n_iter=6, refit=None),
-        "short list": DPLogisticRegression(n_iter=20, max_weights=4),
+        "logistic": DPLogisticRegression(),
+        "lasso": DPLassoClassifier(5.0, max_weights=6),
+        "lasso, all columns": DPLassoClassifier(5.0),
+        "short list": DPLogisticRegression(max_weights=4),
     }
     prior = {j: weight for j, weight in enumerate(DENSE[0]) if j % 3}
     return kinds[request.param].set_params(prior=prior, random_state=0).fit(X, Y)
@@ -103,7 +103,7 @@ def test_a_loaded_model_fits_again_from_the_same_prior(model, tmp_path):
 
 def test_the_table_lists_what_was_corrected_and_what_came_of_it(model):
     table, coefficients = weights_of(model.model_), np.asarray(model.coef_)
-    released, _ = model.model_.release.coefficients()
+    released = model.model_.linear.coefficients
     corrections = released if isinstance(released, np.ndarray) else released.toarray()
     assert table.columns.tolist() == np.flatnonzero(corrections[0]).tolist()
     np.testing.assert_array_equal(table.correction, corrections[0, table.columns])
@@ -126,8 +126,8 @@ def test_the_statement_says_what_is_not_protected(model):
 
 
 def test_without_a_prior_nothing_is_said_of_one(tmp_path):
-    model = DPLogisticRegression(n_iter=5, random_state=0).fit(X, Y)
-    assert "prior" not in model.privacy_.to_dict()
+    model = DPLogisticRegression(random_state=0).fit(X, Y)
+    assert model.privacy_.prior == ""
     assert "starts from" not in model.privacy_.text()
     assert "correction" not in weights_of(model.model_).rows()[0]
     model.save(tmp_path / "m.npz")
@@ -136,7 +136,7 @@ def test_without_a_prior_nothing_is_said_of_one(tmp_path):
 
 
 def test_a_file_whose_prior_was_exchanged_is_damaged(tmp_path, monkeypatch):
-    model = DPLogisticRegression(n_iter=5, random_state=0, prior=DENSE).fit(X, Y)
+    model = DPLogisticRegression(random_state=0, prior=DENSE).fit(X, Y)
     real = type(model.model_.prior).arrays
     for name in ("prior_weight", "prior_place"):
 

@@ -15,7 +15,13 @@ import scipy.sparse as sp
 from evidence.audit.replay import replay_state
 from typer.testing import CliRunner
 
-from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
+from dplasso import (
+    DPFrankWolfeClassifier,
+    DPLasso,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+)
 from dplasso.cli.app import app
 from dplasso.cli.output import NOT_FOR_RELEASE
 from dplasso.privacy import release as door_module
@@ -28,18 +34,17 @@ FOUR = {"classes": [0, 1, 2, 3], "random_state": 3}
 BOUNDS = {"target_bounds": (0.0, 3.0), "random_state": 3}
 MODELS = {
     "lasso": DPLassoClassifier(2.0, **TWO),
-    "lasso, refit": DPLassoClassifier(9.0, refit=0.3, n_iter=12, **TWO),
-    "lasso, no refit": DPLassoClassifier(2.0, refit=None, n_iter=12, **TWO),
-    "lasso, given steps": DPLassoClassifier(2.0, n_iter=12, l1_radius=5.0, **TWO),
-    "lasso, N public": DPLassoClassifier(2.0, n_records=90, **TWO),
+    "lasso, refit": DPLassoClassifier(9.0, max_weights=12, **TWO),
+    "frank-wolfe": DPFrankWolfeClassifier(2.0, n_iter=12, l1_radius=5.0, **TWO),
+    "frank-wolfe, N public": DPFrankWolfeClassifier(2.0, n_iter=12, n_records=90, **TWO),
     "lasso of four": DPLassoClassifier(2.0, **FOUR),
     "lasso of numbers": DPLasso(2.0, **BOUNDS),
-    "logistic": DPLogisticRegression(2.0, n_iter=20, **TWO),
-    "short list": DPLogisticRegression(2.0, n_iter=20, max_weights=5, **TWO),
-    "significant": DPLogisticRegression(2.0, n_iter=20, max_weights="significant", **TWO),
-    "logistic of four": DPLogisticRegression(2.0, n_iter=20, **FOUR),
-    "linear": DPLinearRegression(2.0, n_iter=20, **BOUNDS),
-    "linear, replace-one": DPLinearRegression(2.0, n_iter=20, neighbors="replace-one", **BOUNDS),
+    "logistic": DPLogisticRegression(2.0, **TWO),
+    "short list": DPLogisticRegression(2.0, max_weights=5, **TWO),
+    "significant": DPLogisticRegression(2.0, max_weights="significant", **TWO),
+    "logistic of four": DPLogisticRegression(2.0, **FOUR),
+    "linear": DPLinearRegression(2.0, **BOUNDS),
+    "linear, replace-one": DPLinearRegression(2.0, neighbors="replace-one", **BOUNDS),
 }
 
 

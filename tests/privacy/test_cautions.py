@@ -19,12 +19,12 @@ from dplasso import (
     WeakPrivacyWarning,
     private_score,
 )
-from dplasso.gradient_descent import measures
 from dplasso.ledger import create_ledger
+from dplasso.phases import count
 from dplasso.privacy import cautions
+from dplasso.privacy.budget import Draws, build_budget
 from dplasso.privacy.cautions import level_of
-from dplasso.privacy.mechanisms.gaussian import build_gaussian
-from dplasso.privacy.statement import make_statement
+from dplasso.privacy.statement import StatedRelease, make_statement
 
 RNG = np.random.default_rng(0)
 X = (RNG.random((400, 6)) < 0.4).astype(float)
@@ -32,8 +32,9 @@ Y = (X[:, 0] > X[:, 1]).astype(int)
 
 
 def state(epsilon=1.0, delta=1e-6, *, seeded=False, declared=True):
-    mechanism = build_gaussian(epsilon=epsilon, delta=delta, n_iter=100, n_coordinates=10)
-    return make_statement(mechanism, seeded=seeded, classes_declared=declared)
+    budget = build_budget(Draws(gaussian=1000.0), epsilon=epsilon, delta=delta, n_iter=100)
+    said = [StatedRelease("gradients", "gradients", {})]
+    return make_statement(budget, said, seeded=seeded, classes_declared=declared)
 
 
 @pytest.mark.parametrize(
@@ -74,14 +75,14 @@ def fitted(**params):
     """Return what a fit warns with, as kind and text."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = DPLogisticRegression(**{"classes": [0, 1], "n_iter": 5, **params}).fit(X, Y)
+        model = DPLogisticRegression(**{"classes": [0, 1], **params}).fit(X, Y)
     return model, [(one.category, str(one.message), one.filename) for one in caught]
 
 
 def test_a_fit_in_python_warns_of_what_is_red_and_of_nothing_else():
     for quiet in ({}, {"epsilon": 9.0}, {"epsilon": math.inf}, {"delta": 2e-4}):
         assert not fitted(**quiet)[1], quiet
-    told = fitted(epsilon=1e9, delta=0.01, n_records=400)[1]
+    told = fitted(epsilon=1e9, delta=0.01)[1]
     assert [kind for kind, _, _ in told] == [WeakPrivacyWarning] * 2
     assert all(text.startswith("Caution: ") and place == __file__ for _, text, place in told)
     told = fitted(random_state=0)[1]
@@ -110,25 +111,25 @@ class TestClassesFromTheData:
         stray = np.where(np.arange(Y.size) == 7, 2, Y)
         quiet = {"classes": [0, 1, 2]}, {"epsilon": math.inf}, {"random_state": 0}
         for options in quiet:
-            assert not self.warned(lambda own=options: kind(n_iter=2, **own).fit(X, stray))
-        assert self.warned(lambda: kind(n_iter=2).fit(X, stray)) == [__file__]
+            assert not self.warned(lambda own=options: kind(**own).fit(X, stray))
+        assert self.warned(lambda: kind().fit(X, stray)) == [__file__]
         # The same for other data: once in a process.
-        assert not self.warned(lambda: kind(n_iter=3).fit(X, Y))
+        assert not self.warned(lambda: kind().fit(X, Y))
 
     def test_a_regression_and_a_label_matrix_have_no_such_classes(self):
         several = np.stack([Y, 1 - Y], axis=1)
-        assert not self.warned(lambda: DPLogisticRegression(n_iter=2).fit(X, several))
-        numbers = DPLinearRegression(n_iter=2, target_bounds=(0, 1))
+        assert not self.warned(lambda: DPLogisticRegression().fit(X, several))
+        numbers = DPLinearRegression(target_bounds=(0, 1))
         assert not self.warned(lambda: numbers.fit(X, Y))
 
     def test_many_fits_of_one_search_warn_once(self):
-        model = DPLogisticRegression(n_iter=2)
+        model = DPLogisticRegression()
         behind = make_pipeline(Normalizer(), model)
-        search = PrivateSearch(model, {"n_iter": [2, 3]}, 3.0, tries=3, law="geometric")
+        search = PrivateSearch(model, {"max_weights": [2, 3]}, 3.0, tries=3, law="geometric")
         for work in (
             lambda: cross_val_score(model, X, Y, cv=4),
             lambda: cross_val_score(behind, X, Y, cv=4),
-            lambda: GridSearchCV(model, {"n_iter": [2, 3]}, cv=2).fit(X, Y),
+            lambda: GridSearchCV(model, {"max_weights": [2, 3]}, cv=2).fit(X, Y),
             lambda: search.fit(X, Y),
         ):
             cautions._said.clear()
@@ -138,7 +139,7 @@ class TestClassesFromTheData:
     def test_a_filter_that_makes_errors_of_warnings_stops_every_fit(self):
         for _ in range(2):
             with pytest.raises(PrivacyLeakWarning):
-                DPLogisticRegression(n_iter=2).fit(X, Y)
+                DPLogisticRegression().fit(X, Y)
 
 
 def test_a_delta_is_held_against_the_number_of_records_as_released():
@@ -155,26 +156,26 @@ def test_a_delta_is_held_against_the_number_of_records_as_released():
 def test_many_records_are_found_too_many_after_the_count():
     many = np.tile(X, (5, 1)), np.tile(Y, 5)
     with pytest.warns(WeakPrivacyWarning, match="one over the number of records"):
-        DPLogisticRegression(2.0, 9e-4, n_iter=5, classes=[0, 1]).fit(*many)
+        DPLogisticRegression(2.0, 9e-4, classes=[0, 1]).fit(*many)
 
 
 def test_whether_a_fit_warns_follows_from_the_released_count(monkeypatch):
     """Of 1,200 records it would; the count says 900."""
-    monkeypatch.setattr(measures, "noisy_counts", lambda *_: np.array([450.0, 450.0]))
+    monkeypatch.setattr(count, "noisy_counts", lambda *_: np.array([450.0, 450.0]))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = DPLogisticRegression(2.0, 9e-4, n_iter=5, classes=[0, 1])
+        model = DPLogisticRegression(2.0, 9e-4, classes=[0, 1])
         model.fit(np.tile(X, (3, 1)), np.tile(Y, 3))
     assert [str(one.message) for one in caught] == []
 
 
 def test_searches_and_scores_warn_once_each():
-    model = DPLogisticRegression(n_iter=5).fit(X, Y)
+    model = DPLogisticRegression().fit(X, Y)
     with pytest.warns(WeakPrivacyWarning, match="promises very little") as caught:
         private_score(model, X, Y, epsilon=40.0)
     assert len(caught) == 1
     search = PrivateSearch(
-        DPLassoClassifier(classes=[0, 1]), {"n_iter": [2, 3]}, 1.0, 0.01, law="logarithmic"
+        DPLassoClassifier(classes=[0, 1]), {"max_weights": [2, 3]}, 1.0, 0.01, law="logarithmic"
     )
     with pytest.warns(WeakPrivacyWarning, match="one record in 100") as caught:
         search.fit(X, Y)
@@ -184,4 +185,4 @@ def test_searches_and_scores_warn_once_each():
 def test_a_fit_warns_before_it_asks_the_ledger(tmp_path):
     create_ledger(tmp_path / "l", 1.0, 1e-5)
     with pytest.warns(WeakPrivacyWarning), pytest.raises(BudgetError):
-        DPLogisticRegression(40.0, n_iter=5, ledger=tmp_path / "l").fit(X, Y)
+        DPLogisticRegression(40.0, ledger=tmp_path / "l").fit(X, Y)

@@ -16,7 +16,7 @@ from recorder import compare
 
 CITIES = tuple(f"c{k}" for k in range(20))
 SCHEMA = Schema((Categories("city", CITIES), Number("age", bound=100.0)), "y")
-LOGISTIC = DPLogisticRegression(5.0, classes=[0, 1], n_iter=8)
+LOGISTIC = DPLogisticRegression(5.0, classes=[0, 1])
 
 
 def first_words(names):
@@ -51,7 +51,7 @@ def stores(tmp_path_factory):
 
 def scored(metric):
     def work(store, **given):
-        model = DPLogisticRegression(5.0, classes=[0, 1], random_state=0, n_iter=8).fit(store)
+        model = DPLogisticRegression(5.0, classes=[0, 1], random_state=0).fit(store)
         return private_score(model, store, epsilon=1.0, metric=metric, **given)
 
     return work

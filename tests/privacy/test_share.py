@@ -84,6 +84,8 @@ OTHERS = {
     # How often a column is halved: a place in a table, by its released energy.
     "np.searchsorted(edges, energies, side='right')",
     "step * 2 ** 42",
+    # How many records count at all.
+    "np.count_nonzero(self.weights > 0.0)",
     # The number of a class, whose weight is looked up; whether a label is not the first.
     "target",
     "self._targets.labels != 0",

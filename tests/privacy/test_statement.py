@@ -8,26 +8,40 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.privacy.mechanisms import build_mechanism
-from dplasso.privacy.statement import PrivacyStatement, make_statement
+from dplasso import privacy_cost
+from dplasso.privacy.budget import Budget, Draws, build_budget
+from dplasso.privacy.exponential_mechanism import TRUE_SIGN
+from dplasso.privacy.statement import PrivacyStatement, StatedRelease, make_statement
 from dplasso.privacy.wording import rounded_up
 
-
-def state(*, seeded=False, classes_declared=True, **changes) -> PrivacyStatement:
-    mechanism = build_mechanism(**({"epsilon": 1.0, "delta": 1e-6, "n_iter": 50} | changes))
-    return make_statement(mechanism, seeded=seeded, classes_declared=classes_declared)
+COUNTED = StatedRelease("count", "noisy counts of the two classes", {"sensitivity": 1.0})
 
 
-PAPER = {"mechanism": "paper", "l1_radius": 50.0, "n_samples": 100}
+def state(*, seeded=False, classes_declared=True, paper=False, **changes) -> PrivacyStatement:
+    known = {"epsilon": 1.0, "delta": 1e-6, "n_iter": 50}
+    asked = {one: changes.pop(one) for one in ("neighbors", *known) if one in changes}
+    bound = changes.pop("feature_bound", 1.0)
+    budget = Budget(**known | asked, leak=TRUE_SIGN)
+    if not paper:
+        budget = build_budget(Draws(vertices=50), **known | asked)
+    numbers = {"steps": 50.0, "eps0": budget.eps0, "sensitivity": budget.moved(bound)}
+    words = "50 steps, each a random choice by the exponential mechanism"
+    drawn = StatedRelease("vertices", words, numbers | {"feature_bound": bound})
+    told = {"seeded": seeded, "classes_declared": classes_declared}
+    return make_statement(budget, [COUNTED, drawn], **told, **changes)
+
+
 STATEMENTS = {
     "private": {},
     "replace-one": {"neighbors": "replace-one", "feature_bound": 0.25, "epsilon": 30.0},
     "classes from y": {"classes_declared": False},
     "seeded": {"seeded": True},
-    "paper": PAPER,
-    "paper, seeded": PAPER | {"seeded": True},
+    "paper": {"paper": True},
+    "paper, seeded": {"paper": True, "seeded": True},
     "no privacy": {"epsilon": math.inf},
     "no privacy, seeded": {"epsilon": math.inf, "seeded": True},
+    "numbers": {"n_classes": 0, "target_bounds": (0.0, 1.0), "weight_bound": 2.0},
+    "labels from a prior": {"n_classes": 3, "many_labels": True, "prior": "a model"},
 }
 
 
@@ -42,7 +56,9 @@ def statement(request) -> PrivacyStatement:
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_only_unseeded_exponential_runs_are_private_and_others_begin_with_the_bad_news(name):
     statement = state(**STATEMENTS[name])
-    assert statement.is_private == (name in ("private", "replace-one", "classes from y"))
+    assert statement.is_private == (
+        not any(word in name for word in ("seeded", "paper", "no privacy"))
+    )
     assert bool(statement.reasons) != statement.is_private
     first = statement.text().splitlines()[0]
     assert first.startswith("NOT differentially private: ") != statement.is_private
@@ -54,7 +70,12 @@ def test_entries_of_a_private_run():
     statement = state(neighbors="replace-one", feature_bound=2.0)
     assert 0.99 < statement.epsilon <= statement.epsilon_requested == 1.0
     assert (statement.delta, statement.steps) == (1e-6, 50)
-    assert (statement.sensitivity, statement.feature_bound) == (4.0, 2.0)
+    assert statement.find("vertices").numbers["sensitivity"] == 4.0
+    # The first release that states a number has it; nobody states a number of tries.
+    assert statement.number("sensitivity") == 1.0
+    assert statement.number("feature_bound") == 2.0
+    assert statement.number("tries") is statement.find("search") is None
+    assert statement.number("eps0") ** 2 / 8.0 * 50 == pytest.approx(statement.mu**2 / 2.0)
     assert statement.randomness == "operating system"
     assert "dp-accounting" in statement.accountant
     assert 0 < statement.sampling_delta < statement.delta
@@ -65,12 +86,12 @@ def test_no_bound_without_the_exponential_mechanism():
     seeded = state(seeded=True)
     assert (seeded.epsilon, seeded.randomness) == (state().epsilon, "seeded")
     assert "random_state" in seeded.reasons[0]
-    for changes in (PAPER, {"epsilon": math.inf}):
+    for changes in ({"paper": True}, {"epsilon": math.inf}):
         statement = state(**changes)
-        assert statement.epsilon == statement.eps0 == math.inf
+        assert statement.epsilon == statement.mu == math.inf
         assert statement.accountant == ""
-    assert "true sign" in state(**PAPER).reasons[0]
-    assert len(state(**PAPER, seeded=True).reasons) == 2
+    assert "true sign" in state(paper=True).reasons[0]
+    assert len(state(paper=True, seeded=True).reasons) == 2
     # Without randomness a seed changes nothing.
     assert state(epsilon=math.inf, seeded=True) == state(epsilon=math.inf)
     assert state(epsilon=math.inf).randomness == "none"
@@ -86,7 +107,8 @@ def test_text_of_a_private_run_says_everything():
         "each single record",
         "any one record were added or removed",
         "at most e^epsilon = 2.719 times as large",
-        "50 steps",
+        "How: noisy counts of the two classes; and 50 steps, each a random choice",
+        "zCDP). Accounted by",
         "exponential mechanism",
         "dp-accounting",
         "operating system",
@@ -135,36 +157,18 @@ def test_json_is_strict_and_complete(statement):
 
     values = json.loads(statement.to_json(), parse_constant=refuse)
     names = [field.name for field in dataclasses.fields(PrivacyStatement)]
-    absent = ("prior", "many_labels", "edges", "edges_mu")
-    assert list(values) == [name for name in names if name not in absent]
-    given = {"prior": "a model", "many_labels": True, "edges": "edges of bins", "edges_mu": 0.5}
-    started = dataclasses.replace(statement, **given)
-    assert list(json.loads(started.to_json())) == names
+    assert sorted(values) == sorted(names)
+    assert [one["name"] for one in values["releases"]] == ["count", "vertices"]
     assert values["is_private"] == statement.is_private
     assert (values["epsilon"] == "inf") == math.isinf(statement.epsilon)
 
 
-FIELDS = dataclasses.fields(PrivacyStatement)
-DEFAULTS = {
-    field.name: field.default if field.default_factory is dataclasses.MISSING else {}
-    for field in FIELDS
-    if (field.default, field.default_factory) != (dataclasses.MISSING, dataclasses.MISSING)
-    and field.name != "reasons"
-}
-
-
-@pytest.mark.parametrize("name", [field.name for field in FIELDS if field.name not in DEFAULTS])
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(PrivacyStatement)])
 def test_a_missing_entry_is_named(name):
     values = state().to_dict()
     del values[name]
     with pytest.raises(ValueError, match=f"lacks {name}"):
         PrivacyStatement.from_dict(values)
-
-
-def test_an_entry_that_older_files_lack_has_its_default():
-    values = state().to_dict()
-    read = PrivacyStatement.from_dict({name: values[name] for name in values.keys() - DEFAULTS})
-    assert {name: getattr(read, name) for name in DEFAULTS} == DEFAULTS
 
 
 def test_an_unknown_entry_is_named():
@@ -174,7 +178,7 @@ def test_an_unknown_entry_is_named():
 
 WRONG_KINDS = {
     "is_private": [1, "true"],
-    "counted": [1],
+    "many_labels": [1],
     "epsilon": [-1.0, math.nan, "1", None, True],
     "mu": [-1.0, None],
     "delta": [0.0, 1.0],
@@ -186,14 +190,30 @@ WRONG_KINDS = {
     "randomness": ["dice"],
     "classes": ["guessed"],
     "records": ["many"],
-    "release": ["page"],
-    "tries_law": ["uniform"],
+    "about": ["page"],
+    "prior": [None],
     "accountant": [None],
     "reasons": ["because", [1]],
     "target_bounds": [[1.0, 0.0], [0.0], "0 to 1", [0.0, math.inf]],
     "weight_bound": [0.0, "1", math.inf],
     "epsilon_by_rows": [[1.0], {"2": -1.0}],
 }
+
+
+@pytest.mark.parametrize(
+    "releases",
+    [
+        "count",
+        [{"name": "count"}],
+        [{"name": 1, "words": "", "numbers": {}}],
+        [{"name": "count", "words": "", "numbers": [1.0]}],
+        [{"name": "count", "words": "", "numbers": {"eps0": -1.0}}],
+        [{"name": "count", "words": "", "numbers": {"eps0": "many"}}],
+    ],
+)
+def test_releases_of_another_form_are_refused(releases):
+    with pytest.raises(ValueError, match="releases"):
+        PrivacyStatement.from_dict(state().to_dict() | {"releases": releases})
 
 
 @pytest.mark.parametrize("name", WRONG_KINDS)
@@ -209,11 +229,11 @@ def test_a_claim_that_its_entries_contradict_is_refused():
         {"reasons": ["it is not"]},
         {"epsilon": 1.5},
         {"epsilon": "inf"},
-        {"eps0": "inf"},
+        {"mu": "inf"},
         {"mechanism": "paper"},
         {"randomness": "seeded"},
         {"randomness": "none"},
-        {"tries": 3.0},
+        {"many_labels": True, "n_classes": 1},
         {"target_bounds": [0.0, 1.0]},
     ):
         with pytest.raises(ValueError):
@@ -230,14 +250,24 @@ def test_only_mappings_are_statements(values):
         PrivacyStatement.from_dict(values)
 
 
-def test_a_release_of_edges_says_what_it_is():
-    statement = dataclasses.replace(
-        state(), release="edges", mechanism="gaussian", eps0=0.0, mu=0.1
-    )
+def test_edges_and_scores_say_what_they_are():
+    edges = StatedRelease("edges", "noisy counts in the cells of a public grid", {"mu": 0.1})
+    known = {"mechanism": "gaussian", "mu": 0.1, "releases": (edges,)}
+    statement = dataclasses.replace(state(), about="edges", **known)
     for words in ("from the edges", "in the cells of a public grid (together 0.1-GDP)", "bounds"):
         assert words in statement.text()
-    assert "gradients" not in statement.text()
-    seeded = dataclasses.replace(state(seeded=True), release="edges")
+    assert "steps" not in statement.text()
+    score = dataclasses.replace(state(), about="score").text()
+    assert "scored data" in score
+    assert "the model's own training cost" in " ".join(score.split())
+    seeded = dataclasses.replace(state(seeded=True), about="edges")
     assert "Treat these edges like the records that went in." in seeded.text()
-    with pytest.raises(ValueError, match="says which edges were released before the fit"):
-        dataclasses.replace(state(), edges_mu=0.1)
+
+
+def test_a_cost_is_the_statement_of_a_fit_before_there_is_one():
+    cost = privacy_cost(1.0)
+    assert [one.name for one in cost.releases] == ["count", "scales", "gradients", "calibration"]
+    assert cost.number("share") == 0.01
+    loop = privacy_cost(1.0, method="frank-wolfe", n_iter=50, fit_intercept=False, n_records=9)
+    assert loop.number("eps0") == pytest.approx(state(epsilon=1.0).number("eps0"))
+    assert [one.name for one in loop.releases] == ["vertices"]

@@ -181,7 +181,8 @@ def weights_target(
 
     def fit(data: Data) -> Any:
         coefficients = estimator.fit(data.X, data.y).coef_
-        return (coefficients if method == "logistic" else coefficients.toarray())[0]
+        # Of few columns a LASSO has a weight for each.
+        return getattr(coefficients, "toarray", lambda: coefficients)()[0]
 
     return claim_of(method_of(estimator).cost()), fit
 

@@ -69,7 +69,8 @@ class Checkpoint(ReleasedFile):
             raise ValueError(f"{done} releases do not fit a fit of {self.n_phases!r} phases")
         if not isinstance(self.finished, bool) or (self.finished and not self.is_complete):
             raise ValueError(f"a fit is not finished after {done} of its phases")
-        if done and self.charge is not None and self.charge.number is None:
+        drawn = done or self.state
+        if drawn and self.charge is not None and self.charge.number is None:
             raise ValueError("it has releases that no ledger entry paid for")
 
     @property

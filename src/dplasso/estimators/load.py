@@ -104,7 +104,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    DPLassoClassifier, DPLasso, DPLogisticRegression, DPLinearRegression or Pipeline
+    DPLassoClassifier, DPLasso, DPLogisticRegression, DPLinearRegression,
+    DPFrankWolfeClassifier or Pipeline
         Fitted, with the same weights; a pipeline predicts on raw rows. A seed is never stored:
         `random_state` is ``None``, and `privacy_` says whether there was one.
 

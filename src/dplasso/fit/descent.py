@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from scipy.sparse import csr_array
 
 from dplasso.fit import noise
@@ -157,9 +156,12 @@ class GradientDescent(Method):
     def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:
         """Return how many vertices and how many numbers a fit releases at most."""
         kept = self.max_weights
-        size = min(kept, n_features) if isinstance(kept, int) else n_features
-        # A short list has the energies, as numbers of half the size, of all columns, and the
-        # weights of each cut; "significant" has a mark for each.
-        cuts = np.sum([min(factor * size, n_features) for factor in (1, 5, 30)])
-        short = n_features // 2 + 1 + int((n_outputs + 1) * cuts) if isinstance(kept, int) else 0
-        return 0, (n_outputs + 2) * n_features + short
+        # Energies are numbers of half the size; a mark of a significant weight is a byte.
+        numbers = n_outputs * n_features + n_features // 2 + 1
+        if kept == "significant":
+            numbers += n_outputs * n_features // 8 + 1
+        elif isinstance(kept, int):
+            # Of each cut its columns, as it left them and with their weights.
+            stages = plan_stages(kept, n_features)[1:]
+            numbers += sum((n_outputs + 2) * stage.n_columns for stage in stages)
+        return 0, numbers

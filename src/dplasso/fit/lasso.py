@@ -181,6 +181,11 @@ class Lasso(Method):
     def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:
         """Return how many vertices and how many numbers a fit releases at most."""
         shape = self.shape(self.targets.of_size(max(2, n_outputs)), n_features)
-        numbers = sum((n_outputs + 1) * columns for steps, columns in shape.stages if steps)
-        # Energies are numbers of half the size.
+        # Of some columns their numbers too, as they were kept and with their weights; energies are
+        # numbers of half the size.
+        numbers = sum(
+            (n_outputs + 2 * (columns < n_features)) * columns
+            for steps, columns in shape.stages
+            if steps
+        )
         return shape.most_vertices, numbers + n_features // 2 + 1

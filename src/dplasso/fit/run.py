@@ -36,6 +36,8 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     released, taken = session.released, 0
     steps: Steps | None = None
     warn = _noise_warning(begun, known=len(released) > 0)
+    # Before the charge, where the number of records is public.
+    warn(released)
     with thread_pool(method.n_threads) as threads:
         stream = random_stream(method.random_state)
         fit = Fit(budget, records, stream, threads, method.starting_model)
@@ -112,7 +114,7 @@ def _noise_warning(begun: Begun, *, known: bool) -> Callable[[Released], None]:
         size = float(n_records), begun.records.shape[1]
         words = method.told_of_noise(begun.task, begun.budget, *size)
         if words:
-            warnings.warn(words, NoiseWarning, stacklevel=6)
+            warnings.warn(words, NoiseWarning, stacklevel=5)
 
     return warn
 

@@ -175,8 +175,8 @@ def solve(
 ) -> FrankWolfe:
     """Run T steps of Frank-Wolfe; the settings are those of `FrankWolfe`.
 
-    `checkpoint` is called before the first step and after each chunk with the steps done and their
-    transcript, `progress` between chunks with the steps done and T.
+    After each chunk, `checkpoint` is called with the steps done and their transcript, then
+    `progress` with the steps done and T.
     """
     with thread_pool(n_threads) as threads:
         run = FrankWolfe(problem, selector, stream, threads=threads, **settings)

@@ -1,5 +1,7 @@
 """What all runs of Frank-Wolfe share: the vertices drawn so far, and a prefix that is not drawn."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from dplasso.frank_wolfe.transcript import History, Transcript
@@ -11,6 +13,9 @@ class VertexRun:
 
     Raises ValueError if the prefix has more steps than the run.
     """
+
+    # A prefix is taken step by step too, which brings the rows to where they were.
+    done: ClassVar[int] = 0
 
     def __init__(self, n_steps: int, n_coordinates: int, prefix: Transcript | None = None) -> None:
         self.n_steps, self.n_coordinates = n_steps, n_coordinates

@@ -119,9 +119,6 @@ def parse_released(
             raise ValueError("its feature names are not names")
         names = np.array(names, dtype=object)
     params = {name: _from_json(name, value, classes) for name, value in header["params"].items()}
-    if params.get("weight_bound", 1.0) is None:
-        # The default of versions up to 0.3.0.
-        params["weight_bound"] = 1.0
     statement = PrivacyStatement.from_dict(header["privacy"])
     return {
         "params": params,

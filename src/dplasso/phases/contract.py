@@ -39,7 +39,10 @@ class Steps(Protocol):
         """Take steps `first` to `last`, counted from 1, both included."""
 
     def snapshot(self, done: int) -> Snapshot:
-        """Return what `Phase.begin` needs to go on after `done` steps; all of it is released."""
+        """Return what `Phase.begin` needs to go on after `done` steps; all of it is released.
+
+        Its entry "done" is their number.
+        """
 
     def release(self) -> Release | None:
         """Return what the phase has released, once all steps are taken."""

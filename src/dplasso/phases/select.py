@@ -216,9 +216,7 @@ class Vertices:
     """A run of Frank-Wolfe as the steps of a phase."""
 
     def __init__(self, run: Any, empty: Callable[[Transcript], Drawn]) -> None:
-        self.run, self.n_steps, self._empty = run, run.n_steps, empty
-        # The rows have to be brought to where they were.
-        self.done = 0
+        self.run, self.n_steps, self.done, self._empty = run, run.n_steps, run.done, empty
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
@@ -227,7 +225,7 @@ class Vertices:
     def snapshot(self, done: int) -> Snapshot:
         """Return the vertices drawn so far."""
         drawn = self.run.transcript(done)
-        return {"vertex": drawn.vertex.copy(), "sign": drawn.sign.copy()}
+        return {"done": np.array(done), "vertex": drawn.vertex.copy(), "sign": drawn.sign.copy()}
 
     def release(self) -> Release:
         """Return all vertices."""

@@ -131,7 +131,7 @@ def level_of(cautions: Sequence[Caution]) -> str:
     return RED if RED in levels else AMBER if levels else GREEN
 
 
-def warn_of(cautions: Sequence[Caution], stacklevel: int = 5) -> None:
+def warn_of(cautions: Sequence[Caution], stacklevel: int = 6) -> None:
     """Warn of the cautions that name a warning."""
     for one in cautions:
         if one.warning is not None:

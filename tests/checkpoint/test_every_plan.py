@@ -1,0 +1,258 @@
+"""Fits of every plan that are killed and go on: nothing is drawn before the charge, or twice."""
+
+from itertools import pairwise
+from math import inf
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from dplasso import DPLassoClassifier, DPLogisticRegression, PrivateSearch, private_score
+from dplasso.checkpoint import mark_finished, read_checkpoint, resume_fit
+from dplasso.checkpoint import session as checkpoint
+from dplasso.checkpoint.session import fit_with_checkpoints
+from dplasso.cluster import InProcessEngine, ThreadEngine
+from dplasso.errors import CheckpointError, DataError
+from dplasso.fit import run as fit_run
+from dplasso.ledger import charging, create_ledger, read_budgets
+from dplasso.phases.releases import Released
+from dplasso.privacy.randomness import WORDS_PER_BLOCK, random_stream
+from dplasso.tuning import scores, search
+from phases.cases import PLANS, rows, small
+
+each_plan = pytest.mark.parametrize("name", PLANS)
+# Partitions do not run these.
+ONE_PROCESS = {"frank-wolfe, one process", "frank-wolfe, three classes"}
+LAYOUTS = {
+    **{f"{name}-memory": None for name in PLANS},
+    **{f"{name}-partitions": InProcessEngine() for name in PLANS if name not in ONE_PROCESS},
+    "lasso-threads": ThreadEngine(threads=2),
+}
+
+
+@pytest.fixture(autouse=True)
+def small_plans(request):
+    """Keep the plan of a test's name small."""
+    name = getattr(request.node, "callspec", None) and request.node.callspec.params.get("name")
+    with small(PLANS[name or "logistic"]):
+        yield
+
+
+@pytest.fixture
+def ledger(tmp_path, request):
+    params = getattr(request.node, "callspec", None) and request.node.callspec.params
+    name = str((params or {}).get("name") or (params or {}).get("case", "logistic"))
+    estimator = PLANS[name.removesuffix("-memory").split("-partitions")[0].split("-threads")[0]]
+    known = estimator.estimator.get_params()
+    known = {one: known[one] for one in ("neighbors", "rows_per_person")}
+    path = tmp_path / "team.ledger"
+    create_ledger(path, 60.0, 1e-4, **known)
+    return path
+
+
+def case_of(name, layout="memory", **options):
+    """Return an estimator and its data."""
+    case = PLANS[name]
+    X, y = rows(case)
+    X = sp.csr_array(X.astype(np.float32))
+    if layout != "memory":
+        cuts = [slice(*pair) for pair in pairwise([0, 20, 55, len(y)])]
+        X, y = [X[cut] for cut in cuts], [y[cut] for cut in cuts]
+    return clone(case.estimator).set_params(**options), (X, y)
+
+
+def writes_of(model, data, path):
+    """Return what is done whenever a checkpoint is written, in a fit of single steps."""
+    places, write = [], checkpoint.write_checkpoint
+
+    def noted(held, *rest, **options):
+        places.append((len(held.released), bool(held.state)))
+        write(held, *rest, **options)
+
+    with patch.object(checkpoint, "write_checkpoint", noted):
+        fit_with_checkpoints(clone(model), *data, path, seconds=0)
+    path.unlink()
+    return places
+
+
+def kills(places):
+    """Return at which writes a fit is killed: the first, the last of every phase, and between."""
+    ends = [k for k, (one, other) in enumerate(pairwise(places)) if one[0] != other[0]]
+    chosen = {*ends, *range(0, len(places), 11)}
+    return sorted(k + 1 for k in chosen if k < len(places) - 1)
+
+
+EXACT = ("logistic", "prior of a short list", "lasso", "frank-wolfe, one process")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [(name, {"random_state": 7}) for name in PLANS] + [(name, {"epsilon": inf}) for name in EXACT],
+)
+def test_a_repeatable_fit_ends_as_the_very_same_model(name, options, path, killed):
+    model, data = case_of(name, **options)
+    whole = clone(model).fit(*data).model_
+    for count in kills(writes_of(model, data, path))[::3]:
+        killed(clone(model), data, path, count)
+        resumed = resume_fit(clone(model), *data, path).model_
+        assert resumed.digest == whole.digest
+        assert resumed.statement == whole.statement
+        path.unlink()
+
+
+@each_plan
+def test_an_unseeded_fit_keeps_what_was_released_and_draws_the_rest(name, path, killed, ledger):
+    model, data = case_of(name)
+    digests = set()
+    places = writes_of(model, data, path)
+    # How many gradients there are follows from a noisy count.
+    counts = [k for k in kills(places) if k < len(places) - 6]
+    for count in counts:
+        killed(clone(model), data, path, count)
+        before = read_checkpoint(path)
+        resumed = resume_fit(clone(model), *data, path).model_
+        kept = len(before.released)
+        assert Released(resumed.released.entries[:kept]).digest == before.released.digest
+        assert read_checkpoint(path).released.digest == resumed.digest
+        # Complete, it is the same as often as it is asked for.
+        assert resume_fit(clone(model), *data, path).model_.digest == resumed.digest
+        digests.add(resumed.digest)
+        path.unlink()
+    assert len(digests) == len(counts)
+
+
+@each_plan
+def test_whatever_is_resumed_is_charged_once(name, path, killed, ledger):
+    model, data = case_of(name, ledger=ledger)
+    places = writes_of(case_of(name)[0], data, path)
+    # The note of the charge is one write more.
+    killed(model, data, path, len(places) // 2 + 1)
+    for _ in range(2):
+        made = resume_fit(model, *data, path)
+    (entry,) = read_budgets(ledger)[0].entries
+    assert (entry.state, entry.release) == ("finished", made.model_.digest)
+    mark_finished(path)
+    with pytest.raises(CheckpointError, match="nothing to resume"):
+        resume_fit(model, *data, path)
+
+
+@each_plan
+def test_another_seed_is_another_fit(name, path, killed):
+    model, data = case_of(name, random_state=4)
+    killed(clone(model), data, path, len(writes_of(model, data, path.with_name("other"))) - 1)
+    content = path.read_bytes()
+    with pytest.raises(CheckpointError, match="different steps from those of this fit"):
+        resume_fit(clone(model).set_params(random_state=5), *data, path)
+    assert path.read_bytes() == content
+
+
+def test_a_fit_goes_on_with_another_layout_of_the_same_records(path, killed):
+    """Checkpoints know original column numbers alone."""
+    for name in ("short list", "lasso, kept", "lasso"):
+        with small(PLANS[name]):
+            model, data = case_of(name, random_state=7)
+            whole = clone(model).fit(*data).model_.digest
+            killed(clone(model), data, path, 9)
+            parts = case_of(name, "partitions")[1]
+            resumed = resume_fit(clone(model), *parts, path, engine=InProcessEngine())
+            assert resumed.model_.digest == whole
+        path.unlink()
+
+
+def words_drawn(stream):
+    """Return how many random words a stream has given."""
+    blocks = int(stream.state[12]) + 2**32 * int(stream.state[13])
+    return blocks * WORDS_PER_BLOCK + int(stream.position[0]) - stream.words.size
+
+
+@pytest.fixture
+def at_the_charge(monkeypatch):
+    """Return the words that were drawn when the ledger was charged, and the streams."""
+    streams, drawn, reserve = [], [], charging.reserve
+
+    def stream(*given):
+        streams.append(random_stream(*given))
+        return streams[-1]
+
+    def charged(*given, **options):
+        drawn.append(sum(map(words_drawn, streams)))
+        return reserve(*given, **options)
+
+    for holder in (fit_run, search, scores):
+        monkeypatch.setattr(holder, "random_stream", stream)
+    monkeypatch.setattr(charging, "reserve", charged)
+    return drawn, streams
+
+
+@pytest.mark.parametrize("case", LAYOUTS)
+def test_nothing_is_drawn_before_the_charge(case, ledger, at_the_charge):
+    drawn, streams = at_the_charge
+    name, layout = case.rsplit("-", 1)
+    with small(PLANS[name]):
+        model, data = case_of(name, layout, ledger=ledger)
+        model.fit(*data, engine=LAYOUTS[case])
+    assert drawn == [0]
+    assert words_drawn(streams[0]) > 0
+
+
+def test_a_score_draws_nothing_before_the_charge(ledger, at_the_charge):
+    drawn, streams = at_the_charge
+    model, data = case_of("logistic")
+    model.fit(*data)
+    del streams[:]
+    private_score(model, *data, 1.0, ledger=ledger)
+    assert drawn == [0]
+    assert words_drawn(streams[0]) > 0
+
+
+def test_a_search_draws_nothing_but_its_parts_before_the_charge(ledger, at_the_charge, monkeypatch):
+    """Parts that cannot be written are refused before; who is in which never leaves."""
+    drawn, streams = at_the_charge
+    divided = []
+    original = search.draw_held_out
+
+    def draw(*given):
+        found = original(*given)
+        divided.append(sum(map(words_drawn, streams)))
+        return found
+
+    monkeypatch.setattr(search, "draw_held_out", draw)
+    tried = PrivateSearch(
+        DPLogisticRegression(classes=[0, 1]),
+        {"max_weights": [None, 2]},
+        2.0,
+        law="logarithmic",
+        tries=3,
+        ledger=ledger,
+    )
+    tried.fit(*case_of("logistic")[1])
+    assert drawn == divided
+    assert words_drawn(streams[0]) > drawn[0]
+
+
+@pytest.mark.parametrize("name", sorted(ONE_PROCESS))
+def test_what_partitions_cannot_do_is_refused_before_the_charge(name, ledger):
+    model, data = case_of(name, "partitions", ledger=ledger)
+    with pytest.raises(ValueError, match="runs in one process"):
+        model.fit(*data, engine=InProcessEngine())
+    assert read_budgets(ledger)[0].entries == ()
+
+
+@each_plan
+def test_a_damaged_matrix_is_refused_before_the_charge(name, ledger):
+    model, (X, y) = case_of(name, ledger=ledger)
+    X.indices = X.indices.copy()
+    X.indices[4] = 999
+    with pytest.raises((ValueError, DataError), match=r"index|column"):
+        model.fit(X, y)
+    assert read_budgets(ledger)[0].entries == ()
+
+
+def test_class_weights_may_go_by_the_names_of_labels_from_the_data(data, path):
+    model = DPLassoClassifier(20.0, max_weights=5, class_weight={"no": 1.0, "yes": 2.0})
+    first = fit_with_checkpoints(model, *data, path).model_.digest
+    assert resume_fit(clone(model), *data, path).model_.digest == first
+    with pytest.raises(CheckpointError, match="class_weight="):
+        resume_fit(clone(model).set_params(class_weight={"no": 1.0, "yes": 3.0}), *data, path)

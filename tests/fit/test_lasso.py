@@ -1,0 +1,224 @@
+"""A LASSO that chooses its own settings: what it draws or keeps, refits and finds."""
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from dplasso import DPLasso, DPLassoClassifier, load
+from dplasso.cluster import InProcessEngine
+from dplasso.fit import column_plan
+from dplasso.fit.targets import checked_class_weight
+from dplasso.frank_wolfe.round_part import RoundSteps
+from dplasso.gradient_descent.calibration import Calibration
+from dplasso.gradient_descent.slopes import Margins
+from dplasso.losses.logistic import Logistic
+from dplasso.phases import count, select
+from dplasso.phases.releases import Counted, Kept
+from dplasso.privacy.randomness import random_stream
+from fit.cases import fitted, four_classes, other_forms, records, same_model
+from frank_wolfe.cases import dense_rows, some_labels
+from frank_wolfe.test_rounds import rows_of, run_of, selector_of
+
+
+@pytest.fixture(scope="module")
+def data():
+    return records()
+
+
+@pytest.fixture
+def keeping(monkeypatch):
+    """Gradients are worth their noise for fewer records than by default."""
+    monkeypatch.setattr(column_plan, "_LONGEST_ROWS", 1.0)
+
+
+def kept_columns(model):
+    return model.model_.released.kept_columns.tolist()
+
+
+def test_few_columns_are_all_refitted():
+    model = fitted(records(60))
+    assert not hasattr(model, "transcript_")
+    assert np.count_nonzero(model.coef_) == 60
+    assert (model.coef_standard_error_ > 0).all()
+
+
+def test_every_column_is_drawn_once(data):
+    model = fitted(data, max_weights=200)
+    assert (
+        np.unique(model.transcript_.vertex).size == len(model.transcript_) == model.n_iter_ == 200
+    )
+
+
+def test_it_draws_what_tells_the_label_and_refits_it(data):
+    model = fitted(data, max_weights=15)
+    assert set(range(10)) <= set(model.coef_.indices.tolist())
+    assert model.coef_.toarray()[0, :10].mean() > 1.3 * model.coef_standard_error_.max()
+    assert model.score(*records(seed=4)) > 0.8
+    assert abs(model.n_records_ - 700) < 100
+
+
+def test_it_keeps_what_tells_the_label(keeping, data, tmp_path):
+    model = fitted(data)
+    kept = kept_columns(model)
+    assert set(range(10)) <= set(kept)
+    assert model.coef_.nnz == len(kept) < 450
+    assert model.score(*records(seed=4)) > 0.8
+    assert (model.coef_standard_error_ > 0).all()
+    model.save(tmp_path / "m.npz")
+    read = load(tmp_path / "m.npz")
+    same_model(read, model)
+    np.testing.assert_array_equal(read.decision_function(data[0]), model.decision_function(data[0]))
+    numbers = DPLasso(20.0, target_bounds=(-1, 1), random_state=0)
+    numbers.fit(data[0], (data[1] == "yes") * 2.0 - 1.0)
+    assert set(range(10)) <= set(kept_columns(numbers))
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_how_many_are_kept_follows_from_the_released_counts(keeping, data, factor, monkeypatch):
+    """Whatever the records are: the exact N is not asked for."""
+    kept, counted = [], np.array([300.0, 400.0]) * factor
+    monkeypatch.setattr(count, "noisy_counts", lambda *_: counted.copy())
+    for rows in (700, 640):
+        model = fitted((data[0][:rows], data[1][:rows]))
+        kept.append(len(kept_columns(model)))
+    rho = 0.99 * model.privacy_.mu**2 / 2.0
+    assert kept == 2 * [column_plan.columns_to_be_found(0.7 * rho, 700 * factor, 900)]
+
+
+def test_no_more_are_kept_than_is_known_before_anything_is_spent(keeping, monkeypatch, data):
+    monkeypatch.setattr(column_plan, "MOST_KEPT", 30)
+    model = fitted(data)
+    assert model.model_.released.last(Kept).columns.size == model.coef_.nnz == 30
+    assert model.privacy_.steps == 200 + column_plan.SCREENING_STEPS + column_plan.REFIT_STEPS
+
+
+@pytest.mark.parametrize("way", ["drawn", "kept"])
+def test_every_form_of_the_records_gives_the_same_model(way, data, tmp_path, monkeypatch):
+    if way == "kept":
+        monkeypatch.setattr(column_plan, "_LONGEST_ROWS", 1.0)
+    whole, (X, y) = fitted(data), data
+    assert bool(kept_columns(whole)) == (way == "kept")
+    for form in other_forms(X, y, tmp_path / "s"):
+        same_model(fitted(form), whole)
+    parts = [X[:100], X[100:]], [y[:100], y[100:]]
+    same_model(DPLassoClassifier(20.0, random_state=7).fit(*parts, engine=InProcessEngine()), whole)
+
+
+def fits(observed, expected):
+    """Compare counts with what is expected of them, rare ones together."""
+    common = expected > 5
+    told = [np.append(counts[common], counts[~common].sum()) for counts in (observed, expected)]
+    kept = told[1] > 0
+    assert chisquare(told[0][kept], told[1][kept], sum_check=False).pvalue > 1e-6
+
+
+def test_draws_are_from_the_exponential_mechanism_over_the_rest():
+    """The second of two draws, by its probability given the first: 4,000 runs, false alarm 1e-6.
+
+    Drawing the first one's column again, or by its gradient before the step, fails at once.
+    """
+    X, y = dense_rows(40, 6, 0), some_labels(40, 0)
+    runs, scale = 4000, 0.35
+    steps = RoundSteps(Logistic(1.0, 0.4), 1.0, 6, 2, 1.0, 32)
+    alpha = rows_of(X, y, steps).start() * scale / 2**32
+    first, second = np.zeros(12), {}
+    stream = random_stream(1)
+    for _ in range(runs):
+        selector = selector_of(steps, exponent=scale / 2**32)
+        run = run_of(steps, rows_of(X, y, steps), selector, stream)
+        run.advance(1, 1)
+        run.advance(2, 2)
+        drawn = run.transcript()
+        key = int(drawn.vertex[0]), int(drawn.sign[0])
+        first[2 * key[0] + (key[1] > 0)] += 1
+        second.setdefault(key, np.zeros(12))
+        second[key][2 * int(drawn.vertex[1]) + (int(drawn.sign[1]) > 0)] += 1
+
+    def probabilities(alpha, without=None):
+        weights = np.exp(np.column_stack([alpha, -alpha])).ravel()
+        if without is not None:
+            weights[2 * without : 2 * without + 2] = 0.0
+        return weights / weights.sum()
+
+    fits(first, runs * probabilities(alpha))
+    key = max(second, key=lambda one: second[one].sum())
+    # The gradients after that step, from the definition.
+    margin = 0.4 + key[1] * np.clip(X[:, key[0]], -1, 1)
+    q = 1 / (1 + np.exp(-margin)) - y
+    after = scale * (q @ np.clip(X, -1, 1))
+    assert second[key][2 * key[0] : 2 * key[0] + 2].sum() == 0
+    fits(second[key], second[key].sum() * probabilities(after, key[0]))
+
+
+def test_a_person_s_rows_count_together(data):
+    one, two = (
+        DPLassoClassifier(5.0, rows_per_person=rows, max_weights=5).fit(*data).privacy_
+        for rows in (1, 2)
+    )
+    for name in ("vertices", "gradients"):
+        moved = [told.find(name).numbers["sensitivity"] for told in (one, two)]
+        assert moved == [0.5, 1.0]
+    assert "each person, with up to 2 rows" in two.text()
+
+
+def test_class_weights_by_name(data):
+    named = fitted(data, classes=["no", "yes"], class_weight={"yes": 4.0, "no": 2.0})
+    same_model(named, fitted(data, class_weight=[0.5, 1.0]))
+    # Whoever counts for more is found more often.
+    plain, weighted = (
+        fitted(data, max_weights=15, class_weight=weight).predict(data[0])
+        for weight in (None, [1, 9])
+    )
+    assert (weighted == "yes").sum() > (plain == "yes").sum()
+
+
+def test_no_class_weighs_more_than_one():
+    assert checked_class_weight([2.0, 5.0], None) == (0.4, 1.0)
+    assert checked_class_weight({"a": 8, "b": 2}, ["a", "b"]) == (1.0, 0.25)
+
+
+def test_counts_are_noisy(data):
+    """Thirty draws of a standard deviation far beyond 1: one that is exact is no chance."""
+    X, y = data
+    exact = [(y == "no").sum(), (y == "yes").sum()]
+    found = [
+        DPLassoClassifier(1.0, max_weights=2).fit(X, y).model_.released.last(Counted)
+        for _ in range(15)
+    ]
+    counts, deviation = np.array([one.counts for one in found]), found[0].deviation
+    assert deviation > 30
+    assert not (counts == exact).any()
+    # Of 30 draws, by more than five standard deviations: false alarm 1e-5.
+    assert (np.abs(counts - exact) < 5.5 * deviation).all()
+    assert counts.std(axis=0).min() > deviation / 3
+
+
+@pytest.mark.parametrize("classes", ["two", "four"])
+def test_margins_are_set_right_that_are_predicted(monkeypatch, tmp_path, classes):
+    """Where nothing is refitted. Entries beyond the bound are clipped there too, in every form."""
+    X, y = four_classes() if classes == "four" else records()
+    # Two kinds of entries: equal ones have no values of their own.
+    X.data[::2] *= 1e6
+    seen = []
+
+    def sums(self, parameters, unit):
+        seen.append(self.parts[:, 0])
+        return np.zeros(parameters.size, dtype=np.int64)
+
+    def unchanged(margins, *_, **__):
+        margins.sums(np.zeros(2), 1.0)
+        return Calibration(1.0, (0.0,) * (4 if classes == "four" else 1))
+
+    monkeypatch.setattr(Margins, "sums", sums)
+    monkeypatch.setattr(select, "calibrate_margins", unchanged)
+    # So little budget that all of it is spent on columns.
+    options = {"max_weights": 20, "feature_bound": 0.5, "epsilon": 0.3, "random_state": 7}
+    cut = [X[:100], X[100:]], [y[:100], y[100:]]
+    forms = [(form, {}) for form in [(X, y), *other_forms(X, y, tmp_path / "s")]]
+    for form, engine in [*forms, (cut, {"engine": InProcessEngine()})]:
+        model = DPLassoClassifier(**options).fit(*form, **engine)
+        margins = np.concatenate(seen)
+        seen.clear()
+        np.testing.assert_allclose(
+            margins, model.decision_function(X).reshape(margins.shape), rtol=1e-6, atol=1e-6
+        )

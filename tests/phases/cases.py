@@ -1,0 +1,242 @@
+"""Plans of every method, small enough to be walked phase by phase, and doors that can be repeated.
+
+A contract of phases is tested over `PLANS`: a method whose plan is new is covered by a line there.
+"""
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from evidence.audit.replay import replay_state
+
+from dplasso import (
+    DPFrankWolfeClassifier,
+    DPLasso,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+)
+from dplasso.estimators.fitting import method_of
+from dplasso.fit import column_plan
+from dplasso.fit.hooks import Begun, Hooks
+from dplasso.fit.records import local_records
+from dplasso.fit.run import _prepared
+from dplasso.gradient_descent import energies
+from dplasso.phases.contract import NO_SNAPSHOT, Fit, check_share
+from dplasso.phases.releases import Released
+from dplasso.privacy import release as door_module
+from dplasso.privacy.randomness import random_stream
+from dplasso.privacy.release import Door
+from dplasso.runtime.threads import ONE_THREAD
+from recorded_fits import short_runs
+
+N_ROWS, N_COLUMNS = 90, 30
+PRIOR = np.linspace(-2.0, 2.0, N_COLUMNS)
+BOUNDS = {"target_bounds": (0.0, 3.0)}
+# Columns are drawn, or kept by gradients, of as few as there are here.
+DRAWN = {"MOST_COLUMNS": 10}
+KEPT = {"MOST_COLUMNS": 4, "_LONGEST_ROWS": 1e-3, "_STRENGTH": 2.0}
+NARROW = {"MOST_COLUMNS": 20}
+
+
+@dataclass(frozen=True)
+class Case:
+    """An estimator, its kind of targets, and what of the plans is made small.
+
+    `targets`: 2 or 3 classes, "labels" or "numbers".
+    `scaled`: whether so few records are worth column scales.
+    """
+
+    estimator: Any
+    targets: Any = 2
+    columns: dict[str, Any] = field(default_factory=dict)
+    scaled: bool = False
+
+
+def _logistic(**options):
+    return DPLogisticRegression(**({"epsilon": 2.0, "classes": (0, 1)} | options))
+
+
+def _lasso(**options):
+    return DPLassoClassifier(**({"epsilon": 20.0, "classes": (0, 1)} | options))
+
+
+def _loop(**options):
+    given = {"epsilon": 2.0, "n_iter": 12, "l1_radius": 5.0, "classes": (0, 1)}
+    return DPFrankWolfeClassifier(**(given | options))
+
+
+THREE = (0, 1, 2)
+PLANS = {
+    "logistic": Case(_logistic()),
+    "logistic, replace-one": Case(_logistic(neighbors="replace-one", rows_per_person=3)),
+    "logistic, one count": Case(_logistic(fit_intercept=False)),
+    "logistic, scaled": Case(_logistic(), scaled=True),
+    "short list": Case(_logistic(max_weights=2)),
+    "short list, scaled": Case(_logistic(max_weights=2), scaled=True),
+    "significant": Case(_logistic(max_weights="significant", epsilon=30.0)),
+    "balanced": Case(_logistic(class_weight="balanced")),
+    "prior": Case(_logistic(prior=PRIOR)),
+    "prior of a short list": Case(_logistic(prior=PRIOR, max_weights=2), scaled=True),
+    "three classes": Case(_logistic(classes=THREE), 3),
+    "labels": Case(DPLogisticRegression(2.0), "labels"),
+    "linear": Case(DPLinearRegression(2.0, **BOUNDS), "numbers"),
+    "lasso": Case(_lasso(), columns=DRAWN),
+    "lasso, not refitted": Case(_lasso(epsilon=0.1), columns=DRAWN),
+    "lasso, kept": Case(_lasso(), columns=KEPT),
+    "lasso, half": Case(_lasso(), columns=NARROW),
+    "lasso, all": Case(_lasso()),
+    "lasso, some": Case(_lasso(max_weights=5, neighbors="replace-one")),
+    "lasso, prior": Case(_lasso(prior=PRIOR), columns=DRAWN, scaled=True),
+    "lasso, three classes": Case(_lasso(classes=THREE), 3, DRAWN),
+    "lasso of numbers": Case(DPLasso(20.0, **BOUNDS), "numbers", DRAWN),
+    "frank-wolfe": Case(_loop()),
+    "frank-wolfe, one process": Case(_loop(solver="standard", selector="noisy-max")),
+    "frank-wolfe, N public": Case(_loop(n_records=N_ROWS, fit_intercept=False)),
+    "frank-wolfe, three classes": Case(_loop(classes=THREE), 3),
+}
+
+
+def rows(case, seed=3, n_rows=N_ROWS):
+    """Return records: dense rows of which a few columns tell the target."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, N_COLUMNS)) * (rng.random((n_rows, N_COLUMNS)) < 0.4)
+    score = X[:, 0] - X[:, 1] + 0.5 * rng.normal(size=n_rows)
+    if case.targets == "numbers":
+        return X, np.clip(score + 1.5, 0.0, 3.0)
+    if case.targets == "labels":
+        return X, np.stack([score > 0, X[:, 2] > 0, score > 1], axis=1).astype(int)
+    return X, np.digitize(score, np.linspace(-0.5, 0.5, case.targets - 1))
+
+
+@contextmanager
+def small(case):
+    """Make runs short, and what they choose by the number of records fit so few."""
+    with ExitStack() as stack:
+        stack.enter_context(short_runs())
+        for name, value in case.columns.items():
+            stack.enter_context(patch.object(column_plan, name, value))
+        if case.scaled:
+            stack.enter_context(patch.object(energies, "_RECORDS", 1e-3))
+        yield
+
+
+@dataclass
+class Notes(Door):
+    """A door that adds noise which follows from the place of a phase and the number of its release.
+
+    So a run that goes on from a snapshot can be given the noise that it would have had. Vertices
+    are those of a table.
+
+    `loud`: what the noise is multiplied by.
+    `noisy`: sensitivity, scale and size of what was released of the phase under way.
+    """
+
+    loud: float = 1.0
+    place: int = 0
+    number: int = 0
+    noisy: list[tuple[float, float, int]] = field(default_factory=list)
+    drawing: Any = None
+
+    def enter(self, place, number=0):
+        """Begin a phase, after so many of its releases."""
+        self.place, self.number, self.noisy, self.drawing = place, number, [], None
+
+    def release(self, statistic, sensitivity, noise):
+        if noise is not None:
+            rng = np.random.default_rng([self.place, self.number])
+            scale = min(self.loud * noise.scale, 2.0**58)
+            statistic += np.rint(rng.normal(0.0, scale, statistic.shape)).astype(np.int64)
+            self.noisy.append((sensitivity, noise.scale, statistic.size))
+        self.number += 1
+        return statistic
+
+    def drawing_from(self, selector, sensitivity, numbering):
+        rng = np.random.default_rng(self.place)
+        vertex = rng.permutation(N_COLUMNS)
+        sign = np.where(rng.random(N_COLUMNS) < 0.5, -1, 1).astype(np.int8)
+        self.drawing = getattr(selector, "exponent", 0.0), sensitivity
+        return replay_state(vertex, sign)
+
+
+class Answers(Notes):
+    """A door whose answers have nothing to do with the statistic."""
+
+    def release(self, statistic, sensitivity, noise):
+        table = 8.0 * np.sin(1.0 + self.number + np.arange(statistic.size))
+        counts = self.place == 0 and self.number == 0
+        if noise is not None:
+            self.noisy.append((sensitivity, noise.scale, statistic.size))
+            answer = sensitivity * (table + 45.0 * counts)
+            statistic[:] = np.rint(answer).astype(np.int64).reshape(statistic.shape)
+        self.number += 1
+        return statistic
+
+
+@contextmanager
+def at_the_door(door):
+    """Put a door in the place of the one."""
+    with patch.object(door_module, "_door", door), np.errstate(all="ignore"):
+        yield door
+
+
+def prepared(case, data=None, **options) -> Begun:
+    """Return what is known of a fit before anything private is computed."""
+    X, y = rows(case) if data is None else data
+    estimator = case.estimator
+    if options:
+        estimator = type(estimator)(**(estimator.get_params() | options))
+    records = local_records(estimator, X, y, takes_matrix=case.targets == "labels")
+    return _prepared(method_of(estimator), records, Hooks(cautioned=lambda _: None))
+
+
+def begin(begun, seed=0):
+    """Return a fit whose records are laid out."""
+    method = begun.method
+    stream = random_stream(seed)
+    fit = Fit(begun.budget, begun.records, stream, ONE_THREAD, method.starting_model)
+    begun.plan.lay_out(fit)
+    return fit
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A phase that was walked through.
+
+    `before`: what had been released.
+    `noisy`, `drawing`: what passed the door, as of `Notes`.
+    """
+
+    phase: Any
+    share: float
+    steps: Any
+    release: Any
+    before: Released
+    noisy: Any
+    drawing: Any
+
+
+def walk(begun, fit, door):
+    """Go through a plan slowly; yield each phase when it is over."""
+    released = Released()
+    for place, phase in enumerate(begun.plan.phases):
+        door.enter(place)
+        share = check_share(phase, phase.share(begun.budget, released), released)
+        steps = phase.begin(fit, released, begun.budget.mu_of(share), NO_SNAPSHOT)
+        for step in range(1, steps.n_steps + 1):
+            steps.advance(step, step)
+        release = steps.release()
+        yield Taken(phase, share, steps, release, released, door.noisy, door.drawing)
+        released = released.then(share, release)
+
+
+def walked(case, door=None, data=None):
+    """Return the phases of a fit, what it released, and what is known of it."""
+    door = door or Notes()
+    with small(case), at_the_door(door):
+        begun = prepared(case, data)
+        taken = list(walk(begun, begin(begun), door))
+    last = taken[-1]
+    return taken, last.before.then(last.share, last.release), begun
