@@ -170,7 +170,7 @@ def test_labels(kind):
     assert "continuous" in str(refusal(kind, y=np.linspace(0, 1, 20)))
     error = refusal(kind, y=np.ones(20, dtype=int))
     assert isinstance(error, DataError)
-    assert str(error) == "y holds only one class; name all with the parameter classes"
+    assert str(error) == "y holds only one class; name all with classes"
     message = str(refusal(kind, {"classes": ("no", "yes")}, y=["no", "maybe"] * 10))
     assert message.endswith("row 2 of those that enter")
     assert "maybe" not in message
