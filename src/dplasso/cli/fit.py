@@ -79,9 +79,7 @@ class FitOptions:
     @property
     def beside(self) -> tuple[Path | None, ...]:
         """Files that are read besides the data."""
-        prior, wanted = self.wanted.given.get("prior"), self.wanted
-        known = self.reading.labels, self.reading.schema, self.test_labels, wanted.ledger
-        return (*known, *wanted.public_files, None if prior is None else Path(prior))
+        return (self.reading.labels, self.reading.schema, self.test_labels, *self.wanted.beside)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from dplasso.estimators.cost import estimator_of
 from dplasso.estimators.fitting import method_of
 from dplasso.ledger.cohorts import listed
 from dplasso.ledger.composition import protected
-from dplasso.privacy.budget import Cost
-from dplasso.privacy.parameters import check_rows_per_person
+from dplasso.privacy.budget import Budget
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_down as down
 from dplasso.privacy.wording import rounded_up
@@ -56,10 +55,6 @@ class Planned:
     n_iter: int | None = None
     rows_per_person: int | None = None
 
-    def __post_init__(self) -> None:
-        if self.rows_per_person is not None:
-            check_rows_per_person(self.rows_per_person)
-
     def settled(self, delta: float, rows_per_person: int) -> "Planned":
         """Return the fit with a delta and with how many rows of a person it covers, if not told."""
         return replace(
@@ -75,23 +70,19 @@ class Planned:
     @property
     def settings(self) -> dict[str, Any]:
         """What `dplasso.ledger.largest_epsilon` asks of it."""
-        return settings_of(self._cost(1.0, "add-remove"))
+        cost = self._cost(1.0, "add-remove")
+        stated = {"delta": cost.delta, "n_iter": cost.n_iter, "mechanism": cost.name}
+        return stated | {"rows_per_person": cost.rows_per_person, "draws": cost.draws}
 
     def charge(self, budget: ledgers.Budget, epsilon: float) -> ledgers.Charge:
         """Return what it costs in a budget."""
         return ledgers.charge_of(self._cost(epsilon, budget.neighbors))
 
-    def _cost(self, epsilon: float, neighbors: str) -> Cost:
+    def _cost(self, epsilon: float, neighbors: str) -> Budget:
         settings: dict[str, Any] = {} if self.n_iter is None else {"n_iter": self.n_iter}
         settings |= {"epsilon": epsilon, "delta": self.delta, "neighbors": neighbors}
         settings |= {"rows_per_person": self.rows_per_person}
         return method_of(estimator_of(self.method, None, **settings)).cost()
-
-
-def settings_of(cost: Cost) -> dict[str, Any]:
-    """Return what `dplasso.ledger.largest_epsilon` asks of a fit that costs this much."""
-    told = {name: getattr(cost, name) for name in ("delta", "n_iter", "rows_per_person")}
-    return told | {"mechanism": cost.name}
 
 
 def left_after(

@@ -18,8 +18,8 @@ from dplasso.cli import output
 from dplasso.cli.clusters import ClusterOptions, over_stores
 from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, read_raw, refuse
 from dplasso.cli.ledger_report import cohort_of, left_after, left_sentence, sentence
-from dplasso.cli.options import chosen_ledger
 from dplasso.cli.scoring import print_confusion, print_scores, score
+from dplasso.cli.training import chosen_ledger
 from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
 from dplasso.estimators.record_wise import split

@@ -13,14 +13,9 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, partial
 from inspect import Parameter, Signature, cleandoc, signature
 from operator import itemgetter
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import typer
-
-from dplasso.errors import ParameterError
-from dplasso.estimators.cost import METHODS
-from dplasso.ledger import Ledger
 
 # Options that are not called --the-same as the parameter.
 SPELT = {
@@ -249,6 +244,8 @@ _keyword = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
 @cache
 def estimator_parameters() -> dict[str, tuple[Text, Parameter]]:
     """Return text and option of each parameter of the estimators, by name."""
+    from dplasso.estimators.cost import METHODS
+
     takers: dict[str, dict[str, tuple[Parameter, Text, Collection[str]]]] = {}
     for method, kinds in METHODS.items():
         for estimator in filter(None, kinds):
@@ -299,18 +296,6 @@ def estimator_options(but: Collection[str]) -> list[Parameter]:
     """Return an option for each parameter of the estimators, but for those with one already."""
     known = estimator_parameters()
     return [known[name][1] for name in known if name not in (*but, *_NOT_GENERATED)]
-
-
-def chosen_ledger(path: Path | None, dataset: str | None, purpose: str | None) -> Ledger | None:
-    """Return the ledger that ``--ledger``, ``--dataset`` and ``--purpose`` name together."""
-    if path is not None:
-        return Ledger(str(path), dataset, purpose)
-    for name, value in (("dataset", dataset), ("purpose", purpose)):
-        if value is not None:
-            raise ParameterError(
-                f"`{name}={value!r}` needs a ledger, and none is given", advice="give `ledger` too"
-            )
-    return None
 
 
 def number_or_word(text: str) -> int | float | str:

@@ -9,7 +9,7 @@ import typer
 
 from dplasso.cli import output
 from dplasso.cli.inputs import DialectOptions
-from dplasso.cli.options import chosen_ledger
+from dplasso.cli.training import chosen_ledger
 from dplasso.data.source_files import expand
 from dplasso.encoding.files import read_records
 from dplasso.encoding.parts import Bins

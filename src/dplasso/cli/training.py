@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dplasso.cli import output
 from dplasso.cli.inputs import ReadingOptions
-from dplasso.cli.options import chosen_ledger, estimator_options
+from dplasso.cli.options import estimator_options
 from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
 from dplasso.encoding.origin import check_same_origin, origin_of
@@ -23,6 +23,7 @@ from dplasso.estimators.cost import METHODS, check_settings
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.fit.hooks import Hooks
 from dplasso.fit.public_model import Prior
+from dplasso.ledger import Ledger
 from dplasso.model import write_model
 
 _TASKS = ("classification", "regression")
@@ -31,6 +32,18 @@ _TASKS = ("classification", "regression")
 def default_method(is_regression: bool) -> str:
     """Return the method that a fit takes unless told: the more accurate on nearly all data."""
     return "linear" if is_regression else "logistic"
+
+
+def chosen_ledger(path: Path | None, dataset: str | None, purpose: str | None) -> Ledger | None:
+    """Return the ledger that ``--ledger``, ``--dataset`` and ``--purpose`` name together."""
+    if path is not None:
+        return Ledger(str(path), dataset, purpose)
+    for name, value in (("dataset", dataset), ("purpose", purpose)):
+        if value is not None:
+            raise ParameterError(
+                f"`{name}={value!r}` needs a ledger, and none is given", advice="give `ledger` too"
+            )
+    return None
 
 
 @dataclass(frozen=True)
@@ -162,6 +175,11 @@ class EstimatorOptions:
     def public_files(self) -> list[Path]:
         """The files of the rows that are public."""
         return expand(self.public_data) if self.public_data else []
+
+    @property
+    def beside(self) -> tuple[Path | None, ...]:
+        """Files that a fit reads or writes besides data and outputs."""
+        return (self.ledger, self.prior, *self.public_files)
 
     def read_public(
         self,

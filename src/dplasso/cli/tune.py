@@ -83,7 +83,7 @@ def tune(
             f"{files[0]} does not say which person each row belongs to; a store does that was made "
             "with --person-column (dplasso convert)"
         )
-    beside = reading.labels, reading.schema, wanted.ledger, *wanted.public_files
+    beside = reading.labels, reading.schema, *wanted.beside
     outputs.check((*files, *beside), charged=charged)
     with output.progress_bars() as bars, ExitStack() as held:
         rows = reading.read(files, bars, wanted.features, schema)

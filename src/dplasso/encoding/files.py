@@ -162,4 +162,4 @@ def read_records(
 def _refuse_options(options: Mapping[str, Any], what: str) -> None:
     for name, given in options.items():
         if given not in (None, False):
-            raise DataError(f"{name} does not go with {what}")
+            raise DataError(f"`{name}` does not go with {what}")
