@@ -16,6 +16,7 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
+    Ledger,
     LedgerError,
     PrivateSearch,
     PublicEncoder,
@@ -255,7 +256,7 @@ class TestCost:
     def test_ledgers_are_charged_for_both(self, tmp_path):
         table, ledger = people(300), tmp_path / "l.ledger"
         create_ledger(ledger, 3.0, 1e-5, dataset="visits")
-        paid = {"ledger": str(ledger), "dataset": "visits"}
+        paid = {"ledger": Ledger(ledger, "visits")}
         schema = released(table, **paid)
         model = fitted(DPLogisticRegression, schema, table, **paid)
         edges, fit = read_budgets(ledger)[0].entries
@@ -324,7 +325,7 @@ class TestRefusals:
         """Edges of single rows may count every row of a person."""
         table, ledger, who = people(100), tmp_path / "l.ledger", np.arange(100) // 50
         create_ledger(ledger, 3.0, 1e-5, dataset="visits")
-        paid = {"ledger": str(ledger), "dataset": "visits"}
+        paid = {"ledger": Ledger(ledger, "visits")}
         schema = released(table, groups=who if edges_by_person else None, **paid)
         assert schema.edges.by_person == edges_by_person
         X, y = PublicEncoder(schema).transform(table), table["y"].to_numpy()
