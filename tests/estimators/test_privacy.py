@@ -99,7 +99,7 @@ class TestStatement:
         statement = make(kind, random_state=seed).fit(*few(kind)).privacy_
         assert not statement.is_private
         assert statement.randomness == "seeded"
-        assert "random_state was given" in " ".join(statement.reasons)
+        assert "a seed was given" in " ".join(statement.reasons)
         assert "NOT differentially private" in statement.text()
 
     def test_classes_taken_from_the_labels_are_declared_public(self, kind):
