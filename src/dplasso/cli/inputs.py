@@ -394,8 +394,7 @@ def _raw(batch: Batch, names: list[str], *, texts: bool) -> Any:
         except ImportError:
             raise DataError("this model takes tables: install pandas to give it any") from None
         return pd.DataFrame(columns)
-    found: list[Any] = columns[names[0]]
-    for row, text in enumerate(found):
+    for row, text in enumerate(columns[names[0]]):
         if not isinstance(text, str):
             raise DataError(f"{batch.where(names[0], row)}: there is no text")
-    return found
+    return columns[names[0]]
