@@ -15,8 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from dplasso.data.tables.batches import ListColumns, list_source
 from dplasso.data.tables.dialect import Dialect, sniffed, with_points
-from dplasso.data.tables.lists import ListColumns, list_source
 from dplasso.encoding.dates import Date
 from dplasso.encoding.edges import ReleasedEdges
 from dplasso.encoding.parts import Bins, Categories, Cross, Hashed, Number, Text

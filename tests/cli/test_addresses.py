@@ -7,7 +7,7 @@ from typer.main import get_command
 
 from cli.conftest import refused
 from dplasso.cli.app import app
-from dplasso.data.addresses import check_argument
+from dplasso.data.source_files import check_argument
 
 SECRET = "s3://AKIAEXAMPLE:wJalrXUtn@bucket/a"
 

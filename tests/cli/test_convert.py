@@ -10,7 +10,7 @@ from pyarrow import csv
 
 from cli.conftest import done, found, refused, said
 from dplasso.cli.data import parse_memory
-from dplasso.data.files import read_data
+from dplasso.data.formats import read_data
 from dplasso.data.store import open_store
 
 

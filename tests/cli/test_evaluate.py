@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 import dplasso
 from cli.conftest import found, refused, run_command, said
 from dplasso.cli.metrics import score
-from dplasso.data.files import read_data
+from dplasso.data.formats import read_data
 from dplasso.data.tables.batches import TableReader
 from dplasso.estimators.families import GRADIENT_DESCENT
 

@@ -3,7 +3,7 @@ import pytest
 
 import dplasso
 from cli.conftest import done
-from dplasso.data.files import read_data
+from dplasso.data.formats import read_data
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 import dplasso
 from cli.conftest import done, found, refused
 from dplasso import PublicEncoder
-from dplasso.data.files import read_data
+from dplasso.data.formats import read_data
 from dplasso.data.store import open_store
 
 

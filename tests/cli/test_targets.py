@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dplasso
-import dplasso.data.files
+import dplasso.data.formats
 from cli.conftest import done, found, refused, said
 
 
@@ -89,7 +89,7 @@ def test_private_scores_of_classes(run, rows, tmp_path):
 
 def test_a_model_of_many_labels_predicts_and_is_not_scored_on_files(run, rows, tmp_path):
     data, path = rows("rows.svm", "classes"), tmp_path / "model.npz"
-    X = dplasso.data.files.read_data(data).X
+    X = dplasso.data.formats.read_data(data).X
     Y = (np.asarray(X[:, :2].todense()) > 0).astype(int)
     model = dplasso.DPLogisticRegression(20.0).fit(X, Y)
     model.save(path)

@@ -3,8 +3,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from data.row_blocks import write_npz
-from dplasso.data.files import read_data
-from dplasso.data.label_map import check_label_map, map_labels, parse_label_map
+from dplasso.data.formats import read_data
+from dplasso.data.labels import check_label_map, map_labels, parse_label_map
 from dplasso.errors import DataError
 
 SPAM = {"ham": 0, "spam": 1}

@@ -15,11 +15,9 @@ from dplasso.cli.clusters import ClusterOptions
 from dplasso.cli.data import StoreOptions, parse_memory, print_made
 from dplasso.cli.reading import EncodingOptions, ReadingOptions
 from dplasso.cluster.storage import check_free, put_store
-from dplasso.data.addresses import is_address
-from dplasso.data.source_files import expand
-from dplasso.data.store import describe, write_store
+from dplasso.data.source_files import expand, is_address
+from dplasso.data.store import describe, is_store, write_store
 from dplasso.data.store.place import check_place
-from dplasso.data.store.reader import is_store
 from dplasso.data.tables.dialect import Dialect
 from dplasso.encoding.files import encode_files
 from dplasso.encoding.parts import Bins

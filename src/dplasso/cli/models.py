@@ -22,7 +22,7 @@ from dplasso.cli.metrics import print_confusion, print_scores, score
 from dplasso.cli.options import in_options
 from dplasso.cli.pipelines import read_raw
 from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
-from dplasso.data.files import Dataset
+from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
 from dplasso.estimators.record_wise import split
 from dplasso.ledger import Budget, Charge, entry_of, read_budgets, share_of

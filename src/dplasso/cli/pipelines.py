@@ -11,8 +11,7 @@ from sklearn.pipeline import Pipeline
 from dplasso.cli import output
 from dplasso.cli.reading import ReadingOptions, refuse
 from dplasso.data.blocks import Rows, gather, with_mapped_labels
-from dplasso.data.files import Dataset
-from dplasso.data.formats import is_table, plain_suffix, table_format
+from dplasso.data.formats import Dataset, is_table, plain_suffix, table_format
 from dplasso.data.source_files import source_files
 from dplasso.data.tables.batches import Batch, table_source
 from dplasso.errors import DataError

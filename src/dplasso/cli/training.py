@@ -14,7 +14,7 @@ import dplasso
 from dplasso.cli import output
 from dplasso.cli.options import ESTIMATORS, default_method, estimator_options
 from dplasso.cli.reading import ReadingOptions
-from dplasso.data.files import Dataset
+from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.data.blocks import Rows
-from dplasso.data.formats import INT32_MAX
-from dplasso.data.label_map import TRUTH
-from dplasso.data.labels import as_number
+from dplasso.data.blocks import INT32_MAX, Rows
+from dplasso.data.labels import TRUTH, as_number
 from dplasso.errors import DataError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from dplasso.data.blocks import RowBlock, joined
-from dplasso.data.store.reader import Store
+from dplasso.data.store import Store
 from dplasso.data.tables.batches import check_columns
 from dplasso.encoding.columns import as_arrow, encode
 from dplasso.encoding.origin import Origin, with_origin

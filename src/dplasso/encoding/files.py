@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dplasso.data.blocks import BlockSource, binarized, gather, with_mapped_labels
-from dplasso.data.files import Dataset, block_source
-from dplasso.data.formats import is_table
+from dplasso.data.formats import Dataset, block_source, is_table
 from dplasso.data.people import number_people
 from dplasso.data.source_files import expand
-from dplasso.data.store.reader import is_store, open_store
+from dplasso.data.store import is_store, open_store
 from dplasso.data.streams import Progress
+from dplasso.data.tables.batches import ListColumns, list_source
 from dplasso.data.tables.dialect import Dialect, check_goes
-from dplasso.data.tables.lists import ListColumns, list_source
 from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.schema import Schema
 from dplasso.encoding.source import table_source

@@ -14,8 +14,8 @@ from dplasso.cluster.frank_wolfe import PartitionedRows, PartitionedVertexRows
 from dplasso.cluster.gradients import PartitionedRecords
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import Partition
-from dplasso.data.addresses import checked_address, is_address
 from dplasso.data.people import number_groups
+from dplasso.data.source_files import checked_address, is_address
 from dplasso.encoding.origin import Origin, check_same_origin, origin_from_json
 from dplasso.errors import DataError
 from dplasso.fit.groups import rows_within_limit
