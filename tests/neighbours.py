@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from evidence.assurance.hostile import CANCELLING
 from numpy.typing import NDArray
 
 from dplasso.data.blocks import matrix_source
@@ -136,6 +137,33 @@ def _halves(X):
     return sp.csr_array(parts, shape=X.shape)
 
 
+def in_parts(columns, entries):
+    """Store every entry as three, which add up to it in stored order alone."""
+    parts = [*(np.full_like(entries, part) for part in CANCELLING), entries]
+    return np.repeat(columns, len(parts)), np.stack(parts, axis=1).ravel()
+
+
+def _partly_unsorted(X):
+    """Store every entry as three, and from the last column on the rows that have column `FREE`.
+
+    Only the record that differs has it.
+    """
+    csr = sp.csr_array(X)
+    rows = []
+    for i, (a, b) in enumerate(pairwise(csr.indptr)):
+        order = slice(None, None, -1 if X[i, FREE] else 1)
+        rows.append(in_parts(csr.indices[a:b][order], csr.data[a:b][order]))
+    columns, entries = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+    return sp.csr_array((entries, columns, 3 * csr.indptr), shape=X.shape)
+
+
+def _partly_unsorted_columns(X):
+    """Store every entry as three, by columns, in which the rows that have column `FREE` lead."""
+    order = np.argsort(X[:, FREE] == 0, kind="stable")
+    csc = _partly_unsorted(X)[order].tocsc()
+    return sp.csc_array((csc.data, order[csc.indices], csc.indptr), shape=X.shape)
+
+
 def _wide(X):
     """Give a compressed matrix 64-bit indices."""
     X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
@@ -178,6 +206,8 @@ INPUT_KINDS = {
     "explicit zeros": (np.float64, explicit),
     "unsorted": (np.float64, _unsorted),
     "duplicate entries": (np.float32, _halves),
+    "one unsorted row": (np.float32, _partly_unsorted),
+    "one unsorted row, by columns": (np.float64, _partly_unsorted_columns),
     "read-only": (np.float32, _frozen),
     "store": (np.float32, _on_disk),
     "store float64": (np.float64, _on_disk),

@@ -43,11 +43,11 @@ from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.fit import column_plan
 from dplasso.gradient_descent import schedule
-from dplasso.matrix.compressed import add_duplicates
+from dplasso.matrix.compressed import canonical
 from dplasso.model.prior import prior_of
 from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
 from dplasso.tuning.metrics import METRICS
-from neighbours import N_COLUMNS, N_ROWS, common_records, hostile_records
+from neighbours import N_COLUMNS, N_ROWS, common_records, hostile_records, in_parts
 from recorder import Comparison, compare
 
 RELATIONS = ("add-remove", "replace-one")
@@ -85,8 +85,7 @@ def _in_store(X: sp.csr_array, y: NDArray[Any]) -> Any:
 
 
 def _dense(X: sp.csr_array) -> NDArray[Any]:
-    add_duplicates(X)
-    return X.toarray()
+    return canonical(X).toarray()
 
 
 def _narrow(people: list[int]) -> NDArray[Any]:
@@ -355,8 +354,10 @@ def _hostile_row(rng: np.random.Generator, dtype: Any) -> tuple[Any, Any]:
         columns = np.flatnonzero(entries)
         return columns.astype(np.int32), entries[columns]
     size = int(rng.integers(0, 2 * N_COLUMNS)) if kind > 1 else int(rng.integers(1, 3))
-    # Columns more than once: their entries are added up, whatever they come to.
-    columns = np.sort(rng.integers(0, N_COLUMNS, size)).astype(np.int32)
+    # Columns more than once, in any order: their entries are added up, whatever they come to.
+    columns = rng.integers(0, N_COLUMNS, size).astype(np.int32)
+    if rng.integers(2):
+        columns.sort()
     if kind == 3:
         return columns, np.full(size, rng.choice(numbers))
     return columns, rng.choice(numbers, size)
@@ -378,6 +379,8 @@ def draw_pair(rng, case, relation, *, single=False):
     kind = "binary" if n_rows > N_ROWS and rng.integers(2) else "mixed"
     X, _ = common_records(kind, seed=int(rng.integers(5)), dtype=np.float64)
     base = [(np.flatnonzero(row).astype(np.int32), row[row != 0.0]) for row in X]
+    if rng.integers(2):
+        base[::3] = [in_parts(*row) for row in base[::3]]
     y = _targets(rng, case, n_rows)
     if case.n_classes and not case.many_labels:
         y[: case.n_classes] = np.arange(case.n_classes)

@@ -96,7 +96,7 @@ SEARCHES = (
 @pytest.fixture(scope="module")
 def fitted():
     """Give a model of two columns."""
-    return DPLogisticRegression(50.0, classes=[0, 1], n_iter=1).fit(X, Y)
+    return DPLogisticRegression(50.0, classes=[0, 1]).fit(X, Y)
 
 
 def no_fit(estimators, *given, engines=None, **options):
@@ -134,7 +134,7 @@ def test_labels_are_not_quoted(fitted, labels):
     if labels != "a number":
         no_fit((*REGRESSORS, SEARCHES[1]), X, given)
         no_fit(REGRESSORS, [X, X], [Y, given], engines=[ThreadEngine()])
-        line = DPLinearRegression(50.0, target_bounds=(0, 1), n_iter=1).fit(X, Y)
+        line = DPLinearRegression(50.0, target_bounds=(0, 1)).fit(X, Y)
         refused(lambda: private_score(line, X, given, metric="mae"))
 
 

@@ -18,6 +18,8 @@ FLOATS: tuple[float, ...] = (
 )
 # Of single precision, those that it holds.
 SINGLES = tuple(float(np.float32(x)) for x in FLOATS if abs(x) <= float(_SINGLE.max))
+# Stored before an entry, they add up to it in stored order alone: in another one, to 0 or 1e30.
+CANCELLING = (1e30, -1e30)
 # Whose row it is: different people whom a conversion to floating-point numbers makes one; the last
 # makes unsigned what would be signed without.
 PEOPLE = (*(2**60 + k for k in range(8)), 2**63)

@@ -45,7 +45,7 @@ WAYS = {
         make_pipeline(Normalizer(), model()).fit(GOOD, Y), X, Y, 1.0
     ),
     "a fit": lambda X: model().fit(X, Y),
-    "a remark": lambda X: DPLassoClassifier(epsilon=5.0, n_iter=2, classes=[0, 1]).fit(X, Y),
+    "a remark": lambda X: DPLassoClassifier(epsilon=5.0, max_weights=2, classes=[0, 1]).fit(X, Y),
 }
 FAR = 2**30
 # What scipy reads on past comes first: a bug planted here is to fail, not to end the process.

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from dplasso.gradient_descent.energies import scales_of
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
-from dplasso import DPLassoClassifier, DPLogisticRegression
-from dplasso.gradient_descent.release import scales_of
+from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
 from dplasso.privacy.statement import PrivacyStatement
 
 RNG = np.random.default_rng(1)
@@ -20,21 +20,21 @@ THREE = np.digitize(X[:, 0] + 0.5 * X[:, 1], [-0.5, 0.5])
 Y = np.where(X[:, 0] - X[:, 1] + RNG.normal(size=400) > 0, "yes", "no")
 
 ESTIMATORS = {
-    "lasso": DPLassoClassifier(
+    "lasso": DPFrankWolfeClassifier(
         epsilon=30.0, n_iter=30, l1_radius=10.0, feature_bound=0.5, residual_bound=1.0
     ),
-    "drawn": DPLassoClassifier(epsilon=30.0, n_iter=3, refit=None),
-    "refit": DPLassoClassifier(epsilon=30.0, n_iter=3, refit=0.5),
+    "drawn": DPLassoClassifier(epsilon=30.0, max_weights=3),
+    "refit": DPLassoClassifier(epsilon=30.0, max_weights=3),
     "default": DPLassoClassifier(epsilon=30.0),
     "logistic": DPLogisticRegression(epsilon=30.0),
-    "sigmoid": DPLogisticRegression(epsilon=30.0, residual_bound=1.0, fit_intercept=False),
+    "sigmoid": DPLogisticRegression(epsilon=30.0, fit_intercept=False),
     "short": DPLogisticRegression(epsilon=30.0, max_weights=2),
-    "scaled": DPLogisticRegression(epsilon=np.inf, n_iter=60),
+    "scaled": DPLogisticRegression(epsilon=np.inf),
     "three logistic": DPLogisticRegression(epsilon=30.0),
-    "three plain": DPLogisticRegression(epsilon=np.inf, n_iter=60),
+    "three plain": DPLogisticRegression(epsilon=np.inf),
     "three lasso": DPLassoClassifier(epsilon=30.0),
-    "three drawn": DPLassoClassifier(epsilon=30.0, n_iter=9, refit=None),
-    "scaled short": DPLogisticRegression(epsilon=np.inf, n_iter=60, max_weights=2),
+    "three drawn": DPLassoClassifier(epsilon=30.0, max_weights=9),
+    "scaled short": DPLogisticRegression(epsilon=np.inf, max_weights=2),
 }
 
 
@@ -91,7 +91,7 @@ def test_without_scaling_it_is_the_linear_part_and_takes_sparse_rows(fitted):
 
 def test_names_of_columns_go_along():
     frame = pd.DataFrame(X, columns=[f"name {j}" for j in range(6)])
-    plain = DPLassoClassifier(epsilon=30.0, n_iter=5, l1_radius=9.0).fit(frame, Y).to_sklearn()
+    plain = DPFrankWolfeClassifier(epsilon=30.0, n_iter=5, l1_radius=9.0).fit(frame, Y).to_sklearn()
     assert list(plain.feature_names_in_) == list(frame.columns)
     assert plain.predict(frame).shape == (400,)
     with pytest.raises(ValueError, match="feature names should match"):

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dplasso.gradient_descent.state import GradientState
 
 from dplasso import load
 from dplasso.errors import ModelFileError
-from dplasso.gradient_descent.state import GradientState
 from dplasso.model import read_model, write_model
 from estimators.kinds import each_kind, few, make
 

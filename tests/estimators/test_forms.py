@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 
-from dplasso import DPLassoClassifier
+from dplasso import DPFrankWolfeClassifier
 from dplasso.checkpoint import fit_with_checkpoints, resume_fit
 from dplasso.data.store import open_store
 from dplasso.errors import DataError
@@ -76,7 +76,7 @@ def test_stored_zeros(kind):
     full = explicit(X)
     assert full.nnz == 1440
     for options in ({"drift_tol": 0.01}, {"drift_tol": None}, {"solver": "standard"}):
-        model = DPLassoClassifier(INF, n_iter=30, l1_radius=10.0, **options)
+        model = DPFrankWolfeClassifier(INF, n_iter=30, l1_radius=10.0, **options)
         assert model.fit(full, y).transcript_ == model.fit(X, y).transcript_
 
 
@@ -86,7 +86,7 @@ def test_threads_of_a_wide_matrix():
     wide = sp.lil_array((120, 200_000), dtype=np.float32)
     wide[:, ::17_000] = X.toarray()
     runs = [
-        DPLassoClassifier(random_state=1, n_iter=40, l1_radius=10.0, n_jobs=n)
+        DPFrankWolfeClassifier(random_state=1, n_iter=40, l1_radius=10.0, n_jobs=n)
         .fit(wide.tocsr(), y)
         .transcript_
         for n in (None, 2, 3, -1, 10**12)

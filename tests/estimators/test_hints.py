@@ -64,27 +64,27 @@ class TestRawNumbers:
             "entries are far below .* feature_bound=1: the model may be no better .* for release"
         )
         with pytest.warns(NoiseWarning, match=found):
-            DPLassoClassifier(n_iter=2).fit(rows, Y)
+            DPLassoClassifier(max_weights=2).fit(rows, Y)
         with warnings.catch_warnings():
             warnings.filterwarnings("error", message="most entries")
-            DPLogisticRegression(n_iter=2).fit(rows, Y)
-            DPLassoClassifier(n_iter=2, feature_bound=0.2).fit(rows, Y)
-            DPLassoClassifier(math.inf, n_iter=2).fit(rows, Y)
-            DPLassoClassifier(n_iter=2).fit(WARDS, Y)
+            DPLogisticRegression().fit(rows, Y)
+            DPLassoClassifier(max_weights=2, feature_bound=0.2).fit(rows, Y)
+            DPLassoClassifier(math.inf, max_weights=2).fit(rows, Y)
+            DPLassoClassifier(max_weights=2).fit(WARDS, Y)
 
     def test_only_who_asks_to_see_the_fit_hears_of_it(self, capsys):
-        DPLogisticRegression(n_iter=2).fit(RAW, Y)
+        DPLogisticRegression().fit(RAW, Y)
         told = capsys.readouterr()
         assert (told.out, told.err) == ("", "")
-        DPLogisticRegression(n_iter=2, verbose=1).fit(RAW, Y)
+        DPLogisticRegression(verbose=1).fit(RAW, Y)
         assert "not for release" in " ".join(capsys.readouterr().err.split())
 
     def test_the_first_records_are_looked_at_once_or_never(self, monkeypatch):
         looked, look = [], hints.first_entries
         monkeypatch.setattr(hints, "first_entries", lambda X: looked.append(1) or look(X))
-        DPLogisticRegression(n_iter=2).fit(RAW, Y)
+        DPLogisticRegression().fit(RAW, Y)
         assert not looked
-        DPLassoClassifier(n_iter=2, verbose=1).fit(RAW, Y)
+        DPLassoClassifier(max_weights=2, verbose=1).fit(RAW, Y)
         assert len(looked) == 1
 
 
@@ -99,10 +99,8 @@ class TestFoundNames:
     def test_names_of_dummies_are_noticed(self, names):
         frame = pd.DataFrame(RNG.random((300, len(names))), columns=names)
         with pytest.warns(PrivacyLeakWarning, match="named after a value"):
-            DPLogisticRegression(n_iter=2).fit(frame, Y)
-        search = PrivateSearch(
-            DPLogisticRegression(n_iter=2), {"max_weights": [None]}, law="geometric"
-        )
+            DPLogisticRegression().fit(frame, Y)
+        search = PrivateSearch(DPLogisticRegression(), {"max_weights": [None]}, law="geometric")
         with pytest.warns(PrivacyLeakWarning, match=names[0]):
             search.fit(frame, Y)
 

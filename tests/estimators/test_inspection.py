@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn import config_context
 from sklearn.pipeline import make_pipeline
 
-from dplasso import DPLassoClassifier, DPLogisticRegression
+from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
 from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
 from dplasso.model.weights import BY_NOISE, steps_beyond_chance
 
@@ -27,8 +27,8 @@ def table(n_rows=3_000):
 @pytest.fixture(scope="module", params=["lasso", "refit", "logistic", "short"])
 def model(request):
     estimator = {
-        "lasso": DPLassoClassifier(epsilon=3.0, n_iter=40, l1_radius=10.0),
-        "refit": DPLassoClassifier(epsilon=3.0, n_iter=4, refit=0.5),
+        "lasso": DPFrankWolfeClassifier(epsilon=3.0, n_iter=40, l1_radius=10.0),
+        "refit": DPLassoClassifier(epsilon=3.0, max_weights=4),
         "logistic": DPLogisticRegression(epsilon=3.0),
         "short": DPLogisticRegression(epsilon=3.0, max_weights=3),
     }[request.param]
@@ -67,7 +67,7 @@ def test_the_largest_come_first_and_only_those_that_tell_are_clear(model):
 
 
 def test_numpy_reads_sparse_weights_as_the_matrix_they_are():
-    model = DPLassoClassifier(epsilon=3.0, n_iter=40, l1_radius=10.0).fit(*table())
+    model = DPFrankWolfeClassifier(epsilon=3.0, n_iter=40, l1_radius=10.0).fit(*table())
     dense = model.coef_.toarray()
     assert isinstance(model.coef_, sp.csr_array)
     np.testing.assert_array_equal(np.argsort(model.coef_[0]), np.argsort(dense[0]))
@@ -87,7 +87,7 @@ def test_numpy_is_refused_where_there_are_too_many_columns():
         with pytest.raises(ValueError, match=r"1,099,511,627,776 columns .* model.weights\(\)"):
             idiom(wide[0])
     assert abs(wide).nnz == 1
-    model = DPLassoClassifier(epsilon=3.0, n_iter=2, l1_radius=10.0).fit(*table())
+    model = DPFrankWolfeClassifier(epsilon=3.0, n_iter=2, l1_radius=10.0).fit(*table())
     model.n_features_in_ = MOST_DENSE + 1
     with pytest.raises(ValueError, match="do not fit an array"):
         model.weights(dense=True)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
-from dplasso import DPLassoClassifier, PrivacyLeakWarning
+from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, PrivacyLeakWarning
 from estimators.kinds import each_classifier, few, four, make, many, numbers
 
 INF = float("inf")
@@ -45,7 +45,7 @@ class TestFittedModel:
 
     def test_there_are_at_most_as_many_weights_as_steps(self):
         for options in ({}, {"l1_radius": 5.0}):
-            assert 0 < DPLassoClassifier(n_iter=5, **options).fit(*many()).coef_.nnz <= 5
+            assert 0 < DPLassoClassifier(max_weights=5, **options).fit(*many()).coef_.nnz <= 5
 
     def test_predictions_agree_with_each_other(self, data):
         X, y = data
@@ -121,10 +121,10 @@ class TestLearning:
     def test_the_intercept_learns_an_imbalance(self):
         X = sp.csr_array((300, 4), dtype=np.float32)
         y = np.r_[np.zeros(60, dtype=int), np.ones(240, dtype=int)]
-        model = DPLassoClassifier(epsilon=INF, l1_radius=5.0, n_iter=300).fit(X, y)
+        model = DPFrankWolfeClassifier(epsilon=INF, l1_radius=5.0, n_iter=300).fit(X, y)
         assert model.coef_.nnz == 0
         assert model.intercept_[0] == pytest.approx(math.log(4.0), abs=0.02)
-        private = DPLassoClassifier(epsilon=5.0, l1_radius=5.0, n_iter=20).fit(X, y)
+        private = DPFrankWolfeClassifier(epsilon=5.0, l1_radius=5.0, n_iter=20).fit(X, y)
         # alpha is -90 on the constant and 0 elsewhere: a wrong majority has probability < 1e-9.
         assert private.intercept_[0] > 0
         assert (private.predict(X) == 1).all()
@@ -134,7 +134,7 @@ class TestLearning:
     def test_units_do_not_matter(self, data, factor, epsilon):
         (X, y), wide = data, data[0] * np.float32(factor)
         options = {"epsilon": epsilon, "n_iter": 40, "random_state": 5}
-        one = DPLassoClassifier(l1_radius=8.0, **options).fit(X, y)
+        one = DPFrankWolfeClassifier(l1_radius=8.0, **options).fit(X, y)
         options |= {"l1_radius": 8.0 / factor, "feature_bound": factor}
         other = DPLassoClassifier(**options).fit(wide, y)
         assert one.transcript_ == other.transcript_
@@ -150,7 +150,9 @@ class TestLearning:
 
     def test_real_data_at_epsilon_1(self, adult):
         X, y = adult
-        model = DPLassoClassifier(epsilon=1.0, l1_radius=5.0, n_iter=30, random_state=0).fit(X, y)
+        model = DPFrankWolfeClassifier(epsilon=1.0, l1_radius=5.0, n_iter=30, random_state=0).fit(
+            X, y
+        )
         assert roc_auc_score(y, model.decision_function(X)) > 0.7
 
 
@@ -158,7 +160,7 @@ class TestPaperMechanism:
     def test_it_warns_and_takes_the_true_sign(self, data):
         X, y = data
         options = {"n_iter": 15, "drift_tol": 0.0, "fit_intercept": False}
-        model = DPLassoClassifier(0.1, mechanism="paper", **options)
+        model = DPFrankWolfeClassifier(0.1, mechanism="paper", **options)
         with pytest.warns(PrivacyLeakWarning, match="not differentially private") as caught:
             model.fit(X, y)
         assert caught[0].filename == __file__
@@ -178,11 +180,13 @@ class TestPaperMechanism:
     def test_the_private_mechanism_draws_its_signs(self, data):
         # The same check fails for the exponential mechanism at this epsilon.
         X, y = data
-        model = DPLassoClassifier(epsilon=0.1, n_iter=15, l1_radius=10.0, random_state=0).fit(X, y)
+        model = DPFrankWolfeClassifier(epsilon=0.1, n_iter=15, l1_radius=10.0, random_state=0).fit(
+            X, y
+        )
         gradient = np.append(X.T @ (0.5 - y), (0.5 - y).sum())
         taken = model.transcript_
         assert (taken.sign[:3] * gradient[taken.vertex[:3]] > 0).any()
 
     def test_it_is_for_two_classes(self):
         with pytest.raises(ValueError, match="mechanism='paper' is for two classes; there are 4"):
-            DPLassoClassifier(mechanism="paper").fit(*four())
+            DPFrankWolfeClassifier(mechanism="paper").fit(*four())

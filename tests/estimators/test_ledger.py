@@ -19,7 +19,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from dplasso import BudgetError, LedgerError, LedgerWarning, load
 from dplasso.files import disk_space
 from dplasso.ledger import create_ledger, largest_epsilon, read_budgets
-from dplasso.model.release import digest_of
 from estimators.kinds import KINDS, few, make, stored
 from ledger.workers import charge, small_problem
 
@@ -61,7 +60,7 @@ class TestOfEveryKind:
         model = make(kind, ledger=path).fit(*few(kind))
         (entry,) = entries(path)
         assert entry.state == "finished"
-        assert entry.release == digest_of(model.model_.release)
+        assert entry.release == model.model_.digest
         if kind in ("logistic", "linear"):
             # The zCDP of a Gaussian mechanism that is mu-GDP is mu^2 / 2, never rounded down.
             rho = model.privacy_.mu**2 / 2 * 1e30
@@ -140,7 +139,7 @@ class TestOneFit:
         model.set_params(purpose=None, rows_per_person=3).fit(X[:-1], Y[:-1])
         first, recoded, other = entries(path)
         assert [entry.charge.rows_per_person for entry in entries(path)] == [1, 1, 3]
-        assert other.release == digest_of(model.model_.release)
+        assert other.release == model.model_.digest
         assert len({entry.release for entry in entries(path)}) == 3
         purposes = [entry.charge.purpose for entry in entries(path)]
         assert purposes == ["readmission, spring", "readmission, spring", None]

@@ -14,6 +14,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.preprocessing import MultiLabelBinarizer, normalize
 
 from dplasso import (
+    DPFrankWolfeClassifier,
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
@@ -75,14 +76,14 @@ def test_the_noise_is_for_all_labels_together():
     Kolmogorov and Smirnov at a false alarm of 1e-6; a tenth less noise would be noticed.
     """
     many, one = (
-        DPLogisticRegression(1e-2, fit_intercept=False, n_records=N, random_state=1).fit(X, y)
+        DPLogisticRegression(1e-2, fit_intercept=False, random_state=1).fit(X, y)
         for y in (Y, Y[:, 0])
     )
     assert many.privacy_.residual_bound == pytest.approx(0.5 * math.sqrt(L))
     assert many.privacy_.sensitivity == pytest.approx(math.sqrt(L) * one.privacy_.sensitivity)
     assert many.privacy_.mu == pytest.approx(one.privacy_.mu)
     wide = sp.csr_array((np.ones(N), (np.arange(N), np.zeros(N, int))), (N, 4000))
-    noise = DPLogisticRegression(1e-2, n_records=N, random_state=2).fit(wide, Y)
+    noise = DPLogisticRegression(1e-2, random_state=2).fit(wide, Y)
     drawn = (noise.coef_[:, 1:] / noise.coef_standard_error_[:, 1:]).ravel()
     assert stats.kstest(drawn, "norm").pvalue > 1e-6
     assert stats.kstest(drawn / 0.9, "norm").pvalue < 1e-6
@@ -124,7 +125,7 @@ def test_two_labels_are_two_margins_and_not_two_classes(tmp_path):
 
 def test_every_form_gives_the_same_bits(tmp_path):
     def weights(rows, labels, **given):
-        fit = DPLogisticRegression(1.0, random_state=4, n_iter=20).fit(rows, labels, **given)
+        fit = DPLogisticRegression(1.0, random_state=4).fit(rows, labels, **given)
         return np.concatenate([fit.coef_.ravel(), fit.intercept_])
 
     expected = weights(X, Y)
@@ -175,7 +176,7 @@ def test_weights_people_and_short_lists():
         (lambda: DPLogisticRegression(public_data=(X, 2 * Y)), Y, "public_data: y has a column"),
         (lambda: DPLogisticRegression(public_data=(X, Y)), Y[:, 0], "public_data: y should be a"),
         (lambda: DPLassoClassifier(), Y, "a LASSO learns one label of each row, .* take DPLog"),
-        (lambda: DPLassoClassifier(n_iter=3, l1_radius=2.0), Y, "a LASSO learns one label"),
+        (lambda: DPFrankWolfeClassifier(n_iter=3, l1_radius=2.0), Y, "a LASSO learns one label"),
         (lambda: DPLinearRegression(target_bounds=(0, 1)), Y, "y should be a 1d array"),
         (lambda: PrivateSearch(DPLassoClassifier(), {}), Y, "a LASSO learns one label"),
         (
@@ -230,7 +231,7 @@ def test_public_rows_and_models_of_each_label_are_starts():
     np.testing.assert_array_equal(others[1].coef_, others[2].coef_)
     # One that no public row has says nothing of the columns.
     missing = np.column_stack([Y[public, :4], np.zeros(500, int)])
-    fit = DPLogisticRegression(0.05, public_data=(X[public], missing), n_records=2000)
+    fit = DPLogisticRegression(0.05, public_data=(X[public], missing))
     prior = fit.fit(X[few], Y[few]).model_.prior
     assert prior.weights[:4].any(axis=1).all()
     assert not prior.weights[4].any()

@@ -16,7 +16,7 @@ INF = float("inf")
 def models():
     """Models of both estimators that know the classes well, the LASSO's of 20 columns."""
     options = {"epsilon": 20.0, "random_state": 7}
-    lasso = DPLassoClassifier(n_iter=20, **options).fit(*four())
+    lasso = DPLassoClassifier(max_weights=20, **options).fit(*four())
     return {"lasso": lasso, "logistic": DPLogisticRegression(**options).fit(*four())}
 
 
@@ -61,7 +61,7 @@ def test_the_table_of_weights_names_the_classes(models, kind):
 
 
 def test_every_weight_of_the_lasso_is_drawn_once():
-    model = DPLassoClassifier(20.0, n_iter=200, refit=None, random_state=7).fit(*four())
+    model = DPLassoClassifier(20.0, max_weights=200, random_state=7).fit(*four())
     assert np.unique(model.transcript_.vertex).size == model.n_iter_ == 200
     assert model.coef_.nnz == 200
     output, column = np.divmod(model.transcript_.vertex, COLUMNS)
@@ -83,7 +83,7 @@ def test_short_lists_are_of_columns_or_of_clear_weights():
 def test_every_count_is_noisy():
     """A noisy count is a whole number by a chance of 2^-32."""
     X, y = four()
-    counts = [DPLassoClassifier(n_iter=1).fit(X, y).model_.release.counts for _ in range(5)]
+    counts = [DPLassoClassifier(max_weights=1).fit(X, y).model_.release.counts for _ in range(5)]
     assert not (np.array(counts) % 1.0 == 0.0).any()
     assert np.std(counts, axis=0).min() > 5.0
     exact = np.bincount(np.searchsorted(NAMES, y))

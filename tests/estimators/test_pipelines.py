@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA
@@ -60,6 +61,10 @@ def declared(monkeypatch):
 
 def halved(X):
     return X / 2
+
+
+def dense(X):
+    return np.zeros((X.shape[0], 1))
 
 
 def centred(X):
@@ -377,3 +382,22 @@ class TestFile:
         pipeline.steps[-1][1].fit(NUMBERS, OLD)
         with pytest.raises(ValueError, match="no model file holds"):
             dplasso.save(pipeline, tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix])
+def test_an_unsorted_row_changes_no_other(kind):
+    """scipy adds up duplicates where it puts parts side by side, in an order that others change."""
+    rng = np.random.default_rng(0)
+    columns, entries = np.sort(rng.integers(0, 9, (30, 50)), axis=1), rng.normal(size=(30, 50))
+    steps = make_pipeline(FeatureUnion([("one", Halved()), ("dense", FunctionTransformer(dense))]))
+    declarations.record_wise(Halved)
+    declarations.record_wise(dense)
+    found = []
+    for last in (columns[-1], columns[-1][::-1]):
+        rows = np.vstack([columns[:-1], last])
+        X = sp.csr_array((entries.ravel(), rows.ravel(), np.arange(0, 1501, 50)), shape=(30, 9))
+        found.append(rows_of(steps, kind(X), fit=True)[1].toarray()[:-1])
+    assert found[0].tobytes() == found[1].tobytes()
+    expected = np.zeros((30, 9))
+    np.add.at(expected, (np.repeat(np.arange(30), 50), columns.ravel()), entries.ravel())
+    assert found[0][:, :9].tobytes() == (expected[:-1] / 2.0).tobytes()

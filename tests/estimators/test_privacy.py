@@ -59,7 +59,7 @@ def test_history_and_work_belong_to_fits_that_are_not_private():
 
 @pytest.mark.parametrize(("n_records", "use"), [(120, "given as public"), (None, "counted")])
 def test_a_number_of_records_that_sets_the_tolerance_is_said_to_be_used(n_records, use):
-    model = DPLassoClassifier(1.0, **RADIUS, fit_intercept=False, n_records=n_records)
+    model = DPLassoClassifier(1.0, **RADIUS, fit_intercept=False)
     statement = model.fit(*few()).privacy_
     assert statement.records.startswith(use)
     told = "the number of records (it sets how exactly gradients are kept)"
@@ -127,7 +127,7 @@ class TestNoiseNeverRepeats:
 
     def test_vertices_are_about_equally_likely_here(self):
         X, y = noise_data()
-        statement = DPLassoClassifier(n_iter=20).fit(X, y).privacy_
+        statement = DPLassoClassifier(max_weights=20).fit(X, y).privacy_
         gradient = np.append(X.T @ (0.5 - y), (0.5 - y).sum())
         # Later gradients are no larger than the number of a column's rows.
         largest = max(np.abs(gradient).max(), X.sum(axis=0).max(), X.shape[0])
@@ -135,23 +135,23 @@ class TestNoiseNeverRepeats:
 
     def test_fits_clones_pickles_and_generators(self):
         data = noise_data()
-        model = DPLassoClassifier(n_iter=20)
+        model = DPLassoClassifier(max_weights=20)
         fits = [fingerprint(model.fit(*data)) for _ in range(3)]
         copies = [model, clone(model), pickle.loads(pickle.dumps(model))]
         blob = pickle.dumps(model)
         refits = [pickle.loads(blob).fit(*data) for _ in range(3)]
         copied = [transcript_of(copy) for copy in copies]
         self.distinct([*fits, *copied, *map(fingerprint, refits)])
-        moving = DPLassoClassifier(n_iter=20, random_state=np.random.default_rng(0))
+        moving = DPLassoClassifier(max_weights=20, random_state=np.random.default_rng(0))
         self.distinct([fingerprint(moving.fit(*data)) for _ in range(3)])
 
     def test_threads(self):
         with ThreadPoolExecutor(4) as pool:
-            self.distinct(list(pool.map(transcript_of, [DPLassoClassifier(n_iter=20)] * 8)))
+            self.distinct(list(pool.map(transcript_of, [DPLassoClassifier(max_weights=20)] * 8)))
 
     def test_grid_search(self):
         search = GridSearchCV(
-            DPLassoClassifier(n_iter=20),
+            DPLassoClassifier(max_weights=20),
             {"feature_bound": [1.0, 1.0, 2.0], "fit_intercept": [True]},
             scoring=fingerprint,
             cv=3,

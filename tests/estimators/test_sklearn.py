@@ -174,7 +174,7 @@ def test_in_a_pipeline():
     labels = ["up", "down"] * 100
     model = make_pipeline(
         HashingVectorizer(binary=True, norm=None, n_features=2**12),
-        DPLassoClassifier(epsilon=5.0, n_iter=10, classes=("down", "up"), random_state=0),
+        DPLassoClassifier(epsilon=5.0, max_weights=10, classes=("down", "up"), random_state=0),
     ).fit(texts, labels)
     assert model.score(texts, labels) > 0.95
     assert model.predict(["good fine"]) == ["up"]

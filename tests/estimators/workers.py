@@ -27,7 +27,7 @@ def transcript_of(estimator):
 
 
 def transcript_of_default():
-    return transcript_of(DPLassoClassifier(n_iter=20))
+    return transcript_of(DPLassoClassifier(max_weights=20))
 
 
 def stream_key(task):

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.special import logsumexp
 
+from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression
 from dplasso.frank_wolfe import large_step
 from dplasso.frank_wolfe.large_step import large_rows
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
@@ -39,6 +41,7 @@ from neighbours import (
     pairs,
     replaced,
 )
+from recorder import compare as compare_fits
 
 N_STEPS = 16
 CONTRIBUTION = 2**32
@@ -270,3 +273,70 @@ def test_the_true_sign_is_caught():
         signs.append(np.sign(state.alpha[FREE]))
     # The vertex of that column has probability 0 on one data set and more than 0 on its neighbour.
     assert signs == [1, -1]
+
+
+class TestUnsortedRows:
+    """One record in another order must not change in what order others are added up."""
+
+    # In stored order they add up to 2, in another one to anything from -1e30 to 1e30.
+    PARTS = (1.0, -1e30, 1e30, -1.0, 1.0, 1.0)
+
+    def fitted(self, form):
+        """Return a function that fits rows, given in the order of their entries, and labels."""
+
+        def work(data):
+            X, y = data
+            if form == "csc":
+                # The last row leads in every column, so the columns do not ascend if it has any.
+                order = np.r_[len(y) - 1, : len(y) - 1]
+                csc = X[order].tocsc()
+                X = sp.csc_array((csc.data, order[csc.indices], csc.indptr), shape=X.shape)
+            X = X.tocoo() if form == "coo" else X
+            if form == "longdouble":
+                # Not by scipy, whose conversions add up duplicates.
+                X.data = X.data.astype(np.longdouble)
+            return DPLogisticRegression(1.0, n_iter=30).fit(X, y)
+
+        return work
+
+    @pytest.mark.parametrize("form", ["csr", "csc", "coo", "longdouble"])
+    def test_leave_the_others_as_they_are(self, form):
+        n_rows, n_zeros = 1000, 35
+        columns = np.tile(np.r_[np.zeros(6, int), 1 : n_zeros + 1], n_rows)
+        entries = np.tile(np.r_[self.PARTS, np.zeros(n_zeros)], n_rows)
+        ends = np.arange(0, columns.size + 1, 6 + n_zeros)
+        rows = sp.csr_array((entries, columns, ends), shape=(n_rows, n_zeros + 1))
+        unsorted = sp.csr_array(([1.0, 1.0], [3, 0], [0, 2]), shape=(1, n_zeros + 1))
+        more = sp.csr_array(
+            (
+                np.r_[rows.data, unsorted.data],
+                np.r_[rows.indices, unsorted.indices],
+                np.r_[rows.indptr, rows.indptr[-1] + 2],
+            ),
+            shape=(n_rows + 1, n_zeros + 1),
+        )
+        y = np.arange(n_rows) % 5 > 0
+        pair = (rows, y), (more, np.append(y, True))
+        assert compare_fits(self.fitted(form), *pair).violations == ()
+
+
+@pytest.mark.parametrize("kind", [DPLassoClassifier, DPLasso])
+def test_a_record_of_weight_0_moves_nothing(kind):
+    """All entries of the others are equal, and beyond a bound that is no float32."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((400, 40)) < 0.5).astype(np.float32)
+    y, prior = rng.integers(0, 2, 400), rng.normal(size=(1, 40))
+    more = np.vstack([X, np.where(np.arange(40), 0.0, 0.5)]).astype(np.float32)
+    pair = (X, y, np.ones(400)), (more, np.append(y, 1), np.append(np.ones(400), 0.0))
+    options = {"n_iter": 3, "feature_bound": 0.1, "weight_bound": 1.0}
+    options |= {"prior": prior, "refit": None}
+    options |= {"target_bounds": (0.0, 1.0)} if kind is DPLasso else {}
+
+    def work(data):
+        X, y, weights = data
+        return kind(1000.0, **options).fit(X, y, sample_weight=weights)
+
+    found = compare_fits(work, *pair)
+    assert found.violations == ()
+    # Without a refit, vertices start from margins of clipped rows.
+    assert found.largest == 0.0

@@ -79,7 +79,7 @@ def test_a_pipeline_is_the_model_that_it_ends_in_with_the_names_of_the_step_befo
 
 
 def test_a_model_of_ours_and_its_file_bring_names_noise_and_promise(tmp_path):
-    model = DPLogisticRegression(random_state=0, n_iter=5).fit(X, Y)
+    model = DPLogisticRegression(random_state=0).fit(X, Y)
     prior = started(model, where=records("dcbaz"))
     np.testing.assert_array_equal(prior.weights[0, :4], model.coef_[0, ::-1])
     assert prior.weights[0, 4] == prior.standard_error[0, 4] == 0.0
@@ -87,7 +87,7 @@ def test_a_model_of_ours_and_its_file_bring_names_noise_and_promise(tmp_path):
     assert "a model of dplasso without privacy" in prior.source
     model.save(tmp_path / "model.npz")
     assert started(str(tmp_path / "model.npz"), where=records("dcbaz")).digest == prior.digest
-    private = DPLogisticRegression(n_iter=5).fit(X, Y)
+    private = DPLogisticRegression().fit(X, Y)
     assert "a model of dplasso at epsilon 1, delta 1e-06" in started(private).source
 
 
@@ -189,7 +189,7 @@ def test_a_regression_is_in_the_unit_of_the_target():
     # Where nothing is said of the intercept, in the middle of the interval.
     assert started([20.0, 0, 0, 0], task).intercept == [0.0]
     assert started({"a": 20.0, "(intercept)": 50.0}, task).intercept == [1.0]
-    ours = DPLinearRegression(target_bounds=(10, 50), random_state=0, n_iter=5).fit(X, target)
+    ours = DPLinearRegression(target_bounds=(10, 50), random_state=0).fit(X, target)
     again = started(ours, task)
     np.testing.assert_allclose(again.weights, ours.coef_ / 20.0)
     np.testing.assert_allclose(again.intercept, (ours.intercept_ - 30.0) / 20.0)
@@ -242,7 +242,7 @@ def test_the_digest_is_of_the_numbers_and_of_nothing_else():
 
 
 def test_a_model_that_started_from_a_prior_is_a_prior_with_it(tmp_path):
-    first = DPLogisticRegression(prior={"a": 3.0}, random_state=0, n_iter=5).fit(X, Y)
+    first = DPLogisticRegression(prior={"a": 3.0}, random_state=0).fit(X, Y)
     first.save(tmp_path / "first.npz")
     second = started(tmp_path / "first.npz")
     np.testing.assert_array_equal(second.weights, first.coef_)

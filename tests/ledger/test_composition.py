@@ -20,8 +20,9 @@ from dplasso.ledger import (
 )
 from dplasso.ledger.composition import capacity, refuse_overspending
 from dplasso.privacy.accounting import epsilon_of
-from dplasso.privacy.mechanisms import EXPONENT_SLACK, build_mechanism
-from ledger.workers import budget_with, charge, raw_charge
+from dplasso.privacy.budget import Budget as FitBudget
+from dplasso.privacy.exponential_mechanism import EXPONENT_SLACK, TRUE_SIGN
+from ledger.workers import budget_with, charge, raw_charge, vertices
 
 
 def noise(**changes):
@@ -36,9 +37,7 @@ def test_different_fits_add_up_as_their_steps_do():
     from dp_accounting import ComposedDpEvent, ZCDpEvent
 
     settings_ = [(1.0, 1e-6, 7), (0.3, 1e-4, 3), (2.0, 1e-7, 20), (0.05, 1e-3, 1)]
-    mechanisms = [
-        build_mechanism(epsilon=e, delta=d, n_iter=t, plain_sum=False) for e, d, t in settings_
-    ]
+    mechanisms = [vertices(t, e, d) for e, d, t in settings_]
     budget = budget_with([charge_of(mechanism) for mechanism in mechanisms])
     draws = sum(mechanism.sampling_delta for mechanism in mechanisms)
     # Slow and obvious: every step of every fit is an event of its own.
@@ -50,9 +49,9 @@ def test_different_fits_add_up_as_their_steps_do():
 
 
 def test_a_charge_is_the_accounted_step_not_the_smaller_one_that_is_drawn():
-    mechanism = build_mechanism(epsilon=1.0, delta=1e-6, n_iter=50)
+    mechanism = vertices(50)
     accounted = 50 * Fraction(mechanism.eps0_accounted) ** 2 / 8
-    drawn = 50 * Fraction(mechanism.eps0) ** 2 / 8
+    drawn = 50 * Fraction(mechanism.eps0_accounted * (1.0 - EXPONENT_SLACK)) ** 2 / 8
     cost = charge_of(mechanism)
     assert 0 <= cost.rho - accounted * UNITS < 1
     assert 0 <= cost.draw_delta - Fraction(mechanism.sampling_delta) * UNITS < 1
@@ -86,10 +85,9 @@ def test_a_cost_that_is_none_is_refused(changes):
 
 
 def test_what_is_not_private_has_no_price():
-    for changes in ({"epsilon": math.inf}, {"mechanism": "paper"}):
-        arguments = {"epsilon": 1.0, "delta": 1e-6, "n_iter": 5, "l1_radius": 1.0, "n_samples": 9}
+    for budget in (vertices(5, math.inf), FitBudget(epsilon=1.0, delta=1e-6, leak=TRUE_SIGN)):
         with pytest.raises(LedgerError, match="not private"):
-            charge_of(build_mechanism(**(arguments | changes)))
+            charge_of(budget)
 
 
 LIMIT = UNITS // 10**6  # a tenth of delta 1e-5
@@ -146,7 +144,7 @@ class TestFilter:
     n_iter=st.integers(1, 2000),
 )
 def test_one_fit_may_take_the_whole_budget(epsilon, delta, n_iter):
-    mechanism = build_mechanism(epsilon=epsilon, delta=delta, n_iter=n_iter, plain_sum=False)
+    mechanism = vertices(n_iter, epsilon, delta)
     cost = charge_of(mechanism)
     budget = budget_with([], epsilon, delta)
     assert affords(budget, cost)

@@ -24,21 +24,22 @@ from dplasso.ledger import (
     totals,
 )
 from dplasso.ledger.entries import spent
-from dplasso.privacy.mechanisms import build_mechanism, build_staged
-from dplasso.privacy.mechanisms.build import LEDGER_FITS
-from dplasso.privacy.mechanisms.gaussian import build_gaussian
-from dplasso.privacy.mechanisms.signed_exponential import sampling_delta_of
-from dplasso.privacy.mechanisms.staged import _sampling_delta
+from dplasso.privacy.budget import Draws, _sampling_delta, build_budget
+from dplasso.privacy.exponential_mechanism import sampling_delta_of
 from dplasso.tuning.cost import search_cost
 from dplasso.tuning.tries import tries_of
 from ledger.workers import budget_with, raw_charge
 
 COMMON = {"delta": 1e-6}
 MECHANISMS = {
-    "exponential": lambda **given: build_mechanism(n_iter=50, plain_sum=False, **COMMON, **given),
-    "gaussian": lambda **given: build_gaussian(n_iter=300, **COMMON, **given),
-    "staged": lambda **given: build_staged(n_vertices=200, n_gradients=100, **COMMON, **given),
+    "exponential": lambda **given: budget_of(Draws(0.0, 50), n_iter=50, **given),
+    "gaussian": lambda **given: budget_of(Draws(300.0 * 2**24), n_iter=300, **given),
+    "exponential and gaussian": lambda **given: budget_of(Draws(2e4, 200), n_iter=300, **given),
 }
+
+
+def budget_of(draws, **given):
+    return build_budget(draws, **COMMON, **given)
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -61,8 +62,8 @@ def test_the_delta_of_draws_grows_as_their_loss_does(rows):
     vertices = MECHANISMS["exponential"](epsilon=1.0)
     exact = sampling_delta_of(rows * vertices.eps0_accounted, 50)
     assert exact <= counted(charge_of(vertices), rows)[1] / UNITS <= 1.000001 * exact
-    staged = MECHANISMS["staged"](epsilon=0.5)
-    own = _sampling_delta(rows**2 * staged.rho, staged.n_vertices, staged._gaussian_draws)
+    staged = MECHANISMS["exponential and gaussian"](epsilon=0.5)
+    own = _sampling_delta(rows**2 * staged.rho, staged.draws)
     assert own <= counted(charge_of(staged), rows)[1] / UNITS
     noise = MECHANISMS["gaussian"](epsilon=0.5)
     loss = rows**2 * noise.rho + 2 * rows * math.sqrt(40 * noise.rho)
@@ -148,15 +149,16 @@ def test_of_a_search_for_rows_nobody_knows_what_it_costs_a_person(tmp_path):
     assert read_budgets(path)[0].rho == charge_of(known).rho
 
 
-@pytest.mark.parametrize("name", LEDGER_FITS)
+@pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize(("covered", "fits"), [(1, 1), (2, 1), (5, 1), (5, 3)])
 def test_the_rest_of_a_budget_for_persons(name, covered, fits):
     budget = budget_with([raw_charge(10**26)], rows=5)
     planned = {"mechanism": name, "delta": 1e-6, "n_iter": 100, "fits": fits}
+    draws = Draws(100 * 2.0**24 * ("gaussian" in name), 100 * ("exponential" in name))
 
     def cost(epsilon):
-        build = LEDGER_FITS[name].build
-        return charge_of(build(100, epsilon=epsilon, rows_per_person=covered, **COMMON))
+        known = {"epsilon": epsilon, "rows_per_person": covered, "n_iter": 100}
+        return charge_of(budget_of(draws, **known))
 
     left = largest_epsilon(budget, rows_per_person=covered, **planned)
     assert left > 0.05

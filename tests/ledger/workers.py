@@ -4,20 +4,23 @@ import os
 
 import numpy as np
 
-from dplasso import BudgetError, DPLassoClassifier
+from dplasso import BudgetError, DPFrankWolfeClassifier
 from dplasso.errors import LedgerError
 from dplasso.ledger import Budget, Charge, Entry, charge_of, create_ledger, finish, reserve
 from dplasso.ledger.composition import capacity, draws_part
-from dplasso.privacy.mechanisms import build_mechanism
+from dplasso.privacy.budget import Budget as FitBudget
+from dplasso.privacy.budget import Draws, build_budget
+
+
+def vertices(n_iter=100, epsilon=1.0, delta=1e-6, **asked) -> FitBudget:
+    """Give what a fit of vertices alone spends."""
+    draws = Draws(vertices=n_iter)
+    return build_budget(draws, epsilon=epsilon, delta=delta, n_iter=n_iter, **asked)
 
 
 def charge(epsilon=1.0, delta=1e-6, n_iter=100, neighbors="add-remove") -> Charge:
     """Give what a fit would be charged."""
-    return charge_of(
-        build_mechanism(
-            epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=neighbors, plain_sum=False
-        )
-    )
+    return charge_of(vertices(n_iter, epsilon, delta, neighbors=neighbors))
 
 
 def raw_charge(rho: int, draw_delta: int = 0) -> Charge:
@@ -86,7 +89,7 @@ def spend_until_killed(path, cost, pipe):
 
 def fit_without_end(path):
     """Begin a fit that outlasts the test by far."""
-    DPLassoClassifier(1.0, n_iter=1_000_000, l1_radius=10.0, delta=1e-3, ledger=path).fit(
+    DPFrankWolfeClassifier(1.0, n_iter=1_000_000, l1_radius=10.0, delta=1e-3, ledger=path).fit(
         *small_problem()
     )
 

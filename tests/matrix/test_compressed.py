@@ -6,8 +6,16 @@ import scipy.sparse as sp
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dplasso.data.blocks import matrix_source
 from dplasso.errors import DataError
-from dplasso.matrix.compressed import check_rows, compress, working_dtype
+from dplasso.matrix.compressed import (
+    canonical,
+    check_rows,
+    clipped,
+    compress,
+    without_duplicates,
+    working_dtype,
+)
 
 
 def entries(seed, shape=(7, 5), density=0.4):
@@ -176,3 +184,156 @@ def test_pointers_that_do_not_fit_are_a_row_outside():
     indices = np.zeros(3, np.int32)
     for pointers, row in (([0, 4], 0), ([0, 2, 1, 3], 1), ([-1, 3], 0), ([0, 1, 9], 1)):
         assert check_rows(np.array(pointers), indices, 5)[0] == row
+
+
+def store_rows(rows, form, shape, dtype=np.float32):
+    """Store rows, lists of columns and entries, in a format that keeps each row's own order."""
+    numbers = np.repeat(np.arange(len(rows)), [len(columns) for columns, _ in rows])
+    columns = np.concatenate([columns for columns, _ in rows]).astype(np.int32)
+    entries = np.concatenate([entries for _, entries in rows]).astype(dtype)
+    if form == "coo":
+        # The entries of the rows lie among each other.
+        ranks = np.concatenate([np.arange(len(columns)) for columns, _ in rows])
+        order = np.argsort(ranks, kind="stable")
+        return sp.coo_array((entries[order], (numbers[order], columns[order])), shape=shape)
+    ends = np.cumsum([0, *(len(columns) for columns, _ in rows)])
+    X = sp.csr_array((entries, columns, ends), shape=shape)
+    # scipy's conversion is a stable counting sort.
+    return X if form == "csr" else X.tocsc()
+
+
+def added_up(rows, dtype):
+    """Add up every row entry by entry, in stored order; return what each column comes to."""
+    found = []
+    for columns, entries in rows:
+        sums = {}
+        for j, x in zip(columns.tolist(), entries.astype(dtype), strict=True):
+            sums[j] = sums[j] + x if j in sums else x
+        found.append(dict(sorted(sums.items())))
+    return found
+
+
+def by_row(X):
+    """Return what the entries of each row of a canonical matrix are, by its columns."""
+    coo = X.tocoo()
+    found = [{} for _ in range(X.shape[0])]
+    for i, j, x in sorted(zip(coo.row.tolist(), coo.col.tolist(), coo.data, strict=True)):
+        assert j not in found[i]
+        found[i][j] = x
+    return found
+
+
+def same_bits(one, other):
+    assert [list(row) for row in one] == [list(row) for row in other]
+    for left, right in zip(one, other, strict=True):
+        assert [x.tobytes() for x in left.values()] == [x.tobytes() for x in right.values()]
+
+
+def many_duplicates(rng, n_rows, n_columns, *, ascending=True):
+    """Draw rows longer than what a sort does by insertion, whose sums depend on the order."""
+    for _ in range(n_rows):
+        columns = rng.integers(0, n_columns, rng.integers(0, 90))
+        if ascending:
+            columns.sort()
+        yield columns, rng.normal(size=columns.size) * 10.0 ** rng.integers(-9, 9, columns.size)
+
+
+FORMATS = pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+
+
+class TestDuplicates:
+    @FORMATS
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("index", [np.int32, np.int64])
+    def test_entries_of_a_record_add_up_in_their_stored_order(self, form, dtype, index):
+        rng = np.random.default_rng(0)
+        rows = [*many_duplicates(rng, 40, 12, ascending=False), *many_duplicates(rng, 40, 12)]
+        X = store_rows(rows, form, (80, 12), dtype)
+        names = ("data", "row", "col") if form == "coo" else ("data", "indices", "indptr")
+        for name in names[1:]:
+            setattr(X, name, getattr(X, name).astype(index))
+        given = [getattr(X, name).copy() for name in names]
+        found = without_duplicates(X)
+        same_bits(by_row(found), added_up(rows, dtype))
+        assert found.has_canonical_format
+        assert found.format == ("csc" if form == "csc" else "csr")
+        for before, name in zip(given, names, strict=True):
+            assert before.tobytes() == getattr(X, name).tobytes()
+
+    @FORMATS
+    @pytest.mark.parametrize("dtype", [np.longdouble, np.int64, np.int8, bool])
+    def test_of_other_types_they_add_up_in_the_working_type(self, form, dtype):
+        rng, most = np.random.default_rng(3), 2.0 ** (8 * np.dtype(dtype).itemsize - 2)
+        rows = [
+            (columns, (entries * most / (1.0 + np.abs(entries))).astype(dtype))
+            for columns, entries in many_duplicates(rng, 30, 12, ascending=False)
+        ]
+        X = store_rows(rows, form, (30, 12), dtype)
+        found = without_duplicates(X)
+        assert found.dtype == working_dtype(X)
+        same_bits(by_row(found), added_up(rows, found.dtype))
+
+    @FORMATS
+    @pytest.mark.parametrize("place", [0, 20, 40])
+    def test_an_unsorted_record_changes_no_other(self, form, place):
+        """scipy sorts all rows as soon as one is unsorted, and not stably."""
+        rng = np.random.default_rng(1)
+        rows = list(many_duplicates(rng, 40, 12))
+        unsorted = np.array([11, 0, 0]), np.array([1.0, 2.0, 0.5])
+        more = [*rows[:place], unsorted, *rows[place:]]
+        found = [
+            by_row(without_duplicates(X))
+            for X in (store_rows(some, form, (len(some), 12)) for some in (rows, more))
+        ]
+        assert list(found[1].pop(place).items()) == [(0, 2.5), (11, 1.0)]
+        same_bits(*found)
+
+    def test_a_row_that_ascends_is_copied_bit_by_bit(self):
+        entries = np.array([-0.0, 5e-324, np.nan, np.inf, 1.0, 1.0])
+        X = sp.csr_array((entries, [0, 1, 2, 3, 1, 0], [0, 4, 6]), shape=(2, 4))
+        assert canonical(X).data[:4].tobytes() == entries[:4].tobytes()
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_sums_that_overflow_are_finite_by_their_own_row(self, dtype):
+        big = np.finfo(dtype).max
+        rows = (
+            ([big, big], big),
+            ([-big, -big, 1.0], -big),
+            ([big, big, -big, -big], big),
+            ([big, -big, 3.0], 3.0),
+            # What is no number when it is given is refused by whoever checks the entries.
+            ([np.inf, 1.0], np.inf),
+            ([np.nan, 1.0], np.nan),
+        )
+        entries = np.concatenate([given for given, _ in rows]).astype(dtype)
+        ends = np.cumsum([0, *(len(given) for given, _ in rows)])
+        X = sp.csr_array((entries, np.zeros(ends[-1], np.int32), ends), shape=(len(rows), 1))
+        expected = np.array([total for _, total in rows], dtype)
+        np.testing.assert_array_equal(canonical(X).data, expected)
+
+    def test_a_store_and_a_fit_add_up_alike(self):
+        rows = list(many_duplicates(np.random.default_rng(2), 30, 9, ascending=False))
+        for form in ("csr", "csc", "coo"):
+            X = store_rows(rows, form, (30, 9))
+            (block,) = matrix_source(X, np.zeros(30)).blocks(2**30)
+            found = sp.csr_array((block.values, block.indices, block.indptr), shape=X.shape)
+            same_bits(by_row(found), added_up(rows, np.float32))
+
+    def test_what_is_not_a_number_is_found_whatever_other_rows_are(self):
+        # The first row is unsorted; NaN stands in the second.
+        X = sp.csr_array(([1.0, 1.0, np.nan], [1, 0, 0], [0, 2, 3]), shape=(2, 2))
+        (block,) = matrix_source(X, np.zeros(2)).blocks(2**30)
+        assert np.isnan(block.values).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_clipped_entry_is_the_same_number_whatever_the_others_are(dtype):
+    """0.1 is no float32: whether others are equal, or beyond the bound, must not show."""
+    bound = 0.1
+    for entry in (1.0, -1.0, 0.1, np.float32(0.1), 0.05):
+        expected = min(max(float(dtype(entry)), -bound), bound)
+        for others in ([], [entry], [0.01], [7.0], [-7.0, 0.0]):
+            X = sp.csr_array(np.array([[entry, *others]], dtype=dtype))
+            found = clipped(compress(X)[0], bound)
+            first = found.values[0] if found.values.size else found.constant
+            assert float(first) == expected

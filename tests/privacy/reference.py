@@ -64,13 +64,15 @@ def variate(table, heights, word, further):
         layer, sign, low = word & 255, word >> 8 & 1, (word >> 9) % 2**table.low_bits
         n_blocks, high = int(table.blocks[layer]), word >> (9 + table.low_bits)
         block, rest = divmod(high * n_blocks, 2**high_bits)
-        if rest >= 2**high_bits % n_blocks:
-            magnitude = block << table.low_bits | low
-            inside = magnitude < table.whole[layer]
-            if not inside:
-                step = heights[layer + 1] - heights[layer]
-                height = heights[layer] + Fraction(next(further), 2**64) * step
-                inside = height < as_fraction(curve(table, magnitude))
-            if inside:
-                return -magnitude - 1 if sign else magnitude
+        while rest < 2**high_bits % n_blocks:
+            high = next(further) >> (9 + table.low_bits)
+            block, rest = divmod(high * n_blocks, 2**high_bits)
+        magnitude = block << table.low_bits | low
+        inside = magnitude < table.whole[layer]
+        if not inside:
+            step = heights[layer + 1] - heights[layer]
+            height = heights[layer] + Fraction(next(further), 2**64) * step
+            inside = height < as_fraction(curve(table, magnitude))
+        if inside:
+            return -magnitude - 1 if sign else magnitude
         word = next(further)

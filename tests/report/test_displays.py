@@ -10,7 +10,7 @@ from matplotlib import pyplot
 from sklearn.exceptions import NotFittedError
 
 from dplasso import (
-    DPLassoClassifier,
+    DPFrankWolfeClassifier,
     DPLinearRegression,
     DPLogisticRegression,
     load,
@@ -33,7 +33,7 @@ def paid(tmp_path_factory):
     """A model that a ledger has paid for, and the ledger."""
     ledger = tmp_path_factory.mktemp("paid") / "team.ledger"
     create_ledger(ledger, 3.0, 1e-5, dataset="visits")
-    model = DPLogisticRegression(1.0, n_iter=20, classes=[0, 1], ledger=ledger, purpose="autumn")
+    model = DPLogisticRegression(1.0, classes=[0, 1], ledger=ledger, purpose="autumn")
     model.fit(X, Y)
     score = private_score(model, X, Y, 1.0, metric="calibration", ledger=ledger)
     yield model, ledger, score
@@ -41,7 +41,7 @@ def paid(tmp_path_factory):
 
 
 def test_weights_as_bars_with_three_standard_errors():
-    model = DPLogisticRegression(1.0, n_iter=20).fit(pd.DataFrame(X, columns=NAMES), Y)
+    model = DPLogisticRegression(1.0).fit(pd.DataFrame(X, columns=NAMES), Y)
     figure, axes = pyplot.subplots()
     display = model.plot_weights(count=3, ax=axes)
     assert isinstance(display, WeightsDisplay)
@@ -55,8 +55,8 @@ def test_weights_as_bars_with_three_standard_errors():
     again = display.plot()
     assert again is display
     assert display.figure_ is not figure
-    assert DPLassoClassifier(n_iter=3, l1_radius=2.0).fit(X, Y).plot_weights().bars
-    numbers = DPLinearRegression(target_bounds=(0, 1), n_iter=5).fit(X, Y).plot_weights()
+    assert DPFrankWolfeClassifier(n_iter=3, l1_radius=2.0).fit(X, Y).plot_weights().bars
+    numbers = DPLinearRegression(target_bounds=(0, 1)).fit(X, Y).plot_weights()
     assert "standard errors" in numbers.ax_.get_xlabel()
 
 
@@ -67,7 +67,7 @@ def test_calibration_is_drawn_from_a_private_score_of_this_model(paid):
     line = display.ax_.containers[0].lines[0]
     observed = np.clip([point.observed for point in score.curve], 0, 1)
     assert line.get_ydata() == pytest.approx(observed)
-    other = DPLogisticRegression(n_iter=5, classes=[0, 1]).fit(X, Y)
+    other = DPLogisticRegression(classes=[0, 1]).fit(X, Y)
     with pytest.raises(ValueError, match="of another model"):
         other.plot_calibration(score)
     accuracy = private_score(model, X, Y, 1.0)

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -75,5 +77,6 @@ def toy(**changes):
 
 
 def seen(wanted):
-    """Return the rows that each fit, or each score, was shown."""
-    return [list(map(int, rows)) for kind, rows in NoisyShare.seen if kind == wanted]
+    """Return the rows that each fit, or each score, was shown; a score asks for one row a call."""
+    tries = (list(rows) for kind, rows in groupby(NoisyShare.seen, itemgetter(0)) if kind == wanted)
+    return [[int(row) for _, rows in one for row in rows] for one in tries]

@@ -15,6 +15,7 @@ from dplasso.data.formats import Dataset, is_table, plain_suffix, table_format
 from dplasso.data.source_files import source_files
 from dplasso.data.tables.batches import Batch, table_source
 from dplasso.errors import DataError
+from dplasso.matrix.compressed import without_duplicates
 from dplasso.model.row_steps import RowSteps
 
 _TEXT = "text"
@@ -52,8 +53,8 @@ def read_raw(
     columns = [_text_column(files[0], reading)] if held.takes_texts else _columns(files[0], held)
 
     def rows(batch: Batch) -> Rows:
-        X = csr_array(steps.transform(_raw(batch, columns, texts=held.takes_texts)))
-        X.sum_duplicates()
+        made = steps.transform(_raw(batch, columns, texts=held.takes_texts))
+        X = csr_array(without_duplicates(made))
         return Rows(X.indptr.astype(np.int64), X.indices, X.data)
 
     size = int(last.n_features_in_)

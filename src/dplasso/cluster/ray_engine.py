@@ -1,18 +1,14 @@
 """Workers as Ray actors: on the cores of this machine, or on a cluster (docs/cluster.md)."""
 
-import atexit
 import logging
 import os
 import secrets
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +18,7 @@ from dplasso.cluster.engines import Held, Pending, WorkerLost
 from dplasso.cluster.estimate import cores_in_words
 from dplasso.cluster.events import Events
 from dplasso.cluster.frank_wolfe import sum_of
+from dplasso.cluster.own_folder import own_folder
 from dplasso.cluster.room import Room, made_here, refuse_open, sharing
 from dplasso.cluster.worker import Partition, Worker
 from dplasso.errors import ClusterError
@@ -274,9 +271,7 @@ def _refuse_reachable(ray: Any) -> None:
 
 def _closed(ray: Any, cores: int | None, meanwhile: ExitStack) -> dict[str, Any]:
     """Return how Ray is started for this process alone; `meanwhile` lasts until it has."""
-    # Ray opens its folders to everybody, so the folder around them is closed.
-    folder = Path(tempfile.mkdtemp(prefix="dplasso-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = own_folder()
     if "RAY_AUTH_MODE" not in os.environ:
         os.environ["RAY_AUTH_MODE"] = "token"
         if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):

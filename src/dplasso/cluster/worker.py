@@ -216,9 +216,9 @@ class Worker:
         """Count the records of the classes; see `count_classes`."""
         return count_classes(loss, self._targets)
 
-    def counted(self) -> int:
-        """Return how many records are not left out."""
-        return self._targets.n_records
+    def count_rows(self, weighing: bool) -> int:
+        """Count the records that are not left out; see `Targets.count_rows`."""
+        return self._targets.count_rows(weighing=weighing)
 
     def weights(self) -> NDArray[np.float64]:
         """Return how much each record counts; nothing where each counts 1."""

@@ -15,7 +15,7 @@ from dplasso.data.people import hash_people
 from dplasso.data.source_files import SourceFiles
 from dplasso.data.streams import Progress
 from dplasso.errors import DataError
-from dplasso.matrix.compressed import add_duplicates
+from dplasso.matrix.compressed import without_duplicates
 
 MOST_COLUMNS = 2**63 - 1
 INT32_MAX = 2**31 - 1
@@ -117,12 +117,9 @@ def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource
 
     Duplicate entries are added up; float32 stays, other numbers become float64.
     """
-    rows = csr_array(X)
-    if rows.dtype != np.float32:
+    rows = csr_array(without_duplicates(X))
+    if getattr(X, "dtype", rows.dtype) != np.float32:
         rows = rows.astype(np.float64)
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        add_duplicates(rows)
     labels = np.asarray(y)
     if labels.shape != (rows.shape[0],):
         raise DataError(

@@ -1,6 +1,7 @@
 """A first schema from data, for a person to edit: the draft itself is not private."""
 
 import math
+from bisect import bisect_left, bisect_right
 from typing import Any
 
 import numpy as np
@@ -197,8 +198,8 @@ def readable_edges(numbers: NDArray[np.float64]) -> tuple[float, ...]:
             digits = next((some for some in ((1, 2, 5), (1, 3)) if len(some) <= fitting), (1,))
             powers = range(first, last + 1)
             edges = [float(f"{digit}e{power}") for power in powers for digit in digits]
-            begin = max(np.searchsorted(edges, low, side="right") - 1, 0)
-            return tuple(edges[begin : np.searchsorted(edges, high) + 1])
+            begin = max(bisect_right(edges, low) - 1, 0)
+            return tuple(edges[begin : bisect_left(edges, high) + 1])
     return _steps(_quantile(numbers, 0.01), _quantile(numbers, 0.99))
 
 

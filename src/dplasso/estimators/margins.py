@@ -49,8 +49,7 @@ def margins(fitted: Any, X: Any) -> NDArray[np.float64]:
         if bound is None:
             factor = row_factors(rows, constant, norm_bound, threads, halvings)
         else:
-            # In double precision, as in training: the bound need not be a float32.
-            rows = clipped(rows._replace(values=rows.values.astype(np.float64)), bound)
+            rows = clipped(rows, bound)
             factor = np.ones(rows.indptr.size - 1)
         return unit_row_margins(rows, weights, factor, fitted.intercept_, threads)
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from dplasso.data.refusals import of_a_stranger
 from dplasso.errors import DataError
 from dplasso.fit.records import store_of
-from dplasso.matrix.compressed import checked
+from dplasso.matrix.compressed import checked, without_duplicates
 
 _Declared = TypeVar("_Declared")
 # So many rows are transformed once more, each by itself.
@@ -92,7 +92,8 @@ def record_wise(declared: _Declared) -> _Declared:
 
     Pipelines with such a step can then be searched, scored, saved and loaded. It is a promise of
     whoever declares it: a transformer that keeps anything of the records it is fitted on, or a
-    function whose result for a row depends on other rows, breaks the privacy of the whole.
+    function whose result for a row depends on other rows, breaks the privacy of the whole. That
+    includes the last bit: a matrix product rounds a row by how many rows there are.
 
     Parameters
     ----------
@@ -180,9 +181,15 @@ def check_record_wise(steps: Pipeline) -> None:
 
     Steps inside of steps are looked at too.
     """
-    for name, step in _every(steps):
+    for name, step in every_step(steps):
         if step is None or (isinstance(step, str) and step in ("passthrough", "drop")):
             continue
+        for part, _, columns in getattr(step, "transformers", ()):
+            if callable(columns):
+                raise ValueError(
+                    f"{part!r} of ColumnTransformer chooses its columns by looking at the records; "
+                    "no promise covers that: name the columns"
+                )
         kind, held = type(step).__name__, name_of(type(step))
         rule = None if held is None else _KNOWN.get(held, _nothing)
         change = _INSTEAD.get(kind, "") if rule is None else rule(step)
@@ -203,7 +210,7 @@ def check_record_wise(steps: Pipeline) -> None:
             )
 
 
-def _every(step: Any) -> Iterator[tuple[str, Any]]:
+def every_step(step: Any) -> Iterator[tuple[str, Any]]:
     """Return the steps of a pipeline, a union or a transformer of columns, and those inside."""
     inside = []
     if hasattr(step, "steps"):
@@ -213,17 +220,11 @@ def _every(step: Any) -> Iterator[tuple[str, Any]]:
     elif hasattr(step, "transformers"):
         inside = [(name, one) for name, one, _ in step.transformers]
         inside.append(("remainder", step.remainder))
-        for name, _, columns in step.transformers:
-            if callable(columns):
-                raise ValueError(
-                    f"{name!r} of ColumnTransformer chooses its columns by looking at the records; "
-                    "no promise covers that: name the columns"
-                )
     elif hasattr(step, "step"):
         inside = [(type(step.step).__name__, step.step)]
     for name, one in inside:
         yield name, one
-        yield from _every(one)
+        yield from every_step(one)
 
 
 def rows_of(steps: Pipeline, X: Any, *, fit: bool = False) -> tuple[Pipeline, Any]:
@@ -239,7 +240,8 @@ def rows_of(steps: Pipeline, X: Any, *, fit: bool = False) -> tuple[Pipeline, An
         )
     if fit:
         steps = clone(steps)
-    found, alone = X, _first(checked(X))
+    found = without_duplicates(X) if len(steps) else checked(X)
+    alone = _first(found)
     for name, step in steps.steps:
         if step is None or isinstance(step, str):
             continue

@@ -81,10 +81,9 @@ class ClusterRecords:
         weights = np.concatenate(self.workers.call("weights"))
         return float(weights.sum()) if weights.size else float(self.shape[0])
 
-    @property
-    def counted(self) -> int:
-        """N without records that are left out: the private count."""
-        return sum(self.workers.call("counted"))
+    def count_rows(self, *, weighing: bool) -> int:
+        """Count the records that are not left out; see `Targets.count_rows`."""
+        return sum(self.workers.call("count_rows", weighing))
 
     def laid_out(self, layout: VertexLayout, threads: Threads) -> "ClusterRecords":  # noqa: ARG002
         """Refuse what only one process can do (ValueError), and too many records (DataError)."""

@@ -27,7 +27,7 @@ from dplasso.gradient_descent.records import Records as GradientRecords
 from dplasso.gradient_descent.records import records_of
 from dplasso.ledger import data_fingerprint
 from dplasso.losses.targets import Targets, count_classes, targets_of
-from dplasso.matrix.compressed import checked, format_of, working_dtype
+from dplasso.matrix.compressed import checked, without_duplicates, working_dtype
 from dplasso.matrix.design import Design, check_row_count
 from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.runtime.threads import Threads
@@ -40,7 +40,7 @@ class Records(Protocol):
 
     `every_step`: whether each step is to be on the disk before the next begins.
     `counts(loss)`: numbers of the records of the classes, in parts of a record, and its bits.
-    `counted`: N without records that are left out. `total_weight`: the sum of all weights.
+    `count_rows(weighing)`: N without records that are left out. `total_weight`: the sum of all weights.
     `laid_out(layout, threads)`: the records laid out for vertices, before anything is paid for.
     `rows(steps, threads)`, `vertex_rows(steps, threads)`: those rows in rounds, or for a given
     radius.
@@ -63,8 +63,7 @@ class Records(Protocol):
     def weighted(self) -> bool: ...
     @property
     def by_person(self) -> bool: ...
-    @property
-    def counted(self) -> int: ...
+    def count_rows(self, *, weighing: bool) -> int: ...
     @property
     def total_weight(self) -> float: ...
     def encoded(self, task: Task) -> "Records": ...
@@ -169,10 +168,9 @@ class LocalRecords:
         """The sum of all weights."""
         return self.targets.total_weight
 
-    @property
-    def counted(self) -> int:
-        """N without records that are left out: the private count."""
-        return self.targets.n_records
+    def count_rows(self, *, weighing: bool) -> int:
+        """Count the records that are not left out; see `Targets.count_rows`."""
+        return self.targets.count_rows(weighing=weighing)
 
     def laid_out(self, layout: VertexLayout, threads: Threads) -> "LocalRecords":
         """Lay the matrix out for vertices; without a step, only look whether it can be used."""
@@ -265,13 +263,10 @@ def store_of(X: Any) -> Store | None:
 
 def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool, **options: Any) -> Any:
     """Check a matrix, and labels if given, as scikit-learn does, copying as little as possible."""
-    if format_of(X) not in ("csr", "csc"):
-        # Converted by scipy first.
-        checked(X)
     with in_our_words(X):
         return validate_data(
             estimator,
-            X,
+            without_duplicates(X),
             *y,
             accept_sparse=("csr", "csc"),
             accept_large_sparse=True,

@@ -34,6 +34,18 @@ class Targets(NamedTuple):
     n_records: int
     offsets: NDArray[np.float64] = NO_OFFSETS
 
+    def count_rows(self, *, weighing: bool) -> int:
+        """Return how many records are not left out, or of these only those of a weight above 0.
+
+        A record of weight 0 counts for nothing, so a private count leaves it out too. Where the
+        number of records is public, it is that of all.
+        """
+        return (
+            int(np.count_nonzero(self.weights > 0.0))
+            if weighing and self.weights.size
+            else self.n_records
+        )
+
     @property
     def total_weight(self) -> float:
         """The sum of all weights."""

@@ -1,5 +1,6 @@
 """From the caller's matrix to the arrays the kernels read, copying only what must be."""
 
+from copy import copy
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -71,10 +72,14 @@ def clip(value, bound):
 
 
 def clipped(matrix: Compressed, bound: float) -> Compressed:
-    """Return a matrix with its entries clipped to [-bound, bound]; copied if any is beyond."""
+    """Return a matrix with its entries clipped to [-bound, bound]; copied if any is beyond.
+
+    The copy is in double precision, as the kernels clip: the bound need not be a float32. An entry
+    is the same number whether or not others are beyond the bound, and whether or not all are equal.
+    """
     values = matrix.values
-    if values.size and max(values.max(), -values.min()) > bound:
-        values = np.clip(values, -bound, bound)
+    if values.size and max(float(values.max()), -float(values.min())) > bound:
+        values = np.clip(values.astype(np.float64), -bound, bound)
     return matrix._replace(
         values=values,
         constant=float(np.clip(matrix.constant, -bound, bound)),
@@ -115,6 +120,24 @@ def checked(X: Any) -> Any:
     return X
 
 
+def without_duplicates(X: Any) -> Any:
+    """Return a sparse matrix of real numbers as canonical CSR or CSC, anything else as it is.
+
+    Whoever hands X to others asks first: when scipy converts a matrix to another format or type, it
+    adds up duplicates in an order that depends on the other rows.
+
+    Raises DataError as `compress` does.
+    """
+    X = checked(X)
+    if format_of(X) == "coo":
+        X = copy(X)
+        # For the conversion, which would add them up.
+        X.has_canonical_format = True
+    if format_of(X) not in ("", "csr", "csc"):
+        X = X.tocsr()
+    return canonical(X) if format_of(X) and X.dtype.kind in "biuf" else X
+
+
 def _first_unordered(X: Any, n_threads: int = 1) -> int:
     """Return the first row (column) whose indices do not ascend, -1 for none; check all of them."""
     shape = np.floor_divide(X.shape, getattr(X, "blocksize", 1)).tolist()
@@ -149,10 +172,8 @@ def compress(X: Any, n_threads: int = 1) -> tuple[Compressed, bool]:
     if not sp.issparse(X):
         X = sp.csr_array(X)
     by_rows = X.format == "csr"
-    if _first_unordered(X, n_threads) >= 0:
-        # Duplicate entries add up before they are clipped, else one record could exceed the bound.
-        X = X.copy()
-        add_duplicates(X)
+    # Duplicate entries add up before they are clipped, else one record could exceed the bound.
+    X = canonical(X, n_threads)
     indptr = _plain(X.indptr.astype(np.int64, copy=False))
     n_entries = int(indptr[-1])
     n_minor = X.shape[by_rows]
@@ -182,15 +203,62 @@ def _plain(array: NDArray[Any]) -> NDArray[Any]:
     return array if array.flags.writeable else np.asarray(_Writable(array))
 
 
-def add_duplicates(X: Any) -> None:
-    """Add up entries stored twice, in place; what overflows becomes the largest number.
+def canonical(X: Any, n_threads: int = 1) -> Any:
+    """Return CSR (CSC) whose columns (rows) ascend strictly: X itself if they do, else a copy.
 
-    Entries are finite. Sums that are no number (infinities of both signs) become 0: each by the
-    entries of its own row.
+    A copy is of the type that `working_dtype` says, which is also the type of the sums.
+
+    Raises DataError as `compress` does.
     """
+    if _first_unordered(X, n_threads) < 0:
+        return X
+    indptr = _plain(X.indptr.astype(np.int64, copy=False))
+    indices, values = _plain(X.indices), _plain(X.data.astype(working_dtype(X), copy=False))
+    columns, sums, pointers = np.empty_like(indices), np.empty_like(values), np.zeros_like(indptr)
     with np.errstate(over="ignore", invalid="ignore"):
-        X.sum_duplicates()
-    np.nan_to_num(X.data, copy=False, nan=0.0)
+        largest = np.finfo(values.dtype).max
+        size = add_duplicates(indptr, indices, values, largest, pointers, columns, sums)
+    return type(X)((sums[:size], columns[:size], pointers), shape=X.shape)
+
+
+@njit(cache=True, nogil=True)
+def add_duplicates(indptr, indices, values, largest, pointers, columns, sums):
+    """Write rows whose columns ascend strictly; return how many entries they have.
+
+    What a row becomes depends on that row alone. A row that ascends strictly is copied; otherwise
+    the entries of a column are added up in the order in which they are stored. A sum of finite
+    entries that overflows becomes `largest`, or 0 if it is infinities of both signs.
+    """
+    place = 0
+    for i in range(indptr.size - 1):
+        begin, end = indptr[i], indptr[i + 1]
+        ascends = True
+        for p in range(begin + 1, end):
+            ascends &= indices[p] > indices[p - 1]
+        if ascends:
+            for p in range(begin, end):
+                columns[place], sums[place] = indices[p], values[p]
+                place += 1
+            pointers[i + 1] = place
+            continue
+        # Stable: entries of one column keep their order.
+        order = np.argsort(indices[begin:end], kind="mergesort")
+        m = 0
+        while m < order.size:
+            column, total = indices[begin + order[m]], values[begin + order[m]]
+            finite = np.isfinite(total)
+            m += 1
+            while m < order.size and indices[begin + order[m]] == column:
+                entry = values[begin + order[m]]
+                finite &= np.isfinite(entry)
+                total += entry
+                m += 1
+            if finite and not np.isfinite(total):
+                total = largest if total > 0 else -largest if total < 0 else largest - largest
+            columns[place], sums[place] = column, total
+            place += 1
+        pointers[i + 1] = place
+    return place
 
 
 def all_equal(values: NDArray[Any]) -> bool:

@@ -49,10 +49,12 @@ def count(
         records = fit.records
         if by_weight:
             return Counted(np.array([records.total_weight]), 0.0)
-        exact, part_bits = [n_records or records.counted], 0
+        sensitivity = moved(fit.budget)
+        # Where people are replaced, everybody counts with at least one row, also of weight 0.
+        weighing = fit.budget.neighbors == "add-remove"
+        exact, part_bits = [n_records or records.count_rows(weighing=weighing)], 0
         if loss is not None:
             exact, part_bits = records.counts(loss)
-        sensitivity = moved(fit.budget)
         noisy = noisy_counts(exact, sensitivity, mu, fit.stream, part_bits)
         if n_records is not None and not records.weighted:
             # The sum is known: an excess over it is taken from all counts alike.

@@ -25,6 +25,10 @@ NO_COLUMNS = np.zeros(0, dtype=np.int64)
 _NUMBERS: dict[Any, str] = {float: "<f8", int: "<i8"}
 
 
+# Releases by kind; a phase may define one of its own beside it.
+KINDS: dict[str, type["Release"]] = {}
+
+
 @dataclass(frozen=True)
 class Release:
     """What one phase released; every field is a number or an array.
@@ -35,6 +39,9 @@ class Release:
 
     kind: ClassVar[str] = ""
     dtypes: ClassVar[Mapping[str, str]] = {}
+
+    def __init_subclass__(cls) -> None:
+        KINDS[cls.kind] = cls
 
     def __post_init__(self) -> None:
         for name, array in self.arrays().items():
@@ -267,15 +274,6 @@ class Calibrated(Release):
     shift: NDArray[np.float64]
     prior_slope: float = 1.0
     label_slopes: NDArray[np.float64] = field(default_factory=lambda: _NOTHING)
-
-
-KINDS: dict[str, type[Release]] = {
-    one.kind: one
-    for one in (
-        *(Counted, Scaled, Started, Drawn, Kept, RowLength, Curvature, Descended, Significant),
-        Calibrated,
-    )
-}
 
 
 @dataclass(frozen=True)

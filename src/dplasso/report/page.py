@@ -23,7 +23,16 @@ from dplasso.report.displays import curve_bars, weight_bars
 
 _SHOWN, _SHOWN_FIRST = 20, 8
 # Parameters that are not the fit's: where it ran, and what it showed.
-_ASIDE = ("classes", "weight_bound", "ledger", "dataset", "purpose", "random_state", "n_jobs", "verbose")
+_ASIDE = (
+    "classes",
+    "weight_bound",
+    "ledger",
+    "dataset",
+    "purpose",
+    "random_state",
+    "n_jobs",
+    "verbose",
+)
 _ROUNDED_UP = ("epsilon", "delta", "mu", "rho")
 _METRICS = {
     "accuracy": "accuracy (share of rows predicted right)",

@@ -16,6 +16,7 @@ from dplasso.privacy.parameters import check_neighbors
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import Gaussian, release
 from dplasso.tuning.estimates import UNIT, Bounds, Estimate, Metric, Target, standard_errors
+from dplasso.tuning.isolation import isolated
 
 # More sums than any metric has for each class, for what the rounding of their noise may cost; and
 # of all together.
@@ -69,7 +70,7 @@ class Scorer:
         with of_a_stranger(model), warnings.catch_warnings():
             # They were compared before.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            y = rows.y
+            model, y = isolated(model), rows.y
             if rows.within is not None:
                 model, y = _SomeRows(model, rows.within), y[rows.within]
             exact = self.metric.sums(model, rows.X, y, self.target)

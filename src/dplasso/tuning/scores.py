@@ -27,6 +27,7 @@ from dplasso.tuning.estimates import (
     CurvePoint,
     Target,
 )
+from dplasso.tuning.isolation import isolate
 from dplasso.tuning.metrics import METRICS, default_metric
 from dplasso.tuning.scorer import Scorer, score_budget
 
@@ -116,8 +117,10 @@ def private_score(
     Parameters
     ----------
     model : estimator
-        Fitted; it must predict each row by that row alone. Of a pipeline that ends in a model of
-        this package, the other steps have to learn nothing (docs/howto-pipelines.md).
+        Fitted. Linear models, trees and forests of scikit-learn predict quickly; a model of another
+        kind or package predicts one row a call, which takes minutes for 100,000 rows
+        (docs/scores.md). It must predict the same for the same row. Of a pipeline that ends in a
+        model of this package, the other steps have to learn nothing (docs/howto-pipelines.md).
     X : sparse or dense matrix, shape (N, D), or a store
         The rows; of a pipeline whatever its first step takes.
     y : array-like, shape (N,) or (N, L), default=None
@@ -163,9 +166,11 @@ def private_score(
     BudgetError, LedgerError
         If the ledger has too little left or cannot be used; nothing is spent.
     """
+    whole, raw = model, X
     model, X = last_step(model, X)
     labels = getattr(model, "classes_", None)
     inputs = local_records(model, X, y, takes_matrix=labels is not None)
+    predicting, inputs = isolate(whole, raw, inputs)
     target = target_of(model, labels, inputs.n_labels)
     metric = default_metric(target.kind) if metric is None else metric
     check_metric(metric, target)
@@ -197,7 +202,7 @@ def private_score(
     warn_of(statement.cautions(), stacklevel=3)
     check_affordable(ledger, dataset, budget, SCORE)
     with charged(ledger, dataset, budget, notes={"purpose": purpose, "kind": SCORE}):
-        sums = scorer.sums(model, inputs, stream)
+        sums = scorer.sums(predicting, inputs, stream)
     details = chosen.details(sums, sigma, scorer.z, target)
     return PrivateScore(
         metric,

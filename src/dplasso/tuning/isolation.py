@@ -1,0 +1,248 @@
+"""Predict each row by that row alone, to the last bit.
+
+The sensitivity of a score assumes that no other row changes what a row contributes. Matrix products
+break that assumption: BLAS chooses the order of a sum by the number of rows, and by the place of a
+row among them. One more row then moves the last bit of other rows' margins, and equal rows whose
+margin is a threshold change their class, or their place on a grid, all together. Three rules avoid
+this:
+
+- *Models of this package* compute margins by a kernel that adds up a row's entries in the order in
+  which they are stored.
+- *Linear models of scikit-learn* get their margins from the same kernel. The model turns these into
+  predictions: a copy whose coefficients are the identity matrix predicts for the margins. Products
+  with 0 and 1 are exact, in whatever order BLAS adds them up, and what follows them treats each
+  margin separately or adds up one row's K numbers.
+- *Any other model* predicts one row a call. A call that sees a single row cannot depend on others.
+  Larger blocks would be faster, but adding a record would move later ones to other places of
+  a block, where BLAS may round differently. Decision trees and forests are the exception: they
+  only compare entries with thresholds and add up the leaves tree by tree, so they predict all rows
+  in one call.
+
+The steps of a pipeline follow the same rules. If all of them treat each entry or each row
+separately (`_BY_ENTRY`), they transform all rows in one call. Otherwise the whole pipeline predicts
+one row a call. Joblib runs sequentially: threads would add up a forest in the order in which they
+finish.
+"""
+
+import time
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import parallel_config
+from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.tree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreeClassifier,
+    ExtraTreeRegressor,
+)
+from sklearn.utils import _safe_indexing
+
+from dplasso.data.refusals import of_a_stranger
+from dplasso.errors import DataError
+from dplasso.estimators.record_wise import chosen, every_step, split
+from dplasso.fit.records import LocalRecords
+from dplasso.matrix.unit_rows import by_rows, unit_row_margins
+from dplasso.runtime.progress import duration, say
+from dplasso.runtime.threads import ONE_THREAD
+
+# Exact types: a subclass may predict otherwise.
+_COMPARING = {
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    DummyClassifier,
+    DummyRegressor,
+    ExtraTreeClassifier,
+    ExtraTreeRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+}
+_LINEAR = ("sklearn.linear_model.", "sklearn.svm.", "sklearn.discriminant_analysis")
+# Steps of scikit-learn that compute an entry by itself, or a sparse row in its own order.
+_BY_ENTRY = {
+    "Binarizer",
+    "ColumnTransformer",
+    "CountVectorizer",
+    "DictVectorizer",
+    "FeatureHasher",
+    "FeatureUnion",
+    "HashingVectorizer",
+    "MaxAbsScaler",
+    "MinMaxScaler",
+    "OneHotEncoder",
+    "OrdinalEncoder",
+    "Pipeline",
+    "RobustScaler",
+    "SelectKBest",
+    "SelectPercentile",
+    "SimpleImputer",
+    "StandardScaler",
+    "TfidfTransformer",
+    "TfidfVectorizer",
+    "VarianceThreshold",
+}
+# Seconds after which a line says how long it will take.
+_PATIENCE = 2.0
+
+
+def isolated(model: Any) -> Any:
+    """Return a model that predicts the same of a matrix, each row by that row alone."""
+    model = chosen(model)
+    if _ours(model):
+        return model
+    if type(model) in _COMPARING:
+        return _Sequential(model)
+    return _Linear(model) if _linear(model) else _OneByOne(model)
+
+
+def isolate(model: Any, X: Any, rows: LocalRecords) -> tuple[Any, LocalRecords]:
+    """Return the model and the rows that predict as a pipeline does of X, each row by itself.
+
+    `rows`: what the steps before the last make of X, for checks. They are returned with the last
+    step if the steps treat each row separately, or with row numbers in place of the matrix.
+    """
+    model = chosen(model)
+    parts = split(model)
+    if parts is None:
+        return model, rows
+    steps, last = parts[0], chosen(parts[1])
+    at_once = type(last) in _COMPARING or _linear(last)
+    if _ours(last) or (at_once and all(_by_entry(step) for _, step in every_step(steps))):
+        return last, rows
+    return _OneByOne(model, X), replace(rows, X=np.arange(len(rows.y), dtype=np.float64)[:, None])
+
+
+def _ours(model: Any) -> bool:
+    return type(model).__module__.startswith("dplasso.")
+
+
+def _linear(model: Any) -> bool:
+    return type(model).__module__.startswith(_LINEAR) and {"coef_", "intercept_"} <= set(
+        vars(model)
+    )
+
+
+def _by_entry(step: Any) -> bool:
+    kind = type(step)
+    known = kind.__module__.startswith("sklearn.") and kind.__name__ in _BY_ENTRY
+    return known or _ours(step) or step is None or isinstance(step, str)
+
+
+@dataclass(frozen=True)
+class _Sequential:
+    """Predictions of a model of another package; its messages quote no row."""
+
+    model: Any
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        return self._predicted("predict", X)
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        return self._predicted("predict_proba", X)
+
+    def _predicted(self, method: str, X: Any) -> NDArray[Any]:
+        with of_a_stranger(self.model), parallel_config(backend="sequential"):
+            return self._of(method, X)
+
+    def _of(self, method: str, X: Any) -> NDArray[Any]:
+        return np.asarray(getattr(self.model, method)(X))
+
+
+class _Linear(_Sequential):
+    """Predictions of a linear model of scikit-learn, its margins computed by our kernel."""
+
+    def _of(self, method: str, X: Any) -> NDArray[Any]:
+        coefficients = self.model.coef_
+        coefficients = getattr(coefficients, "toarray", lambda: np.asarray(coefficients))()
+        n_outputs = 1 if coefficients.ndim == 1 else len(coefficients)
+        of_margins = copy(self.model)
+        of_margins.coef_ = np.ones(1) if coefficients.ndim == 1 else np.eye(n_outputs)
+        of_margins.intercept_ = np.zeros_like(self.model.intercept_, dtype=np.float64)
+        of_margins.n_features_in_ = n_outputs
+        vars(of_margins).pop("feature_names_in_", None)
+        found = _margins(X, coefficients.reshape(n_outputs, -1), self.model.intercept_)
+        with np.errstate(over="ignore"):
+            return np.asarray(getattr(of_margins, method)(found))
+
+
+def _margins(X: Any, coefficients: NDArray[Any], intercept: Any) -> NDArray[np.float64]:
+    """Return the margins of rows, shape (N, K); those that overflow are the largest number."""
+    n_outputs, n_features = coefficients.shape
+    if X.shape[1] != n_features:
+        raise DataError(f"X has {X.shape[1]:,} columns; the model was fitted on {n_features:,}")
+    weights = np.ascontiguousarray(coefficients.T, dtype=np.float64)
+    weights = weights[:, 0].copy() if n_outputs == 1 else weights
+    offset = np.broadcast_to(np.asarray(intercept, dtype=np.float64), n_outputs).copy()
+    rows = by_rows(X, 1)
+    found = unit_row_margins(rows, weights, np.ones(X.shape[0]), offset, ONE_THREAD)
+    return np.nan_to_num(found.reshape(-1, n_outputs), nan=0.0)
+
+
+@dataclass(frozen=True)
+class _OneByOne(_Sequential):
+    """Predictions of one row a call, of the rows of a matrix.
+
+    `records`: what the matrix holds row numbers of; None if it holds the rows.
+    """
+
+    records: Any = None
+
+    def _of(self, method: str, X: Any) -> NDArray[Any]:
+        predict, found = getattr(self.model, method), []
+        row = _reader(X) if self.records is None else self._record
+        numbers = range(X.shape[0]) if self.records is None else X[:, 0].astype(np.intp).tolist()
+        begun, waiting = time.monotonic(), True
+        for done, number in enumerate(numbers):
+            # Copied: a prediction may be a view of the row, whose memory the next one takes.
+            found.append(np.array(predict(row(number))))
+            if len(found[-1]) != 1:
+                raise DataError(f"the model predicts {len(found[-1]):,} of 1 row")
+            spent = time.monotonic() - begun
+            if waiting and spent > _PATIENCE:
+                waiting = False
+                left = duration(spent * (len(numbers) / (done + 1) - 1.0))
+                say(f"Predicting {len(numbers):,} rows one by one; about {left} left")
+        return np.concatenate(found)
+
+    def _record(self, number: int) -> Any:
+        return _safe_indexing(self.records, np.array([number]))
+
+
+def _reader(X: Any) -> Callable[[int], Any]:
+    """Return a function that returns a row of a matrix by itself, shape (1, D).
+
+    Dense rows are always at the same address: a BLAS may look at how memory is aligned.
+    """
+    if not sp.issparse(X):
+        only = np.empty((1, X.shape[1]), dtype=X.dtype)
+
+        def dense(number: int) -> Any:
+            only[0] = X[number]
+            return only
+
+        return dense
+    matrix: Any = X
+    rows, n_columns = matrix.tocsr(), matrix.shape[1]
+    # As narrow as scipy would choose for the row, however many entries the matrix has.
+    narrow = np.int32 if n_columns <= np.iinfo(np.int32).max else np.int64
+
+    def sparse(number: int) -> Any:
+        entries = slice(*rows.indptr[number : number + 2])
+        columns, values = rows.indices[entries].astype(narrow), rows.data[entries].copy()
+        ends = np.array([0, values.size], dtype=narrow)
+        return type(rows)((values, columns, ends), shape=(1, n_columns))
+
+    return sparse

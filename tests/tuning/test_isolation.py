@@ -1,0 +1,284 @@
+"""No other row changes a prediction that a score counts, not by a bit."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import all_estimators
+
+from dplasso import DPLassoClassifier, DPLinearRegression, DPLogisticRegression, private_score
+from dplasso.errors import DataError
+from dplasso.tuning import isolation, scorer
+from dplasso.tuning.isolation import isolated
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(61, 37)) * (RNG.random((61, 37)) < 0.6)
+SCORES = X[:, 0] - X[:, 1] + 0.3 * RNG.normal(size=61)
+TWO, THREE = (SCORES > 0).astype(int), np.digitize(SCORES, [-0.3, 0.3])
+# Prefixes, gaps and single rows; what BLAS does depends on how many rows there are.
+CHOICES = [np.arange(n) for n in (*range(1, 18), 31, 32, 33, 60)]
+CHOICES += [np.arange(k, 61, 3) for k in range(3)] + [np.array([k]) for k in (0, 7, 60)]
+SOME = CHOICES[:3] + CHOICES[-5:]
+# Without coefficients, with several outputs, or with the predictions of another one in the list.
+UNFIT = ("MultiTask", "SGDOneClassSVM", "Isotonic", "RANSAC", "Quadratic", "SV", "NuSV", "Passive")
+
+
+def linear():
+    found = all_estimators(type_filter=["classifier", "regressor"])
+    return [
+        (name, one)
+        for name, one in found
+        if one.__module__.startswith(isolation._LINEAR)
+        and not name.startswith(UNFIT)
+        and not name.endswith("CV")
+    ]
+
+
+def fitted(model, y, rows=X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(rows, y)
+
+
+def methods(model):
+    return ["predict", *(["predict_proba"] if hasattr(model, "predict_proba") else [])]
+
+
+def check_rows(model, rows=X, choices=CHOICES):
+    """Whatever other rows there are, and however many, a row's prediction keeps every bit."""
+    alone = isolated(model)
+    for method in methods(model):
+        whole = getattr(alone, method)(rows)
+        for chosen in choices:
+            some = getattr(alone, method)(rows[chosen])
+            np.testing.assert_array_equal(some, whole[chosen])
+            assert some.dtype == whole.dtype
+        own = getattr(model, method)(rows)
+        if whole.dtype.kind == "f":
+            np.testing.assert_allclose(whole, own, rtol=1e-9, atol=1e-12)
+        else:
+            np.testing.assert_array_equal(whole, own)
+
+
+@pytest.mark.parametrize(("name", "kind"), linear())
+@pytest.mark.parametrize("target", [TWO, THREE], ids=["two", "three"])
+def test_linear_models_of_scikit_learn(name, kind, target):
+    model = kind()
+    if is_regressor(model):
+        if target is THREE:
+            pytest.skip("numbers")
+        target = np.exp(SCORES) if "Gamma" in name or "Poisson" in name else SCORES
+    if name == "SGDClassifier":
+        model.set_params(loss="log_loss")
+    model = fitted(model, target)
+    assert isolation._linear(model)
+    for rows in (X, sp.csr_array(X)):
+        check_rows(model, rows)
+
+
+def test_dense_and_sparse_rows_have_the_same_margins():
+    model = isolated(fitted(LogisticRegression(), THREE))
+    whole = model.predict_proba(X)
+    for layout in (sp.csr_array, sp.csc_array):
+        np.testing.assert_array_equal(model.predict_proba(layout(X)), whole)
+
+
+def test_margins_are_added_up_in_the_order_of_the_entries():
+    model = fitted(LinearRegression(), SCORES)
+    expected = []
+    for row in X:
+        total = 0.0
+        for value, weight in zip(row.tolist(), model.coef_.tolist(), strict=True):
+            total += value * weight
+        expected.append(total + model.intercept_)
+    np.testing.assert_array_equal(isolated(model).predict(X), expected)
+
+
+def test_margins_that_overflow_are_still_predicted():
+    model = fitted(LogisticRegression(), TWO)
+    model.coef_ = model.coef_ * 1e300
+    rows = np.vstack([1e300 * np.ones(37), -1e300 * np.ones(37), X[0]])
+    found = isolated(model).predict_proba(rows)
+    assert np.isfinite(found).all()
+    np.testing.assert_array_equal(found[2:], isolated(model).predict_proba(rows[2:]))
+
+
+OTHERS = [
+    LinearDiscriminantAnalysis(),
+    DecisionTreeClassifier(random_state=0),
+    RandomForestClassifier(7, n_jobs=2, random_state=0),
+    DummyClassifier(),
+    MLPClassifier((8,), max_iter=10, random_state=0),
+    KNeighborsClassifier(5),
+    SVC(),
+    SVC(kernel="linear"),
+    OneVsRestClassifier(LogisticRegression()),
+    make_pipeline(PCA(5), LogisticRegression()),
+]
+
+
+@pytest.mark.parametrize("model", OTHERS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("target", [TWO, THREE], ids=["two", "three"])
+def test_other_models_of_scikit_learn(model, target):
+    check_rows(fitted(model, target), choices=SOME)
+
+
+def test_numbers_of_forests_and_of_sparse_rows():
+    check_rows(fitted(ExtraTreesRegressor(7, n_jobs=2, random_state=0), SCORES))
+    check_rows(fitted(SVC(), TWO, sp.csr_array(X)), sp.csr_array(X), SOME)
+
+
+OURS = [
+    (DPLogisticRegression(8.0, n_iter=10, random_state=0), TWO),
+    (DPLogisticRegression(8.0, n_iter=10, random_state=0), THREE),
+    (DPLassoClassifier(8.0, n_iter=10, random_state=0), THREE),
+    (DPLinearRegression(8.0, n_iter=10, target_bounds=(-3, 3), random_state=0), SCORES),
+    (DPLogisticRegression(8.0, n_iter=10, random_state=0), np.column_stack([TWO, THREE > 1])),
+]
+
+
+@pytest.mark.parametrize("number", range(len(OURS)))
+def test_models_of_this_package(number):
+    model, target = OURS[number]
+    model = fitted(model, target)
+    for rows in (X, sp.csr_array(X), sp.csc_array(X)):
+        check_rows(model, rows)
+
+
+class Numerous(ClassifierMixin, BaseEstimator):
+    """A model of another package that rounds otherwise for another number of rows, as BLAS may."""
+
+    classes_ = np.array([0, 1])
+
+    def predict_proba(self, X):
+        p = np.full(len(X), 0.5 + 2.0**-40 * (len(X) > 1))
+        return np.column_stack([1.0 - p, p])
+
+    def predict(self, X):
+        return (self.predict_proba(X)[:, 1] > 0.5).astype(int)
+
+
+def statistics(monkeypatch, *given, **changes):
+    """Return the sums that a score adds noise to."""
+    kept = []
+    monkeypatch.setattr(
+        scorer, "release", lambda sums, *_: kept.append(sums.copy()) or sums.astype(float)
+    )
+    private_score(*given, 1.0, **changes)
+    return kept[0]
+
+
+def table(rows):
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame({"word": np.where(rows[:, 0] > 0, "a", "b"), "x": rows[:, 1]})
+
+
+def whole(rows):
+    return rows
+
+
+def rounded(rows):
+    """Round otherwise for another number of rows, as a matrix product in a step may."""
+    return rows * (1.0 + 1e-8 * (len(rows) > 1))
+
+
+def on_the_edge():
+    """Return a model and a row whose margin is 0 but for rounding, which a probability shows."""
+    model = fitted(LogisticRegression(), TWO)
+    row = 1e3 * RNG.normal(size=37)
+    model.intercept_ = -(row @ model.coef_.T)
+    return model, row
+
+
+PIPELINES = {
+    "scaled": (make_pipeline(StandardScaler(), LogisticRegression()), whole),
+    "projected": (make_pipeline(PCA(9), LogisticRegression()), whole),
+    "projected, a forest": (make_pipeline(TruncatedSVD(9), DecisionTreeClassifier()), whole),
+    "a function": (make_pipeline(FunctionTransformer(rounded), LogisticRegression()), whole),
+    "a table": (
+        make_pipeline(
+            ColumnTransformer([("x", PCA(1), ["x"])], remainder="drop"), LogisticRegression()
+        ),
+        table,
+    ),
+    "a nearest neighbour": (KNeighborsClassifier(3), whole),
+    "another package's": (Numerous(), whole),
+}
+
+
+@pytest.mark.parametrize("metric", ["auc", "log_loss", "f1"])
+@pytest.mark.parametrize("name", PIPELINES)
+def test_rows_add_up(monkeypatch, name, metric):
+    """The statistic of all rows is the sum of those of single rows, in integers."""
+    model, records = PIPELINES[name]
+    if name != "another package's":
+        model = fitted(model, TWO, records(X))
+    given = {"metric": metric}
+    total = statistics(monkeypatch, model, records(X), TWO, **given)
+    each = [
+        statistics(monkeypatch, model, records(X[[i]]), TWO[[i]], **given) for i in range(len(X))
+    ]
+    np.testing.assert_array_equal(total, np.sum(each, axis=0))
+
+
+@pytest.mark.parametrize("pipeline", [False, True])
+def test_equal_rows_on_an_edge_stay_together(monkeypatch, pipeline):
+    """Of seven equal rows at margin 0, none moves for any number of other rows."""
+    for _ in range(5):
+        model, row = on_the_edge()
+        if pipeline:
+            model = make_pipeline(FunctionTransformer(whole), model)
+        alone = statistics(monkeypatch, model, [row], [1])
+        rest = RNG.normal(size=(20, 37))
+        for n in (1, 2, 6, 17):
+            own = sum(statistics(monkeypatch, model, rest[[i]], [0]) for i in range(n))
+            rows = np.vstack([np.tile(row, (7, 1)), rest[:n]])
+            total = statistics(monkeypatch, model, rows, [1] * 7 + [0] * n)
+            np.testing.assert_array_equal(total, 7 * alone + own)
+
+
+def test_a_row_beyond_the_limit_changes_nothing(monkeypatch):
+    model, row = on_the_edge()
+    rows = np.vstack([np.tile(row, (7, 1)), X])
+    groups = np.arange(len(rows))
+    target = np.append(np.ones(7, int), TWO)
+    for one in (model, make_pipeline(PCA(9), LogisticRegression()).fit(X, TWO)):
+        expected = statistics(monkeypatch, one, rows, target, groups=groups)
+        for place in (1, 3, 60):
+            more = np.insert(rows, place, X[5] * 7.0, axis=0)
+            people = np.insert(groups, place, 0)
+            found = statistics(monkeypatch, one, more, np.insert(target, place, 1), groups=people)
+            np.testing.assert_array_equal(found, expected)
+
+
+class Pairs(Numerous):
+    def predict_proba(self, X):
+        return np.zeros((2, 2))
+
+
+def test_a_model_that_does_not_predict_one_row_is_refused():
+    with pytest.raises(DataError, match="the model predicts 2 of 1 row"):
+        private_score(Pairs(), X, TWO)
+
+
+def test_a_long_score_says_how_long(monkeypatch, capsys):
+    monkeypatch.setattr(isolation, "_PATIENCE", 0.0)
+    private_score(Numerous(), X, TWO, random_state=0)
+    told = capsys.readouterr().err
+    assert told.startswith("Predicting 61 rows one by one; about ")
+    assert told.count("\n") == 1
