@@ -19,9 +19,8 @@ from dplasso.data.source_files import expand, is_address
 from dplasso.data.store import describe, is_store, write_store
 from dplasso.data.store.place import check_place
 from dplasso.data.tables.dialect import Dialect
-from dplasso.encoding.files import encode_files
+from dplasso.encoding.files import encode_files, first_rows
 from dplasso.encoding.parts import Bins
-from dplasso.encoding.source import first_rows
 from dplasso.encoding.suggest import draft_parts
 from dplasso.errors import DataError
 from dplasso.files.atomic import make_folder

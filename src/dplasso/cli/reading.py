@@ -20,11 +20,11 @@ from dplasso.data.source_files import source_files
 from dplasso.data.tables.batches import Batch, ListColumns, table_source
 from dplasso.data.tables.dialect import Dialect, said
 from dplasso.encoding.encoder import warn_of_draft
-from dplasso.encoding.files import read_categories, read_records
+from dplasso.encoding.files import need_pyarrow, read_categories, read_records
+from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.origin import check_same_origin, origin_of
-from dplasso.encoding.parts import Categories, Hashed, Text
+from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema, read_schema
-from dplasso.encoding.source import need_pyarrow
 from dplasso.errors import DataError, PrivacyLeakWarning
 
 BESIDE_CLUSTER = "does not go with --cluster; leave one of them out"

@@ -10,10 +10,9 @@ import typer
 from dplasso.cli import output
 from dplasso.cli.reading import DialectOptions
 from dplasso.data.source_files import expand
-from dplasso.encoding.files import read_records
+from dplasso.encoding.files import first_rows, read_records
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema, read_schema
-from dplasso.encoding.source import first_rows
 from dplasso.encoding.suggest import guess_label, suggest_schema
 from dplasso.tuning.quantiles import EdgesBudget, quantile_grids, quantiles_of
 
@@ -149,7 +148,7 @@ def quantiles(
     assert found.edges is not None
     statement = found.edges.statement
     # Sums of the noise of half of a column's cells, from either end.
-    cells = max(part.width(grids) for part in grids.parts)
+    cells = max(part.width(grids.coded) for part in grids.parts)
     off = statement.sensitivity / statement.mu * math.sqrt(cells) / 2.0
     shown = {
         part.column: ", ".join(f"{edge:g}" for edge in part.edges)

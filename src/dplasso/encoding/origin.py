@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dplasso.data.store import Store, StoreMatrix
-from dplasso.encoding.edges import ReleasedEdges
-from dplasso.encoding.schema import Schema, schema_from_json
+from dplasso.encoding.schema import ReleasedEdges, Schema, schema_from_json
 from dplasso.errors import DataError
 
 _ATTRIBUTE = "dplasso_origin"
