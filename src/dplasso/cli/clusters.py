@@ -14,8 +14,8 @@ from dplasso.cli import output
 from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cluster import Engine, Events, RayEngine, ThreadEngine
 from dplasso.cluster.estimate import Estimate
+from dplasso.cluster.ray_cluster import THREADS, run_tasks
 from dplasso.cluster.storage import header_and_labels, opened_store, stores_at
-from dplasso.cluster.tasks import THREADS, run_tasks
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import is_address, places_of
 from dplasso.data.store import Store, is_store, open_store

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from dplasso.cluster import Engine
-from dplasso.cluster.frank_wolfe import PartitionedRows, PartitionedVertexRows
-from dplasso.cluster.gradients import PartitionedRecords
+from dplasso.cluster.coordinators import PartitionedRecords, PartitionedRows, PartitionedVertexRows
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import Partition
 from dplasso.data.people import number_groups
