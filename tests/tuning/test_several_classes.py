@@ -278,7 +278,7 @@ def test_the_default_metric_fits_the_target():
     ):
         fitted = estimator.fit(X, labels)
         assert private_score(fitted, X, labels).metric == metric
-        search = PrivateSearch(estimator, {"n_iter": [20, 40]}, 20.0, tries=2, law="geometric")
+        search = PrivateSearch(estimator, {"max_weights": [2, 4]}, 20.0, tries=2, law="geometric")
         search.fit(X, labels)
         assert 0.0 <= search.best_score_.low <= search.best_score_.value
         with pytest.raises(ValueError, match=r"metric must be 'accuracy' or .*got 'calibration'"):
@@ -290,7 +290,12 @@ def test_a_search_of_several_classes_may_choose_by_each(metric):
     X = np.random.default_rng(0).normal(size=(1500, 5))
     y = np.digitize(X[:, 0], [-0.5, 0.5])
     search = PrivateSearch(
-        DPLogisticRegression(), {"n_iter": [20, 40]}, 30.0, tries=2, law="geometric", metric=metric
+        DPLogisticRegression(),
+        {"max_weights": [2, 4]},
+        30.0,
+        tries=2,
+        law="geometric",
+        metric=metric,
     )
     search.fit(X, y)
     assert search.best_score_.low <= search.best_score_.value <= search.best_score_.high

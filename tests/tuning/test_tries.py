@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dplasso.privacy.randomness import random_stream
-from dplasso.tuning.tries import LAWS, draw_tries, tries_of
+from dplasso.tuning.search_cost import LAWS, draw_tries, tries_of
 
 DRAWS = 20_000
 # Chance that a right sampler fails a test here.

@@ -50,14 +50,18 @@ class ReleasedEdges:
     statement: PrivacyStatement
     by_person: bool = False
 
-    @property
-    def stated(self) -> StatedRelease:
-        """What the statement of a fit says of them."""
+    def mu_of(self, rows_per_person: int) -> float:
+        """Return what they cost a fit that protects people of so many rows, in mu."""
+        return math.ceil(rows_per_person / self.statement.rows_per_person) * self.statement.mu
+
+    def stated(self, rows_per_person: int) -> StatedRelease:
+        """Return what the statement of such a fit says of them."""
+        mu = self.mu_of(rows_per_person)
         return StatedRelease(
             "edges",
             f"edges of the bins of {', '.join(self.columns)} at private quantiles of the same "
-            f"records ({rounded_up(self.statement.mu)}-GDP, {self.digest[:12]})",
-            {"mu": self.statement.mu},
+            f"records ({rounded_up(mu)}-GDP, {self.digest[:12]})",
+            {"mu": mu},
         )
 
     def before(self, budget: Budget, *, seeded: bool, by_person: bool) -> Budget:
@@ -87,8 +91,7 @@ class ReleasedEdges:
                 "the schema's edges were released with random_state, so no fit with them is "
                 "private; release them without it"
             )
-        times = math.ceil(budget.rows_per_person / ours.rows_per_person)
-        return budget.after(times * ours.mu)
+        return budget.after(self.mu_of(budget.rows_per_person))
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""

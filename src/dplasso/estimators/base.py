@@ -199,9 +199,12 @@ class PrivateLinearModel(BaseEstimator):
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy with the same prior: a copy of a fitted model is not fitted."""
         bare = copy(self)
-        keep_parameters(bare, dict.fromkeys(PARAMETERS))
+        own = {name: getattr(self, name) for name in PARAMETERS if hasattr(self, name)}
+        for name in own:
+            setattr(bare, name, None)
         twin: Self = BaseEstimator.__sklearn_clone__(bare)
-        keep_parameters(twin, {name: getattr(self, name) for name in PARAMETERS})
+        for name, value in own.items():
+            setattr(twin, name, value)
         return twin
 
     def __sklearn_tags__(self) -> Any:

@@ -78,7 +78,7 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
         seeded = method.random_state is not None
         budget = edges.before(budget, seeded=seeded, by_person=records.by_person)
         check_paid(method.ledger, edges.digest, f"the edges of {', '.join(edges.columns)}")
-        earlier = [edges.stated]
+        earlier = [edges.stated(budget.rows_per_person)]
     statement = method.statement(
         task, budget, n_features, before=earlier, weighted=records.weighted
     )
