@@ -199,12 +199,9 @@ class PrivateLinearModel(BaseEstimator):
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy with the same prior: a copy of a fitted model is not fitted."""
         bare = copy(self)
-        own = {name: getattr(self, name) for name in PARAMETERS if hasattr(self, name)}
-        for name in own:
-            setattr(bare, name, None)
+        keep_parameters(bare, dict.fromkeys(PARAMETERS))
         twin: Self = BaseEstimator.__sklearn_clone__(bare)
-        for name, value in own.items():
-            setattr(twin, name, value)
+        keep_parameters(twin, {name: getattr(self, name) for name in PARAMETERS})
         return twin
 
     def __sklearn_tags__(self) -> Any:
