@@ -8,7 +8,7 @@ from dplasso.errors import NoiseWarning
 from dplasso.fit.hooks import Begun, Hooks, Session
 from dplasso.fit.method import Method
 from dplasso.fit.records import Records
-from dplasso.frank_wolfe.work import Work
+from dplasso.frank_wolfe.vertex_run import Work
 from dplasso.ledger import charged, check_affordable, check_paid
 from dplasso.model import Model
 from dplasso.phases.contract import Fit, Steps, check_share
