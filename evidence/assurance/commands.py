@@ -137,6 +137,15 @@ def recorder_words(figures: Figures) -> str:
     )
 
 
+def isolation_words(figures: Figures) -> str:
+    """Return how much was compared, to the last bit."""
+    return (
+        f"{figures['trials']} random configurations, {figures['runs']:,} fits, scores and releases "
+        f"of edges, {figures['statistics']:,} numbers before their noise and {figures['parts']:,} "
+        f"files and texts compared to the bit: {figures['failed']} configurations differ"
+    )
+
+
 def tests_words(figures: Figures) -> str:
     return f"{figures['tests']} tests" + ("" if figures["passed"] else ", not all passed")
 

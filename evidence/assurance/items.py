@@ -29,6 +29,7 @@ _OWN_QUICK = (
 _PROCESSES = (*PYTEST, "tests/ledger/test_processes.py")
 _ROUND_TRIPS = ("tests/encoding/round_trips.py",)
 _RECORDED = ("tests/recorded_fits.py",)
+_ISOLATED = ("tests/isolated_rows.py",)
 _KILLED = ("tests/data/store/killed_conversions.py", "{folder}")
 
 
@@ -91,6 +92,17 @@ PARTS = dict(
                 weight=4.0,
             ),
             "Replay on neighbours",
+        ),
+        _of(
+            Command(
+                "isolation",
+                "a record that must not count, in any form and at any place",
+                (*_ISOLATED, "600"),
+                (*_ISOLATED, "12"),
+                commands.isolation_words,
+                weight=4.0,
+            ),
+            "Row isolation",
         ),
         _own("crashes", _FAULTS, "fits with checkpoints", options_of("crashes", crashes)),
         _own(

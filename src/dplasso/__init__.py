@@ -19,15 +19,19 @@ if TYPE_CHECKING:
     from dplasso.errors import NoiseWarning as NoiseWarning
     from dplasso.errors import PrivacyLeakWarning as PrivacyLeakWarning
     from dplasso.errors import WeakPrivacyWarning as WeakPrivacyWarning
-    from dplasso.estimators.linear_models import DPFrankWolfeClassifier as DPFrankWolfeClassifier
-    from dplasso.estimators.linear_models import DPLasso as DPLasso
-    from dplasso.estimators.linear_models import DPLassoClassifier as DPLassoClassifier
-    from dplasso.estimators.linear_models import DPLinearRegression as DPLinearRegression
-    from dplasso.estimators.linear_models import DPLogisticRegression as DPLogisticRegression
+    from dplasso.estimators.classifiers import DPLassoClassifier as DPLassoClassifier
+    from dplasso.estimators.classifiers import DPLogisticRegression as DPLogisticRegression
+    from dplasso.estimators.frank_wolfe_classifier import (
+        DPFrankWolfeClassifier as DPFrankWolfeClassifier,
+    )
+    from dplasso.estimators.regressors import DPLasso as DPLasso
+    from dplasso.estimators.regressors import DPLinearRegression as DPLinearRegression
     from dplasso.estimators.load import load as load, save as save, top_features as top_features
     from dplasso.estimators.record_wise import record_wise as record_wise
     from dplasso.estimators.cost import privacy_cost as privacy_cost
     from dplasso.estimators.cost import weakest_association as weakest_association
+    from dplasso.fit.public_model import Prior as Prior
+    from dplasso.ledger.charging import Ledger as Ledger
     from dplasso.privacy.cautions import Caution as Caution
     from dplasso.privacy.statement import PrivacyStatement as PrivacyStatement
     from dplasso.report.displays import BudgetDisplay as BudgetDisplay
@@ -42,11 +46,13 @@ __version__ = "0.3.0"
 
 _HOMES = {
     "Caution": "privacy.cautions",
-    "DPFrankWolfeClassifier": "estimators.linear_models",
-    "DPLasso": "estimators.linear_models",
-    "DPLassoClassifier": "estimators.linear_models",
-    "DPLinearRegression": "estimators.linear_models",
-    "DPLogisticRegression": "estimators.linear_models",
+    "DPFrankWolfeClassifier": "estimators.frank_wolfe_classifier",
+    "DPLasso": "estimators.regressors",
+    "DPLassoClassifier": "estimators.classifiers",
+    "DPLinearRegression": "estimators.regressors",
+    "DPLogisticRegression": "estimators.classifiers",
+    "Ledger": "ledger.charging",
+    "Prior": "fit.public_model",
     "PrivacyStatement": "privacy.statement",
     "PrivateScore": "tuning.scores",
     "PrivateSearch": "tuning.search",

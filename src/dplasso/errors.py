@@ -1,7 +1,63 @@
 """The exceptions and warnings a user of the package can meet."""
 
+import re
+from collections.abc import Callable
 
-class DataError(ValueError):
+# A parameter that a message names: `name` or `name=value`.
+_MARK = re.compile(r"`([a-z_A-Z]\w*)(?:=([^`]*))?`")
+
+
+def _as_in_python(name: str, value: str | None) -> str:
+    return name if value is None else f"{name}={value}"
+
+
+class Explained(Exception):  # noqa: N818
+    """What is wrong, where, and what to do, kept apart.
+
+    In `problem` and `advice` a parameter stands in backticks, as `name` or as `name=value`. Python
+    prints a sentence with these names; the command line prints it with those of its options.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong.
+    where : str, default=""
+        The file, line or column that it is about.
+    advice : str, default=""
+        What to do.
+
+    Attributes
+    ----------
+    problem, where, advice : str
+        As given.
+    """
+
+    def __init__(self, problem: str = "", *, where: str = "", advice: str = "") -> None:
+        self.problem, self.where, self.advice = problem, where, advice
+        super().__init__(self.sentence())
+
+    @property
+    def parameter(self) -> str | None:
+        """The first parameter that the message names."""
+        named = _MARK.search(self.problem) or _MARK.search(self.advice)
+        return named and named[1]
+
+    def sentence(self, called: Callable[[str, str | None], str] = _as_in_python) -> str:
+        """Return the message; ``called(name, value)`` says how a parameter is called."""
+        begun = f"{self.where}: {self.problem}" if self.where else self.problem
+        told = f"{begun}; {self.advice}" if self.advice else begun
+        return _MARK.sub(lambda mark: called(mark[1], mark[2]), told)
+
+
+class ParameterError(Explained, ValueError):
+    """A parameter that is out of range, or does not go with another."""
+
+
+class ParameterTypeError(Explained, TypeError):
+    """A parameter that is not of its kind."""
+
+
+class DataError(Explained, ValueError):
     """Input data that cannot be used; the message names file and line where there are any."""
 
 
@@ -13,11 +69,11 @@ class ModelFileError(ValueError):
     """A file that is not a complete, undamaged dplasso model of a known version."""
 
 
-class CheckpointError(ValueError):
+class CheckpointError(Explained, ValueError):
     """A checkpoint that cannot be resumed: damaged, of another fit, finished, or in use."""
 
 
-class LedgerError(ValueError):
+class LedgerError(Explained, ValueError):
     """A budget ledger that cannot be used, or not as asked; nothing was spent."""
 
 

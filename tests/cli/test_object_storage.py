@@ -5,21 +5,28 @@ import shutil
 import stat
 import sys
 import tempfile
+from pkgutil import resolve_name
 
 import fsspec
 import numpy as np
 import pytest
 
 import dplasso
-from cli.conftest import done, found, refused
-from dplasso.checkpoint import read_checkpoint
+from cli.conftest import (
+    charged_to,
+    done,
+    found,
+    kept_in,
+    new_ledger,
+    opened,
+    refused,
+    vertices_in,
+    vertices_of,
+)
 from dplasso.cli import output
-from dplasso.cli.clusters import open_stores
-from dplasso.cluster.partitions import Partitions
-from dplasso.ledger import create_ledger, read_budgets
 
 CLUSTER = ("--cluster", "threads")
-PAID = ("--epsilon", "20", "--method", "lasso", "--n-iter", "40", "--l1-radius", "10")
+PAID = ("--epsilon", "20", "--method", "frank-wolfe", "--n-iter", "40")
 FIT = (*PAID, "--seed", "1")
 
 
@@ -38,14 +45,11 @@ def bucket(stores, tmp_path, monkeypatch):
 
 @pytest.fixture
 def ledger(tmp_path):
-    path = tmp_path / "team.ledger"
-    create_ledger(path, 50.0, 1e-5, dataset="visits")
-    return path
+    return new_ledger(tmp_path / "team.ledger", 50, 1e-5, "visits")
 
 
 def n_charges(ledger):
-    (budget,) = read_budgets(ledger)
-    return len(budget.entries)
+    return len(charged_to(ledger))
 
 
 def left_behind(tmp_path):
@@ -63,9 +67,9 @@ def test_a_fit_is_that_on_the_file(train, stores, bucket, tmp_path, method):
         more = () if number else ("--checkpoint", kept)
         report = found("fit", *data, *seeded, *CLUSTER, "--model", models[-1], *more)
         assert (report["n_samples"], report["n_features"]) == (800, 30)
-    assert read_checkpoint(kept).finished
+    assert kept_in(kept).finished
     assert len({model.read_bytes() for model in models}) == 1
-    expected, made = (dplasso.load(path).model_.release.arrays() for path in (whole, models[0]))
+    expected, made = (dplasso.load(path).model_.released.arrays() for path in (whole, models[0]))
     for name, array in expected.items():
         np.testing.assert_array_equal(made[name], array)
     assert not left_behind(tmp_path)
@@ -92,19 +96,19 @@ def test_the_coordinator_copies_headers_and_labels_alone(stores, bucket, tmp_pat
         return original(self, path, *args, **kwargs)
 
     monkeypatch.setattr(type(memory), "open", opening)
-    opened = open_stores([bucket])
+    rows = opened(bucket)
     assert set(names) == {"header.json", "labels.npy"}
     assert modes == {(True, 0o700), (False, 0o600)}
-    assert opened.X.places == [f"{bucket}/part-{number}.store" for number in (9, 10, 11)]
-    np.testing.assert_array_equal(opened.y, open_stores([str(stores)]).y)
+    assert rows.X.places == [f"{bucket}/part-{number}.store" for number in (9, 10, 11)]
+    np.testing.assert_array_equal(rows.y, opened(stores).y)
     assert not left_behind(tmp_path)
 
 
 @pytest.mark.parametrize("where", [str, lambda folder: "."], ids=["absolute", "relative"])
 def test_patterns_mean_stores_wherever_they_are(stores, monkeypatch, where):
     monkeypatch.chdir(stores)
-    opened = open_stores([f"{where(stores)}/p*[19].store", f"{where(stores)}/part-10.store"])
-    names = [place.rpartition("/")[2] for place in opened.X.places]
+    rows = opened(f"{where(stores)}/p*[19].store", f"{where(stores)}/part-10.store")
+    names = [place.rpartition("/")[2] for place in rows.X.places]
     assert names == ["part-9.store", "part-11.store", "part-10.store"]
 
 
@@ -112,20 +116,19 @@ def test_an_interrupted_fit_is_resumed_and_charged_once(bucket, ledger, tmp_path
     model, kept = tmp_path / "model.npz", tmp_path / "kept"
     given = ("fit", bucket, *PAID, *CLUSTER, "--ledger", ledger, "--checkpoint", kept)
     given += ("--model", model)
-    call = Partitions.call
+    call = resolve_name("dplasso.cluster.partitions.Partitions.call")
 
     def calling(self, method, *args):
         if method == "move" and args[0] == 20:
             raise KeyboardInterrupt
         return call(self, method, *args)
 
-    monkeypatch.setattr(Partitions, "call", calling)
-    done(*given, code=130)
-    taken = read_checkpoint(kept).transcript
-    monkeypatch.setattr(Partitions, "call", call)
+    with monkeypatch.context() as patched:
+        patched.setattr("dplasso.cluster.partitions.Partitions.call", calling)
+        done(*given, code=130)
+    taken = vertices_in(kept)
     assert found(*given, "--resume")["checkpoint"]["resumed_after"] == len(taken) > 10
-    final = dplasso.load(model).transcript_
-    assert final.vertex[: len(taken)].tolist() == taken.vertex.tolist()
+    assert vertices_of(model)[: len(taken)] == taken
     assert n_charges(ledger) == 1
     # Nobody has to know where the data lie.
     for path in (model, kept):
@@ -238,7 +241,7 @@ def test_an_incomplete_store_in_a_folder_is_refused_by_its_name(
     """Its records would be left out of a fit that is charged, or those of another count twice."""
     folder = shutil.copytree(stores, tmp_path / "copied")
     (folder / "notes").mkdir()
-    assert len(open_stores([str(folder)]).X.places) == 3
+    assert len(opened(folder).X.places) == 3
     spoil(folder / "part-10.store")
     addresses = [folder]
     if spoil is not on_a_disk_that_is_not_there:
@@ -336,7 +339,7 @@ def test_one_that_is_there_is_replaced_by_force_alone(run, train, tmp_path, buck
 
 def test_each_file_makes_one(train, tmp_path, bucket):
     done("convert", train, "memory://bucket/each", "--features", 30, *CLUSTER)
-    stores = open_stores(["memory://bucket/each"])
+    stores = opened("memory://bucket/each")
     assert stores.X.places == [f"memory://bucket/each/{train.name.partition('.')[0]}.store"]
     assert stores.y.size == 800
 

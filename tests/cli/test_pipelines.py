@@ -24,7 +24,7 @@ WARDS = pd.DataFrame({"ward": RNG.choice(["A", "B"], 600)})
 
 
 def fitted(step, X, path, y=ILL):
-    pipeline = make_pipeline(step, DPLogisticRegression(20.0, n_iter=20)).fit(X, y)
+    pipeline = make_pipeline(step, DPLogisticRegression(20.0)).fit(X, y)
     dplasso.save(pipeline, path)
     return pipeline
 

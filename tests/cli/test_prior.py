@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 
 import dplasso
-from cli.conftest import done, found, refused, said
-from dplasso.ledger import read_budgets
+from cli.conftest import charged_to, done, found, refused, said
 
-FAST = ("--epsilon", 1, "--method", "logistic", "--n-iter", 10)
+FAST = ("--epsilon", 1)
 
 
 @pytest.fixture
 def last_year(train, tmp_path):
     path = tmp_path / "last-year.npz"
-    done("fit", train, "--epsilon", 3, "--method", "logistic", "--n-iter", 10, "--model", path)
+    done("fit", train, "--epsilon", 3, "--model", path)
     return path
 
 
@@ -68,7 +67,7 @@ def test_a_table_of_weights_by_number(train, weights, tmp_path):
 
 def test_the_lasso_lists_its_corrections(train, weights):
     text = said(
-        "fit", train, "--epsilon", 5, "--method", "lasso", "--n-iter", 4, "--prior", weights
+        "fit", train, "--epsilon", 5, "--method", "lasso", "--max-weights", 4, "--prior", weights
     )
     assert "4 corrections to the public model after 4 steps and a refit" in text
 
@@ -107,7 +106,7 @@ def test_public_rows_in_the_form_of_the_others(run, train, held_out):
     report = found("fit", train, *FAST, "--public-data", held_out)
     assert "all 30 columns in their order" in report["privacy"]["prior"]
     given = ("fit", train, *FAST, "--public-data", held_out, "--prior", "x.npz")
-    refused(run(*given), "--prior and --public-data are two starts of one fit; give one of them")
+    refused(run(*given), "--prior and --public-data are two starts of one fit; give one")
     refused(run("fit", train, *FAST, "--public-data", held_out, "--binarize", "--features", 3), "3")
 
 
@@ -123,7 +122,9 @@ def test_what_is_wrong_with_a_prior_is_said_before_anything_is_read(run, train, 
     refused(run("fit", train, *FAST, "--prior", bad), "column 30", "numbered from 0 to 29")
     refused(run("fit", train, *FAST, "--prior", tmp_path / "none.npz"), "none.npz")
     given = ("fit", train, *FAST, "--prior-standard-error", 1)
-    refused(run(*given), "--prior-standard-error 1 is the noise of a prior, and there is no prior")
+    refused(
+        run(*given), "--prior-standard-error 1.0 is the noise of a prior, and there is no prior"
+    )
     # The file that is read is not one that is written.
     refused(
         run("fit", train, *FAST, "--prior", weights, "--model", weights, "--force"),
@@ -138,7 +139,7 @@ def test_the_ledger_says_what_a_fit_started_from(train, weights, tmp_path):
     paid = ("--ledger", ledger, "--model", tmp_path / "m.npz", "--force")
     done("fit", train, *FAST, "--prior", weights, *paid)
     done("fit", train, *FAST, *paid)
-    first, second = read_budgets(ledger)[0].entries
+    first, second = charged_to(ledger)
     assert first.charge.prior.startswith("a table of weights, 2 of 30 columns by number (digest ")
     assert second.charge.prior is None
     assert "Entry 1 starts from a table of weights, 2 of 30 columns by number" in said(
@@ -148,7 +149,7 @@ def test_the_ledger_says_what_a_fit_started_from(train, weights, tmp_path):
 
 def test_a_search_starts_every_try_from_it(train, weights, tmp_path):
     model = tmp_path / "m.npz"
-    given = ("--epsilon", 5, "--method", "logistic", "--grid", "n-iter=10,20", "--tries", 2)
+    given = ("--epsilon", 5, "--grid", "row-norm=unit,2", "--tries", 2)
     done("tune", train, *given, "--law", "geometric", "--prior", weights, "--model", model)
     assert "a table of weights, 2 of 30 columns" in dplasso.load(model).privacy_.prior
     report = found("tune", train, *given, "--law", "geometric", "--public-data", train)

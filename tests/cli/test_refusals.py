@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_array, save_npz
 
-from cli.conftest import refused, run_command
-from dplasso.ledger import create_ledger, read_budgets
+from cli.conftest import charged_to, new_ledger, refused, run_command
 
 ROWS = {
     "number.svm": "+1 1:1\n-1 2:x\n",
@@ -61,19 +60,19 @@ fit two.svm --epsilon 1 --classes no,yes => no,yes | numbers
 
 fit none.svm --epsilon {0|-1|nan} => error: --epsilon
 FIT --delta {0|1|-0.1|nan} => error: --delta
-FIT --method lasso --l1-radius {0|-1|nan|inf} => error: --l1-radius
-FIT --n-iter {0|-5} => error: --n-iter
-2 FIT --n-iter nan => whole number
-2 FIT --method logistic --max-weights 1.5 => whole number
+PAPER --l1-radius {0|-1|nan|inf} => error: --l1-radius
+PAPER --n-iter {0|-5} => error: --n-iter
+2 PAPER --n-iter nan => --n-iter
+FIT --method logistic --max-weights {1.5|0} => --max-weights must be none, a whole number >= 1
 FIT --method lasso --feature-bound {0|nan|inf} => error: --feature-bound
 FIT --neighbors both => error: --neighbors
-FIT --method lasso --mechanism laplace => error: --mechanism
-FIT --method lasso --solver fast => error: --solver
-FIT --method lasso --selector {best|argmax} => error: --selector
-FIT --method lasso --drift-tol {-1|nan} => error: --drift-tol
-FIT --n-records 0 => error: --n-records must be
-FIT --method ridge => --method must be lasso, logistic or linear, got 'ridge'
-FIT --method lasso --max-weights 3 => --max-weights does not go with --method lasso
+PAPER --mechanism laplace => error: --mechanism
+PAPER --solver fast => error: --solver
+PAPER --selector {best|argmax} => error: --selector
+PAPER --drift-tol {-1|nan|little} => error: --drift-tol
+PAPER --n-records 0 => error: --n-records must be
+FIT --method ridge => --method must be one of logistic, linear, lasso, frank-wolfe, got 'ridge'
+FIT --n-iter 3 => --n-iter does not go with --method logistic, only with --method frank-wolfe
 FIT --method lasso --row-norm unit => --row-norm does not go with --method lasso
 FIT --method logistic --l1-radius 3 => --l1-radius does not go with --method logistic
 FIT --method logistic --feature-bound 1 => --feature-bound does not go with --method logistic
@@ -81,14 +80,14 @@ FIT --method logistic --mechanism paper => --mechanism does not go with --method
 FIT --method logistic --drift-tol 0 => --drift-tol does not go with --method logistic
 FIT --method logistic --max-weights many => --max-weights must be
 FIT --method logistic --row-norm long => --row-norm must be 'unit' or a number > 0
-FIT --method logistic --residual-bound 2 => --residual-bound must be
+PAPER --residual-bound 2 => --residual-bound must be
 FIT --method logistic --rows-per-person 0 => --rows-per-person must be
 fit numbers.svm --epsilon 1 --method logistic => the labels are numbers with fractions
 FIT --task regression => --target-bounds is missing
 FIT --method linear => --target-bounds is missing
-FIT --task ranking => task must be classification or regression
+FIT --task ranking => --task must be classification or regression
 FIT --task classification --target-bounds 0,9 => is for a regression
-FIT --target-bounds 0,9 --method logistic => takes the method lasso or linear
+FIT --target-bounds 0,9 --method logistic => takes the method linear or lasso
 FIT --target-bounds 0,9 --classes 0,1 => a regression has no classes
 FIT --target-bounds 9,0 => two finite numbers
 2 FIT --target-bounds 0;9 => is not an interval
@@ -100,8 +99,7 @@ convert part-1.svm s.store --person-column p => does not say which person each r
 2 fit part-1.svm => Missing option
 2 fit part-1.svm --epsilon much => --epsilon
 2 GOOD --classes {1|1,1} => does not name two different labels
-2 GOOD --drift-tol little => neither a number nor auto nor none
-2 GOOD --l1-radius wide => neither a number nor auto
+2 GOOD --l1-radius wide => --l1-radius
 2 GOOD --features 0 => --features
 2 GOOD --seed -1 => --seed
 2 train part-1.svm => No such command
@@ -151,29 +149,29 @@ report part-1.svm --out page.html => is not a dplasso model file
 report model.npz --out taken => --force
 report model.npz --out model.npz --force => is an input
 
-2 tune none.svm --epsilon 5 --grid n-iter => not of the form
-2 tune none.svm --epsilon 5 --grid n-itre=1 => there is no such setting
+2 tune none.svm --epsilon 5 --grid max-weights => not of the form
+2 tune none.svm --epsilon 5 --grid max-weihgts=1 => there is no such setting
 tune none.svm --epsilon 5 --grid epsilon=1,2 => cannot be tuned
-tune none.svm --epsilon 5 --grid n-iter=1,2 --metric gini => --metric must be
-tune none.svm --epsilon 5 --grid n-iter=1.5,2 => --n-iter must be a whole number
-tune none.svm --epsilon 5 --grid n-iter=1,2 --held-out 2 => --held-out must lie
-tune none.svm --epsilon 5 --grid n-iter=1,2 --rows-per-person 2 => which person each row belongs to
-2 tune none.svm --epsilon 1 --grid n-iter=1,2 --ledger team.ledger => --ledger needs --model
+tune none.svm --epsilon 5 --grid max-weights=1,2 --metric gini => --metric must be
+tune none.svm --epsilon 5 --grid max-weights=1.5,2 => --max-weights must be none, a whole number
+tune none.svm --epsilon 5 --grid max-weights=1,2 --held-out 2 => --held-out must lie
+tune none.svm --epsilon 5 --grid max-weights=1,2 --rows-per-person 2 => which person each row
+2 tune none.svm --epsilon 1 --grid max-weights=1,2 --ledger team.ledger => --ledger needs --model
 2 FIT --ledger team.ledger => --ledger needs --model
 plan --epsilon 2 --rows 100 --score 1.5 => must be a share
 plan --epsilon 2 --rows 100 --score 0.5 --refit 0.5 => nothing of the budget
-budget --epsilon 1 --method ridge => --method must be lasso, logistic or linear
+budget --epsilon 1 --method ridge => --method must be one of logistic, linear, lasso
 budget --epsilon 1 --method linear --n-classes 3 => --n-classes does not go with
 budget --epsilon 1 --method logistic --feature-bound 2 => --feature-bound does not go with
 demo --epsilon 0 --out new => --epsilon
 demo --out {taken|taken/below} => taken
 
-audit --method guess => method
+audit --method guess => --method must be one of
 audit --epsilon inf => nothing to audit
 audit --epsilon 0 => --epsilon
 audit --mechanism other => mechanism
 audit --selector heap => selector
-audit --runs 3 => runs
+audit --runs 3 => --runs must be at least
 audit --false-alarm 2 => --false-alarm must
 audit --method exact => --method must be one of canary, one-run
 audit --method logistic --solver standard => --solver does not go with
@@ -181,10 +179,10 @@ audit --method logistic --epsilon inf => nothing to audit
 audit --out taken => taken
 
 PAID --seed 1 => --seed | not private
-PAID --method lasso --mechanism paper => --mechanism paper | not private
+PAID --method frank-wolfe --mechanism paper => --mechanism paper | not private
 PAID --neighbors replace-one => --neighbors replace-one | add up
 PAID --dataset vistis => 'vistis' | 'visits'
-PAID --n-iter 6 --delta 1e-9 --epsilon 8 => epsilon 8 | left
+PAID --delta 1e-9 --epsilon 8 => epsilon 8 | left
 fit nan.svm --epsilon 1 --model m.npz --ledger team.ledger => line 2
 GOOD --model team.ledger --ledger team.ledger --force => is an input
 FIT --model m.npz --ledger gone => there is no ledger | gone
@@ -199,12 +197,12 @@ ledger init l --epsilon {inf|0} --delta 1e-5 => --epsilon
 ledger init l --epsilon 1 --delta {0|2} => --delta
 ledger init no/l --epsilon 1 --delta 1e-5 => no folder
 ledger init l --epsilon 3 --delta 1e-5 --rows-per-person 0 => --rows-per-person must be at least 1
-ledger spend team.ledger --epsilon 0.1 --rows-per-person 0 => --rows-per-person must be at least 1
-ledger plan team.ledger --rows-per-person 0 => --rows-per-person must be at least 1
+2 ledger spend team.ledger --epsilon 0.1 --rows-per-person 0 => --rows-per-person
+2 ledger plan team.ledger --rows-per-person 0 => --rows-per-person
 ledger spend team.ledger --epsilon inf => not private
 ledger spend team.ledger --epsilon 9 => cannot pay
 ledger spend team.ledger --epsilon 1 --purpose ' ' => --purpose
-ledger spend team.ledger --epsilon 1 --method ridge => --method must be lasso, logistic or linear
+ledger spend team.ledger --epsilon 1 --method ridge => --method must be one of
 
 convert part-1.svm train.store => replace it with --force
 convert number.svm s => line 2
@@ -263,7 +261,12 @@ def expanded(line):
 
 
 CASES = [case for line in TABLE.splitlines() if line for case in expanded(line)]
-SHORT = {"FIT ": f"{FIT} ", "GOOD ": f"{GOOD} ", "PAID ": f"{PAID} "}
+SHORT = {
+    "FIT ": f"{FIT} ",
+    "PAPER ": f"{FIT} --method frank-wolfe ",
+    "GOOD ": f"{GOOD} ",
+    "PAID ": f"{PAID} ",
+}
 
 
 def split(case):
@@ -290,7 +293,7 @@ def world(train, model, stores, tmp_path_factory):
     columns = {"words": [[3, 0], [1]], "counts": [[1.0, 2.0], [0.5]], "city": ["Rome", "Oslo"]}
     pq.write_table(pa.table(columns | {"y": [1, 0]}), folder / "t.parquet")
     (folder / "folder").mkdir()
-    create_ledger(folder / "team.ledger", 3.0, 1e-5, dataset="visits")
+    new_ledger(folder / "team.ledger", 3, 1e-5, "visits")
     shutil.copytree(stores, folder / "stores")
     made = run_command("convert", train, folder / "train.store", "--features", 30)
     assert made.exit_code == 0, made.output
@@ -307,13 +310,13 @@ def test_refused_before_training(case, world, no_training, run, monkeypatch):
     before, (arguments, words) = contents(world), split(case)
     refused(run(*arguments), *words, code=2 if case.startswith("2 ") else 1)
     assert contents(world) == before
-    assert read_budgets(world / "team.ledger")[0].entries == ()
+    assert charged_to(world / "team.ledger") == []
 
 
 @pytest.mark.parametrize(
     "case",
     [
-        "fit one.svm --epsilon 1 --model m.npz => the data contain only one class | --classes",
+        "fit one.svm --epsilon 1 --model m.npz => the label column holds | name all with --classes",
         "fit two.svm --epsilon 1 --classes 0,1 --model m.npz => row 2 | 0 and 1",
         "fit stores stores --epsilon 1 --cluster threads => is given twice",
     ],

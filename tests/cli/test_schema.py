@@ -1,16 +1,15 @@
-"""From a table to predictions on the command line: a schema drafted, edited, kept by the model."""
+"""From a table to predictions: a schema drafted, edited, with private edges, kept by the model."""
 
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_svmlight_file
 
 import dplasso
-from cli.conftest import done, found, refused
-from dplasso import PublicEncoder
-from dplasso.data.formats import read_data
-from dplasso.data.store import open_store
+from cli.conftest import answering, charged_to, done, found, refused
+from dplasso import PublicEncoder, open_store
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +40,7 @@ def schema(visits, tmp_path_factory):
 @pytest.fixture(scope="session")
 def model(visits, schema, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "m.npz"
-    options = ("--epsilon", "50", "--n-iter", "20", "--classes", "no,yes", "--model", path)
+    options = ("--epsilon", "50", "--classes", "no,yes", "--model", path)
     assert "taken from the file" not in done("fit", visits, "--schema", schema, *options).output
     return path
 
@@ -53,7 +52,7 @@ def test_a_draft_is_json_and_says_that_it_is_not_private(run, visits, tmp_path):
     assert [part["kind"] for part in draft["parts"]] == ["bins", "categories"]
     assert result.stderr.startswith("This draft is not private: ")
     (tmp_path / "s.json").write_text(result.stdout)
-    fit = ("fit", visits, "--epsilon", "1", "--n-iter", "5", "--schema", tmp_path / "s.json")
+    fit = ("fit", visits, "--epsilon", "1", "--schema", tmp_path / "s.json")
     assert "a draft that nobody has edited" in done(*fit).stderr
 
 
@@ -76,7 +75,7 @@ def test_stores_know_their_schema(run, visits, schema, model, tmp_path):
     done("convert", visits, store, "--schema", schema)
     assert open_store(store).shape == (900, 11 + 5 + 11 * 5)
     assert done("predict", model, visits).stdout == done("predict", model, store).stdout
-    done("fit", store, "--epsilon", "1", "--n-iter", "5", "--model", tmp_path / "s.npz")
+    done("fit", store, "--epsilon", "1", "--model", tmp_path / "s.npz")
     done("predict", tmp_path / "s.npz", visits)
     done("convert", visits, other, "--hash-columns", "ward", "--label-column", "back")
     refused(run("predict", model, other), "was encoded by another schema than the model's")
@@ -86,7 +85,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence(run, train, visits, schema
     other = tmp_path / "other.json"
     other.write_text(schema.read_text().replace("heart", "brain"))
     numbered = tmp_path / "numbered.npz"
-    done("fit", train, "--epsilon", "9", "--n-iter", "3", "--binarize", "--model", numbered)
+    done("fit", train, "--epsilon", "9", "--binarize", "--model", numbered)
     fit = ("fit", visits, "--epsilon", "1")
     for arguments, words in (
         (("predict", model, train), "the model was trained on a table encoded by its schema"),
@@ -107,7 +106,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence(run, train, visits, schema
 def test_a_model_made_binary_makes_new_rows_binary(run, train, held_out, tmp_path):
     """The log-loss of a model evaluated as it was not trained went from .387 to .662."""
     model = tmp_path / "m.npz"
-    done("fit", train, "--epsilon", "50", "--n-iter", "20", "--binarize", "--model", model)
+    done("fit", train, "--epsilon", "50", "--binarize", "--model", model)
     scores = found("evaluate", model, held_out)
     assert scores == found("evaluate", model, held_out, "--binarize")
     done("convert", held_out, tmp_path / "raw.store", "--features", "30")
@@ -118,8 +117,214 @@ def test_a_model_made_binary_makes_new_rows_binary(run, train, held_out, tmp_pat
 
 
 def test_a_model_that_carries_none_says_so(held_out, train, tmp_path):
-    data = read_data(train)
-    model = dplasso.DPLassoClassifier(epsilon=50.0, n_iter=5, random_state=0)
-    model.fit(data.X, data.y).save(tmp_path / "m.npz")
+    X, y = load_svmlight_file(str(train))
+    dplasso.DPLogisticRegression(50.0, random_state=0).fit(X, y).save(tmp_path / "m.npz")
     result = done("predict", tmp_path / "m.npz", held_out, "--binarize")
     assert result.stderr.startswith("warning: the model does not say how its columns were made")
+
+
+# --- drafts -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A bank's table as a spreadsheet of another country writes it."""
+    rng = np.random.default_rng(3)
+    path, n = tmp_path / "bank.csv", 300
+    pd.DataFrame({
+        "age": rng.uniform(18, 95, n).astype(int),
+        "branch": rng.choice(["Köln", "Bonn"], n),
+        "member": rng.choice(["yes", "no"], n),
+        "since": [f"{1990 + k % 30}-0{1 + k % 9}-11" for k in range(n)],
+        "income": np.exp(rng.normal(10, 1, n)).round(2),
+        "bought": rng.choice(["no", "yes"], n),
+    }).to_csv(path, index=False, sep=";", decimal=",")  # fmt: skip
+    return path
+
+
+@pytest.fixture
+def drafted(table, tmp_path):
+    path = tmp_path / "schema.json"
+    path.write_text(done("schema", "draft", table).stdout)
+    return path
+
+
+def test_a_draft_says_how_it_read_and_what_it_guessed(run, table):
+    result = done("schema", "draft", table)
+    lines = result.stderr.splitlines()
+    assert lines[0].startswith("bank.csv: semicolons between fields, decimal comma, quotes")
+    assert lines[1] == "the label is taken to be 'bought'; --label-column names another"
+    assert lines[2].startswith("This draft is not private: ")
+    assert lines[3].startswith('4 of 6 parts are marked "confirm": edit them')
+    parts = json.loads(result.stdout)["parts"]
+    kinds = ["bins", "categories", "categories", "date", "date", "bins"]
+    assert [part["kind"] for part in parts] == kinds
+    assert ["confirm" in part for part in parts] == [True, True, False, True, False, True]
+    income = parts[-1]["edges"]
+    assert set(income) <= {d * 10**k for d in (1, 2, 5) for k in range(7)}
+    refused_here = run("schema", "draft", table, "--delimiter", "tab")
+    assert "no column looks like the label" in refused_here.stderr
+    assert "no column of numbers, words, dates or bools" in refused_here.stderr
+
+
+def test_a_terminal_is_asked_for_the_label(table, monkeypatch):
+    monkeypatch.setattr("dplasso.cli.output.can_ask", lambda: True)
+    for answer, label in (("", "bought"), ("member", "member"), ("none", None)):
+        result = answering(f"{answer}\n", "schema", "draft", table)
+        assert "Which column is the label? [bought]" in result.stderr
+        assert json.loads(result.stdout)["label"] == label
+
+
+def test_a_draft_edited_by_hand_fits_without_a_warning(table, drafted, tmp_path):
+    document = json.loads(drafted.read_text())
+    age, branch, *_, income = document["parts"]
+    age["edges"] = {"low": 0, "high": 100, "bins": 5, "spacing": "equal"}
+    branch |= {"categories": ["Köln", "Bonn", "Halle, Saale"], "unknown": "ignore"}
+    income["edges"] = {"low": 1000, "high": 1e6, "bins": 3, "spacing": "log"}
+    del document["parts"][3]
+    for part in document["parts"]:
+        part.pop("confirm", None)
+    drafted.write_text(json.dumps(document))
+    fit = ("fit", table, "--schema", drafted, "--epsilon", "1", "--classes", "no,yes",
+           "--model", tmp_path / "m.npz")  # fmt: skip
+    # As long as the note is there.
+    assert "nobody has edited" in done(*fit, "--force").stderr
+    drafted.write_text(json.dumps(document | {"note": ""}))
+    told = done(*fit, "--force").stderr
+    assert "nobody has edited" not in told
+    names = dplasso.load(tmp_path / "m.npz").top_features(40).index
+    assert {"20<=age<40", "10000<=income<100000"} <= set(names)
+    assert "semicolons between fields" in told
+    # Rows that are written in another way are the same rows.
+    other = tmp_path / "plain.tsv"
+    pd.read_csv(table, sep=";", decimal=",").to_csv(other, index=False, sep="\t")
+    assert found("evaluate", tmp_path / "m.npz", table) == found(
+        "evaluate", tmp_path / "m.npz", other
+    )
+    converted = done("convert", table, tmp_path / "bank.store", "--schema", drafted)
+    assert "semicolons between fields" in converted.stderr
+    ours, theirs = (
+        done("predict", tmp_path / "m.npz", rows).stdout
+        for rows in (other, tmp_path / "bank.store")
+    )
+    assert ours == theirs
+
+
+# --- edges at private quantiles -----------------------------------------------------------------
+
+PARTS = [
+    {"kind": "bins", "column": "age", "edges": [50], "confirm": "taken from the records"},
+    {"kind": "bins", "column": "income", "edges": [1000]},
+    {"kind": "categories", "column": "ward", "categories": ["a", "b"]},
+]
+BOUNDS = ("--bounds", "age=0,110", "--bounds", "income=0,1e6")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(3)
+    n = 2000
+    pd.DataFrame({
+        "age": rng.uniform(18, 95, n).round(1),
+        "income": np.exp(rng.normal(10, 1, n)).round(2),
+        "ward": rng.choice(["a", "b"], n),
+        "who": np.arange(n) // 2,
+        "y": rng.integers(0, 2, n),
+    }).to_csv(tmp_path / "t.csv", index=False)  # fmt: skip
+    (tmp_path / "s.json").write_text(json.dumps({"label": "y", "parts": PARTS}))
+    return tmp_path
+
+
+def release(folder, *more):
+    given = (folder / "t.csv", "--schema", folder / "s.json", *BOUNDS, "--epsilon", "1")
+    return ("schema", "quantiles", *given, "--out", folder / "e.json", *more)
+
+
+def fit(folder, *more, schema="e.json"):
+    given = (folder / "t.csv", "--schema", folder / schema, "--epsilon", "1", "--classes", "0,1")
+    return ("fit", *given, *more)
+
+
+def released_edges(folder):
+    """Return the statement of the edges that were released."""
+    return json.loads((folder / "e.json").read_text())["edges"]["statement"]
+
+
+def mu_of_edges(privacy):
+    """Return what a fit's statement says of its edges."""
+    return next(one["numbers"]["mu"] for one in privacy["releases"] if one["name"] == "edges")
+
+
+def test_edges_are_released_and_covered_by_the_fit(folder):
+    result = done(*release(folder))
+    told = result.stdout.splitlines()
+    assert told[0].startswith("age ")
+    assert told[2].startswith("noise ")
+    assert "Differentially private with epsilon = 0.2011 and delta = 1e-06." in told
+    schema = json.loads((folder / "e.json").read_text())
+    assert not any("confirm" in part for part in schema["parts"])
+    assert schema["edges"]["columns"] == ["age", "income"]
+    assert len(schema["parts"][0]["edges"]) > 5
+    report = found(*fit(folder, "--model", folder / "m.npz"))["privacy"]
+    assert report["epsilon"] <= 1.0
+    assert mu_of_edges(report) == schema["edges"]["statement"]["mu"]
+    assert (
+        "private quantiles of the same records"
+        in done("show", folder / "m.npz", "--explain").stdout
+    )
+    page = done("report", folder / "m.npz", "--out", folder / "r.html")
+    assert page.exit_code == 0
+    assert "private quantiles of the same records" in (folder / "r.html").read_text()
+    assert found("evaluate", folder / "m.npz", folder / "t.csv")["n_samples"] == 2000
+
+
+def test_a_ledger_pays_for_both(folder, run):
+    ledger = folder / "l.ledger"
+    done("ledger", "init", ledger, "--epsilon", "2", "--delta", "1e-5", "--dataset", "visits")
+    paid = ("--ledger", ledger, "--dataset", "visits")
+    done(*release(folder))
+    refused(run(*fit(folder, *paid, "--model", folder / "m.npz")), "was not charged for it")
+    done(*release(folder, *paid, "--force"))
+    done(*fit(folder, *paid, "--model", folder / "m.npz"))
+    edges, fitted = charged_to(ledger)
+    assert edges.charge.purpose == "edges of bins: age, income"
+    assert edges.charge.rho * 19 == pytest.approx(fitted.charge.rho, rel=1e-6)
+
+
+def test_a_store_keeps_what_its_edges_cost(folder):
+    done(*release(folder))
+    done("convert", folder / "t.csv", folder / "t.store", "--schema", folder / "e.json")
+    given = ("--epsilon", "1", "--classes", "0,1")
+    report = found("fit", folder / "t.store", *given)["privacy"]
+    assert mu_of_edges(report) == released_edges(folder)["mu"]
+
+
+def test_people_with_several_rows(folder, run):
+    asked = ("--person-column", "who", "--rows-per-person", "2")
+    done(*release(folder, *asked))
+    statement = released_edges(folder)
+    assert statement["rows_per_person"] == 2
+    report = found(*fit(folder, *asked))["privacy"]
+    assert mu_of_edges(report) == statement["mu"]
+    assert report["rows_per_person"] == 2
+    unlike = "edges protect {}, but this fit protects {}"
+    refused(run(*fit(folder)), unlike.format("people", "single rows"))
+    done(*release(folder, "--force"))
+    refused(run(*fit(folder, *asked)), unlike.format("single rows", "people"))
+
+
+def test_what_cannot_be_is_refused(folder, run):
+    for more, words, code in (
+        (("--bounds", "ward=0,1"), "column 'ward' has no bins in the schema", 1),
+        (("--bounds", "age=1,2"), "--bounds names a column twice", 1),
+        (("--bounds", "age"), "'age' is not COLUMN=LOW,HIGH", 2),
+        (("--share", "0.7"), "--share must lie between 0 and 0.5", 1),
+        (("--schema", folder / "no.json"), "No such file", 1),
+    ):
+        refused(run(*release(folder, *more)), words, code=code)
+        assert not (folder / "e.json").exists()
+    done(*release(folder))
+    refused(run(*release(folder)), "e.json exists already")
+    again = ("--schema", folder / "e.json", "--out", folder / "f.json")
+    refused(run(*release(folder, *again)), "were released before")
+    refused(run(*fit(folder, "--neighbors", "replace-one")), "released for --neighbors add-remove")

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
+from sklearn.datasets import load_svmlight_file
 
 import dplasso
-import dplasso.data.formats
 from cli.conftest import done, found, refused, said
 
 
@@ -34,7 +35,7 @@ def rows(tmp_path):
         ("--method", "logistic", "--max-weights", "3"),
         ("--method", "logistic", "--classes", "3,2,1"),
         ("--method", "lasso", "--classes", "3,2,1"),
-        ("--n-iter", "4"),
+        ("--method", "lasso", "--max-weights", "4"),
     ],
 )
 def test_classes(rows, tmp_path, options):
@@ -83,13 +84,13 @@ def test_private_scores_of_classes(run, rows, tmp_path):
     assert "Rows of each class by the class predicted" in shown
     assert "f1, weighted by rows" in said(*score, "--metric", "f1_weighted")
     refused(run(*score, "--metric", "calibration"), "is for two classes, and this model predicts")
-    tuned = ("tune", train, "--epsilon", "20", "--method", "logistic", "--grid", "n-iter=9,20")
+    tuned = ("tune", train, "--epsilon", "20", "--grid", "max-weights=none,3")
     assert found(*tuned, "--law", "geometric")["metric"] == "accuracy"
 
 
 def test_a_model_of_many_labels_predicts_and_is_not_scored_on_files(run, rows, tmp_path):
     data, path = rows("rows.svm", "classes"), tmp_path / "model.npz"
-    X = dplasso.data.formats.read_data(data).X
+    X = csr_array(load_svmlight_file(str(data))[0])
     Y = (np.asarray(X[:, :2].todense()) > 0).astype(int)
     model = dplasso.DPLogisticRegression(20.0).fit(X, Y)
     model.save(path)

@@ -16,7 +16,7 @@ from dplasso import (
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.estimators.fitting import method_of
-from dplasso.fit.public_data import scaled_rows
+from dplasso.fit.prior import scaled_rows
 from dplasso.matrix.unit_rows import _SLACK
 
 RNG = np.random.default_rng(5)
@@ -72,7 +72,7 @@ def test_it_is_trained_on_rows_as_the_fit_reads_them():
     assert abs(X.data).max() > 1.0, "the rows that were given are as they were"
     longest = abs(scaled_rows(X, 1.0, fit_intercept=False, n_threads=1)).max()
     assert longest <= 1.0
-    clipping = method_of(DPLassoClassifier( feature_bound=0.5))
+    clipping = method_of(DPLassoClassifier(feature_bound=0.5))
     np.testing.assert_array_equal(clipping.as_read(X).toarray(), np.clip(X.toarray(), -0.5, 0.5))
     np.testing.assert_array_equal(
         method_of(DPLassoClassifier()).as_read(X).toarray(), scaled.toarray()

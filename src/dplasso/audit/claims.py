@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from dplasso.errors import ParameterError
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.exponential_mechanism import EXPONENT_SLACK, SAMPLING_ERROR
 
@@ -127,7 +128,7 @@ def claim_of(budget: Budget, feature_bound: float = 1.0) -> Claim:
     epsilon in all and ``epsilon / sqrt(8 T log(1/delta))`` a step (arXiv 2310.19978).
     """
     if math.isinf(budget.epsilon):
-        raise ValueError("epsilon=inf claims nothing: there is nothing to audit.")
+        raise ParameterError("`epsilon=inf` claims nothing: there is nothing to audit.")
     if budget.name == "paper":
         root = math.sqrt(8.0 * budget.n_iter * -math.log(budget.delta))
         eps0, step_delta = budget.epsilon / root, 0.0

@@ -17,13 +17,10 @@ from dplasso.audit.black_box import (
 )
 from dplasso.audit.claims import Claim, Data, Finding, Report, Target, canary_pair, claim_of
 from dplasso.audit.one_run import audit_one_run
-from dplasso.errors import PrivacyLeakWarning
+from dplasso.errors import ParameterError, PrivacyLeakWarning
+from dplasso.estimators.classifiers import DPLassoClassifier, DPLogisticRegression
 from dplasso.estimators.fitting import method_of
-from dplasso.estimators.linear_models import (
-    DPFrankWolfeClassifier,
-    DPLassoClassifier,
-    DPLogisticRegression,
-)
+from dplasso.estimators.frank_wolfe_classifier import DPFrankWolfeClassifier
 
 METHODS = ("canary", "one-run")
 
@@ -85,13 +82,17 @@ class Plan:
 
     def __post_init__(self) -> None:
         if unknown := sorted(set(self.methods) - set(METHODS)):
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {unknown[0]!r}")
+            raise ParameterError(
+                f"`method` must be one of {', '.join(METHODS)}, got {unknown[0]!r}"
+            )
         if self.runs < FEWEST_RUNS:
-            raise ValueError(f"runs must be at least {FEWEST_RUNS}, got {self.runs}")
+            raise ParameterError(f"`runs` must be at least {FEWEST_RUNS}, got {self.runs}")
         if self.canaries < FEWEST_CANARIES:
-            raise ValueError(f"canaries must be at least {FEWEST_CANARIES}, got {self.canaries}")
+            raise ParameterError(
+                f"`canaries` must be at least {FEWEST_CANARIES}, got {self.canaries}"
+            )
         if not 0 < self.false_alarm < 1:
-            raise ValueError(f"false_alarm must be in (0, 1), got {self.false_alarm!r}")
+            raise ParameterError(f"`false_alarm` must be in (0, 1), got {self.false_alarm!r}")
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike
 from dplasso.checkpoint.format import ChargeNote, Checkpoint, read_checkpoint, write_checkpoint
 from dplasso.cluster import Engine
 from dplasso.errors import BudgetError, CheckpointError
+from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import fit_estimator, method_of
-from dplasso.estimators.linear_models import Estimator
 from dplasso.files.lock import claim, sidecar_path
 from dplasso.fit.hooks import Begun, Hooks, Session, Snapshots
 from dplasso.fit.method import Method
@@ -50,11 +50,11 @@ _OTHER_STATEMENT = (
 )
 
 # They say how to compute or what to report, not what is computed. A seed is a secret.
-_NOT_STORED = ("random_state", "n_jobs", "verbose", "ledger", "dataset", "purpose")
+_NOT_STORED = ("random_state", "n_jobs", "verbose", "ledger")
 
 
 def fit_with_checkpoints(
-    estimator: Estimator,
+    estimator: PrivateLinearModel,
     X: Any,
     y: ArrayLike | None,
     path: str | os.PathLike[str],
@@ -62,7 +62,7 @@ def fit_with_checkpoints(
     seconds: float = DEFAULT_SECONDS,
     overwrite: bool = False,
     engine: Engine | None = None,
-) -> Estimator:
+) -> PrivateLinearModel:
     """Fit an estimator in place, keep a checkpoint while at it, and return the estimator.
 
     `path`: the checkpoint: replaced at once whenever it is written, never left half-written.
@@ -86,14 +86,14 @@ def fit_with_checkpoints(
 
 
 def resume_fit(
-    estimator: Estimator,
+    estimator: PrivateLinearModel,
     X: Any,
     y: ArrayLike | None,
     path: str | os.PathLike[str],
     *,
     seconds: float = DEFAULT_SECONDS,
     engine: Engine | None = None,
-) -> Estimator:
+) -> PrivateLinearModel:
     """Go on with a fit that was interrupted, from its checkpoint, and return the estimator.
 
     Without a seed the steps in the checkpoint are taken again and the others drawn afresh. With one
@@ -117,14 +117,14 @@ def resume_fit(
 
 
 def _fit(
-    estimator: Estimator,
+    estimator: PrivateLinearModel,
     X: Any,
     y: ArrayLike | None,
     path: str | os.PathLike[str],
     stored: Checkpoint | None,
     seconds: float,
     engine: Engine | None,
-) -> Estimator:
+) -> PrivateLinearModel:
     hooks = Hooks(checkpoints=keep_checkpoints(path, stored, seconds))
     fit_estimator(estimator, X, y, hooks, engine=engine)
     return estimator
@@ -151,7 +151,7 @@ def note_finished(path: str | os.PathLike[str]) -> None:
     _write(replace(checkpoint, finished=True), path)
 
 
-def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Checkpoint:
+def check_resumable(estimator: PrivateLinearModel, path: str | os.PathLike[str]) -> Checkpoint:
     """Return a checkpoint that an estimator can go on with, before any data are read."""
     if not Path(path).exists():
         raise FileNotFoundError(
@@ -277,9 +277,11 @@ class KeptFit(Session):
             _write(self._start, self._path)
         if note.number is not None:
             return _rejoin(method, self._begun.budget, note, self._reached)
-        charge = charge_of(self._begun.budget, **self._begun.notes)
+        ledger = method.ledger
+        assert ledger is not None, "a fit with a token has a ledger"
+        charge = ledger.charge(self._begun.budget, **self._begun.notes)
         try:
-            reservation = reserve(method.ledger, method.dataset, charge, token=note.token)
+            reservation = reserve(ledger.path, ledger.dataset, charge, token=note.token)
         except BudgetError:
             # Another fit has used up the budget meanwhile, so there is nothing to resume.
             if self._stored is None:
@@ -301,30 +303,30 @@ def check_charge(
             return None
         entry = "a ledger" if note.number is None else f"entry {note.number} of a ledger"
         raise CheckpointError(
-            f"{os.fspath(path)} belongs to a fit charged to {entry}: resume with that ledger "
-            "(ledger)."
+            f"{os.fspath(path)} belongs to a fit charged to {entry}: resume with that `ledger`."
         )
     if stored is not None and note is None:
         raise CheckpointError(
             f"{os.fspath(path)} belongs to a fit that no ledger was charged for: resume without a "
             "ledger, or begin the fit again."
         )
-    number = None if note is None else note.number or find(method.ledger, note.token)
+    number = None if note is None else note.number or find(method.ledger.path, note.token)
     if stored is None or note is None or number is None:
-        check_affordable(method.ledger, method.dataset, budget)
+        check_affordable(method.ledger, budget)
         return note or ChargeNote(new_token())
     _rejoin(method, budget, replace(note, number=number), stored)
     return note
 
 
 def _rejoin(method: Method, budget: Budget, note: ChargeNote, stored: Checkpoint) -> Reservation:
+    assert method.ledger is not None
     assert note.number is not None, "the ledger has confirmed it"
     return rejoin(
-        method.ledger,
+        method.ledger.path,
         note.number,
         note.token,
         charge_of(budget),
-        dataset=method.dataset,
+        dataset=method.ledger.dataset,
         release=stored.released.digest if stored.is_complete else None,
     )
 
@@ -370,7 +372,7 @@ def _check_same_params(
         # A parameter that an earlier version did not have is not set.
         if one.get(name) != other.get(name):
             raise CheckpointError(
-                f"{os.fspath(path)} belongs to a fit with {name}={stored.get(name)!r}, not "
+                f"{os.fspath(path)} belongs to a fit with `{name}={stored.get(name)!r}`, not "
                 f"{current.get(name)!r}: resume with the parameters of the interrupted fit."
             )
 

@@ -16,11 +16,15 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from dplasso.cli import output
-from dplasso.cli.options import documented, in_options, with_options
+from dplasso.cli.options import documented, with_options
 from dplasso.data.source_files import check_argument
-from dplasso.errors import ClusterError, DataError, MissingExtraError
+from dplasso.errors import ClusterError, DataError, MissingExtraError, ParameterTypeError
 
 INTERRUPTED = 130
+# What ends in one sentence; `DataError` and others of this package are of the first kind.
+EXPECTED = (
+    *(ValueError, ParameterTypeError, OSError, ClusterError, MissingExtraError, MemoryError),
+)
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 # The help of a command that shows in ``--help`` what most people need first.
 _EVERYTHING = "--help-all"
@@ -34,9 +38,9 @@ class _Help:
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, ``--help`` among them."""
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        for one in parameters:
-            if getattr(one, "is_flag", False):
-                one.metavar = ""
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
         return parameters
 
 
@@ -103,7 +107,7 @@ class GuardedGroup(Group):
             # Only threads are used here, and those need no semaphores.
             warnings.filterwarnings("ignore", ".*joblib will operate in serial mode")
             warnings.showwarning = lambda message, *_, **__: output.warn(
-                f"warning: {in_options(' '.join(str(message).split()))}"
+                f"warning: {' '.join(str(message).split())}"
             )
             try:
                 return super().invoke(ctx)
@@ -113,8 +117,7 @@ class GuardedGroup(Group):
                 raise typer.Exit(INTERRUPTED) from None
             except BrokenPipeError:
                 raise  # the reader of our output left: not an error worth a sentence
-            # DataError and ModelFileError are ValueErrors.
-            except (ValueError, OSError, ClusterError, MissingExtraError, MemoryError) as error:
+            except EXPECTED as error:
                 memory = "not enough memory: " if isinstance(error, MemoryError) else ""
                 output.error(memory + output.one_line(error))
                 _print_notes(error)
@@ -129,38 +132,38 @@ def _print_notes(error: BaseException) -> None:
 def command_line(*more: str) -> str:
     """Return the command line that runs, as it could be typed, with options that it lacks."""
     given = _ARGUMENTS.get()
-    return shlex.join(["dplasso", *given, *(one for one in more if one not in given)])
+    return shlex.join(["dplasso", *given, *(option for option in more if option not in given)])
 
 
-def add_group(app: typer.Typer, name: str, docstring: str, functions: tuple[str, ...]) -> None:
-    """Add a group of commands, which stand in the module of its name."""
-    told = documented(docstring)
+def add_group(app: typer.Typer, name: str, docstring: str, *homes: str) -> None:
+    """Add a group of commands, each ``module.function`` of this package."""
+    about = documented(docstring)
     group = typer.Typer(
         name=name,
         cls=Group,
-        help=told.summary,
-        epilog=told.epilog,
+        help=about.summary,
+        epilog=about.epilog,
         no_args_is_help=True,
         rich_markup_mode="rich",
         context_settings=SETTINGS,
     )
     app.add_typer(group)
-    for function in functions:
-        add_command(group, f"{name}.{function}")
+    for home in homes:
+        add_command(group, home)
 
 
 def add_command(app: typer.Typer, home: str) -> None:
     """Add a command, ``module.function`` of this package, without importing the module."""
     place, _, function = f"dplasso.cli.{home}".rpartition(".")
-    told = documented(_docstrings(place)[function])
-    names = SETTINGS["help_option_names"] + [_EVERYTHING] * bool(told.most_needed)
-    members = {"home": (place, function), "most_needed": told.most_needed}
+    about = documented(_docstrings(place)[function])
+    names = SETTINGS["help_option_names"] + [_EVERYTHING] * bool(about.most_needed)
+    members = {"home": (place, function), "most_needed": about.most_needed}
     kind = type("Command", (Command,), members)
     app.command(
         function,
         cls=kind,
-        help=told.summary,
-        epilog=told.epilog,
+        help=about.summary,
+        epilog=about.epilog,
         context_settings={"help_option_names": names},
     )(lambda: None)
 
@@ -212,12 +215,12 @@ def _options(_version: Annotated[bool, _VERSION] = False) -> None:
 
 for home in (
     *("fit.fit", "tune.tune", "models.predict", "models.evaluate", "models.show", "models.report"),
-    *("budget.plan", "budget.budget", "audit.audit", "demo.demo", "convert.convert"),
+    *("planning.plan", "planning.budget", "audit.audit", "demo.demo", "stores.convert"),
 ):
     add_command(app, home)
-add_group(app, "data", "Stores: see what is in them.", ("info",))
+add_group(app, "data", "Stores: see what is in them.", "stores.info")
 SCHEMA = "What the columns of a table are: draft a schema, set its edges."
-add_group(app, "schema", SCHEMA, ("draft", "quantiles"))
+add_group(app, "schema", SCHEMA, "schemas.draft", "schemas.quantiles")
 LEDGER = """Keep one privacy budget for all fits on a data set: who spent what, and what is left.
 
 Examples
@@ -227,4 +230,5 @@ dplasso ledger plan team.ledger --fits 5
 dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits --model model.npz
 dplasso ledger show team.ledger
 """
-add_group(app, "ledger", LEDGER, ("init", "add", "name", "disjoint", "spend", "show", "plan"))
+ON_LEDGERS = ("init", "add", "name", "disjoint", "spend", "show", "plan")
+add_group(app, "ledger", LEDGER, *(f"ledgers.{name}" for name in ON_LEDGERS))

@@ -20,6 +20,7 @@ from dplasso.audit import (
     weights_target,
 )
 from dplasso.cli import output
+from dplasso.errors import ParameterError
 from dplasso.privacy.wording import rounded_up
 from dplasso.runtime.extras import missing
 
@@ -108,9 +109,9 @@ def _weights_attack(
     """Return the audit of whole fits by a weight; refuse what only vertices have."""
     for name in ("mechanism", "selector", "solver", "feature_bound"):
         if getattr(settings, name) != getattr(AuditSettings, name):
-            raise ValueError(f"{name} does not go with method={method}")
+            raise ParameterError(f"`{name}` does not go with `method={method}`")
     asked = {name: getattr(settings, name) for name in ("epsilon", "delta", "neighbors")}
-    claim, fit = weights_target(**asked, n_iter=plan.n_iter, method=method)
+    claim, fit = weights_target(**asked, method=method)
     # These fits take longer.
     runs = max(200, plan.runs // 8)
     return lambda progress: audit_weights(

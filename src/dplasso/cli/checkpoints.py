@@ -18,10 +18,11 @@ from dplasso.cli import output
 from dplasso.cli.app import command_line
 from dplasso.cli.training import OutputOptions
 from dplasso.errors import CheckpointError
-from dplasso.estimators.linear_models import Estimator
+from dplasso.estimators.base import PrivateLinearModel
 from dplasso.files.disk_space import held_room
 from dplasso.files.lock import claim
 from dplasso.fit.hooks import Begun, Session
+from dplasso.model.linear import steps_of
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class CheckpointOptions:
 
 
 @dataclass
-class KeptFit:
+class Keeping:
     """A fit around which a checkpoint may be kept, at `path`.
 
     `passing` says that it goes once the model is written; `steps` are those it held when the fit
@@ -97,14 +98,14 @@ def _is_unfinished(path: Path) -> bool:
 
 @contextmanager
 def kept_checkpoint(
-    estimator: Estimator,
+    estimator: PrivateLinearModel,
     options: CheckpointOptions,
     path: Path | None,
     outputs: OutputOptions,
     inputs: Iterable[Path | None],
-) -> Iterator[KeptFit]:
+) -> Iterator[Keeping]:
     """Hold the checkpoint during a fit; refuse at once what could not be kept or resumed."""
-    kept, resume, model = KeptFit(path), options.resume, outputs.model
+    kept, resume, model = Keeping(path), options.resume, outputs.model
     if path is None:
         yield kept
         return
@@ -123,13 +124,14 @@ def kept_checkpoint(
             if fit.method.ledger is not None and model is not None:
                 rows, classes = fit.records, fit.task.classes
                 columns = rows.feature_names, rows.origin
-                size = fit.method.model_bytes(fit.mechanism, rows.shape[1], classes, *columns)
+                size = fit.method.model_bytes(rows.shape[1], classes, *columns)
                 kept.temporary = held.enter_context(held_room(model, size))
             kept_fit, begun = keep(fit), True
             return kept_fit
 
         kept.begin, kept.passing = begin, options.checkpoint is None
-        kept.steps = None if stored is None else len(stored.release)
+        if stored is not None:
+            kept.steps = steps_of(stored.released) + int(stored.state.get("done", 0))
         try:
             yield kept
         except BaseException as error:

@@ -11,19 +11,20 @@ from numpy.typing import NDArray
 
 import dplasso
 from dplasso.cli import output
-from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
+from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cluster import Engine, Events, RayEngine, ThreadEngine
 from dplasso.cluster.estimate import Estimate
 from dplasso.cluster.ray_cluster import THREADS, run_tasks
 from dplasso.cluster.storage import header_and_labels, opened_store, stores_at
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import is_address, places_of
-from dplasso.data.store import Store, is_store, open_store
+from dplasso.data.store import Store, open_store
+from dplasso.data.store.opening import is_store
 from dplasso.data.store.place import stores_in
 from dplasso.encoding.origin import check_same_origin, origin_of, with_origin
 from dplasso.errors import DataError
+from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import method_of
-from dplasso.estimators.linear_models import Estimator
 from dplasso.runtime.cores import usable_cores
 
 
@@ -76,7 +77,9 @@ class WorkerOptions:
     patience: float = RayEngine.patience
     events: str | None = None
 
-    def estimate(self, where: ClusterOptions, X: "Stores", estimator: Estimator) -> Estimate:
+    def estimate(
+        self, where: ClusterOptions, X: "Stores", estimator: PrivateLinearModel
+    ) -> Estimate:
         """Return what a fit takes, from the sizes of its stores."""
         params, labels = estimator.get_params(), X.labels
         n_classes = len(params["classes"] or np.unique(labels)) if "classes" in params else 0

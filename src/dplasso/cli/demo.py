@@ -11,11 +11,11 @@ import numpy as np
 
 from dplasso import DPLassoClassifier, DPLogisticRegression, privacy_cost
 from dplasso.cli import output
-from dplasso.cli.metrics import score
+from dplasso.cli.scoring import score
 from dplasso.cli.training import train_with_bar
 from dplasso.data.formats import Dataset
 from dplasso.datasets.adult import cross_name, crosses, load_adult
-from dplasso.estimators.linear_models import Estimator
+from dplasso.estimators.base import PrivateLinearModel
 from dplasso.model.weights import beyond_by_chance, weights_of
 from dplasso.report.bars import BLUE, GREY, ORANGE, draw_bars, png_of, tidy
 from dplasso.report.displays import weight_bars
@@ -42,7 +42,7 @@ class Trained:
     """A model, its test scores, its weights to be shown; the seconds are without the compiler's."""
 
     name: str
-    model: Estimator
+    model: PrivateLinearModel
     scores: dict[str, Any]
     seconds: float
     heaviest: list[dict[str, Any]] = field(default_factory=list)
@@ -53,7 +53,6 @@ def demo(
     epsilon: float = 1.0,
     random_state: int | None = None,
     explain: bool = False,
-    n_iter: int | None = None,
 ) -> output.Result:
     """Train on real data by both methods, privately and plainly, and look at the difference.
 
@@ -61,10 +60,6 @@ def demo(
     ------
     out : DIR
         Folder for the models, statements and the picture.
-
-    Hidden
-    ------
-    n_iter
 
     Examples
     --------
@@ -75,14 +70,13 @@ def demo(
     to test on; it is packaged, nothing is downloaded.
     """
     for method in METHODS:
-        privacy_cost(epsilon, DELTA, n_iter, method=method)
+        privacy_cost(epsilon, DELTA, method=method)
     undrawn = missing("matplotlib", "The picture")
     output.check_directory(out, FILES.values())
     started = time.perf_counter()
     public: dict[str, Any] = {"classes": (-1, 1), "n_jobs": -1}
-    public["n_iter"] = "auto" if n_iter is None else n_iter
     private = public | {"random_state": random_state}
-    models: dict[str, Estimator] = {
+    models: dict[str, PrivateLinearModel] = {
         "lasso": DPLassoClassifier(epsilon, DELTA, **private),
         "logistic": DPLogisticRegression(epsilon, DELTA, **private),
         "plain": DPLogisticRegression(float("inf"), DELTA, **public),
@@ -111,7 +105,9 @@ def _crossed(data: Dataset) -> Dataset:
     return Dataset(crosses(data.X), data.y, data.source)
 
 
-def _train(key: str, model: Estimator, train: Dataset, test: Dataset, bars: output.Bars) -> Trained:
+def _train(
+    key: str, model: PrivateLinearModel, train: Dataset, test: Dataset, bars: output.Bars
+) -> Trained:
     private = key in METHODS
     name = f"{METHODS[key]}, epsilon {model.epsilon:g}" if private else "logistic, no privacy"
     seconds = train_with_bar(model, train.X, train.y, bars, f"training: {name}")

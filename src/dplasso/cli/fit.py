@@ -12,23 +12,23 @@ import typer
 from dplasso.cli import output
 from dplasso.cli.checkpoints import (
     CheckpointOptions,
-    KeptFit,
+    Keeping,
     kept_checkpoint,
     offered,
     refuse_unfinished,
 )
 from dplasso.cli.clusters import ClusterOptions, WorkerOptions, read_partitions
+from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cli.ledger_report import left_after, left_sentence
-from dplasso.cli.metrics import check_known, score, scores_text
-from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
+from dplasso.cli.scoring import check_known, score, scores_text
 from dplasso.cli.training import EstimatorOptions, OutputOptions, train_with_bar
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
+from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import method_of
 from dplasso.estimators.hints import first_entries, raw_numbers
-from dplasso.estimators.linear_models import Estimator
 from dplasso.fit.hooks import Hooks
 from dplasso.fit.records import store_of
 from dplasso.ledger import check_affordable
@@ -79,16 +79,14 @@ class FitOptions:
     @property
     def beside(self) -> tuple[Path | None, ...]:
         """Files that are read besides the data."""
-        prior, wanted = self.wanted.given.get("prior"), self.wanted
-        known = self.reading.labels, self.reading.schema, self.test_labels, wanted.ledger
-        return (*known, *wanted.public_files, None if prior is None else Path(prior))
+        return (self.reading.labels, self.reading.schema, self.test_labels, *self.wanted.beside)
 
 
 @dataclass(frozen=True)
 class _Fitted:
     """What a fit came to: for the model's release, and for the curator alone."""
 
-    estimator: Estimator
+    estimator: PrivateLinearModel
     train: Dataset
     scores: dict[str, Any] | None
     seconds: dict[str, float]
@@ -145,7 +143,7 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     return output.Result(report | {"not_for_release": curators}, show)
 
 
-def _checked(asked: FitOptions) -> tuple[Estimator, Schema | None, list[Path], list[Path]]:
+def _checked(asked: FitOptions) -> tuple[PrivateLinearModel, Schema | None, list[Path], list[Path]]:
     """Refuse all that can be refused before the long work; return what the work begins with."""
     wanted, reading, outputs = asked.wanted, asked.reading, asked.outputs
     schema = reading.declared()
@@ -166,7 +164,7 @@ def _checked(asked: FitOptions) -> tuple[Estimator, Schema | None, list[Path], l
         if schema is not None and schema.edges is not None:
             by_person, seeded = asked.person_column is not None, wanted.random_state is not None
             cost = schema.edges.before(cost, seeded=seeded, by_person=by_person)
-        check_affordable(method.ledger, method.dataset, cost)
+        check_affordable(method.ledger, cost)
     tests = asked.test or []
     if asked.cluster.cluster is not None:
         refuse({"--test": bool(tests), "--labels": reading.labels}, BESIDE_CLUSTER)
@@ -179,11 +177,11 @@ def _checked(asked: FitOptions) -> tuple[Estimator, Schema | None, list[Path], l
 
 def _trained(
     asked: FitOptions,
-    estimator: Estimator,
+    estimator: PrivateLinearModel,
     schema: Schema | None,
     files: list[Path],
     tests: list[Path],
-    kept: KeptFit,
+    kept: Keeping,
     bars: output.Bars,
 ) -> _Fitted:
     """Read the rows, train on them, and score the model on those of --test."""
@@ -293,7 +291,7 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
     output.facts(facts | {"seconds": ", ".join(spent) + more})
 
 
-def _model_text(estimator: Estimator, report: dict[str, Any]) -> str:
+def _model_text(estimator: PrivateLinearModel, report: dict[str, Any]) -> str:
     """Word how many weights came of how many steps."""
     weights, steps = count_of(weights_of(estimator.model_)), estimator.n_iter_
     if "heaviest" not in report:

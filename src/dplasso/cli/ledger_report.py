@@ -1,9 +1,10 @@
-"""What the ledger's commands say: what is spent, what is left, and which fits have paid."""
+"""What is said of a ledger: what is spent and left, who has paid, and who is in several sets."""
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ from rich.markup import escape
 
 from dplasso import ledger as ledgers
 from dplasso.cli import output
-from dplasso.cli.cohorts import cohort_of, same_rows, sentence, up
-from dplasso.fit.cost import mechanism_for
+from dplasso.estimators.cost import estimator_of
+from dplasso.estimators.fitting import method_of
+from dplasso.ledger.cohorts import listed
 from dplasso.ledger.composition import protected
-from dplasso.privacy.parameters import check_rows_per_person
+from dplasso.privacy.budget import Budget
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_down as down
+from dplasso.privacy.wording import rounded_up
 
 # What is told of an entry as it is, and of its charge; and of a budget.
 _ENTRY = (
@@ -32,11 +35,9 @@ _MANY = {"fit": "fits", "search": "searches", "score": "scores"}
 _BUDGET = ("epsilon", "delta", "neighbors", "rows_per_person")
 # Of a fit, unless told otherwise.
 DELTA = 1e-6
-# What a person is told of a budget after a charge.
-_LEFT = (
-    *("dataset", "epsilon", "delta", "rows_per_person"),
-    *("epsilon_spent", "epsilon_left", "share_spent"),
-)
+# What is promised or spent is never written as less than it is.
+up = partial(rounded_up, digits=6)
+_NO_SUM = "their neighbour relations differ, so there is no total of somebody who is in several"
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,6 @@ class Planned:
     n_iter: int | None = None
     rows_per_person: int | None = None
 
-    def __post_init__(self) -> None:
-        if self.rows_per_person is not None:
-            check_rows_per_person(self.rows_per_person)
-
     def settled(self, delta: float, rows_per_person: int) -> "Planned":
         """Return the fit with a delta and with how many rows of a person it covers, if not told."""
         return replace(
@@ -73,46 +70,46 @@ class Planned:
     @property
     def settings(self) -> dict[str, Any]:
         """What `dplasso.ledger.largest_epsilon` asks of it."""
-        planned = self._mechanism(1.0, "add-remove")
-        told = {"delta": self.delta, "rows_per_person": self.rows_per_person}
-        return told | {"n_iter": planned.n_iter, "mechanism": planned.name}
+        cost = self._cost(1.0, "add-remove")
+        stated = {"delta": cost.delta, "n_iter": cost.n_iter, "mechanism": cost.name}
+        return stated | {"rows_per_person": cost.rows_per_person, "draws": cost.draws}
 
     def charge(self, budget: ledgers.Budget, epsilon: float) -> ledgers.Charge:
         """Return what it costs in a budget."""
-        return ledgers.charge_of(self._mechanism(epsilon, budget.neighbors))
+        return ledgers.charge_of(self._cost(epsilon, budget.neighbors))
 
-    def _mechanism(self, epsilon: float, neighbors: str) -> Any:
-        return mechanism_for(
-            self.method,
-            epsilon=epsilon,
-            delta=self.delta,
-            n_iter=self.n_iter,
-            neighbors=neighbors,
-            rows_per_person=self.rows_per_person,
-        )
+    def _cost(self, epsilon: float, neighbors: str) -> Budget:
+        settings: dict[str, Any] = {} if self.n_iter is None else {"n_iter": self.n_iter}
+        settings |= {"epsilon": epsilon, "delta": self.delta, "neighbors": neighbors}
+        settings |= {"rows_per_person": self.rows_per_person}
+        return method_of(estimator_of(self.method, None, **settings)).cost()
 
 
 def left_after(
     ledger: Path, dataset: str | None, statement: PrivacyStatement, release: str = ""
 ) -> dict[str, Any]:
     """Return a data set's budget, what was spent by a charge, and what is left for another such."""
-    method = "logistic" if statement.mechanism == "gaussian" else "lasso"
-    # Of several kinds of steps, vertices alone have an eps0.
-    steps = statement.steps if statement.mechanism == "gaussian" or statement.eps0 else None
-    fit = Planned(method, statement.delta, steps, statement.rows_per_person)
-    return left_of(ledger, dataset, fit, release)
+    settings: dict[str, Any] = {"delta": statement.delta, "n_iter": statement.steps}
+    settings |= {"mechanism": statement.mechanism, "rows_per_person": statement.rows_per_person}
+    return left_of(ledger, dataset, settings, release)
 
 
-def left_of(ledger: Path, dataset: str | None, fit: Planned, release: str = "") -> dict[str, Any]:
+def left_of(
+    ledger: Path, dataset: str | None, settings: dict[str, Any], release: str = ""
+) -> dict[str, Any]:
     """Return the same after the charge of the fit that released `release`, or after the last."""
     budget = ledgers.pick(ledgers.read_budgets(ledger), dataset, ledger)
-    report = report_of(budget, None, fit)
     # A fit of few steps may release what an earlier one did.
     same = [one for one in budget.entries if one.release == release]
     charge = (same or budget.entries)[-1].charge
-    more = ledgers.fits_left(budget, charge)
-    told = {key: report[key] for key in _LEFT} | {"kind": charge.kind, "fits_left": more}
-    return told | {"cohort": cohort_of(ledger, budget.name)}
+    return {
+        "dataset": budget.name,
+        **{name: getattr(budget, name) for name in ("epsilon", "delta", "rows_per_person")},
+        **_state_of(budget, settings),
+        "kind": charge.kind,
+        "fits_left": ledgers.fits_left(budget, charge),
+        "cohort": cohort_of(ledger, budget.name),
+    }
 
 
 def left_sentence(report: dict[str, Any]) -> str:
@@ -277,3 +274,111 @@ def called(name: str | None, word: str = " of") -> str:
 def fit_words(delta: float, n_iter: int, between: str = ", ") -> str:
     """Word what a fit's epsilon depends on."""
     return f"delta {up(delta)}{between}{n_iter:,} steps"
+
+
+# --- people who may be in several data sets of a ledger, and what was declared ------------------
+
+
+def told_of(
+    budgets: Sequence[ledgers.Budget],
+    groups: Sequence[ledgers.Declaration],
+    *,
+    of: str | None = None,
+) -> dict[str, Any]:
+    """Put together what is said of people, as JSON says it; `of`: of this data set alone."""
+    cohorts = [_cohort(budgets, group) for group in groups if of is None or of in group.datasets]
+    several = len(budgets) > 1 and of is None
+    return {"cohorts": cohorts, "people": _totals(budgets, groups) if several else None}
+
+
+def cohort_of(ledger: Path, dataset: str | None) -> dict[str, Any] | None:
+    """Return what was declared about a data set's people, or None."""
+    budgets, groups = ledgers.read_cohorts(ledger)
+    return next(iter(told_of(budgets, groups, of=dataset)["cohorts"]), None) if dataset else None
+
+
+def _cohort(budgets: Sequence[ledgers.Budget], group: ledgers.Declaration) -> dict[str, Any]:
+    members = [one for one in budgets if one.name in group.datasets]
+    entries = [entry for member in members for entry in member.entries]
+    home = {entry.number: member.name for member in members for entry in member.entries}
+    first = same_rows(sorted(entries, key=lambda entry: entry.number))
+    pairs = [[other, number] for number, other in first.items() if other is not None]
+    return {
+        "datasets": [*group.datasets],
+        "declared_by": f"{group.user}@{group.host}",
+        "declared_at": group.declared_at,
+        **_totals(members, [group]),
+        # Fits, on two data sets of the group, that had the same rows.
+        "same_rows": [pair for pair in pairs if home[pair[0]] != home[pair[1]]],
+    }
+
+
+def _totals(
+    budgets: Sequence[ledgers.Budget], groups: Sequence[ledgers.Declaration]
+) -> dict[str, float | None]:
+    people = ledgers.people_of(budgets, groups)
+    return {
+        "delta": None if people is None else people.delta,
+        "epsilon_declared": None if people is None else people.declared,
+        "epsilon_in_all": None if people is None else people.in_all,
+    }
+
+
+def same_rows(entries: Sequence[ledgers.Entry]) -> dict[int, int | None]:
+    """Say of each entry which is the first on the same rows; None where that is not known."""
+    data = {entry.number: entry.charge.fingerprint or "" for entry in entries}
+    # Fingerprints under one key compare; those of dplasso 0.2.0 had none.
+    key = next((one.partition(":")[0] for one in reversed(data.values()) if ":" in one), None)
+    first: dict[str, int] = {}
+    return {
+        number: first.setdefault(one, number) if one.startswith(f"{key}:") else None
+        for number, one in data.items()
+    }
+
+
+def sentence(cohort: dict[str, Any]) -> str:
+    """Word a declaration, and what it means."""
+    names, by = listed(cohort["datasets"]), cohort["declared_by"]
+    told = (
+        f"declared by {by} on {cohort['declared_at'][:10]}, and not checked: nobody is in two of "
+        f"{names}"
+    )
+    if cohort["delta"] is None:
+        return f"{told}; {_NO_SUM}"
+    return (
+        f"{told}; so far that is epsilon {up(cohort['epsilon_declared'])} at most for each person "
+        f"(at delta {up(cohort['delta'])}), and {up(cohort['epsilon_in_all'])} for somebody who is "
+        "in all of them nevertheless"
+    )
+
+
+def print_cohorts(told: dict[str, Any]) -> None:
+    """Print what is said of people for a person."""
+    cohorts, people = told["cohorts"], told["people"]
+    for cohort in cohorts:
+        words = sentence(cohort)
+        output.text(f"{words[0].upper()}{words[1:]}.", wrap=False)
+        for first, second in cohort["same_rows"]:
+            output.text(
+                f"Not for release: fits {first} and {second}, of two of these data sets, had the "
+                "same rows. Is the declaration right (dplasso ledger disjoint --withdraw)?",
+                wrap=False,
+            )
+    if people is None:
+        return
+    if people["delta"] is None:
+        output.text(f"Over all data sets: {_NO_SUM}.", wrap=False)
+        return
+    at, worst = f"at delta {up(people['delta'])}", up(people["epsilon_in_all"])
+    if not cohorts:
+        output.text(
+            "Nothing is declared about people in several of these data sets (dplasso ledger "
+            f"disjoint). So far somebody who is in all of them has epsilon {worst} {at}.",
+            wrap=False,
+        )
+    elif people != {key: cohorts[0][key] for key in people}:
+        output.text(
+            f"Over all data sets, {at}: epsilon {up(people['epsilon_declared'])} at most for each "
+            f"person if what is declared holds, {worst} for somebody who is in all.",
+            wrap=False,
+        )

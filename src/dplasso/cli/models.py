@@ -16,12 +16,10 @@ import typer
 import dplasso
 from dplasso.cli import output
 from dplasso.cli.clusters import ClusterOptions, over_stores
-from dplasso.cli.cohorts import cohort_of, sentence
-from dplasso.cli.ledger_report import left_after, left_sentence
-from dplasso.cli.metrics import print_confusion, print_scores, score
-from dplasso.cli.options import in_options
-from dplasso.cli.pipelines import read_raw
-from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
+from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, read_raw, refuse
+from dplasso.cli.ledger_report import cohort_of, left_after, left_sentence, sentence
+from dplasso.cli.scoring import print_confusion, print_scores, score
+from dplasso.cli.training import chosen_ledger
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
 from dplasso.estimators.record_wise import split
@@ -186,7 +184,9 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
         if not private:
             scores = score(fitted, rows.X, rows.y, rows.source)
             return output.Result(scores | {"private": False}, partial(_print_exact, scores))
-        found = dplasso.private_score(fitted, rows.X, rows.y, **asdict(scoring))
+        settings = asdict(scoring)
+        ledger = chosen_ledger(*(settings.pop(name) for name in ("ledger", "dataset", "purpose")))
+        found = dplasso.private_score(fitted, rows.X, rows.y, **settings, ledger=ledger)
     # All that may be said of the rows: not their number.
     told = {**found.to_dict(), "private": found.privacy.is_private}
     if scoring.ledger is not None:
@@ -278,7 +278,7 @@ def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
         output.text()
         output.promise(held.statement, explain=explain)
         for one in cautions if held.statement.is_private and not explain else []:
-            output.text(f"Caution ({one.level}): {in_options(one.sentence)}.")
+            output.text(f"Caution ({one.level}): {one.sentence}.")
 
     return output.Result(document, print_model)
 

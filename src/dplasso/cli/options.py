@@ -9,7 +9,6 @@ commands share (`SHARED`), and the estimators' docstrings.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, partial
 from inspect import Parameter, Signature, cleandoc, signature
@@ -18,35 +17,20 @@ from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import typer
 
-import dplasso
-
-ESTIMATORS = {
-    ("lasso", "classification"): "DPLassoClassifier",
-    ("logistic", "classification"): "DPLogisticRegression",
-    ("lasso", "regression"): "DPLasso",
-    ("linear", "regression"): "DPLinearRegression",
-}
-
-
-def default_method(is_regression: bool) -> str:
-    """Return the method that a fit takes unless told: the more accurate on nearly all data."""
-    return "linear" if is_regression else "logistic"
-
-
 # Options that are not called --the-same as the parameter.
 SPELT = {
     "as_json": "--json",
     "fit_intercept": "--no-intercept",
+    "groups": "--person-column",
     "labels_path": "--labels",
     "n_features": "--features",
     "n_jobs": "--jobs",
+    "None": "none",
     "random_state": "--seed",
+    "y": "the label column",
 }
 # Parameters of the estimators that shape the model; the others are about privacy.
-_OF_THE_MODEL = (
-    *("drift_tol", "l1_radius", "max_weights", "n_iter", "n_jobs", "refit", "selector", "solver"),
-    *("prior", "prior_standard_error"),
-)
+_OF_THE_MODEL = ("drift_tol", "l1_radius", "max_weights", "n_iter", "n_jobs", "selector", "solver")
 # Without an option, because files hold no weights; or with one that is written another way.
 _NOT_GENERATED = ("class_weight", "fit_intercept", "public_data", "verbose", "weight_bound")
 # How much of a parameter's docstring ``--help`` shows.
@@ -76,13 +60,12 @@ jobs : N >= 1
 
 Model
 -----
-method : logistic|linear|lasso
+method : logistic|linear|lasso|frank-wolfe
     logistic, or linear for a regression (default): a weight for every column, each with a standard
-    error, by noisy gradient descent; more accurate on most data. lasso: few weights, by
-    Frank-Wolfe, for columns too many to hold a weight each.
+    error, by noisy gradient descent; more accurate on most data. lasso: few weights, for columns
+    too many to hold a weight each. frank-wolfe: the steps of the paper on an L1 ball.
 n_iter : T
-    lasso: columns drawn, and the most weights the model can have; by default as many as the budget
-    can tell from noise. logistic, linear: gradients, 50 to 400 by default.
+    frank-wolfe: steps, and the most weights that the model can have.
 prior : FILE
     Start from a model that is public: one written by fit, or a .csv with the columns name and
     weight (perhaps class; a row (intercept)). The people behind it are not protected by this fit.
@@ -93,17 +76,26 @@ Privacy
 -------
 dataset : NAME
     The data set in the ledger; not needed where there is only one.
+delta : D
+    Probability with which the epsilon guarantee may fail. Choose it well below one over the number
+    of people.
 epsilon : E
     Privacy budget of the whole fit; smaller is more private. inf: no privacy at all.
 explain
     Print the whole privacy statement instead of two lines of it.
 ledger : LEDGER
     Charge this ledger before the work begins (see dplasso ledger).
+neighbors : add-remove|replace-one
+    Which data sets are neighbours: one record added or removed, or one replaced by another.
 person_column : NAME
     Tables: the column that says which person a row belongs to. At most --rows-per-person rows of
     each person enter a fit.
+purpose : TEXT
+    What the model is for, for the ledger alone.
 random_state : N >= 0
     Make the run repeatable, for experiments: a seeded run is not private.
+rows_per_person : M >= 1
+    Rows of one person, at most: the guarantee then covers a person.
 target_bounds : LOW,HIGH
     For a regression: the interval that the targets are publicly known to lie in; targets outside
     it are clipped to it.
@@ -113,9 +105,6 @@ Output
 force
     Overwrite existing outputs.
 """
-
-# Names of the options of the command that runs.
-running: ContextVar[frozenset[str]] = ContextVar("running", default=frozenset())
 
 
 @dataclass(frozen=True)
@@ -174,9 +163,10 @@ def _epilog(lines: list[str]) -> str:
     return "\n\n".join(["[bold]Examples[/bold]", *shown, *(["\n" + note] if note else [])])
 
 
-def option_name(parameter: str) -> str:
-    """Return how the option for a parameter is called."""
-    return SPELT.get(parameter, "--" + parameter.replace("_", "-"))
+def option_name(parameter: str, value: str | None = None) -> str:
+    """Return how the option for a parameter is called, and how it is written with a value."""
+    called = SPELT.get(parameter, "--" + parameter.replace("_", "-"))
+    return called if value is None else f"{called} {value.strip(chr(39))}"
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., None]:
@@ -193,7 +183,6 @@ def with_options(command: Callable[..., Any]) -> Callable[..., None]:
         options.append(_declared("as_json", bool, False, texts))
 
     def run(**given: Any) -> None:
-        running.set(frozenset(given))
         result = command(**arguments(given))
         if result is not None:
             result.print(as_json=given["as_json"])
@@ -255,15 +244,17 @@ _keyword = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
 @cache
 def estimator_parameters() -> dict[str, tuple[Text, Parameter]]:
     """Return text and option of each parameter of the estimators, by name."""
+    from dplasso.estimators.cost import METHODS
+
     takers: dict[str, dict[str, tuple[Parameter, Text, Collection[str]]]] = {}
-    for (method, _), kind in ESTIMATORS.items():
-        estimator = getattr(dplasso, kind)
-        texts, parameters = documented(estimator.__doc__).texts, signature(estimator).parameters
-        for name, parameter in parameters.items():
-            takers.setdefault(name, {}).setdefault(method, (parameter, texts[name], parameters))
-    everyone = {method for method, _ in ESTIMATORS}
+    for method, kinds in METHODS.items():
+        for estimator in filter(None, kinds):
+            texts, parameters = documented(estimator.__doc__).texts, signature(estimator).parameters
+            for name, parameter in parameters.items():
+                text = texts.get(name, Text("", ""))
+                takers.setdefault(name, {}).setdefault(method, (parameter, text, parameters))
     return {
-        name: _described(*next(iter(of.values())), [] if of.keys() == everyone else [*of])
+        name: _described(*next(iter(of.values())), [] if of.keys() == METHODS.keys() else [*of])
         for name, of in takers.items()
     }
 
@@ -274,19 +265,20 @@ def _described(
     """Return text and option, None unless it is given; `methods` take it, unless all do."""
     name, kind = parameter.name, parameter.annotation
     types = frozenset(get_args(kind) or [kind])
-    said = text.metavar.partition(", default=")[0]
-    words = said.split('"')[1::2] + ["none"] * ("None" in said)
+    allowed = text.metavar.partition(", default=")[0]
+    words = allowed.split('"')[1::2] + ["none"] * (types >= {str, type(None)})
     metavar = "|".join(["X"] * (float in types) + ["N"] * (int in types) + words) or "TEXT"
     # Names stand in single backticks, code in double ones.
     beginning = ". ".join(text.help.split(". ")[:_SENTENCES]).replace("**", "").replace("``", "")
     parts = beginning.split("`")
     parts[1::2] = [option_name(name) if name in others else name for name in parts[1::2]]
-    told = (f"{', '.join(methods)}: " if methods else "") + "".join(parts).rstrip(".") + "."
+    help = (f"{', '.join(methods)}: " if methods else "") + "".join(parts).rstrip(".") + "."
     panel = "Model" if name in _OF_THE_MODEL else "Privacy"
-    shown = documented(SHARED).texts.get(name, Text(panel, metavar, help=told))
+    shown = documented(SHARED).texts.get(name, Text(panel, metavar, help=help))
     numeric, takes, more = types & {int, float}, str, {}
     if numeric and str in types:
-        more["parser"] = partial(_number_or, words, int in types)
+        # Of other words, and of numbers of the wrong kind, the estimator says what would be right.
+        more["parser"] = number_or_word
     elif numeric:
         (takes,) = numeric
     option = typer.Option(
@@ -306,17 +298,6 @@ def estimator_options(but: Collection[str]) -> list[Parameter]:
     return [known[name][1] for name in known if name not in (*but, *_NOT_GENERATED)]
 
 
-def _number_or(words: list[str], whole: bool, text: str) -> Any:
-    """Read a number, where `whole` a whole one, or one of the words."""
-    value = number_or_word(text)
-    told = "a whole number" if isinstance(value, float) else "a number"
-    # Of other words than these two, the estimator says what they mean.
-    word = isinstance(value, str) and value not in words and set(words) <= {"auto", "none"}
-    if word or (whole and isinstance(value, float)):
-        raise typer.BadParameter(f"{text!r} is neither {told} nor {' nor '.join(words)}")
-    return value if whole or isinstance(value, str) else float(value)
-
-
 def number_or_word(text: str) -> int | float | str:
     """Read a value that may be a number."""
     for kind in (int, float):
@@ -325,37 +306,3 @@ def number_or_word(text: str) -> int | float | str:
         except ValueError:
             continue
     return text.strip().lower()
-
-
-# --- messages ------------------------------------------------------------------------------------
-
-
-def in_options(message: str) -> str:
-    """Return a message of the library with options in place of the parameters that it names.
-
-    A parameter is named by ``name=value``, by an underscore in it, after "the parameter", or as the
-    first word before "must" or "does not go".
-    """
-    words = message.split(" ")
-    said: list[str] = []
-    for place, word in enumerate(words):
-        core = word.strip("(),;:.")
-        name, equals, value = core.partition("=")
-        marked = said[-2:] == ["the", "parameter"]
-        first = place == 0 and words[1:2] in (["must"], ["does"])
-        told_of = name.isidentifier() and (equals or "_" in name or marked or first)
-        if told_of and (name in running.get() or name in SPELT or name in estimator_parameters()):
-            option = option_name(name) + (f" {value.strip(chr(39))}" if equals else "")
-            word = word.replace(core, option, 1)
-            said = said[:-2] if marked else said
-        said.append(word)
-    told = " ".join(said)
-    for library, here in (
-        ("must be None, ", "must be "),
-        ("must be None or ", "must be "),
-        (", None or", ", none or"),
-        ("float('inf')", "inf"),
-        ("y holds ", "the data contain "),
-    ):
-        told = told.replace(library, here)
-    return told

@@ -24,7 +24,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from dplasso.cli.options import in_options
+from dplasso.cli.options import option_name
+from dplasso.errors import Explained
 from dplasso.files.atomic import atomic_write, check_writable
 from dplasso.runtime.compilation import CompileTime, announce_compilation
 from dplasso.runtime.progress import duration
@@ -51,7 +52,8 @@ def one_line(error: BaseException) -> str:
         where = f"{error.filename}: " if error.filename is not None else ""
         # A file's name may hold a line break.
         return " ".join(f"{where}{error.strerror}".split("\n"))
-    return in_options(" ".join(str(error).split())) or type(error).__name__
+    sentence = error.sentence(option_name) if isinstance(error, Explained) else str(error)
+    return " ".join(sentence.split()) or type(error).__name__
 
 
 def error(sentence: str) -> None:
@@ -68,7 +70,7 @@ def cautions(cautions: "Sequence[Caution]") -> None:
     """Print what a promise lacks on standard error."""
     for one in cautions:
         style = "red" if one.level == "red" else "yellow"
-        note(f"caution ({one.level}): {in_options(one.sentence)}", style)
+        note(f"caution ({one.level}): {one.sentence}", style)
 
 
 def note(sentence: str, style: str = "dim") -> None:
@@ -183,12 +185,12 @@ def promise(statement: "PrivacyStatement", *, explain: bool) -> None:
     """Print what a fit promises: the whole statement, or the sentences that matter most."""
     paragraphs = statement.text().split("\n\n")
     if explain:
-        text(in_options("\n\n".join(paragraphs)))
+        text("\n\n".join(paragraphs))
     elif statement.is_private:
         text(paragraphs[0])
         text("Each single row is protected; --explain says how, and what is taken as public.")
     else:
-        text(in_options("\n".join(paragraphs[:2])))
+        text("\n".join(paragraphs[:2]))
 
 
 def write_out(text: str) -> None:

@@ -10,19 +10,40 @@ from typing import Any
 import typer
 from numpy.typing import NDArray
 
-import dplasso
 from dplasso.cli import output
-from dplasso.cli.options import ESTIMATORS, default_method, estimator_options
-from dplasso.cli.reading import ReadingOptions
+from dplasso.cli.inputs import ReadingOptions
+from dplasso.cli.options import estimator_options
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
-from dplasso.errors import DataError, NoiseWarning, WeakPrivacyWarning
+from dplasso.errors import DataError, NoiseWarning, ParameterError, WeakPrivacyWarning
+from dplasso.estimators.base import PrivateLinearModel
+from dplasso.estimators.cost import METHODS, check_settings
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.estimators.linear_models import Estimator
 from dplasso.fit.hooks import Hooks
+from dplasso.fit.public_model import Prior
+from dplasso.ledger import Ledger
 from dplasso.model import write_model
+
+_TASKS = ("classification", "regression")
+
+
+def default_method(is_regression: bool) -> str:
+    """Return the method that a fit takes unless told: the more accurate on nearly all data."""
+    return "linear" if is_regression else "logistic"
+
+
+def chosen_ledger(path: Path | None, dataset: str | None, purpose: str | None) -> Ledger | None:
+    """Return the ledger that ``--ledger``, ``--dataset`` and ``--purpose`` name together."""
+    if path is not None:
+        return Ledger(str(path), dataset, purpose)
+    for name, value in (("dataset", dataset), ("purpose", purpose)):
+        if value is not None:
+            raise ParameterError(
+                f"`{name}={value!r}` needs a ledger, and none is given", advice="give `ledger` too"
+            )
+    return None
 
 
 @dataclass(frozen=True)
@@ -61,6 +82,9 @@ class EstimatorOptions:
     random_state: int | None = None
     ledger: Path | None = None
     dataset: str | None = None
+    purpose: str | None = None
+    prior: Path | None = None
+    prior_standard_error: float | None = None
     public_data: list[str] | None = None
     public_labels: Path | None = None
     given: Mapping[str, Any] = field(default_factory=dict, metadata={"options": estimator_options})
@@ -76,60 +100,67 @@ class EstimatorOptions:
         """The method: as asked, or what is the more accurate on nearly all data."""
         return self.method or default_method(self.is_regression)
 
-    def estimator(self, meaning: Mapping[str, float] | None) -> Estimator:
+    def estimator(self, meaning: Mapping[str, float] | None) -> PrivateLinearModel:
         """Make the estimator; options that were not given keep its own defaults.
 
         `meaning` is what the labels mean. Classes declared by name wait for `declare`, which knows
         their type.
         """
-        task = "regression" if self.is_regression else "classification"
-        self._refuse_clashes(task)
-        estimator: Estimator = getattr(dplasso, ESTIMATORS[self.chosen, task])()
-        known = estimator.get_params()
+        made = self._kind()
         chosen = {
             # None is an option that was not given.
             **{name: None if value == "none" else value for name, value in self.given.items()},
             "epsilon": self.epsilon,
             "fit_intercept": not self.no_intercept,
             "random_state": self.random_state,
-            "ledger": None if self.ledger is None else str(self.ledger),
-            "dataset": self.dataset,
         }
+        chosen |= self._of_ledger() | self._of_prior()
         if self.target_bounds is not None:
             chosen["target_bounds"] = parse_target_bounds(self.target_bounds)
         if self.classes is not None:
             parse_classes(self.classes)
-        elif meaning is not None and "classes" in known:
+        elif meaning is not None and not self.is_regression:
             chosen["classes"] = mapped_classes(meaning)
-        if foreign := [name for name in chosen if name not in known]:
-            other = next(one for one, of in ESTIMATORS if of == task and one != self.chosen)
-            default = "" if self.method else ", the default"
-            raise ValueError(
-                f"{foreign[0]} does not go with method={self.chosen}{default}, only with "
-                f"method={other}"
-            )
-        estimator.set_params(**chosen)
+        check_settings(made, self.chosen, chosen)
+        estimator: PrivateLinearModel = made(**chosen)
         return estimator
 
-    def _refuse_clashes(self, task: str) -> None:
-        methods, tasks = (sorted(set(names)) for names in zip(*ESTIMATORS, strict=True))
-        if self.task not in (None, *tasks):
-            raise ValueError(f"task must be {' or '.join(tasks)}, got {self.task!r}")
-        if self.task == "classification" and self.target_bounds is not None:
-            raise ValueError("--target-bounds is for a regression, not for a classification")
-        if self.public_data and "prior" in self.given:
-            raise ValueError(
-                "--prior and --public-data are two starts of one fit; give one of them"
-            )
-        if self.chosen not in methods:
-            raise ValueError(f"method must be lasso, logistic or linear, got {self.chosen!r}")
-        if (self.chosen, task) not in ESTIMATORS:
-            right = " or ".join(method for method, of in ESTIMATORS if of == task)
-            raise ValueError(f"a {task} takes the method {right}, not {self.chosen}")
-        if task == "regression" and self.classes is not None:
-            raise ValueError("a regression has no classes; leave --classes out")
+    def _of_ledger(self) -> dict[str, Any]:
+        return {"ledger": chosen_ledger(self.ledger, self.dataset, self.purpose)}
 
-    def declare(self, estimator: Estimator, y: NDArray[Any]) -> None:
+    def _of_prior(self) -> dict[str, Any]:
+        error = self.prior_standard_error
+        if self.prior is None:
+            if error is not None:
+                raise ParameterError(
+                    f"`prior_standard_error={error:g}` is the noise of a prior, and there is none",
+                    advice="give `prior` too",
+                )
+            return {}
+        return {"prior": self.prior if error is None else Prior(self.prior, standard_error=error)}
+
+    def _kind(self) -> Any:
+        """Return the estimator's class; refuse options that clash."""
+        numbers = self.is_regression
+        if self.task not in (None, *_TASKS):
+            raise ParameterError(f"`task` must be {' or '.join(_TASKS)}, got {self.task!r}")
+        if self.task == _TASKS[0] and self.target_bounds is not None:
+            raise ParameterError("`target_bounds` is for a regression, not for a classification")
+        if self.public_data and self.prior is not None:
+            raise ParameterError("`prior` and `public_data` are two starts of one fit; give one")
+        if self.chosen not in METHODS:
+            raise ParameterError(
+                f"`method` must be one of {', '.join(METHODS)}, got {self.chosen!r}"
+            )
+        kind = METHODS[self.chosen][numbers]
+        if kind is None:
+            right = " or ".join(method for method, kinds in METHODS.items() if kinds[numbers])
+            raise ParameterError(f"a {_TASKS[numbers]} takes the method {right}, not {self.chosen}")
+        if numbers and self.classes is not None:
+            raise ParameterError("a regression has no classes", advice="leave `classes` out")
+        return kind
+
+    def declare(self, estimator: PrivateLinearModel, y: NDArray[Any]) -> None:
         """Declare the classes as labels of the data's type; refuse numbers that are no classes."""
         if self.classes is not None:
             estimator.set_params(classes=classes_like(parse_classes(self.classes), y))
@@ -145,9 +176,14 @@ class EstimatorOptions:
         """The files of the rows that are public."""
         return expand(self.public_data) if self.public_data else []
 
+    @property
+    def beside(self) -> tuple[Path | None, ...]:
+        """Files that a fit reads or writes besides data and outputs."""
+        return (self.ledger, self.prior, *self.public_files)
+
     def read_public(
         self,
-        estimator: Estimator,
+        estimator: PrivateLinearModel,
         reading: ReadingOptions,
         train: Dataset,
         bars: output.Bars,
@@ -194,7 +230,7 @@ class OutputOptions:
         again = ", which is charged again" if charged else ""
         output.check_outputs(self.paths(), inputs, force=self.force, again=again)
 
-    def write(self, estimator: Estimator, temporary: str | None = None) -> None:
+    def write(self, estimator: PrivateLinearModel, temporary: str | None = None) -> None:
         """Put the outputs in place, all or none; room for the model is held at `temporary`."""
         if self.statement is not None:
             output.write_file(self.statement, estimator.privacy_.to_json() + "\n")
@@ -209,7 +245,7 @@ class OutputOptions:
 
 
 def train_with_bar(
-    estimator: Estimator,
+    estimator: PrivateLinearModel,
     X: Any,
     y: Any,
     bars: output.Bars,

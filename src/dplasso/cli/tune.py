@@ -9,9 +9,9 @@ import numpy as np
 import typer
 
 from dplasso.cli import output
+from dplasso.cli.inputs import ReadingOptions
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.options import number_or_word
-from dplasso.cli.reading import ReadingOptions
 from dplasso.cli.training import EstimatorOptions, OutputOptions
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
@@ -24,9 +24,10 @@ from dplasso.tuning.search import PrivateSearch
 
 # Settings that are worth a try at most.
 _LIKELY = {
-    "lasso": "feature-bound, n-iter and l1-radius",
-    "logistic": "max-weights and residual-bound",
-    "linear": "residual-bound",
+    "logistic": "max-weights and row-norm",
+    "linear": "max-weights and row-norm",
+    "lasso": "max-weights and feature-bound",
+    "frank-wolfe": "n-iter and l1-radius",
 }
 
 
@@ -66,7 +67,7 @@ def tune(
     Examples
     --------
     dplasso tune train.svm.gz --epsilon 3 --grid max-weights=none,30,100 --tries 3 --metric accuracy
-    dplasso tune train.svm.gz --epsilon 3 --method lasso --grid l1-radius=3,10,30
+    dplasso tune train.svm.gz --epsilon 3 --method frank-wolfe --grid l1-radius=3,10,30
         --grid n-iter=50,200 --model model.npz
 
     One fit with the defaults and the whole epsilon is mostly better than a search: docs/tuning.md
@@ -82,7 +83,7 @@ def tune(
             f"{files[0]} does not say which person each row belongs to; a store does that was made "
             "with --person-column (dplasso convert)"
         )
-    beside = reading.labels, reading.schema, wanted.ledger, *wanted.public_files
+    beside = reading.labels, reading.schema, *wanted.beside
     outputs.check((*files, *beside), charged=charged)
     with output.progress_bars() as bars, ExitStack() as held:
         rows = reading.read(files, bars, wanted.features, schema)
@@ -124,7 +125,7 @@ def _search(
             f"--grid {unknown[0].replace('_', '-')}: there is no such setting; those of this "
             f"method are options of dplasso fit, such as {_LIKELY[wanted.chosen]}"
         )
-    moved = ("ledger", "dataset", "purpose", "random_state")
+    moved = ("ledger", "random_state")
     search = PrivateSearch(
         estimator.set_params(**dict.fromkeys(moved)),
         settings_of_tries,
@@ -133,11 +134,7 @@ def _search(
         **settings,
         **{name: known[name] for name in moved},
     )
-    try:
-        search.check()
-    except TypeError as error:
-        # A grid is text: a number of the wrong kind is a wrong value.
-        raise ValueError(str(error)) from None
+    search.check()
     return search
 
 
@@ -149,9 +146,8 @@ def _model_bytes(search: PrivateSearch, rows: Dataset) -> int:
         classes = np.asarray(params["classes"] or np.unique(rows.y))
     candidates = list_candidates(search.estimator, search.grid, search.delta)
     methods = [method_of(candidate.estimator) for candidate in candidates]
-    costs = [(method, method.cost(n_features, classes.size)) for method in methods]
     origin = origin_of(rows.X)
-    return max(one.model_bytes(cost, n_features, classes, origin=origin) for one, cost in costs)
+    return max(method.model_bytes(n_features, classes, origin=origin) for method in methods)
 
 
 def _setting(text: str) -> tuple[str, list[Any]]:

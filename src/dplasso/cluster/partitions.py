@@ -104,7 +104,7 @@ class Partitions:
         """The different labels; DataError if they are too many for classes."""
         labels = np.unique(np.concatenate([one.labels for one in self.descriptions]))
         if not labels.size:
-            raise DataError("the labels are not classes: declare them with the parameter classes")
+            raise DataError("the labels are not classes: declare them with `classes`")
         return labels
 
     def call(self, method: str, *args: Any) -> list[Any]:

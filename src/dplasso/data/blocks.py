@@ -201,7 +201,7 @@ def check_shape(name: str, n_rows: int, n_columns: int) -> None:
     if n_rows == 0:
         raise DataError(f"{name}: it holds no records; at least one is needed")
     if n_columns == 0:
-        raise DataError(f"{name}: no record has an entry; say how many columns with n_features")
+        raise DataError(f"{name}: no record has an entry; say how many columns with `n_features`")
 
 
 def gather(

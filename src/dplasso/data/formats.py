@@ -66,7 +66,7 @@ class Layout:
 def check_n_features(n_features: int | None) -> None:
     """Raise `DataError` for a number of columns that no data set has."""
     if n_features is not None and not 1 <= n_features <= MOST_COLUMNS:
-        raise DataError(f"n_features must be from 1 to 2**63 - 1, not {n_features}")
+        raise DataError(f"`n_features` must be from 1 to 2**63 - 1, not {n_features}")
 
 
 def plain_suffix(path: Path) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dplasso.data.refusals import in_our_words
-from dplasso.errors import DataError
+from dplasso.errors import DataError, ParameterError
 
 # Of several that fit a label, the first.
 _LABEL_KINDS = ("bool", "number", "string")
@@ -32,11 +32,11 @@ def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
     if classes is None:
         classes = np.unique(y)
         if classes.size == 1:
-            raise DataError("y holds only one class; name all with the parameter classes")
+            raise DataError("`y` holds only one class; name all with `classes`")
         return shortest(classes)
     classes = shortest(classes)
     if classes.ndim != 1 or not 2 <= len(set(classes.tolist())) == classes.size:
-        raise ValueError(f"classes must be two or more different labels, got {declared!r}")
+        raise ParameterError(f"`classes` must be two or more different labels, got {declared!r}")
     return classes
 
 
@@ -46,8 +46,9 @@ def numbers_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
     if y.dtype.kind == "f" and largest > _LARGEST_WHOLE:
         # numpy makes floats of all labels of a list as soon as one is a float, and rounds them.
         raise DataError(
-            "y holds labels as floating-point numbers, and the declared classes are whole numbers "
-            "so large that one such number stands for several of them: give y as whole numbers"
+            "`y` holds labels as floating-point numbers, and the declared classes are whole "
+            "numbers so large that one such number stands for several of them: give `y` as "
+            "whole numbers"
         )
     numbers = np.full(y.shape, -1.0)
     for number, label in enumerate(classes):
@@ -59,11 +60,11 @@ def numbers_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
 def label_matrix(y: NDArray[Any], n_labels: int) -> NDArray[np.float64]:
     """Return a matrix of zeros and ones, shape (N, L), as float64; `DataError` for any other."""
     if y.ndim != 2 or y.shape[1] != n_labels:
-        raise DataError(f"y has the shape {y.shape}; one column for each of {n_labels} labels")
+        raise DataError(f"`y` has the shape {y.shape}; one column for each of {n_labels} labels")
     strange = ~np.isin(y, (0, 1)).all(axis=1)
     if strange.any():
         raise DataError(
-            "y has a column for each label and must hold 0 and 1 only: row "
+            "`y` has a column for each label and must hold 0 and 1 only: row "
             f"{int(np.argmax(strange)) + 1:,} of those that enter does not"
         )
     return np.ascontiguousarray(y, dtype=np.float64)
@@ -77,8 +78,8 @@ def refuse_strange(strange: NDArray[np.bool_], whose: str, classes: NDArray[Any]
     if np.any(strange):
         known = [repr(label) for label in classes.tolist()]
         raise DataError(
-            f"y holds a label that is not one of {whose} {', '.join(known[:-1])} and {known[-1]}: "
-            f"row {int(np.argmax(strange)) + 1:,} of those that enter"
+            f"`y` holds a label that is not one of {whose} {', '.join(known[:-1])} and "
+            f"{known[-1]}: row {int(np.argmax(strange)) + 1:,} of those that enter"
         )
 
 
@@ -88,10 +89,10 @@ def encode_targets(y: NDArray[Any], bounds: tuple[float, float]) -> NDArray[np.f
         targets = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError(
-            "y holds something that is not a number; a regression needs numbers"
+            "`y` holds something that is not a number; a regression needs numbers"
         ) from None
     if not np.isfinite(targets).all():
-        raise DataError("y holds NaN or infinity; a regression needs finite numbers")
+        raise DataError("`y` holds NaN or infinity; a regression needs finite numbers")
     low, high = bounds
     # Halves, so that no finite interval overflows.
     middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
@@ -179,19 +180,21 @@ def check_label_map(label_map: Mapping[Any, Any]) -> LabelMap:
     for key, target in label_map.items():
         label = str(key).strip()
         if not label:
-            raise DataError("label_map: a label is empty; name the label as it stands in the data")
+            raise DataError(
+                "`label_map`: a label is empty; name the label as it stands in the data"
+            )
         value = as_number(target)
         if value is None or not math.isfinite(value):
             raise DataError(
-                f"label_map: label {label!r} is mapped to {target!r}; map it to a finite number"
+                f"`label_map`: label {label!r} is mapped to {target!r}; map it to a finite number"
             )
         number = decimal(label)
         if words.setdefault(label, value) != value or (
             number is not None and numbers.setdefault(number, value) != value
         ):
-            raise DataError(f"label_map: label {label!r} is mapped to two different numbers")
+            raise DataError(f"`label_map`: label {label!r} is mapped to two different numbers")
     if not words:
-        raise DataError("label_map is empty; name labels and what they mean, such as neg=0,pos=1")
+        raise DataError("`label_map` is empty; name labels and what they mean, such as neg=0,pos=1")
     return LabelMap(words, numbers)
 
 

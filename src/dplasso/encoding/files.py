@@ -171,7 +171,7 @@ def read_records(
 def _refuse_options(options: Mapping[str, Any], what: str) -> None:
     for name, given in options.items():
         if given not in (None, False):
-            raise DataError(f"{name} does not go with {what}")
+            raise DataError(f"`{name}` does not go with {what}")
 
 
 def table_source(

@@ -20,6 +20,7 @@ from dplasso.data.blocks import INT32_MAX, Rows
 from dplasso.encoding.contract import Coded, Part, Slot, TableColumns, Where
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number
+from dplasso.errors import ParameterError
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.statement import PrivacyStatement, StatedRelease
 from dplasso.privacy.wording import rounded_up
@@ -75,9 +76,9 @@ class ReleasedEdges:
         if budget.leak:
             return budget
         if ours.neighbors != budget.neighbors:
-            raise ValueError(
-                f"the schema's edges were released for neighbors={ours.neighbors!r}; fit with the "
-                f"same, not {budget.neighbors!r}"
+            raise ParameterError(
+                f"the schema's edges were released for `neighbors={ours.neighbors!r}`; fit with "
+                f"the same, not {budget.neighbors!r}"
             )
         if by_person != self.by_person:
             units = {False: "single rows", True: "people"}
@@ -88,7 +89,7 @@ class ReleasedEdges:
             )
         if not (ours.is_private or seeded):
             raise ValueError(
-                "the schema's edges were released with random_state, so no fit with them is "
+                "the schema's edges were released with `random_state`, so no fit with them is "
                 "private; release them without it"
             )
         return budget.after(self.mu_of(budget.rows_per_person))

@@ -16,12 +16,10 @@ from dplasso.cluster import Engine
 from dplasso.estimators.coefficients import check_writable_out
 from dplasso.estimators.export import to_sklearn
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.estimators.margins import margins
+from dplasso.estimators.margins import loss_of, margins, task_of
 from dplasso.estimators.onnx_graph import to_onnx
-from dplasso.estimators.parameters import keep_parameters, of_rows
-from dplasso.estimators.reading import loss_of, task_of
 from dplasso.fit.method import Method
-from dplasso.fit.start import PARAMETERS
+from dplasso.fit.prior import PARAMETERS
 from dplasso.model import write_model
 from dplasso.model.weights import Weights, weights_of
 from dplasso.report.displays import BudgetDisplay, CalibrationDisplay, WeightsDisplay, as_method
@@ -199,9 +197,12 @@ class PrivateLinearModel(BaseEstimator):
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy with the same prior: a copy of a fitted model is not fitted."""
         bare = copy(self)
-        keep_parameters(bare, dict.fromkeys(PARAMETERS))
+        own = {name: getattr(self, name) for name in PARAMETERS if hasattr(self, name)}
+        for name in own:
+            setattr(bare, name, None)
         twin: Self = BaseEstimator.__sklearn_clone__(bare)
-        keep_parameters(twin, {name: getattr(self, name) for name in PARAMETERS})
+        for name, value in own.items():
+            setattr(twin, name, value)
         return twin
 
     def __sklearn_tags__(self) -> Any:
@@ -224,35 +225,77 @@ class PrivateLinearModel(BaseEstimator):
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     """A model of two or more classes."""
 
-    @of_rows(
-        "ndarray of float64, shape (N,), (N, K) for K > 2 classes, or (N, L) for L labels at once",
-        "Of two classes, positive where the second is likelier; of K, largest for the likeliest; "
-        "of each label, positive where it is likelier than not.",
-    )
     def decision_function(self, X: Any) -> "NDArray[np.float64]":
-        """Return the margins of rows."""
+        """Return the margins of rows.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            The rows; the model scales or clips them as in training.
+
+        Returns
+        -------
+        ndarray of float64, shape (N,), (N, K) for K > 2 classes, or (N, L) for L labels at once
+            Of two classes, positive where the second is likelier. Of K classes, largest for the
+            likeliest. Of each label, positive where it is likelier than not.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        ValueError
+            If X has another number of columns than the training data, or NaN or infinity.
+        """
         return margins(self, X)
 
-    @of_rows(
-        "ndarray, shape (N,), or of int64, (N, L) for L labels at once",
-        "Entries of `classes_`; of many labels 1 for each that is likelier than not, otherwise 0.",
-    )
     def predict(self, X: Any) -> "NDArray[Any]":
-        """Return the predicted label of each row, or labels."""
-        found = margins(self, X)
-        labels: NDArray[Any] = task_of(self).decided(found)
+        """Return the predicted label of each row.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            The rows; the model scales or clips them as in training.
+
+        Returns
+        -------
+        ndarray, shape (N,), or of int64, (N, L) for L labels at once
+            Entries of `classes_`. Of many labels, 1 for each that is likelier than not, else 0.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        ValueError
+            If X has another number of columns than the training data, or NaN or infinity.
+        """
+        labels: NDArray[Any] = task_of(self).decided(margins(self, X))
         return labels
 
-    @of_rows("ndarray of float64, shape (N, K) or (N, L)", "Columns in the order of `classes_`.")
     def predict_proba(self, X: Any) -> "NDArray[np.float64]":
-        """Return the probability of each label, by the inverse link of the bounded loss."""
-        found = margins(self, X)
-        probabilities: NDArray[np.float64] = loss_of(self).link(found)
+        """Return the probability of each label, by the inverse link of the bounded loss.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            The rows; the model scales or clips them as in training.
+
+        Returns
+        -------
+        ndarray of float64, shape (N, K) or (N, L)
+            Columns in the order of `classes_`.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        ValueError
+            If X has another number of columns than the training data, or NaN or infinity.
+        """
+        probabilities: NDArray[np.float64] = loss_of(self).link(margins(self, X))
         return probabilities
 
-    @of_rows("ndarray of float64, shape (N, K) or (N, L)", "Columns in the order of `classes_`.")
     def predict_log_proba(self, X: Any) -> "NDArray[np.float64]":
-        """Return the logarithm of the probability of each label."""
+        """Return the logarithms of what `predict_proba` returns."""
         logarithms: NDArray[np.float64] = np.log(self.predict_proba(X))
         return logarithms
 
@@ -273,9 +316,26 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):
     """A model of numbers in a public interval."""
 
-    @of_rows("ndarray of float64, shape (N,)", "Inside `target_bounds`.")
     def predict(self, X: Any) -> "NDArray[np.float64]":
-        """Return the predicted target of each row, in the target's unit."""
+        """Return the predicted target of each row, in the target's unit.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            The rows; the model scales or clips them as in training.
+
+        Returns
+        -------
+        ndarray of float64, shape (N,)
+            Inside `target_bounds`.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        ValueError
+            If X has another number of columns than the training data, or NaN or infinity.
+        """
         clipped: NDArray[np.float64] = np.clip(margins(self, X), *self.privacy_.target_bounds)
         return clipped
 

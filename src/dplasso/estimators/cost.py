@@ -1,18 +1,17 @@
 """What a fit would cost, and what it could find, answered before there is any data."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
+from dplasso.errors import ParameterError
+from dplasso.estimators.base import PrivateLinearModel
+from dplasso.estimators.classifiers import DPLassoClassifier, DPLogisticRegression
 from dplasso.estimators.fitting import method_of
-from dplasso.estimators.linear_models import (
-    DPFrankWolfeClassifier,
-    DPLasso,
-    DPLassoClassifier,
-    DPLinearRegression,
-    DPLogisticRegression,
-    Estimator,
-)
+from dplasso.estimators.frank_wolfe_classifier import DPFrankWolfeClassifier
+from dplasso.estimators.regressors import DPLasso, DPLinearRegression
 from dplasso.fit.column_plan import plan_lasso
 from dplasso.fit.lasso import Lasso
 from dplasso.fit.targets import Labels, checked_target_bounds
@@ -60,32 +59,48 @@ class Findable:
 
 def estimator_of(
     method: str, target_bounds: tuple[float, float] | None, **settings: Any
-) -> Estimator:
+) -> PrivateLinearModel:
     """Return the estimator of a method; ValueError for none of this name, or for such targets."""
     if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+        raise ParameterError(f"`method` must be one of {', '.join(METHODS)}, got {method!r}")
     of_classes, of_numbers = METHODS[method]
     if target_bounds is None and method == "linear":
         target_bounds = (0.0, 1.0)
     made: Any = of_classes
     if target_bounds is not None:
         if of_numbers is None:
-            raise ValueError(
-                f"target_bounds does not go with method={method!r}, which is for classes"
+            raise ParameterError(
+                f"`target_bounds` does not go with `method={method!r}`, which is for classes"
             )
         made, settings = of_numbers, {**settings, "target_bounds": target_bounds}
-    estimator: Estimator = made(**settings)
+    check_settings(made, method, settings)
+    estimator: PrivateLinearModel = made(**settings)
     return estimator
+
+
+def check_settings(estimator: Any, method: str, settings: Iterable[str]) -> None:
+    """Raise ParameterError for settings that an estimator of a method does not have."""
+    known = signature(estimator).parameters
+    for name in settings:
+        if name not in known:
+            pairs = ((other, kinds) for other, kinds in METHODS.items() if other != method)
+            having = [
+                f"`method={other}`"
+                for other, kinds in pairs
+                if any(kind and name in signature(kind).parameters for kind in kinds)
+            ]
+            only = f", only with {' or '.join(having)}" if having else ""
+            raise ParameterError(f"`{name}` does not go with `method={method}`{only}")
 
 
 def task_of(n_classes: int, target_bounds: Any) -> Task:
     """Return the task that these stand for; ValueError if they do not go together."""
     if n_classes < 2:
-        raise ValueError(f"n_classes must be 2 or more, got {n_classes!r}")
+        raise ParameterError(f"`n_classes` must be 2 or more, got {n_classes!r}")
     if target_bounds is None:
         return Labels().of_size(n_classes)
     if n_classes != 2:
-        raise ValueError("n_classes does not go with target_bounds, which are for numbers")
+        raise ParameterError("`n_classes` does not go with `target_bounds`, which are for numbers")
     return Bounded(checked_target_bounds(target_bounds))
 
 
@@ -195,6 +210,10 @@ def weakest_association(
     n_features = int(check_positive("n_features", n_features))
     row_entries = check_positive("row_entries", row_entries)
     settings = {"epsilon": epsilon, "delta": delta, **settings}
+    if method == "frank-wolfe":
+        raise ParameterError(
+            "`method=frank-wolfe` draws columns again and again", advice="take lasso"
+        )
     estimator = estimator_of(method, target_bounds, **settings)
     found = method_of(estimator)
     task = task_of(n_classes, getattr(estimator, "target_bounds", None))

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dplasso.estimators.reading import loss_of, reading
+from dplasso.errors import ParameterError
+from dplasso.estimators.margins import loss_of, reading
 
 
 class Plain(NamedTuple):
@@ -95,8 +96,8 @@ def to_sklearn(self: Any, *, scaling: bool = True, probabilities: bool = True) -
             "nothing in scikit-learn predicts many labels by one linear model; to_onnx() does"
         )
     if scaling and plain.norm_bound is not None:
-        raise ValueError(
-            f"nothing in scikit-learn scales rows as row_norm={self.row_norm!r} does: with "
+        raise ParameterError(
+            f"nothing in scikit-learn scales rows as `row_norm={self.row_norm!r}` does: with "
             f"scaling=False, divide the rows by max({plain.norm_bound:.9g}, their length) yourself"
         )
     # Entries are clipped alike whether their column has a weight or not.

@@ -45,7 +45,7 @@ def remark_on_entries(
     if bound is not None and sizes.size and np.quantile(sizes, _MOST_ENTRIES) < _SMALL * bound:
         warnings.warn(
             "most entries are far below what the noise of the LASSO is made for, "
-            f"feature_bound={float(bound):g}: the model may be no better than chance. Turn them "
+            f"a bound of {float(bound):g}: the model may be no better than chance. Turn them "
             "into 1 (--binarize, Binarizer), give a smaller bound that is public, or take logistic "
             f"(linear) regression. {FOR_THE_CURATOR}",
             NoiseWarning,

@@ -3,14 +3,15 @@
 import os
 from dataclasses import replace
 from inspect import signature
-from typing import Any, get_args
+from itertools import chain
+from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.errors import ModelFileError
 from dplasso.estimators.base import PrivateLinearModel
+from dplasso.estimators.cost import METHODS
 from dplasso.estimators.fitting import method_of, set_fitted
-from dplasso.estimators.linear_models import Estimator
 from dplasso.estimators.pipeline_steps import pipeline_of, row_steps_of
 from dplasso.estimators.record_wise import check_record_wise, chosen, split
 from dplasso.model import Model, read_model, write_model
@@ -120,12 +121,13 @@ def load(path: str | os.PathLike[str]) -> Any:
         # A model is of the estimator whose parameters its file names.
         kinds = [
             kind
-            for kind in get_args(Estimator)
+            for kind in filter(None, chain.from_iterable(METHODS.values()))
             if model.params.keys() <= signature(kind).parameters.keys()
         ]
         if not kinds:
             raise ValueError("no estimator has its parameters")
-        estimator: Estimator = kinds[0](**model.params, prior=model.prior)
+        prior = {} if model.prior is None else {"prior": model.prior}
+        estimator: PrivateLinearModel = kinds[0](**model.params, **prior)
         known = method_of(estimator).targets
         task = known.of_classes(model.classes, many_labels=model.statement.many_labels)
         if bool(task.target_bounds) == bool(model.classes.size):

@@ -1,4 +1,4 @@
-"""Margins of rows that a fitted estimator is shown, clipped or scaled as in training."""
+"""How a fitted estimator reads rows, and the margins of rows read in this way."""
 
 from typing import Any
 
@@ -10,13 +10,43 @@ from dplasso.data.store import Store, check_entries
 from dplasso.encoding.encoder import PublicEncoder, is_frame
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.errors import DataError
-from dplasso.estimators.reading import reading
 from dplasso.fit.records import store_of, validated
+from dplasso.fit.targets import Labels
+from dplasso.fit.task import Task
 from dplasso.matrix.compressed import Compressed, checked, clipped, compress
 from dplasso.matrix.design import refuse_damage
 from dplasso.matrix.transpose import transpose
 from dplasso.matrix.unit_rows import row_factors, select_columns, unit_row_margins
+from dplasso.model.linear import Reading, reading_of
+from dplasso.phases.releases import Descended
 from dplasso.runtime.threads import count_threads, thread_pool
+
+
+def reading(fitted: Any) -> Reading:
+    """Return how a fitted estimator's model reads rows."""
+    model, norm = fitted.model_, fitted.model_.params.get("row_norm", "unit")
+    return reading_of(
+        model.released,
+        model.n_features,
+        row_norm=None if norm == "unit" else float(norm),
+        fit_intercept=model.params["fit_intercept"],
+        feature_bound=model.statement.number("feature_bound"),
+        from_prior=model.prior is not None,
+    )
+
+
+def task_of(fitted: Any) -> Task:
+    """Return what a fitted classifier has learnt."""
+    return Labels().of_classes(fitted.classes_, many_labels=fitted.privacy_.many_labels)
+
+
+def loss_of(fitted: Any) -> Any:
+    """Return the loss whose link makes probabilities of a fitted classifier's margins."""
+    task, statement = task_of(fitted), fitted.privacy_
+    by_gradients = fitted.model_.released.last(Descended) is not None
+    stated = statement.find("gradients" if by_gradients else "vertices")
+    bound = stated.numbers["residual_bound"]
+    return task.gradient_loss(bound) if by_gradients else task.vertex_loss(bound)
 
 
 def margins(fitted: Any, X: Any) -> NDArray[np.float64]:

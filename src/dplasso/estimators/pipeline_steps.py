@@ -18,7 +18,7 @@ from sklearn.utils import get_tags
 from dplasso.encoding.encoder import PublicEncoder
 from dplasso.errors import DataError
 from dplasso.estimators.record_wise import check_record_wise, name_of, named
-from dplasso.fit.given import names_after
+from dplasso.fit.public_model import names_after
 from dplasso.model.row_steps import RowSteps
 
 # More names would make a large file; hashed columns have none worth it.

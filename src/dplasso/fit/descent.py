@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from dplasso.fit import noise
 from dplasso.fit.method import Method, common_parameters, word_or_number
-from dplasso.fit.public_data import scaled_rows
+from dplasso.fit.prior import scaled_rows
 from dplasso.fit.targets import Labels
 from dplasso.fit.task import Task
 from dplasso.gradient_descent.blend import LEARNT
@@ -51,7 +51,7 @@ class GradientDescent(Method):
                 "max_weights",
                 {None: None, "significant": "significant"},
                 lambda count: count > 0,
-                "None, a whole number >= 1 or 'significant'",
+                "`None`, a whole number >= 1 or 'significant'",
                 Integral,
             ),
             norm_bound=word_or_number(

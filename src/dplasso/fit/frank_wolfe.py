@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from scipy.sparse import csr_array
 
+from dplasso.errors import ParameterError
 from dplasso.fit import noise
 from dplasso.fit.method import Method, checked_count, common_parameters, word_or_number
 from dplasso.fit.task import Task
@@ -64,21 +65,21 @@ class FrankWolfeLoop(Method):
         common = common_parameters(params)
         targets = common["targets"]
         if targets.is_balanced:
-            raise ValueError("class_weight='balanced' is for DPLogisticRegression")
+            raise ParameterError("`class_weight='balanced'` is for DPLogisticRegression")
         private = not math.isinf(common["epsilon"])
         step = check_mechanism(params["mechanism"])
         check_selector(params["selector"], step if private else "none")
         if params["solver"] not in SOLVERS:
-            raise ValueError(
-                f"solver must be one of {', '.join(SOLVERS)}, got {params['solver']!r}"
+            raise ParameterError(
+                f"`solver` must be one of {', '.join(SOLVERS)}, got {params['solver']!r}"
             )
         if step == "paper" and params.get("class_weight") is not None:
-            raise ValueError("mechanism='paper' has no class_weight; leave it out")
+            raise ParameterError("`mechanism='paper'` has no `class_weight`; leave it out")
         radius = check_positive("l1_radius", params["l1_radius"])
         bound = check_feature_bound(params["feature_bound"])
         if radius * bound > _LARGEST_MARGIN:
-            raise ValueError(
-                f"l1_radius times feature_bound must be at most {_LARGEST_MARGIN:g}, got "
+            raise ParameterError(
+                f"`l1_radius` times `feature_bound` must be at most {_LARGEST_MARGIN:g}, got "
                 f"{radius:g} times {bound:g}"
             )
         drift_tol = word_or_number(
@@ -86,7 +87,7 @@ class FrankWolfeLoop(Method):
             "drift_tol",
             {"auto": "auto", None: None},
             lambda tolerance: 0 <= tolerance < math.inf,
-            "'auto', None or a finite number >= 0",
+            "'auto', `None` or a finite number >= 0",
         )
         least, most = targets.bounds_allowed
         return cls(
@@ -126,7 +127,9 @@ class FrankWolfeLoop(Method):
     def knowing(self, task: Task) -> Self:
         """Return the method once the classes are known; the paper's step refuses more than two."""
         if task.n_outputs > 1 and self.step == "paper":
-            raise ValueError(f"mechanism='paper' is for two classes; there are {task.n_outputs}")
+            raise ParameterError(
+                f"`mechanism='paper'` is for two classes; there are {task.n_outputs}"
+            )
         return super().knowing(task)
 
     def as_read(self, rows: csr_array) -> csr_array:
@@ -207,10 +210,10 @@ class FrankWolfeLoop(Method):
         )
         chosen = {"solver": self.algorithm, "selector": self.selector, "mechanism": self.step}
         one_process = [
-            f"{name}={value!r}" for name, value in chosen.items() if value in _ONE_PROCESS
+            f"`{name}={value!r}`" for name, value in chosen.items() if value in _ONE_PROCESS
         ]
         if task.n_outputs > 1:
-            one_process.append("an l1_radius with more than two classes")
+            one_process.append("an `l1_radius` with more than two classes")
 
         def lay_out(fit: Fit) -> None:
             layout = VertexLayout(

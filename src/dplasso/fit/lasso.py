@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from dplasso.fit import noise
 from dplasso.fit.column_plan import LassoPlan, Shape, plan_lasso
 from dplasso.fit.method import Method, common_parameters, word_or_number
-from dplasso.fit.public_data import scaled_rows
+from dplasso.fit.prior import scaled_rows
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.problem import VertexLayout
 from dplasso.gradient_descent.blend import LEARNT, LEARNT_OF_FEW
@@ -46,20 +46,14 @@ class Lasso(Method):
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
         """Check the parameters of an estimator; TypeError, ValueError as `common_parameters`."""
-        common = common_parameters(params)
-        if common["targets"].is_balanced:
-            raise ValueError(
-                "class_weight='balanced' is for DPLogisticRegression, which weighs the classes by "
-                "noisy counts before its first step; a LASSO takes a weight for each class"
-            )
         return cls(
-            **common,
+            **common_parameters(params),
             max_weights=word_or_number(
                 params,
                 "max_weights",
                 {None: None},
                 lambda count: count > 0,
-                "None or a whole number >= 1",
+                "`None` or a whole number >= 1",
                 Integral,
             ),
             feature_bound=check_feature_bound(params["feature_bound"]),

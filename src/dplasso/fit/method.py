@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.encoding.origin import Origin
-from dplasso.fit.start import PARAMETERS, Start, start_of
+from dplasso.errors import ParameterError
+from dplasso.fit.prior import PARAMETERS, Start, start_of
 from dplasso.fit.targets import Labels, targets_of
 from dplasso.fit.task import Bounded, Task
-from dplasso.ledger import check_ledger_settings
+from dplasso.ledger import Ledger, checked_ledger
 from dplasso.matrix.starting import StartingModel, starting_model
 from dplasso.model.linear import n_outputs_of
-from dplasso.model.prior import Prior
+from dplasso.model.prior import MatchedPrior
 from dplasso.phases.contract import Plan
 from dplasso.phases.count import COUNT
 from dplasso.privacy.budget import Budget, build_budget
@@ -64,11 +65,9 @@ class Method:
     weight_bound: float | None
     n_threads: int
     random_state: Any = None
-    ledger: Any = None
-    dataset: str | None = None
-    purpose: str | None = None
+    ledger: Ledger | None = None
     start: Start | None = None
-    prior: Prior | None = None
+    prior: MatchedPrior | None = None
     n_records: int | None = None
 
     # Whether y may have a column for each label; memory that a fit takes for each column, as
@@ -220,7 +219,12 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
     would be right.
     """
     epsilon = check_epsilon(params["epsilon"])
-    check_ledger_settings({"mechanism": "gaussian", **params})
+    ledger = checked_ledger(
+        params.get("ledger"),
+        epsilon=epsilon,
+        random_state=params["random_state"],
+        mechanism=params.get("mechanism", "gaussian"),
+    )
     targets = targets_of(params)
     weight_bound = check_positive("weight_bound", params["weight_bound"])
     return {
@@ -234,7 +238,7 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
         "weight_bound": None if math.isinf(epsilon) else weight_bound,
         "n_threads": _checked_threads(params),
         "start": start_of(params),
-        **{name: params.get(name) for name in ("ledger", "dataset", "purpose")},
+        "ledger": ledger,
         "random_state": check_random_state(params["random_state"]),
     }
 
@@ -256,19 +260,19 @@ def word_or_number(
         return words[value]
     if isinstance(value, kind) and valid(value):
         return int(value) if kind is Integral else float(value)
-    raise ValueError(f"{name} must be {right}, got {value!r}")
+    raise ParameterError(f"`{name}` must be {right}, got {value!r}")
 
 
 def checked_count(params: Mapping[str, Any], name: str) -> int | None:
     """Return a parameter that is a whole number of at least 1, or None."""
     count: int | None = word_or_number(
-        params, name, {None: None}, lambda n: n > 0, "None or a whole number >= 1", Integral
+        params, name, {None: None}, lambda n: n > 0, "`None` or a whole number >= 1", Integral
     )
     return count
 
 
 def _checked_threads(params: Mapping[str, Any]) -> int:
-    right = "None or a whole number other than 0 (-1 for all cores)"
+    right = "`None` or a whole number other than 0 (-1 for all cores)"
     n_jobs = word_or_number(params, "n_jobs", {None: None}, lambda n: n != 0, right, Integral)
     # More threads would only wait for each other, and each needs memory.
     return min(count_threads(n_jobs), max(_MOST_THREADS, usable_cores()))

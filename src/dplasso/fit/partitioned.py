@@ -16,7 +16,7 @@ from dplasso.cluster.worker import Partition
 from dplasso.data.people import number_groups
 from dplasso.data.source_files import checked_address, is_address
 from dplasso.encoding.origin import Origin, check_same_origin, origin_from_json
-from dplasso.errors import DataError
+from dplasso.errors import DataError, ParameterError
 from dplasso.fit.groups import rows_within_limit
 from dplasso.fit.method import Method
 from dplasso.fit.records import local_records, store_of
@@ -87,7 +87,7 @@ class ClusterRecords:
     def laid_out(self, layout: VertexLayout, threads: Threads) -> "ClusterRecords":  # noqa: ARG002
         """Refuse what only one process can do (ValueError), and too many records (DataError)."""
         if layout.one_process:
-            raise ValueError(
+            raise ParameterError(
                 f"{layout.one_process} runs in one process; leave engine out, or choose otherwise"
             )
         check_records(self.shape[0], layout.share_bits)

@@ -40,7 +40,8 @@ class Records(Protocol):
 
     `every_step`: whether each step is to be on the disk before the next begins.
     `counts(loss)`: numbers of the records of the classes, in parts of a record, and its bits.
-    `count_rows(weighing)`: N without records that are left out. `total_weight`: the sum of all weights.
+    `count_rows(weighing)`: N without records that are left out. `total_weight`: the sum of all
+    weights.
     `laid_out(layout, threads)`: the records laid out for vertices, before anything is paid for.
     `rows(steps, threads)`, `vertex_rows(steps, threads)`: those rows in rounds, or for a given
     radius.
@@ -232,7 +233,8 @@ def local_records(
     if y is None:
         if isinstance(X, StoreMatrix):
             raise DataError(
-                "y is missing: give fit(store), which has its own labels, or fit(store.X, store.y)"
+                "`y` is missing: give fit(store), which has its own labels, or "
+                "fit(store.X, store.y)"
             )
         y = store.y
     for size, name in zip(store.shape, ("row", "column"), strict=True):
@@ -241,7 +243,9 @@ def local_records(
     with in_our_words():
         labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
         if labels.ndim != 1 + bool(options):
-            raise DataError(f"y has the shape {labels.shape}; one label for each record is needed")
+            raise DataError(
+                f"`y` has the shape {labels.shape}; one label for each record is needed"
+            )
         check_consistent_length(store, labels)
     return LocalRecords(store, labels, int(store.shape[1]), None, origin_of(store))
 

@@ -42,7 +42,8 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
         plan.lay_out(fit)
         laid_out = time.perf_counter()
         with charged(
-            *(method.ledger, method.dataset, budget),
+            method.ledger,
+            budget,
             payment=session.payment,
             release=lambda: released.digest,
             notes=begun.notes,
@@ -85,16 +86,12 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
     n_records = method.n_records if hooks.known_records is None else hooks.known_records
     hooks.cautioned(statement.cautions(n_records))
     if hooks.checkpoints is None:
-        check_affordable(method.ledger, method.dataset, budget)
+        check_affordable(method.ledger, budget)
     # This reads all of a store, so what can be refused without comes first.
     records.check(method.n_threads)
     notes: dict[str, str | None] = {}
     if method.ledger is not None:
-        notes = {
-            "purpose": method.purpose,
-            "fingerprint": records.fingerprint(),
-            "prior": method.starts_from or None,
-        }
+        notes = {"fingerprint": records.fingerprint(), "prior": method.starts_from or None}
     plan = method.plan(task, n_features, records.weighted)
     return Begun(method, task, budget, plan, statement, records, notes)
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.labels import classes_of
+from dplasso.errors import ParameterError
 from dplasso.fit.task import Binary, Bounded, ManyLabels, Multiclass, Task
 
 
@@ -49,8 +50,8 @@ class Labels:
             declared = classes_of(None, self.declared) if self.is_declared else None
             names = np.arange(records.n_labels) if declared is None else declared
             if names.size != records.n_labels:
-                raise ValueError(
-                    f"y has {records.n_labels} columns, and classes names {names.size} labels; "
+                raise ParameterError(
+                    f"`y` has {records.n_labels} columns, and `classes` names {names.size} labels; "
                     "name one for each column"
                 )
             return self.of_classes(names, many_labels=True)
@@ -61,16 +62,16 @@ class Labels:
     def of_classes(self, classes: NDArray[Any], *, many_labels: bool = False) -> Task:
         if many_labels:
             if self.weight is not None:
-                raise ValueError(
-                    "class_weight is for one label in each row, and y has a column for each of "
+                raise ParameterError(
+                    "`class_weight` is for one label in each row, and `y` has a column for each of "
                     f"{classes.size}; leave it out"
                 )
             return ManyLabels(classes)
         if self.weight is None or self.is_balanced:
             return Binary(classes) if classes.size <= 2 else Multiclass(classes)
         if len(self.weight) != classes.size:
-            raise ValueError(
-                f"class_weight must have a weight for each of the {classes.size} classes, got "
+            raise ParameterError(
+                f"`class_weight` must have a weight for each of the {classes.size} classes, got "
                 f"{self.weight}"
             )
         weights = checked_class_weight(self.weight, classes.tolist())
@@ -113,17 +114,17 @@ def targets_of(params: Mapping[str, Any]) -> Labels | Bounded:
 def checked_target_bounds(bounds: Any) -> tuple[float, float]:
     """Return the ends of a regression's interval; ValueError if it is missing or not finite."""
     if bounds is None:
-        raise ValueError(
-            "target_bounds is missing: give the interval (low, high) that the targets are publicly "
-            "known to lie in; it must not be taken from the data"
+        raise ParameterError(
+            "`target_bounds` is missing: give the interval (low, high) that the targets are "
+            "publicly known to lie in; it must not be taken from the data"
         )
     try:
         low, high = (float(end) for end in bounds)
     except (TypeError, ValueError):
         low = high = math.nan
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ValueError(
-            f"target_bounds must be two finite numbers (low, high), low < high, got {bounds!r}"
+        raise ParameterError(
+            f"`target_bounds` must be two finite numbers (low, high), low < high, got {bounds!r}"
         )
     return low, high
 
@@ -142,17 +143,17 @@ def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, ...]:
     if isinstance(weights, Mapping):
         labels = list(weights if classes is None else classes)
         if set(weights) != set(labels):
-            raise ValueError(
-                f"class_weight must have a weight for each label of classes, {labels}, and no "
+            raise ParameterError(
+                f"`class_weight` must have a weight for each label of `classes`, {labels}, and no "
                 f"other; got {class_weight!r}"
             )
         weights = [weights[label] for label in labels]
     if not isinstance(weights, list | tuple) or len(weights) < 2:
-        raise ValueError(
-            "class_weight must be None, 'balanced', weights in the order of the classes, or a "
+        raise ParameterError(
+            "`class_weight` must be None, 'balanced', weights in the order of the classes, or a "
             f"mapping of each label to a weight; got {class_weight!r}"
         )
     if not all(isinstance(one, Real) and 0.0 < float(one) < math.inf for one in weights):
-        raise ValueError(f"class_weight must hold positive numbers, got {class_weight!r}")
+        raise ParameterError(f"`class_weight` must hold positive numbers, got {class_weight!r}")
     weights = [float(one) for one in weights]
     return tuple(weight / max(weights) for weight in weights)

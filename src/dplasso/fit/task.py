@@ -22,7 +22,7 @@ A task answers every question that depends on this.
 `refit_loss`       the loss of the refit that follows draws by `vertex_loss`
 `decided`          the labels that margins stand for
 `learns`           "classes" or "numbers"
-`margins_of`       weights, intercepts and errors of its margins, from those of a given model
+`margins_of`       weights, intercepts and errors of its margins, from those of a public model
 `plain_model`      what public rows train: a model of scikit-learn, the name of its strength, and
                    the score that chooses it
 `plain_labels`     labels of public rows as that model takes them
@@ -41,8 +41,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from dplasso.data.labels import encode_targets, label_matrix, numbers_of
-from dplasso.errors import DataError
-from dplasso.fit.given import Given, text_of
+from dplasso.errors import DataError, ParameterError
+from dplasso.fit.public_model import PublicModel, text_of
 from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, KAPPA
 from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.logistic import Logistic
@@ -96,18 +96,18 @@ class Task:
     def decided(self, margins: NDArray[np.float64]) -> NDArray[Any]:
         raise NotImplementedError
 
-    def margins_of(self, given: Given) -> LinearParts:
-        weights, intercept, error = given.weights, given.intercept, given.error
+    def margins_of(self, model: PublicModel) -> LinearParts:
+        weights, intercept, error = model.weights, model.intercept, model.error
         intercept = np.zeros(weights.shape[0]) if intercept is None else intercept
         ours, n_rows = [text_of(label) for label in self.classes.tolist()], weights.shape[0]
-        theirs = ours if given.labels is None else [text_of(label) for label in given.labels]
+        theirs = ours if model.labels is None else [text_of(label) for label in model.labels]
         if sorted(theirs) != sorted(ours) or n_rows not in (len(ours), self.n_outputs):
             told = f"has {n_rows} weight{'' if n_rows == 1 else 's'} for each column"
-            if given.labels is not None:
+            if model.labels is not None:
                 told = f"is of the classes {', '.join(theirs)}"
-            raise ValueError(
-                f"prior {told}, and the data have the classes {', '.join(ours)}; they must be the "
-                "same"
+            raise ParameterError(
+                f"`prior` {told}, and the data have the classes {', '.join(ours)}; they must be "
+                "the same"
             )
         if n_rows == 1:
             sign = 1.0 if theirs == ours else -1.0
@@ -128,7 +128,7 @@ class Task:
         found, ours = np.unique(y).tolist(), self.classes.tolist()
         if len(found) < 2 or set(map(text_of, found)) != set(map(text_of, ours)):
             raise DataError(
-                f"y holds the classes {', '.join(map(text_of, found))}, and the data have "
+                f"`y` holds the classes {', '.join(map(text_of, found))}, and the data have "
                 f"{', '.join(map(text_of, ours))}; they must be the same"
             )
         return y
@@ -256,13 +256,13 @@ class Bounded(Task):
     def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:
         return Squared(residual_bound, offset or 0.0)
 
-    def margins_of(self, given: Given) -> LinearParts:
-        weights, intercept, error = given.weights, given.intercept, given.error
+    def margins_of(self, model: PublicModel) -> LinearParts:
+        weights, intercept, error = model.weights, model.intercept, model.error
         (low, high), n_rows = self.target_bounds, weights.shape[0]
         half, middle = 0.5 * high - 0.5 * low, 0.5 * low + 0.5 * high
         if n_rows != 1:
-            raise ValueError(
-                f"prior has weights of {n_rows} classes; a regression has one weight for each "
+            raise ParameterError(
+                f"`prior` has weights of {n_rows} classes; a regression has one weight for each "
                 "column"
             )
         # Without an intercept, predictions start in the middle of the interval.

@@ -21,23 +21,23 @@ def checked_weights(
     try:
         weights: NDArray[Any] = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise DataError("sample_weight holds something that is not a finite number") from None
+        raise DataError("`sample_weight` holds something that is not a finite number") from None
     if weights.shape != (n_rows,):
         raise DataError(
-            f"sample_weight has the shape {weights.shape}; one weight for each of {n_rows:,} rows "
-            "is needed"
+            f"`sample_weight` has the shape {weights.shape}; one weight for each of {n_rows:,} "
+            "rows is needed"
         )
     if not np.isfinite(weights).all() or (weights < 0.0).any():
         raise DataError(
-            "sample_weight holds NaN, infinity or a negative number; weights must be finite and "
+            "`sample_weight` holds NaN, infinity or a negative number; weights must be finite and "
             "at least 0"
         )
     if not weights.any():
-        raise DataError("sample_weight is zero for every row; at least one row must count")
+        raise DataError("`sample_weight` is zero for every row; at least one row must count")
     largest = float(weights.max()) if bound is None else bound
     if (weights > largest).any():
         warn_once(
-            f"sample_weight holds weights above weight_bound={largest:g}, which were clipped to "
+            f"`sample_weight` holds weights above weight_bound={largest:g}, which were clipped to "
             "it: no row of a private fit counts for more than one record. Pass a larger "
             f"weight_bound that is public, or smaller weights. {FOR_THE_CURATOR}",
             UserWarning,

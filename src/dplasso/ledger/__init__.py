@@ -22,11 +22,13 @@ from dplasso.ledger.budgets import (
     reserve as reserve,
 )
 from dplasso.ledger.charging import (
+    Ledger as Ledger,
     Payment as Payment,
+    as_ledger as as_ledger,
     charged as charged,
     check_affordable as check_affordable,
-    check_ledger_settings as check_ledger_settings,
     check_paid as check_paid,
+    checked_ledger as checked_ledger,
 )
 from dplasso.ledger.cohorts import (
     People as People,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dplasso.errors import LedgerError
+from dplasso.errors import LedgerError, ParameterTypeError
 from dplasso.files.atomic import atomic_write
 from dplasso.ledger.composition import (
     affords,
@@ -126,10 +126,11 @@ def name_dataset(path: LedgerPath, dataset: str) -> None:
 def check_name(dataset: Any, what: str = "dataset") -> str:
     """Return the name of a data set, or another line of the curator's in the parameter `what`."""
     if not isinstance(dataset, str):
-        raise TypeError(f"{what} must be a string, got {dataset!r}")
+        raise ParameterTypeError(f"`{what}` must be a string, got {dataset!r}")
     if not dataset.strip() or not dataset.isprintable() or len(dataset) > _LONGEST_NAME:
         raise LedgerError(
-            f"{what} must be one line of 1 to {_LONGEST_NAME} printable characters, got {dataset!r}"
+            f"`{what}` must be one line of 1 to {_LONGEST_NAME} printable characters, got "
+            f"{dataset!r}"
         )
     return dataset
 
@@ -284,5 +285,5 @@ def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
         return known[0]
     names = ", ".join(repr(budget.name) for budget in known)
     if dataset is None:
-        raise LedgerError(f"{path} keeps several data sets; name one of {names} (dataset)")
+        raise LedgerError(f"{path} keeps several data sets; name one of {names} with `dataset`")
     raise LedgerError(f"{path} has no data set {dataset!r}; it knows {names}")

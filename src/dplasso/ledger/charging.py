@@ -8,12 +8,59 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from dplasso.errors import LedgerError, LedgerWarning
+from dplasso.errors import LedgerError, LedgerWarning, ParameterTypeError
 from dplasso.ledger.budgets import Reservation, check_name, finish, pick, read_budgets, reserve
 from dplasso.ledger.composition import affords, refuse_overspending, refuse_relation
-from dplasso.ledger.database import LedgerPath
-from dplasso.ledger.entries import charge_of
+from dplasso.ledger.entries import Budget, Charge, charge_of
 from dplasso.privacy.budget import Cost
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The budget that a fit, a score or a search is charged to.
+
+    Parameters
+    ----------
+    path : path
+        The ledger's file, made by `dplasso.ledger.create_ledger` or ``dplasso ledger init``.
+    dataset : str, default=None
+        Name of the data set in the ledger. None is for a ledger that has only one.
+    purpose : str, default=None
+        What the result is for. The ledger notes it; no model or score holds it.
+
+    Raises
+    ------
+    TypeError
+        If `path` is not a path, or empty.
+    LedgerError
+        If a name is empty, has more than one line, or is longer than 200 characters.
+
+    Examples
+    --------
+    >>> from dplasso import DPLogisticRegression, Ledger
+    >>> model = DPLogisticRegression(0.5, ledger=Ledger("team.ledger", dataset="visits"))
+    """
+
+    path: str | os.PathLike[str]
+    dataset: str | None = None
+    purpose: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, str | os.PathLike) or not os.fspath(self.path):
+            raise ParameterTypeError(
+                f"`ledger` must be None, a path or a dplasso.Ledger, got {self.path!r}"
+            )
+        for name in ("dataset", "purpose"):
+            if getattr(self, name) is not None:
+                check_name(getattr(self, name), name)
+
+    def budget(self) -> Budget:
+        """Read the budget of the data set; LedgerError if there is none or it cannot be read."""
+        return pick(read_budgets(self.path), self.dataset, self.path)
+
+    def charge(self, cost: Cost, **notes: str | None) -> Charge:
+        """Return what the ledger will hold of a cost."""
+        return charge_of(cost, **{"purpose": self.purpose, **notes})
 
 
 @dataclass(frozen=True)
@@ -27,62 +74,60 @@ class Payment:
     release: Callable[[], str]
 
 
-def check_ledger_settings(settings: Mapping[str, Any]) -> None:
-    """Refuse an estimator's parameters, by name, that no ledger can account for."""
-    ledger = settings["ledger"]
-    for name in ("dataset", "purpose"):
-        if settings[name] is None:
-            continue
-        check_name(settings[name], name)
-        if ledger is None:
-            raise LedgerError(f"{name}={settings[name]!r} needs a ledger, and none is given")
+def as_ledger(ledger: Any) -> Ledger | None:
+    """Return the ledger of a parameter, which may be its path alone; ParameterTypeError if not."""
     if ledger is None:
-        return
-    if not isinstance(ledger, str | os.PathLike) or not os.fspath(ledger):
-        raise TypeError(f"ledger must be None or a path, got {ledger!r}")
-    if settings["random_state"] is not None:
-        cause = "random_state"
-    elif settings["mechanism"] not in ("exponential", "gaussian"):
-        cause = f"mechanism={settings['mechanism']!r}"
-    elif math.isinf(settings["epsilon"]):
+        return None
+    return ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+
+
+def checked_ledger(
+    ledger: Any, *, epsilon: float, random_state: Any, mechanism: str = "gaussian"
+) -> Ledger | None:
+    """Return the ledger of a parameter; LedgerError for settings that it cannot account for."""
+    ledger = as_ledger(ledger)
+    if ledger is None:
+        return None
+    if random_state is not None:
+        cause = "`random_state`"
+    elif mechanism not in ("exponential", "gaussian"):
+        cause = f"`mechanism={mechanism!r}`"
+    elif math.isinf(epsilon):
         cause = "infinite epsilon"
     else:
-        return
+        return ledger
     raise LedgerError(
         f"a fit with {cause} is not private, so no ledger can account for it; leave out one "
         "of the two"
     )
 
 
-def check_affordable(
-    ledger: LedgerPath | None, dataset: str | None, mechanism: Cost, kind: str | None = None
-) -> None:
+def check_affordable(ledger: Ledger | None, mechanism: Cost, kind: str | None = None) -> None:
     """Refuse a fit as `charged` would, before the long work; nothing is spent."""
     if ledger is None:
         return
     charge = charge_of(mechanism, kind=kind)
-    budget = pick(read_budgets(ledger), dataset, ledger)
-    refuse_relation(budget, charge, ledger)
+    budget = ledger.budget()
+    refuse_relation(budget, charge, ledger.path)
     if not affords(budget, charge):
-        refuse_overspending(budget, charge, ledger)
+        refuse_overspending(budget, charge, ledger.path)
 
 
-def check_paid(ledger: LedgerPath | None, release: str, what: str) -> None:
+def check_paid(ledger: Ledger | None, release: str, what: str) -> None:
     """Raise LedgerError if an earlier release, which is called `what`, was not charged here."""
     if ledger is None:
         return
-    entries = (entry for budget in read_budgets(ledger) for entry in budget.entries)
+    entries = (entry for budget in read_budgets(ledger.path) for entry in budget.entries)
     if all(entry.release != release for entry in entries):
         raise LedgerError(
-            f"{what} were released from the same records, and {os.fspath(ledger)} was not charged "
-            "for it; release them with this ledger"
+            f"{what} were released from the same records, and {os.fspath(ledger.path)} was not "
+            "charged for it; release them with this ledger"
         )
 
 
 @contextmanager
 def charged(
-    ledger: LedgerPath | None,
-    dataset: str | None,
+    ledger: Ledger | None,
     mechanism: Cost,
     *,
     payment: Payment | None = None,
@@ -93,7 +138,7 @@ def charged(
 
     The charge is on the disk then, and stays spent however the block ends. `payment` is of a fit
     that can be resumed; of others `release` gives the digest of what the block released, and
-    `notes` purpose and fingerprint.
+    `notes` what the entry holds besides the cost and the ledger's purpose.
 
     Raises LedgerError after the block, whose result must not be used then, if its charge has paid
     for another model meanwhile, or the end of a fit that can be resumed cannot be noted (a copy of
@@ -105,7 +150,9 @@ def charged(
     if payment is not None:
         reservation = payment.take()
     else:
-        reservation = reserve(ledger, dataset, charge_of(mechanism, **(notes or {})))
+        reservation = reserve(
+            ledger.path, ledger.dataset, ledger.charge(mechanism, **(notes or {}))
+        )
     try:
         yield reservation
     except BaseException:

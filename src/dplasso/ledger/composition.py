@@ -145,41 +145,44 @@ def largest_epsilon(
     fits: int = 1,
     mechanism: str = "exponential",
     rows_per_person: int | None = None,
+    draws: Draws | None = None,
 ) -> float:
     """Return the epsilon with which a number of equal fits uses up what is left of a budget.
 
     To about 12 digits and never too large; 0 if nothing is left. By default each fit covers the
-    rows of a person that the budget does.
+    rows of a person that the budget does. `draws`: the random draws of a fit; by default as many as
+    so many steps of `mechanism` make.
     """
     epsilon_of = EPSILON_OF_RHO[mechanism]
     covered = rows_per_person or budget.rows_per_person
     times = max(1, -(-budget.rows_per_person // covered)) ** 2
+    steps = Draws(
+        gaussian=n_iter * _COORDINATES if "gaussian" in mechanism else 0.0,
+        vertices=n_iter if "exponential" in mechanism else 0,
+    )
     build = partial(
         build_budget,
-        Draws(
-            gaussian=n_iter * _COORDINATES if "gaussian" in mechanism else 0.0,
-            vertices=n_iter if "exponential" in mechanism else 0,
-        ),
+        draws or steps,
         n_iter=n_iter,
         delta=delta,
         neighbors=budget.neighbors,
         rows_per_person=covered,
     )
     # The draws' part of delta grows with eps0, so a first solution bounds it from above.
-    draws = ratio = rho = 0.0
+    sampling = ratio = rho = 0.0
     needed = 0
     for _ in range(2):
         part = (rho_limit(budget, fits * needed, fits) - budget.rho) // (fits * times)
         rho = float(Fraction(part, UNITS)) - RATIO_RHO * ratio
         if part <= 0 or rho <= 0:
             return 0.0
-        epsilon = epsilon_of(rho, delta - draws) + ratio
+        epsilon = epsilon_of(rho, delta - sampling) + ratio
         if epsilon <= 0:
             return 0.0
         built = build(epsilon=epsilon)
-        draws, ratio = built.sampling_delta, built.ratio_error
+        sampling, ratio = built.sampling_delta, built.ratio_error
         needed = counted(charge_of(built), budget.rows_per_person)[1]
-    epsilon = epsilon_of(rho, delta - draws) + ratio
+    epsilon = epsilon_of(rho, delta - sampling) + ratio
     step = 2.0**-44
     for _ in range(_STEPS_DOWN):
         if affords(budget, charge_of(build(epsilon=epsilon)), fits):
@@ -203,8 +206,8 @@ def refuse_relation(budget: Budget, charge: Charge, path: Any) -> None:
     """Refuse a charge for another neighbour relation: the two do not add up."""
     if charge.neighbors != budget.neighbors:
         raise LedgerError(
-            f"{_named(budget, path)} is kept for neighbors={budget.neighbors!r} and the fit has "
-            f"neighbors={charge.neighbors!r}; the two promises do not add up"
+            f"{_named(budget, path)} is kept for `neighbors={budget.neighbors!r}` and the fit has "
+            f"`neighbors={charge.neighbors!r}`; the two promises do not add up"
         )
 
 
@@ -215,14 +218,14 @@ def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
     if charge.kind == SEARCH and covered < rows:
         raise BudgetError(
             f"{_named(budget, path)} is for {protected(rows)}, and of a search for "
-            f"{protected(covered)} nobody can say what it costs them; give rows_per_person={rows} "
-            "and groups"
+            f"{protected(covered)} nobody can say what it costs them; give "
+            f"`rows_per_person={rows}` and `groups`"
         )
     if charge.kind == SEARCH:
         raise BudgetError(
             f"{_named(budget, path)} cannot pay for this search: epsilon {charge.epsilon:g} (delta "
             f"{charge.delta:g}, about {charge.n_iter} tries) costs a ledger more than is left of "
-            f"{whole}; fewer tries, a smaller epsilon and law='poisson' cost less"
+            f"{whole}; fewer tries, a smaller epsilon and `law=poisson` cost less"
         )
     epsilon = largest_epsilon(
         budget,
@@ -241,7 +244,7 @@ def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
         f"{charge.kind}, of {whole}"
         + (
             f"; it covers {protected(covered)} and so counts {(-(-rows // covered)) ** 2} times: "
-            f"rows_per_person={rows} would count once"
+            f"`rows_per_person={rows}` would count once"
             if covered < rows
             else ""
         )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dplasso.errors import DataError
 from dplasso.runtime.threads import cut, thread_pool
 
+_LARGEST = float(np.finfo(np.float64).max)
 _OUTSIDE = "X is not a valid sparse matrix: an index lies outside 0 to {}, or its pointers decrease"
 
 
@@ -128,14 +129,14 @@ def without_duplicates(X: Any) -> Any:
 
     Raises DataError as `compress` does.
     """
-    X = checked(X)
-    if format_of(X) == "coo":
-        X = copy(X)
-        # For the conversion, which would add them up.
-        X.has_canonical_format = True
-    if format_of(X) not in ("", "csr", "csc"):
+    form = format_of(X)
+    if form not in ("", "csr", "csc"):
+        X = copy(checked(X))
+        if form == "coo":
+            # For the conversion, which would add them up.
+            X.has_canonical_format = True
         X = X.tocsr()
-    return canonical(X) if format_of(X) and X.dtype.kind in "biuf" else X
+    return canonical(X) if form and X.dtype.kind in "biuf" else checked(X)
 
 
 def _first_unordered(X: Any, n_threads: int = 1) -> int:
@@ -206,7 +207,8 @@ def _plain(array: NDArray[Any]) -> NDArray[Any]:
 def canonical(X: Any, n_threads: int = 1) -> Any:
     """Return CSR (CSC) whose columns (rows) ascend strictly: X itself if they do, else a copy.
 
-    A copy is of the type that `working_dtype` says, which is also the type of the sums.
+    A copy is of float64: what single-precision entries add up to must not depend on whether another
+    record made the matrix one of double precision.
 
     Raises DataError as `compress` does.
     """
@@ -214,20 +216,19 @@ def canonical(X: Any, n_threads: int = 1) -> Any:
         return X
     indptr = _plain(X.indptr.astype(np.int64, copy=False))
     indices, values = _plain(X.indices), _plain(X.data.astype(working_dtype(X), copy=False))
-    columns, sums, pointers = np.empty_like(indices), np.empty_like(values), np.zeros_like(indptr)
+    columns, sums, pointers = np.empty_like(indices), np.empty(values.size), np.zeros_like(indptr)
     with np.errstate(over="ignore", invalid="ignore"):
-        largest = np.finfo(values.dtype).max
-        size = add_duplicates(indptr, indices, values, largest, pointers, columns, sums)
+        size = add_duplicates(indptr, indices, values, pointers, columns, sums)
     return type(X)((sums[:size], columns[:size], pointers), shape=X.shape)
 
 
 @njit(cache=True, nogil=True)
-def add_duplicates(indptr, indices, values, largest, pointers, columns, sums):
+def add_duplicates(indptr, indices, values, pointers, columns, sums):
     """Write rows whose columns ascend strictly; return how many entries they have.
 
     What a row becomes depends on that row alone. A row that ascends strictly is copied; otherwise
     the entries of a column are added up in the order in which they are stored. A sum of finite
-    entries that overflows becomes `largest`, or 0 if it is infinities of both signs.
+    entries that overflows becomes the largest number, or 0 if it is infinities of both signs.
     """
     place = 0
     for i in range(indptr.size - 1):
@@ -245,16 +246,16 @@ def add_duplicates(indptr, indices, values, largest, pointers, columns, sums):
         order = np.argsort(indices[begin:end], kind="mergesort")
         m = 0
         while m < order.size:
-            column, total = indices[begin + order[m]], values[begin + order[m]]
+            column, total = indices[begin + order[m]], np.float64(values[begin + order[m]])
             finite = np.isfinite(total)
             m += 1
             while m < order.size and indices[begin + order[m]] == column:
-                entry = values[begin + order[m]]
+                entry = np.float64(values[begin + order[m]])
                 finite &= np.isfinite(entry)
                 total += entry
                 m += 1
             if finite and not np.isfinite(total):
-                total = largest if total > 0 else -largest if total < 0 else largest - largest
+                total = _LARGEST if total > 0 else -_LARGEST if total < 0 else 0.0
             columns[place], sums[place] = column, total
             place += 1
         pointers[i + 1] = place

@@ -15,14 +15,14 @@ from dplasso.files.archive import ArchiveKind, array_of, read_archive
 from dplasso.frank_wolfe.transcript import History
 from dplasso.model.codec import ReleasedFile, parse_released, write_released
 from dplasso.model.linear import LinearModel, linear_model, n_outputs_of
-from dplasso.model.prior import ARRAYS, Prior, prior_from
+from dplasso.model.prior import ARRAYS, MatchedPrior, prior_from
 from dplasso.model.row_steps import RowSteps, row_steps_from_json
 
 FORMAT_VERSION = 3
 _OLDER = "fit again, or load it with dplasso 0.3 and give its weights as a prior"
 _KIND = ArchiveKind("model", "dplasso-model", FORMAT_VERSION, ModelFileError, _OLDER)
-# Parameters that are the curator's business: which file keeps the budget, under what name, and why.
-_CURATORS = ("ledger", "dataset", "purpose")
+# The curator's business: which file keeps the budget, under what name, and why.
+_LEDGER = "ledger"
 _HISTORY = ("objective", "gap")
 _ORIGIN, _PRIOR, _PIPELINE = "origin", "prior", "pipeline"
 
@@ -31,7 +31,7 @@ _ORIGIN, _PRIOR, _PIPELINE = "origin", "prior", "pipeline"
 class Model(ReleasedFile):
     """Everything that leaves a fit, and that a model file holds.
 
-    `params`: a file leaves out the curator's (`ledger`, `dataset`, `purpose`) and any seed.
+    `params`: a file leaves out the curator's `ledger` and any seed.
     `history`: only without privacy.
     `origin`: how the columns were made; None where nobody noted it.
     `prior`: the public model that the fit started from, if there was one.
@@ -40,7 +40,7 @@ class Model(ReleasedFile):
 
     history: History | None = None
     origin: Origin | None = None
-    prior: Prior | None = None
+    prior: MatchedPrior | None = None
     row_steps: RowSteps | None = None
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ def write_model(
 
     Raises ValueError if a label or parameter is of a kind that the file cannot hold.
     """
-    params = {name: value for name, value in model.params.items() if name not in _CURATORS}
+    params = {name: value for name, value in model.params.items() if name != _LEDGER}
     params["random_state"] = "seeded" if model.statement.randomness == "seeded" else None
     history = {
         name: getattr(model.history, name).astype("<f8", copy=False)
@@ -104,7 +104,7 @@ def write_model(
 
 
 def read_model(path: str | os.PathLike[str]) -> Model:
-    """Read and check a model file; `random_state` is ``None``, the curator's parameters missing.
+    """Read and check a model file; `random_state` is ``None``, `ledger` is missing.
 
     Raises ModelFileError if the file is damaged, foreign, or of another version of the format.
     """
@@ -132,9 +132,9 @@ def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:
     if params.get("random_state") not in (None, "seeded"):
         raise ValueError("it holds a random_state")
     params["random_state"] = None
-    if curators := [name for name in _CURATORS if name in params]:
+    if _LEDGER in params:
         # A fit with a loaded estimator must not be charged where a stranger's file says.
-        raise ValueError(f"it holds a {curators[0]}")
+        raise ValueError("it holds a ledger")
     origin, steps = origin_from_json(header.get(_ORIGIN)), None
     if _PIPELINE in given:
         steps = row_steps_from_json(header[_PIPELINE], found["n_features"])

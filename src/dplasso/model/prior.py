@@ -16,8 +16,8 @@ _SHOWN = 16
 
 
 @dataclass(frozen=True)
-class Prior:
-    """A public linear model with a weight for every column of the records.
+class MatchedPrior:
+    """A public linear model, matched to the records: a weight for each of their columns.
 
     `weights`, shape (K, D): of the margins, K = 1 for two classes and for a regression; finite.
     They act on the rows that the fit's own weights act on: unit rows, or clipped rows for the
@@ -74,12 +74,12 @@ class Prior:
         }
 
 
-def prior_of(
+def matched_prior(
     weights: NDArray[np.float64],
     intercept: NDArray[np.float64],
     source: str,
     standard_error: NDArray[np.float64] | None = None,
-) -> Prior:
+) -> MatchedPrior:
     """Return a prior with its digest; ValueError if its numbers are not finite or do not fit."""
     numbers = [weights, intercept] + ([] if standard_error is None else [standard_error])
     digest = sha256()
@@ -87,10 +87,10 @@ def prior_of(
         plain = np.ascontiguousarray(part, dtype="<f8")
         # Adding zero makes both zeros one.
         digest.update(repr(plain.shape).encode() + (plain + 0.0).tobytes())
-    return Prior(weights, intercept, standard_error, source, digest.hexdigest())
+    return MatchedPrior(weights, intercept, standard_error, source, digest.hexdigest())
 
 
-def prior_from(entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Prior:
+def prior_from(entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> MatchedPrior:
     """Rebuild a prior from a model file; ValueError if its parts do not fit together."""
     outputs, n_features = entry["shape"]
     intercept = np.array(entry["intercept"], dtype=np.float64)
@@ -104,7 +104,7 @@ def prior_from(entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
     error = None
     if noise.size:
         error = np.full(shape, noise[0]) if noise.size == 1 else noise.reshape(shape)
-    prior = prior_of(flat.reshape(shape), intercept, entry["source"], error)
+    prior = matched_prior(flat.reshape(shape), intercept, entry["source"], error)
     if prior.digest != entry["digest"]:
         raise ValueError("the digest of its prior does not fit")
     return prior

@@ -205,9 +205,10 @@ def whole_model(model: Model) -> tuple[Any, NDArray[np.float64], NDArray[np.floa
     slope = linear.prior_slope
     started: Any = prior.weights * slope
     if error is not None:
-        columns = linear.columns if linear.columns.size else slice(None)
+        # No columns are all of them, unless none was kept.
+        kept = linear.columns
         whole = np.zeros_like(started)
-        whole[:, columns] = error
+        whole[:, kept if kept.size == error.shape[-1] else slice(None)] = error
         noise = 0.0 if prior.standard_error is None else slope * prior.standard_error
         error = np.hypot(whole, noise)
     if not isinstance(coefficients, np.ndarray):

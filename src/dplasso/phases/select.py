@@ -227,7 +227,7 @@ class Vertices:
     def snapshot(self, done: int) -> Snapshot:
         """Return the vertices drawn so far."""
         drawn = self.run.transcript(done)
-        return {"vertex": drawn.vertex.copy(), "sign": drawn.sign.copy()}
+        return {"done": np.array(done), "vertex": drawn.vertex.copy(), "sign": drawn.sign.copy()}
 
     def release(self) -> Release:
         """Return all vertices."""

@@ -32,6 +32,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
+from dplasso.errors import ParameterError
 from dplasso.privacy import accounting
 from dplasso.privacy.exponential_mechanism import SAMPLING_ERROR, sampling_delta_of
 from dplasso.privacy.gaussian import calibrate_mu, gaussian_epsilon
@@ -236,9 +237,9 @@ class Budget:
         if self.leak:
             return self
         if not self.draws.gaussian:
-            raise ValueError(
+            raise ParameterError(
                 "edges that were released from the same records go with fits that count their "
-                "records; leave n_records out"
+                "records; leave `n_records` out"
             )
         sampling = (
             self.sampling_delta
@@ -249,8 +250,8 @@ class Budget:
         # which adds less than 2^-31 of that to rho at every Renyi order.
         left = (self.mu * self.mu - mu * mu) * (1.0 - 2.0**-30)
         if left < self.mu * self.mu / 4.0:
-            raise ValueError(
-                f"epsilon={self.epsilon:g} is too little: the edges of bins that were released "
+            raise ParameterError(
+                f"`epsilon={self.epsilon:g}` is too little: the edges of bins that were released "
                 "from the same records have used most of it up"
             )
         budget = replace(self, mu=math.sqrt(left), before=mu, sampling_delta=sampling)
@@ -353,9 +354,9 @@ def _calibrate_vertices(epsilon: float, delta: float, n_iter: int) -> tuple[floa
     allowed = _LARGEST_SAMPLING_PART * delta
     if sampling_delta_of(0.0, n_iter) >= allowed:
         least = sampling_delta_of(0.0, n_iter) / _LARGEST_SAMPLING_PART
-        raise ValueError(
-            f"delta must be above {least:.3g} for n_iter={n_iter}, to cover the rounding of that "
-            f"many random draws; got {delta!r}."
+        raise ParameterError(
+            f"`delta` must be above {least:.3g} for `n_iter={n_iter}`, to cover the rounding of "
+            f"that many random draws; got {delta!r}."
         )
     # At the whole delta eps0 comes out too large, so its part bounds the part really needed.
     part = sampling_delta_of(accounting.calibrate_eps0(epsilon, delta, n_iter), n_iter)
@@ -394,8 +395,8 @@ def _sampling_delta(rho: float, draws: Draws) -> float:
 
 def _check_rounding(paid_for: bool, budget: Budget) -> None:
     if not paid_for:
-        raise ValueError(
-            f"epsilon={budget.epsilon:g} or delta={budget.delta:g} is too small to cover the "
+        raise ParameterError(
+            f"`epsilon={budget.epsilon:g}` or `delta={budget.delta:g}` is too small to cover the "
             f"rounding of {sum(budget.draws):.3g} random draws"
         )
 

@@ -12,6 +12,7 @@ never too small, mu is never too large.
 
 import math
 
+from dplasso.errors import ParameterError
 from dplasso.privacy.accounting import bracket
 
 # Relative width at which a bisection stops.
@@ -70,4 +71,4 @@ def calibrate_mu(epsilon: float, delta: float) -> float:
 
 def _check_delta(delta: float) -> None:
     if delta < _SMALLEST:
-        raise ValueError(f"delta must be at least {_SMALLEST:g}, got {delta!r}.")
+        raise ParameterError(f"`delta` must be at least {_SMALLEST:g}, got {delta!r}.")

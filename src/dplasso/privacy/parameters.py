@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
-from dplasso.errors import DataError
+from dplasso.errors import DataError, ParameterError, ParameterTypeError
 
 NEIGHBOR_RELATIONS = ("add-remove", "replace-one")
 
@@ -24,7 +24,9 @@ LARGEST_N_ITER = 2_000_000
 
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}.")
+        raise ParameterTypeError(
+            f"`{name}` must be a number, got {value!r} of type {type(value).__name__}."
+        )
     return float(value)
 
 
@@ -32,8 +34,8 @@ def check_epsilon(epsilon: Any) -> float:
     """Return the privacy parameter epsilon, which is positive; infinity asks for no privacy."""
     value = _number("epsilon", epsilon)
     if not value > 0:
-        raise ValueError(
-            f"epsilon must be greater than 0 (float('inf') for no privacy), got {epsilon!r}."
+        raise ParameterError(
+            f"`epsilon` must be greater than 0 (infinity for no privacy), got {epsilon!r}."
         )
     return value
 
@@ -42,27 +44,27 @@ def check_delta(delta: Any) -> float:
     """Return the privacy parameter delta, which lies strictly between 0 and 1."""
     value = _number("delta", delta)
     if not 0 < value < 1:
-        raise ValueError(f"delta must lie strictly between 0 and 1, got {delta!r}.")
+        raise ParameterError(f"`delta` must lie strictly between 0 and 1, got {delta!r}.")
     return value
 
 
 def check_n_iter(n_iter: Any) -> int:
     """Return the number of steps, which is from 1 to 2,000,000."""
     if isinstance(n_iter, bool) or not isinstance(n_iter, Integral):
-        raise TypeError(
-            f"n_iter must be a whole number, got {n_iter!r} of type {type(n_iter).__name__}."
+        raise ParameterTypeError(
+            f"`n_iter` must be a whole number, got {n_iter!r} of type {type(n_iter).__name__}."
         )
     if not 1 <= int(n_iter) <= LARGEST_N_ITER:
-        raise ValueError(f"n_iter must lie between 1 and {LARGEST_N_ITER}, got {n_iter!r}.")
+        raise ParameterError(f"`n_iter` must lie between 1 and {LARGEST_N_ITER}, got {n_iter!r}.")
     return int(n_iter)
 
 
 def check_rows_per_person(rows: Any) -> int:
     """Return how many rows of a person are protected together, at least 1."""
     if isinstance(rows, bool) or not isinstance(rows, Integral):
-        raise TypeError(f"rows_per_person must be a whole number, got {rows!r}.")
+        raise ParameterTypeError(f"`rows_per_person` must be a whole number, got {rows!r}.")
     if rows < 1:
-        raise ValueError(f"rows_per_person must be at least 1, got {rows!r}.")
+        raise ParameterError(f"`rows_per_person` must be at least 1, got {rows!r}.")
     return int(rows)
 
 
@@ -74,10 +76,10 @@ def check_neighbors(neighbors: Any) -> str:
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     """Return a parameter that is one of a few words."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be a string, got {value!r}.")
+        raise ParameterTypeError(f"`{name}` must be a string, got {value!r}.")
     if value not in choices:
         names = " or ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be {names}, got {value!r}.")
+        raise ParameterError(f"`{name}` must be {names}, got {value!r}.")
     return value
 
 
@@ -85,8 +87,8 @@ def check_feature_bound(feature_bound: Any) -> float:
     """Return the public bound on the magnitude of an entry, which is from 1e-100 to 1e100."""
     value = check_positive("feature_bound", feature_bound)
     if not SMALLEST_BOUND <= value <= LARGEST_BOUND:
-        raise ValueError(
-            f"feature_bound must lie between {SMALLEST_BOUND:g} and {LARGEST_BOUND:g}, "
+        raise ParameterError(
+            f"`feature_bound` must lie between {SMALLEST_BOUND:g} and {LARGEST_BOUND:g}, "
             f"got {feature_bound!r}."
         )
     return value
@@ -96,7 +98,7 @@ def check_positive(name: str, value: Any) -> float:
     """Return a parameter that must be positive and finite."""
     number = _number(name, value)
     if not (number > 0 and math.isfinite(number)):
-        raise ValueError(f"{name} must be positive and finite, got {value!r}.")
+        raise ParameterError(f"`{name}` must be positive and finite, got {value!r}.")
     return number
 
 
@@ -115,5 +117,5 @@ def check_records(n_records: int, bits: int) -> None:
     if n_records > most:
         raise DataError(
             f"the data have {n_records:,} rows; at most {most:,} are possible"
-            + ("" if bits < 32 else ", unless their number is public: declare it, n_records")
+            + ("" if bits < 32 else ", unless their number is public: declare it with `n_records`")
         )

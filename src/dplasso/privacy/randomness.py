@@ -18,6 +18,8 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from dplasso.errors import ParameterError
+
 WORDS_PER_BLOCK = 8
 _TWO_64 = 18446744073709551616.0
 _TWO_MINUS_64 = 5.421010862427522e-20
@@ -68,11 +70,11 @@ def check_random_state(random_state: Any) -> Any:
     """Return what random numbers can be made from, or raise ValueError; nothing is drawn."""
     whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
     if whole and random_state < 0:
-        raise ValueError(f"random_state must not be negative, got {random_state}")
+        raise ParameterError(f"`random_state` must not be negative, got {random_state}")
     generators = np.random.Generator, np.random.RandomState
     if not (random_state is None or whole or isinstance(random_state, generators)):
-        raise ValueError(
-            "random_state must be None, a non-negative integer, a numpy Generator or a numpy "
+        raise ParameterError(
+            "`random_state` must be None, a non-negative integer, a numpy Generator or a numpy "
             f"RandomState, got {random_state!r}"
         )
     return random_state

@@ -17,7 +17,7 @@ from dplasso.privacy.parameters import NEIGHBOR_RELATIONS
 # Rows of one person for whom the statement gives an epsilon too.
 _ROWS = (2, 5, 10)
 _SEED_REASON = (
-    "random_state was given: whoever knows or guesses it can repeat the random draws and take the "
+    "a seed was given: whoever knows or guesses it can repeat the random draws and take the "
     "noise away"
 )
 # Mechanisms with a guarantee; "stated" is another package's, which states its cost.

@@ -143,7 +143,7 @@ def assumptions(statement: "PrivacyStatement") -> str:
         )
     clipped, bound = statement.number("feature_bound"), ""
     if clipped is not None:
-        bound = f"feature_bound ({clipped:g}; larger entries were clipped to it), "
+        bound = f"the bound on entries ({clipped:g}; larger entries were clipped to it), "
     if statement.weight_bound is not None:
         bound += (
             f"the bound on the weights of records ({statement.weight_bound:g}; larger weights were "

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
-from dplasso.ledger import Budget, entry_of, pick, read_budgets, share_of
+from dplasso.ledger import Budget, Ledger, as_ledger, entry_of, read_budgets, share_of
 from dplasso.model.weights import BY_NOISE, Weights, row_name
 from dplasso.privacy.wording import rounded_up
 from dplasso.report.bars import BLUE, GREY, QUIET, Bar, draw_bars, tidy
@@ -202,8 +202,7 @@ class BudgetDisplay(_BarDisplay):
     def from_estimator(
         cls,
         estimator: Any,
-        ledger: str | os.PathLike[str] | None = None,
-        dataset: str | None = None,
+        ledger: str | os.PathLike[str] | Ledger | None = None,
         ax: Any = None,
     ) -> Self:
         """Draw the budget that has paid for a fitted model.
@@ -212,10 +211,9 @@ class BudgetDisplay(_BarDisplay):
         ----------
         estimator : estimator
             Fitted.
-        ledger : path, default=None
-            The ledger; None takes the estimator's own.
-        dataset : str, default=None
-            The data set in the ledger; None takes that of the entry that paid for the model.
+        ledger : path or Ledger, default=None
+            The ledger; None takes the estimator's own. Without the name of a data set, the entry
+            that paid for the model says which data set is drawn.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on.
 
@@ -233,15 +231,14 @@ class BudgetDisplay(_BarDisplay):
             If matplotlib is not installed.
         """
         check_is_fitted(estimator, "coef_")
-        path = estimator.ledger if ledger is None else ledger
-        if path is None:
+        asked = as_ledger(estimator.ledger if ledger is None else ledger)
+        if asked is None:
             raise ValueError(
                 "no ledger paid for this fit; give the one to draw: plot_budget(ledger=PATH)"
             )
-        release, budgets = estimator.model_.digest, read_budgets(path)
-        paid = None if dataset is not None else entry_of(budgets, release)
-        name = estimator.dataset if dataset is None else dataset
-        return cls(pick(budgets, name, path) if paid is None else paid[0], release).plot(ax)
+        release = estimator.model_.digest
+        paid = None if asked.dataset else entry_of(read_budgets(asked.path), release)
+        return cls(asked.budget() if paid is None else paid[0], release).plot(ax)
 
     def _draw(self, ax: Any) -> None:
         draw_bars(ax, self.bars)

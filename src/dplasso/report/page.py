@@ -27,8 +27,6 @@ _ASIDE = (
     "classes",
     "weight_bound",
     "ledger",
-    "dataset",
-    "purpose",
     "random_state",
     "n_jobs",
     "verbose",

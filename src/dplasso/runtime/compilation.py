@@ -8,7 +8,7 @@ from typing import Any
 
 COMPILING = (
     "compiling what this needs, once on this machine: on an idle one 5 to 10 s for a fit with "
-    "defaults, 40 s with --l1-radius"
+    "defaults, 40 s with --method frank-wolfe"
 )
 # Seconds between two words about a compilation that lasts.
 STILL = 20.0

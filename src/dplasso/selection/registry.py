@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from dplasso.errors import ParameterError
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.privacy.exponential_mechanism import SelectionRule
 from dplasso.selection.argmax import ArgmaxState
@@ -51,11 +52,11 @@ def check_selector(name: str, mechanism: str) -> None:
     """
     fitting = [other for other, (_, fits) in _BUILDERS.items() if mechanism in fits]
     if name not in _BUILDERS:
-        raise ValueError(f"selector must be one of {', '.join(fitting)}, got {name!r}")
+        raise ParameterError(f"`selector` must be one of {', '.join(fitting)}, got {name!r}")
     if name not in fitting:
         run = "epsilon=inf" if mechanism == "none" else f"mechanism={mechanism!r}"
-        raise ValueError(
-            f"selector={name!r} cannot draw for {run}; what fits: {', '.join(fitting)}"
+        raise ParameterError(
+            f"`selector={name!r}` cannot draw for {run}; what fits: {', '.join(fitting)}"
         )
 
 

@@ -12,13 +12,13 @@ from sklearn.pipeline import Pipeline
 
 from dplasso.data.refusals import of_a_stranger
 from dplasso.data.store import Store
-from dplasso.errors import DataError, NoiseWarning
+from dplasso.errors import DataError, NoiseWarning, ParameterError
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import check_columns_fit, method_of
 from dplasso.estimators.hints import warn_of_found_names
 from dplasso.estimators.record_wise import check_record_wise, rows_of, split
+from dplasso.fit.prior import PARAMETERS
 from dplasso.fit.records import LocalRecords, local_records
-from dplasso.fit.start import PARAMETERS
 from dplasso.privacy.randomness import RandomStream, below, random_word
 from dplasso.tuning.estimates import Estimate
 from dplasso.tuning.scorer import Scorer
@@ -27,7 +27,7 @@ from dplasso.tuning.search_cost import rho_of_event
 # What the search sets itself, or what must be the same for all tries.
 _NOT_TUNED = (
     *("epsilon", "delta", "neighbors", "rows_per_person", "classes"),
-    *("random_state", "ledger", "dataset", "purpose", "verbose"),
+    *("random_state", "ledger", "verbose"),
 )
 _ATTEMPTS = 40
 # At least this part of what is allowed is used.
@@ -68,10 +68,12 @@ def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
     if "epsilon" not in known:
         raise TypeError(f"{type(base).__name__} has no parameter epsilon: it is not a private fit")
     if known.get("random_state") is not None:
-        raise ValueError("give random_state to PrivateSearch, which sets that of every try")
+        raise ParameterError("give `random_state` to PrivateSearch, which sets that of every try")
     if known.get("ledger") is not None:
-        raise ValueError("give the ledger to PrivateSearch, which makes one charge for all tries")
-    ours = {"delta": delta, "verbose": 0, "dataset": None, "purpose": None}
+        raise ParameterError(
+            "give the `ledger` to PrivateSearch, which makes one charge for all tries"
+        )
+    ours = {"delta": delta, "verbose": 0}
     base.set_params(**{name: value for name, value in ours.items() if name in known})
     grids: Sequence[Any] = [grid] if isinstance(grid, Mapping) else grid
     found = []

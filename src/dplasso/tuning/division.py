@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.store import Store, check_entries, write_store
 from dplasso.data.streams import Progress
-from dplasso.errors import DataError
+from dplasso.errors import DataError, ParameterError
 from dplasso.fit.groups import person_numbers, rows_within_limit
 from dplasso.fit.records import LocalRecords
 from dplasso.matrix.compressed import checked
@@ -36,9 +36,9 @@ def entering_rows(
         groups = inputs.X.people
     if groups is None:
         if rows_per_person > 1:
-            raise ValueError(
-                "with rows_per_person a search needs groups, or a store that knows its people: all "
-                "rows of a person must be in the same part"
+            raise ParameterError(
+                "with `rows_per_person` a search needs `groups`, or a store that knows its people: "
+                "all rows of a person must be in the same part"
             )
         rows = np.arange(len(inputs.y))
         return rows, rows

@@ -9,20 +9,27 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from os import PathLike
 from typing import Any
 
 from sklearn.base import clone
 
+from dplasso.errors import ParameterError
 from dplasso.estimators.cost import MANY_COLUMNS, estimator_of, task_of
 from dplasso.estimators.fitting import method_of
-from dplasso.ledger import UNITS, charge_of, new_budget, pick, read_budgets, rho_limit
+from dplasso.ledger import UNITS, Ledger, charge_of, new_budget, rho_limit
 from dplasso.privacy.accounting import epsilon_of_rho
 from dplasso.privacy.budget import Budget, Draws, build_budget
 from dplasso.tuning.candidates import Candidate, give_epsilon, largest_variation, largest_within
 from dplasso.tuning.estimates import Target
 from dplasso.tuning.metrics import METRICS
-from dplasso.tuning.scorer import Scorer, check_noise, most_sums, score_budget, share_bound
+from dplasso.tuning.scorer import (
+    NUMBERS_ALONE,
+    Scorer,
+    check_noise,
+    most_sums,
+    score_budget,
+    share_bound,
+)
 from dplasso.tuning.search_cost import SearchCost, search_cost, tries_of
 
 _CONFIDENCE = 0.95
@@ -64,13 +71,11 @@ def scorer_of(cost: SearchCost, name: str, target: Target) -> Scorer:
     return Scorer(metric, target, sensitivity, sensitivity / mu, _CONFIDENCE)
 
 
-def whole_budget(
-    cost: SearchCost, ledger: str | PathLike[str] | None, dataset: str | None
-) -> SearchCost:
+def whole_budget(cost: SearchCost, ledger: Ledger | None) -> SearchCost:
     """Let a search that is within a budget by itself take all of it, before anything else."""
     if ledger is None:
         return cost
-    budget = pick(read_budgets(ledger), dataset, ledger)
+    budget = ledger.budget()
     if budget.entries or cost.epsilon > budget.epsilon or cost.delta > budget.delta:
         return cost
     limit = Fraction(rho_limit(budget, charge_of(cost).draw_delta, 1), UNITS)
@@ -84,6 +89,7 @@ class Part:
     `share`: of the budget's zCDP.
     `epsilon`: to ask for at this part's own `delta`; 0 if the share is too small for any.
     `try_epsilon`: of a search: about what each try may spend; 0 for the others.
+    `noise`: of a score or an encoding: standard deviation of its sums, in records; else 0.
     """
 
     name: str
@@ -91,7 +97,7 @@ class Part:
     epsilon: float
     delta: float
     try_epsilon: float
-    cost: Any
+    noise: float = 0.0
 
 
 def plan_budget(
@@ -120,12 +126,16 @@ def plan_budget(
     shares = {"encoding": encoding, "refit": refit, "score": score}
     for name, share in shares.items():
         if not 0.0 <= share < 1.0:
-            raise ValueError(f"{name} must be a share of the budget, from 0 to 1, got {share!r}")
+            raise ParameterError(
+                f"`{name}` must be a share of the budget, from 0 to 1, got {share!r}"
+            )
     main = 1.0 - sum(shares.values())
     if main <= 0.0:
         raise ValueError("nothing of the budget is left for the fit; make the other shares smaller")
     if tries and rows_per_person > 1:
-        raise ValueError("rows_per_person does not go with tries: a search protects single rows")
+        raise ParameterError(
+            "`rows_per_person` does not go with `tries`: a search protects single rows"
+        )
     limit = rho_limit(new_budget(None, epsilon, delta, neighbors, rows_per_person))
     common: dict[str, Any] = {
         "delta": delta,
@@ -152,14 +162,23 @@ def plan_budget(
         "refit": fit,
         "score": lambda part: score_budget(metric, part, **common)[0],
     }
+    # What a record adds to the sums of a release.
+    bounds = {"encoding": 1.0, "score": share_bound(metric, NUMBERS_ALONE, neighbors)}
     return tuple(
-        _part(name, shares.get(name, main), limit, delta, make)
+        _part(name, shares.get(name, main), limit, delta, make, bounds.get(name, 0.0))
         for name, make in makers.items()
         if shares.get(name, main) > 0.0
     )
 
 
-def _part(name: str, share: float, limit: int, delta: float, make: Callable[[float], Any]) -> Part:
+def _part(
+    name: str,
+    share: float,
+    limit: int,
+    delta: float,
+    make: Callable[[float], Any],
+    bound: float,
+) -> Part:
     allowed = Fraction(share) * limit / UNITS * (1 - Fraction(1, 10**9))
 
     def cost(epsilon: float) -> float:
@@ -169,4 +188,5 @@ def _part(name: str, share: float, limit: int, delta: float, make: Callable[[flo
     made = make(epsilon) if epsilon else None
     try_rho = getattr(made, "try_rho", 0.0)
     try_epsilon = epsilon_of_rho(try_rho, delta) if try_rho else 0.0
-    return Part(name, share, epsilon, delta, try_epsilon, made)
+    noise = made.moved(bound) / made.mu if made and bound else 0.0
+    return Part(name, share, epsilon, delta, try_epsilon, noise)

@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from dplasso.encoding.encoder import PublicEncoder
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import ReleasedEdges, Schema
-from dplasso.errors import DataError
+from dplasso.errors import DataError, ParameterError
 from dplasso.fit.groups import person_numbers, rows_within_limit
-from dplasso.ledger import charged, check_affordable, check_ledger_settings
+from dplasso.ledger import charged, check_affordable, checked_ledger
 from dplasso.privacy.budget import LARGEST_EPSILON, MOST_EARLIER, Budget, Draws, build_budget
 from dplasso.privacy.gaussian import calibrate_mu, gaussian_epsilon
 from dplasso.privacy.parameters import (
@@ -53,8 +53,6 @@ class EdgesBudget:
     rows_per_person: int = 1
     random_state: Any = None
     ledger: Any = None
-    dataset: str | None = None
-    purpose: str | None = None
 
     def budget(self, n_columns: int, n_cells: int) -> tuple[Budget, float]:
         """Return what the numbers of records in the cells of so many columns cost, as they are.
@@ -64,7 +62,7 @@ class EdgesBudget:
         epsilon = min(check_positive("epsilon", check_epsilon(self.epsilon)), LARGEST_EPSILON)
         delta = check_delta(self.delta)
         if not 0.0 < self.share < 0.5:
-            raise ValueError(f"share must lie between 0 and 0.5, got {self.share!r}")
+            raise ParameterError(f"`share` must lie between 0 and 0.5, got {self.share!r}")
         mu = math.sqrt(self.share) * calibrate_mu(epsilon, delta)
         # A record that is replaced leaves one cell of a column and enters another.
         added = check_neighbors(self.neighbors) == "add-remove"
@@ -79,7 +77,6 @@ class EdgesBudget:
         )
         sensitivity = budget.moved(math.nextafter(moved, math.inf))
         check_noise(sensitivity / budget.mu)
-        check_ledger_settings(vars(self) | {"mechanism": "gaussian"})
         return budget, sensitivity
 
 
@@ -124,9 +121,9 @@ def private_quantiles(
         Rows of one person, at most.
     random_state : None, int, Generator or RandomState, default=None
         Anything but None is for experiments, and the statement says so.
-    ledger, dataset, purpose : path, str, str, default=None
-        The budget that is charged before anything is computed, and what for. A fit with a ledger
-        needs its edges charged to the same one.
+    ledger : path or Ledger, default=None
+        The budget that is charged before anything is computed. A fit with a ledger needs its edges
+        charged to the same one.
 
     Returns
     -------
@@ -154,7 +151,7 @@ def quantile_grids(schema: Schema, bounds: Bounds) -> Schema:
             "schema without them, and name all columns at once"
         )
     if not bounds:
-        raise ValueError("name at least one column of bins, and the bounds of its numbers")
+        raise ParameterError("name at least one column of bins, and the `bounds` of its numbers")
     known = [part.column for part in schema.parts if isinstance(part, Bins)]
     for column, pair in bounds.items():
         if known.count(column) != 1:
@@ -187,8 +184,9 @@ def quantiles_of(
 ) -> Schema:
     """Return what `private_quantiles` does, of records that `grids` encoded."""
     if not (isinstance(bins, int) and 2 <= bins <= _MOST_BINS):
-        raise ValueError(f"bins must be a whole number from 2 to {_MOST_BINS}, got {bins!r}")
+        raise ParameterError(f"`bins` must be a whole number from 2 to {_MOST_BINS}, got {bins!r}")
     budget, sensitivity = asked.budget(len(grids.parts), grids.n_features)
+    ledger = checked_ledger(asked.ledger, epsilon=asked.epsilon, random_state=asked.random_state)
     if X.shape[0] >= _LARGEST_ROWS:
         raise DataError(f"{X.shape[0]:,} rows are too many for one release")
     stream, sigma = random_stream(asked.random_state), sensitivity / budget.mu
@@ -203,11 +201,11 @@ def quantiles_of(
         about="edges",
     )
     columns = tuple(part.columns[0] for part in grids.parts)
-    check_affordable(asked.ledger, asked.dataset, budget)
-    notes = {"purpose": asked.purpose or f"edges of bins: {', '.join(columns)}"[:200]}
+    if ledger is not None and ledger.purpose is None:
+        ledger = replace(ledger, purpose=f"edges of bins: {', '.join(columns)}"[:200])
+    check_affordable(ledger, budget)
     noisy = np.empty(0)
-    paid = asked.ledger, asked.dataset, budget
-    with charged(*paid, release=lambda: _digest(noisy), notes=notes):
+    with charged(ledger, budget, release=lambda: _digest(noisy)):
         counted = np.bincount(X.indices, minlength=grids.n_features).astype(np.int64)
         noisy = noisy_sums(counted << 32, sensitivity, sigma, stream)
     cells = np.split(noisy, grids.offsets[1:-1])

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dplasso.data.labels import encode_targets, label_matrix, refuse_strange
-from dplasso.errors import DataError
+from dplasso.errors import DataError, ParameterError
 from dplasso.estimators.record_wise import last_step
 from dplasso.fit.records import local_records
-from dplasso.ledger import SCORE, charged, check_affordable, check_ledger_settings
+from dplasso.ledger import SCORE, Ledger, charged, check_affordable, checked_ledger
 from dplasso.model import Model
 from dplasso.privacy.cautions import warn_of
 from dplasso.privacy.parameters import check_choice, check_epsilon, check_positive
@@ -105,9 +105,7 @@ def private_score(
     target_bounds: tuple[float, float] | None = None,
     confidence: float = 0.95,
     random_state: Any = None,
-    ledger: str | PathLike[str] | None = None,
-    dataset: str | None = None,
-    purpose: str | None = None,
+    ledger: "str | PathLike[str] | Ledger | None" = None,
 ) -> PrivateScore:
     """Score a fitted model on labelled rows, privately.
 
@@ -151,8 +149,8 @@ def private_score(
         Of the interval.
     random_state : None, int, Generator or RandomState, default=None
         Anything but None is for experiments, and the statement says so.
-    ledger, dataset, purpose : path, str, str, default=None
-        The budget that is charged before anything is computed, and what for.
+    ledger : path or Ledger, default=None
+        The budget that is charged before anything is computed.
 
     Returns
     -------
@@ -174,13 +172,10 @@ def private_score(
     target = target_of(model, labels, inputs.n_labels)
     metric = default_metric(target.kind) if metric is None else metric
     check_metric(metric, target)
-    settings = {"ledger": ledger, "dataset": dataset, "purpose": purpose}
     epsilon = check_positive("epsilon", check_epsilon(epsilon))
-    check_ledger_settings(
-        {**settings, "mechanism": "gaussian", "epsilon": epsilon, "random_state": random_state}
-    )
+    paid = checked_ledger(ledger, epsilon=epsilon, random_state=random_state)
     if not 0.5 <= confidence < 1.0:
-        raise ValueError(f"confidence must lie between 0.5 and 1, got {confidence!r}")
+        raise ParameterError(f"`confidence` must lie between 0.5 and 1, got {confidence!r}")
     chosen = METRICS[metric]
     target = replace(target, bounds=checked_bounds(metric, target_bounds, model))
     budget, moved = score_budget(
@@ -200,8 +195,8 @@ def private_score(
     if isinstance(released, Model):
         scored = released.digest
     warn_of(statement.cautions(), stacklevel=3)
-    check_affordable(ledger, dataset, budget, SCORE)
-    with charged(ledger, dataset, budget, notes={"purpose": purpose, "kind": SCORE}):
+    check_affordable(paid, budget, SCORE)
+    with charged(paid, budget, notes={"kind": SCORE}):
         sums = scorer.sums(predicting, inputs, stream)
     details = chosen.details(sums, sigma, scorer.z, target)
     return PrivateScore(
@@ -221,15 +216,17 @@ def checked_bounds(metric: str, bounds: Any, estimator: Any) -> Bounds:
     """
     if NUMBERS not in METRICS[metric].kinds:
         if bounds is not None:
-            raise ValueError(f"target_bounds does not go with metric={metric!r}")
+            raise ParameterError(f"`target_bounds` does not go with `metric={metric!r}`")
         return 0.0, 1.0
     if bounds is None:
         bounds = getattr(estimator, "target_bounds", None)
     if bounds is None:
-        raise ValueError(f"metric={metric!r} needs target_bounds=(low, high), a public interval")
+        raise ParameterError(f"`metric={metric!r}` needs `target_bounds`, a public interval")
     low, high = (float(end) for end in bounds)
     if not (math.isfinite(high - low) and low < high):
-        raise ValueError(f"target_bounds must be two finite numbers, low < high, got {bounds!r}")
+        raise ParameterError(
+            f"`target_bounds` must be two finite numbers, low < high, got {bounds!r}"
+        )
     return low, high
 
 
@@ -246,7 +243,7 @@ def target_of(model: Any, classes: Any, n_labels: int = 0) -> Target:
     expected = len(names) if many else 0
     if n_labels != expected:
         told = [f"{count} labels" if count else "one label" for count in (expected, n_labels)]
-        raise DataError(f"the model predicts {told[0]} of each row, and y has {told[1]}")
+        raise DataError(f"the model predicts {told[0]} of each row, and `y` has {told[1]}")
     return Target(names, bool(n_labels))
 
 
@@ -256,8 +253,8 @@ def check_metric(metric: str, target: Target) -> None:
     kinds = METRICS[metric].kinds
     if target.kind not in kinds:
         fitting = [name for name, one in METRICS.items() if target.kind in one.kinds]
-        raise ValueError(
-            f"metric={metric!r} is for {' or '.join(kinds)}, and this model predicts "
+        raise ParameterError(
+            f"`metric={metric!r}` is for {' or '.join(kinds)}, and this model predicts "
             f"{target.kind}: take {', '.join(fitting)}"
         )
 

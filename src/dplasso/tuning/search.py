@@ -22,9 +22,14 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.data.refusals import of_a_stranger
-from dplasso.errors import DataError
-from dplasso.estimators.parameters import keep_parameters
-from dplasso.ledger import charged, check_affordable, check_ledger_settings, data_fingerprint
+from dplasso.errors import DataError, ParameterError
+from dplasso.ledger import (
+    Ledger,
+    charged,
+    check_affordable,
+    checked_ledger,
+    data_fingerprint,
+)
 from dplasso.model import Model
 from dplasso.privacy.cautions import warn_of
 from dplasso.privacy.parameters import check_choice, check_delta, check_epsilon, check_positive
@@ -87,8 +92,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         Public interval of the target, for "mae" and "r2"; None takes the estimator's own.
     random_state : None, int, Generator or RandomState, default=None
         Anything but None is for experiments, and the statement says so.
-    ledger, dataset, purpose : path, str, str, default=None
-        The budget that the search is charged to, once, and what for.
+    ledger : path or Ledger, default=None
+        The budget that the search is charged to, once.
 
     Attributes
     ----------
@@ -134,11 +139,19 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         held_out: float = 0.2,
         target_bounds: tuple[float, float] | None = None,
         random_state: Any = None,
-        ledger: str | PathLike[str] | None = None,
-        dataset: str | None = None,
-        purpose: str | None = None,
+        ledger: "str | PathLike[str] | Ledger | None" = None,
     ) -> None:
-        keep_parameters(self, locals())
+        self.estimator = estimator
+        self.grid = grid
+        self.epsilon = epsilon
+        self.delta = delta
+        self.tries = tries
+        self.law = law
+        self.metric = metric
+        self.held_out = held_out
+        self.target_bounds = target_bounds
+        self.random_state = random_state
+        self.ledger = ledger
 
     def check(self) -> None:
         """Raise TypeError or ValueError for settings that no data can make right."""
@@ -149,16 +162,19 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
                 "one grid of all settings"
             )
         check_positive("epsilon", check_epsilon(self.epsilon))
-        check_ledger_settings(self.get_params(deep=False) | {"mechanism": "gaussian"})
+        self._ledger()
         if self.metric is not None:
             check_choice("metric", self.metric, CHOOSING)
         metric = self.metric or default_metric(NUMBERS if self._numbers else TWO_CLASSES)
         checked_bounds(metric, self.target_bounds, last)
         if not 0.0 < self.held_out < 1.0:
-            raise ValueError(f"held_out must lie between 0 and 1, got {self.held_out!r}")
+            raise ParameterError(f"`held_out` must lie between 0 and 1, got {self.held_out!r}")
         tries_of(self.tries, self.law)
         candidates = list_candidates(self.estimator, self.grid, check_delta(self.delta))
         largest_variation(candidates, self.epsilon)
+
+    def _ledger(self) -> Ledger | None:
+        return checked_ledger(self.ledger, epsilon=self.epsilon, random_state=self.random_state)
 
     def fit(
         self, X: Any, y: "ArrayLike | None" = None, *, groups: "ArrayLike | None" = None
@@ -211,7 +227,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         cost = divide_budget(self, candidates, *relation)
         target = replace(target, bounds=checked_bounds(metric, self.target_bounds, last))
         scorer = scorer_of(cost, metric, target)
-        cost = whole_budget(cost, self.ledger, self.dataset)
+        ledger = self._ledger()
+        cost = whole_budget(cost, ledger)
         seeded = self.random_state is not None
         declared = known.get("classes") is not None or target.many_labels
         numbers = scorer.bounds if classes is None else None
@@ -222,11 +239,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             "n_labels": candidates[0].rows.n_labels,
         }
         warn_of(state_search(None, cost, **stated).cautions(), stacklevel=3)
-        check_affordable(self.ledger, self.dataset, cost)
+        check_affordable(ledger, cost)
         warn_of_noise(candidates)
         held = draw_held_out(person, self.held_out, stream)
-        notes = {"purpose": self.purpose, "prior": started or None}
-        if self.ledger is not None and classes is not None:
+        notes = {"prior": started or None}
+        if ledger is not None and classes is not None:
             notes["fingerprint"] = data_fingerprint(y[rows] != (classes[0] if y.ndim == 1 else 0))
         best: Try | None = None
         records = {id(candidate.records): candidate.rows for candidate in candidates}
@@ -235,9 +252,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
                 key: held_parts.enter_context(divided(one, rows, held))
                 for key, one in records.items()
             }
-            with charged(
-                self.ledger, self.dataset, cost, release=lambda: _digest(best), notes=notes
-            ):
+            with charged(ledger, cost, release=lambda: _digest(best), notes=notes):
                 tries = draw_tries(cost.tries, stream)
                 best = best_of(candidates, tries, parts, scorer, stream, seeded=seeded)
         self._set_best(best, candidates[0], cost, scorer.target, stated)
@@ -313,7 +328,7 @@ def _declare_classes(candidates: list[Candidate], y: NDArray[Any]) -> NDArray[An
     if declared is None:
         classes = np.unique(y) if y.ndim == 1 else np.arange(y.shape[1])
     if classes.size < 2:
-        raise DataError("y holds only one class; declare all with the parameter classes")
+        raise DataError("`y` holds only one class; declare all with `classes`")
     for candidate in candidates:
         if "classes" in candidate.estimator.get_params(deep=False):
             candidate.estimator.set_params(classes=classes.tolist())

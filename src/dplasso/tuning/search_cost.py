@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.errors import ParameterError
 from dplasso.privacy.accounting import renyi_orders
 from dplasso.privacy.parameters import (
     check_choice,
@@ -84,8 +85,8 @@ def tries_of(mean: float, law: str = "auto") -> Tries:
     if law == "auto":
         law = "poisson" if mean < _LOGARITHMIC_FROM else "logarithmic"
     if not (1.0 if law == "poisson" else 1.0 + 2.0**-20) <= mean <= LARGEST_MEAN:
-        raise ValueError(
-            f"tries must lie between 1 and {LARGEST_MEAN:g} (above 1 unless law='poisson'), "
+        raise ParameterError(
+            f"`tries` must lie between 1 and {LARGEST_MEAN:g} (above 1 unless `law=poisson`), "
             f"got {mean!r}"
         )
     if law == "poisson":
@@ -188,9 +189,9 @@ def search_cost(
     moved = tries.mean * draw_variation + DRAW_ERROR
     sampling = moved * (1.0 + math.exp(min(epsilon, 700.0)))
     if not sampling < delta / 2.0:
-        raise ValueError(
-            f"delta={delta:g} is too small to cover the rounding of the draws of "
-            f"{tries.mean:g} tries at epsilon={epsilon:g}"
+        raise ParameterError(
+            f"`delta={delta:g}` is too small to cover the rounding of the draws of "
+            f"{tries.mean:g} tries at `epsilon={epsilon:g}`"
         )
     rho = _largest_rho(epsilon, delta - sampling, tries)
     return SearchCost(
@@ -257,7 +258,9 @@ def _largest_rho(epsilon: float, delta: float, tries: Tries) -> float:
     while epsilon_of_search(low, tries, delta) > epsilon:
         low, high = low / 2.0, low
         if low < 1e-30:
-            raise ValueError(f"no try, however private, keeps a search within {epsilon=}.")
+            raise ParameterError(
+                f"no try, however private, keeps a search within `epsilon={epsilon!r}`."
+            )
     while epsilon_of_search(high, tries, delta) <= epsilon:
         low, high = high, 2.0 * high
     while high - low > _TOLERANCE * high:

@@ -45,7 +45,7 @@ def row_source(
     """Open svmlight text, plain or compressed, as row blocks of float32."""
     if layout.labels_path is not None:
         raise DataError(
-            f"{files.paths[0]}: svmlight text has its own labels; leave labels_path out"
+            f"{files.paths[0]}: svmlight text has its own labels; leave `labels_path` out"
         )
     threads = n_threads or min(usable_cores(), _MOST_THREADS)
 

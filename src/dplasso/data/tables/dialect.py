@@ -47,11 +47,11 @@ class Dialect:
             word, empty = ("tab", False) if name == "delimiter" else ("none", True)
             wrong = given is not None and (len(given) != 1 or given in "\r\n\0")
             if wrong and not (given == "" and empty):
-                raise DataError(f"{name} must be one character or {word}, got {given!r}")
+                raise DataError(f"`{name}` must be one character or {word}, got {given!r}")
         if self.quote is not None and self.quote == self.delimiter:
-            raise DataError(f"delimiter and quote cannot both be {self.quote!r}")
+            raise DataError(f"`delimiter` and `quote` cannot both be {self.quote!r}")
         if self.decimal not in (None, ".", ","):
-            raise DataError(f"decimal must be . or , and not {self.decimal!r}")
+            raise DataError(f"`decimal` must be . or , and not {self.decimal!r}")
         if self.encoding is not None:
             try:
                 if codecs.lookup(self.encoding)._is_text_encoding:
@@ -59,7 +59,7 @@ class Dialect:
             except (LookupError, ValueError):
                 pass
             raise DataError(
-                f"encoding {self.encoding!r} is not known; write for example utf-8 or cp1252"
+                f"`encoding` {self.encoding!r} is not known; write for example utf-8 or cp1252"
             )
 
     @property
@@ -74,11 +74,13 @@ def check_goes(path: Path, dialect: Dialect | None, *, text: bool) -> None:
         return
     if not text:
         raise DataError(
-            f"{path} is no text table; delimiter, decimal, quote and encoding go with CSV, and "
-            "encoding with JSON lines"
+            f"{path} is no text table; `delimiter`, `decimal`, `quote` and `encoding` go with CSV, "
+            "and encoding with JSON lines"
         )
     if plain_suffix(path) not in DELIMITERS and replace(dialect, encoding=None).is_asked:
-        raise DataError(f"{path}: JSON lines have an encoding, but no delimiter, decimal or quote")
+        raise DataError(
+            f"{path}: JSON lines have an encoding, but no `delimiter`, `decimal` or `quote`"
+        )
 
 
 def sniffed(path: Path, asked: Dialect | None) -> Dialect:

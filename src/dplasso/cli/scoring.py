@@ -10,7 +10,7 @@ from sklearn.metrics import confusion_matrix, roc_auc_score
 from dplasso.cli import output
 from dplasso.data.labels import label_matrix
 from dplasso.errors import DataError
-from dplasso.estimators.reading import loss_of
+from dplasso.estimators.margins import loss_of
 from dplasso.losses.multinomial import softmax
 from dplasso.tuning.estimates import ConfusionCell
 
@@ -156,9 +156,10 @@ def _auc(number: NDArray[Any], margin: NDArray[np.float64]) -> float | None:
 
 
 def _log_loss(model: Any, number: NDArray[Any], margin: NDArray[np.float64]) -> float:
-    probabilities = loss_of(model).link(margin)
+    loss = loss_of(model)
+    probabilities = loss.link(margin)
     if margin.ndim == 1:
-        lost = np.abs(margin) + np.log(model.privacy_.residual_bound)
+        lost = np.abs(margin) + np.log(loss.residual_bound)
     else:
         given = np.take_along_axis(margin, number[:, np.newaxis], axis=1)[:, 0]
         lost = margin.max(axis=1) - given

@@ -2,13 +2,14 @@
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import typer
 
 from dplasso.cli import output
-from dplasso.cli.reading import DialectOptions
+from dplasso.cli.inputs import DialectOptions
+from dplasso.cli.training import chosen_ledger
 from dplasso.data.source_files import expand
 from dplasso.encoding.files import first_rows, read_records
 from dplasso.encoding.parts import Bins
@@ -85,7 +86,15 @@ class BudgetOptions(EdgesBudget):
     """
 
     ledger: Path | None = None
+    dataset: str | None = None
+    purpose: str | None = None
     random_state: int | None = None
+
+    def charged(self) -> EdgesBudget:
+        """Return the same with the one ledger that the options name."""
+        same = {one.name: getattr(self, one.name) for one in fields(EdgesBudget)}
+        ledger = chosen_ledger(self.ledger, self.dataset, self.purpose)
+        return EdgesBudget(**same | {"ledger": ledger})
 
 
 def quantiles(
@@ -142,14 +151,15 @@ def quantiles(
     with output.progress_bars() as bars, bars.task(f"reading {files[0].name}") as progress:
         rows = read_records(files, schema=grids, labelled=False, person_column=person_column,
                             dialect=dialect.asked, progress=progress)  # fmt: skip
-    found = quantiles_of(rows.X, declared, grids, bins, rows.people, budget)
+    found = quantiles_of(rows.X, declared, grids, bins, rows.people, budget.charged())
     with output.uninterrupted():
         output.write_file(out, _text(found))
     assert found.edges is not None
     statement = found.edges.statement
     # Sums of the noise of half of a column's cells, from either end.
-    cells = max(part.width(grids.coded) for part in grids.parts)
-    off = statement.sensitivity / statement.mu * math.sqrt(cells) / 2.0
+    cells = max(part.width(grids) for part in grids.parts)
+    sensitivity = statement.number("sensitivity") or 0.0
+    off = sensitivity / statement.mu * math.sqrt(cells) / 2.0
     shown = {
         part.column: ", ".join(f"{edge:g}" for edge in part.edges)
         for part in found.parts

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from dplasso import ledger as ledgers
 from dplasso.cli import output
-from dplasso.cli.cohorts import print_cohorts, told_of
 from dplasso.cli.ledger_report import (
     DELTA,
     Planned,
@@ -14,8 +13,10 @@ from dplasso.cli.ledger_report import (
     fit_words,
     left_of,
     left_sentence,
+    print_cohorts,
     print_report,
     report_of,
+    told_of,
 )
 from dplasso.ledger.budgets import check_name
 from dplasso.privacy.wording import rounded_down as down
@@ -112,8 +113,8 @@ def spend(
 
     Examples
     --------
-    dplasso ledger spend team.ledger --dataset visits --epsilon 0.5 --n-iter 300
-    dplasso ledger spend team.ledger --dataset visits --epsilon 0.5 --method logistic
+    dplasso ledger spend team.ledger --dataset visits --epsilon 0.5
+    dplasso ledger spend team.ledger --epsilon 0.5 --method frank-wolfe --n-iter 300
 
     For fits that were made before the ledger, or without it. It cannot be undone.
     """
@@ -124,7 +125,7 @@ def spend(
     fit = fit.settled(DELTA, 1)
     charge = replace(fit.charge(budget, epsilon), purpose=purpose)
     ledgers.finish(ledgers.reserve(ledger_file, dataset, charge))
-    output.text(left_sentence(left_of(ledger_file, dataset, fit)), wrap=False)
+    output.text(left_sentence(left_of(ledger_file, dataset, fit.settings)), wrap=False)
 
 
 def show(
@@ -140,7 +141,7 @@ def show(
     Examples
     --------
     dplasso ledger show team.ledger
-    dplasso ledger show team.ledger --epsilon 0.5 --n-iter 300
+    dplasso ledger show team.ledger --epsilon 0.5
     dplasso ledger show team.ledger --json
 
     For the curator: it names people and machines.
@@ -173,7 +174,7 @@ def plan(
     Examples
     --------
     dplasso ledger plan team.ledger
-    dplasso ledger plan team.ledger --dataset visits --fits 31 --n-iter 50
+    dplasso ledger plan team.ledger --dataset visits --fits 31 --method lasso
 
     A grid search of C candidates on F folds is C x F + 1 fits.
     """

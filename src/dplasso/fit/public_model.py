@@ -15,6 +15,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 
 from dplasso.encoding.schema import Schema
+from dplasso.errors import ParameterError, ParameterTypeError
 from dplasso.model import Model, read_model
 from dplasso.model.weights import linear_part
 from dplasso.privacy.wording import rounded_up
@@ -27,9 +28,32 @@ _FORMS = (
 )
 
 
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """A public linear model whose weights are known to be noisy.
+
+    Parameters
+    ----------
+    model : model, mapping, array or path
+        What the parameter `prior` of an estimator takes.
+    standard_error : float, array or mapping
+        Standard deviation of the noise in each weight: one number for all, an array with the shape
+        of the weights, or a mapping by column name. A model of this package knows its own.
+
+    Examples
+    --------
+    >>> from dplasso import DPLogisticRegression, Prior
+    >>> prior = Prior({"age": 0.4, "smoker": 1.2}, standard_error=0.1)
+    >>> model = DPLogisticRegression(epsilon=0.3, prior=prior)
+    """
+
+    model: Any
+    standard_error: Any
+
+
 @dataclass(frozen=True)
-class Given:
-    """A linear model as it was given, before it is known what records it meets.
+class PublicModel:
+    """A linear model that was given as a prior, before it is matched to the records.
 
     `weights`, shape (R, n): R = 1, or a row for each class.
     `intercept`, shape (R,): None where nothing is said of it.
@@ -63,30 +87,33 @@ class Given:
         return np.array([int(name) for name in names], dtype=np.int64)
 
 
-def given_model(prior: Any, error: Any = None) -> Given:
-    """Return what was given as a prior; `error` as the parameter `prior_standard_error`.
+def read_prior(prior: Any) -> PublicModel:
+    """Return the model that was given as a prior, in any form.
 
     Raises TypeError for what is no linear model; ValueError if it is not fitted, has NaN or
     infinity, or its parts do not fit together; OSError, ModelFileError for a file.
     """
+    error = None
+    if isinstance(prior, Prior):
+        prior, error = prior.model, prior.standard_error
     found = _read(prior)
     if found.weights.ndim != 2 or 0 in found.weights.shape:
-        raise ValueError(
-            f"prior must have a weight for each column, or a row of them for each class; got the "
+        raise ParameterError(
+            f"`prior` must have a weight for each column, or a row of them for each class; got the "
             f"shape {found.weights.shape}"
         )
     if found.intercept is not None and found.intercept.shape != found.weights.shape[:1]:
-        raise ValueError(
-            f"prior has {found.intercept.size} intercepts for {found.weights.shape[0]} rows of "
+        raise ParameterError(
+            f"`prior` has {found.intercept.size} intercepts for {found.weights.shape[0]} rows of "
             "weights"
         )
     if error is not None:
-        found = Given(**{**vars(found), "error": _error_of(error, found)})
+        found = PublicModel(**{**vars(found), "error": _error_of(error, found)})
     for what, numbers in (("a weight", found.weights), ("an intercept", found.intercept)):
         if numbers is not None and not np.isfinite(numbers).all():
-            raise ValueError(f"prior has {what} that is NaN or infinite")
+            raise ParameterError(f"`prior` has {what} that is NaN or infinite")
     if found.error is not None and not (np.isfinite(found.error) & (found.error >= 0)).all():
-        raise ValueError("prior_standard_error must be finite and not negative")
+        raise ParameterError("the standard errors of `prior` must be finite and not negative")
     return found
 
 
@@ -97,7 +124,7 @@ def text_of(label: Any) -> str:
     return str(label)
 
 
-def _read(prior: Any) -> Given:
+def _read(prior: Any) -> PublicModel:
     if isinstance(getattr(prior, "model_", None), Model):
         return _of_model(prior.model_)
     if hasattr(prior, "named_steps"):
@@ -114,17 +141,17 @@ def _read(prior: Any) -> Given:
     if isinstance(prior, Mapping):
         return _of_mapping(prior)
     if hasattr(prior, "fit"):
-        raise ValueError(
-            f"prior is a {type(prior).__name__} that is not fitted or not linear: it has no coef_; "
-            f"give {_FORMS}"
+        raise ParameterError(
+            f"`prior` is a {type(prior).__name__} that is not fitted or not linear: it has no "
+            f"coef_; give {_FORMS}"
         )
     if hasattr(prior, "to_dict") and hasattr(prior, "index"):
         return _of_mapping(prior.to_dict())
     try:
         weights = np.atleast_2d(np.asarray(prior, dtype=np.float64))
     except (TypeError, ValueError):
-        raise TypeError(f"prior must be {_FORMS}, got {reprlib.repr(prior)}") from None
-    return Given(weights, None, "an array of weights")
+        raise ParameterTypeError(f"`prior` must be {_FORMS}, got {reprlib.repr(prior)}") from None
+    return PublicModel(weights, None, "an array of weights")
 
 
 def _dense(weights: Any) -> NDArray[np.float64]:
@@ -132,7 +159,7 @@ def _dense(weights: Any) -> NDArray[np.float64]:
     return np.asarray(written, dtype=np.float64)
 
 
-def _of_model(model: Model) -> Given:
+def _of_model(model: Model) -> PublicModel:
     """Return a model of this package as it predicts, its own prior included."""
     coefficients, intercept, error = linear_part(model)
     weights, noise = _dense(coefficients), None
@@ -143,7 +170,7 @@ def _of_model(model: Model) -> Given:
     promise = "without privacy"
     if statement.is_private:
         promise = f"at epsilon {rounded_up(statement.epsilon)}, delta {rounded_up(statement.delta)}"
-    return Given(
+    return PublicModel(
         weights,
         np.asarray(intercept, dtype=np.float64),
         f"a model of dplasso {promise}",
@@ -155,7 +182,7 @@ def _of_model(model: Model) -> Given:
     )
 
 
-def _of_pipeline(pipeline: Any) -> Given:
+def _of_pipeline(pipeline: Any) -> PublicModel:
     """Return the model that a pipeline ends in, its columns named by the step before."""
     last, before = pipeline.steps[-1][1], pipeline[:-1]
     if isinstance(getattr(last, "model_", None), Model) or not hasattr(last, "coef_"):
@@ -183,7 +210,7 @@ def _each(model: Any) -> list[Any]:
     return getattr(model, "estimators_", [model]) if isinstance(model, _OF_EACH) else [model]
 
 
-def _of_fitted(model: Any, names: Any) -> Given:
+def _of_fitted(model: Any, names: Any) -> PublicModel:
     """Return a fitted linear model that has scikit-learn's attributes."""
     maker = type(model).__module__.partition(".")[0]
     weights = np.concatenate([np.atleast_2d(_dense(one.coef_)) for one in _each(model)])
@@ -191,7 +218,7 @@ def _of_fitted(model: Any, names: Any) -> Given:
     constant, classes = np.concatenate(constants).astype(float), getattr(model, "classes_", None)
     # Of a label matrix they have numbers at most.
     of_labels = isinstance(model, _OF_EACH) and getattr(model, "multilabel_", True)
-    return Given(
+    return PublicModel(
         weights,
         # Of a model without an intercept scikit-learn may have one zero for all classes.
         np.full(weights.shape[0], constant[0]) if constant.size == 1 else constant,
@@ -202,10 +229,12 @@ def _of_fitted(model: Any, names: Any) -> Given:
     )
 
 
-def _of_mapping(table: Mapping[Any, Any]) -> Given:
+def _of_mapping(table: Mapping[Any, Any]) -> PublicModel:
     """Return weights by name; each a number or one for each class, or a mapping for each class."""
     if not table:
-        raise ValueError(f"prior must have a weight for each column that it knows, got {table!r}")
+        raise ParameterError(
+            f"`prior` must have a weight for each column that it knows, got {table!r}"
+        )
     labels = None
     if all(isinstance(inner, Mapping) for inner in table.values()):
         labels = list(table)
@@ -215,8 +244,8 @@ def _of_mapping(table: Mapping[Any, Any]) -> Given:
         rows = [np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in table.values()]
         weights = np.ascontiguousarray(np.stack(rows).T)
     except (TypeError, ValueError):
-        raise ValueError(
-            "prior must have for each column a number, or as many numbers as there are classes"
+        raise ParameterError(
+            "`prior` must have for each column a number, or as many numbers as there are classes"
         ) from None
     names = list(table)
     intercept = None
@@ -225,10 +254,10 @@ def _of_mapping(table: Mapping[Any, Any]) -> Given:
         intercept, weights = weights[:, place].copy(), np.delete(weights, place, axis=1)
         del names[place]
     named = np.array(names, dtype=object)
-    return Given(weights, intercept, "a table of weights", None, named, labels, is_table=True)
+    return PublicModel(weights, intercept, "a table of weights", None, named, labels, is_table=True)
 
 
-def _of_csv(path: Path) -> Given:
+def _of_csv(path: Path) -> PublicModel:
     """Return the weights in a file with the columns name, weight and perhaps class."""
     table: dict[str, dict[str, float]] = {}
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -249,7 +278,7 @@ def _of_csv(path: Path) -> Given:
     return _of_mapping(table[""] if [*table] == [""] else table)
 
 
-def _error_of(error: Any, found: Given) -> NDArray[np.float64]:
+def _error_of(error: Any, found: PublicModel) -> NDArray[np.float64]:
     """Return the noise of each weight, from a number, an array like the weights, or a mapping."""
     shape = found.weights.shape
     try:
@@ -261,7 +290,7 @@ def _error_of(error: Any, found: Given) -> NDArray[np.float64]:
             error = np.stack([np.broadcast_to(np.asarray(one, float), shape[:1]) for one in each]).T
         return np.array(np.broadcast_to(np.asarray(error, dtype=np.float64), shape))
     except (TypeError, ValueError):
-        raise ValueError(
-            "prior_standard_error must be a number, an array like the prior's weights, or, for a "
+        raise ParameterError(
+            "the standard error of `prior` must be a number, an array like its weights, or, for a "
             "prior with names, a number for each of them"
         ) from None

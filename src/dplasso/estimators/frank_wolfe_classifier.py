@@ -1,0 +1,193 @@
+"""The paper's system as an estimator."""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dplasso.estimators.base import PrivateClassifier
+from dplasso.fit.frank_wolfe import FrankWolfeLoop
+from dplasso.ledger import Ledger
+
+
+class DPFrankWolfeClassifier(PrivateClassifier):
+    r"""Differentially private Frank-Wolfe on the L1 ball: the system of arXiv 2310.19978.
+
+    The paper's Algorithms 1 to 4, with the errors of its listings repaired (docs/errata.md). It
+    takes `n_iter` steps over ``||w||_1 <= l1_radius``, and each step draws one signed vertex:
+
+    - Algorithm 1, Frank-Wolfe that computes everything anew: ``solver="standard"``.
+    - Algorithm 2, the same steps at the cost of sparse data: ``solver="sparse"``.
+    - Algorithm 3, a heap that finds the largest gradient without privacy: ``selector="heap"``.
+    - Algorithm 4, Big Step Little Step sampling of the vertex: ``selector="big-little"``.
+
+    This class is for research and comparison. To train a model, use `DPLogisticRegression` or
+    `DPLassoClassifier`, which have nothing to tune.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of the whole fit, > 0, in nats. ``float("inf")`` is Frank-Wolfe without
+        noise, and `history_` is kept.
+    delta : float, default=1e-6
+        Probability that the epsilon guarantee fails, in (0, 1). Choose it well below one over the
+        number of people. The fit never derives it from the data.
+    l1_radius : float, default=10.0
+        Radius of the L1 ball, > 0: lambda of the paper. Public.
+    n_iter : int, default=100
+        Number of steps T, and so the largest number of weights. Public. More steps leave less
+        budget for each.
+    feature_bound : float, default=1.0
+        Bound B on every ``|x_ij|``, > 0. Public. The fit and `predict` clip larger entries without
+        a warning. The noise is proportional to B.
+    residual_bound : float or "auto", default="auto"
+        Bound C on the size of a record's residual, from 0.5 to 1. Public. The noise is proportional
+        to it. "auto" is 1/2 in a private fit, and 1 without privacy or if ``mechanism="paper"``.
+    fit_intercept : bool, default=True
+        Whether margins have a constant term: the balance of the classes. Without privacy, or if
+        ``mechanism="paper"``, it is a constant column of value `feature_bound` inside the L1 ball.
+    classes : sequence of labels, default=None
+        The class labels, declared as public; of two, the negative one first. None takes them from
+        y, which the guarantee does not protect: a private fit then warns, and `privacy_` says so.
+    class_weight : mapping or sequence of floats, default=None
+        Public weight of each class in the loss, by label or in the order of `classes`. Only the
+        ratios matter: the largest weight counts as 1, so no record contributes more than without
+        weights.
+    mechanism : {"exponential", "paper"}, default="exponential"
+        How a vertex is drawn. "exponential" draws signed vertices by the exponential mechanism.
+        "paper" draws a coordinate by the magnitude of its gradient and then takes the true sign, as
+        published: it is **not** differentially private (docs/paper-sign.md), warns with
+        `PrivacyLeakWarning`, and is for two classes.
+    solver : {"sparse", "standard"}, default="sparse"
+        "sparse" is Algorithm 2, whose step costs only the entries of X that it touches. "standard"
+        is Algorithm 1, which computes every margin and gradient anew.
+    selector : {"bucket", "noisy-max", "big-little", "argmax", "heap"}, default="bucket"
+        Data structure that draws the vertex; all private ones draw from the same distribution
+        (docs/selection.md). "heap" is Algorithm 3 and "argmax" a scan, both for ``epsilon=inf``
+        only. "big-little" is Algorithm 4, for finite epsilon only.
+    drift_tol : float, None or "auto", default="auto"
+        Largest error of a record's gradient before ``solver="sparse"`` refreshes the record
+        (docs/drift.md). "auto" is 0.0001 without privacy. With privacy it is 0.0025 or more, up to
+        0.1, as far as the noise hides the error. 0 gives the iterates of Algorithm 1, and None the
+        stale ones of the paper. It does not affect privacy.
+    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+        Which data sets are neighbours: one record added or removed, or one replaced by another
+        (which halves the exponent scale).
+    rows_per_person : int, default=1
+        Largest number of rows of one person. The guarantee then protects a person, and the noise
+        grows in proportion. With `groups`, `fit` leaves out further rows of a person.
+    weight_bound : float, default=1.0
+        Bound on the weight of a row in `sample_weight`, > 0. Public. A row of this weight counts as
+        one record, and smaller weights count in proportion. The fit clips larger weights and warns
+        the curator. Not used if ``epsilon=inf``.
+    n_records : int, default=None
+        Number of rows, if it is public. None counts them privately, together with the balance of
+        the classes, for 1 % of the budget. If you pass it and ``fit_intercept=False``, the fit
+        counts nothing.
+    random_state : int, Generator or RandomState, default=None
+        None draws from the operating system. Anything else makes the fit repeatable, for
+        experiments: the statement then says that the model is not private.
+    n_jobs : int, default=None
+        Number of threads; -1 uses all cores. The result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar on standard error.
+    ledger : path or Ledger, default=None
+        A budget ledger (docs/ledger.md). Every private fit of this estimator and of its clones is
+        charged to it before the fit begins. `Ledger` also names the data set and the purpose.
+
+    Attributes
+    ----------
+    coef_ : csr_array, shape (1, D), or (K, D) for K > 2 classes
+        Weights of clipped rows. ``weights()`` lists them by name.
+    intercept_ : ndarray, shape (1,), or (K,) for K > 2 classes
+        Intercept.
+    classes_ : ndarray, shape (K,)
+        The labels; of two, the negative one first.
+    n_iter_ : int
+        Number of vertices drawn.
+    n_records_ : float
+        Number of records as given or counted; only if the fit used it.
+    transcript_ : Transcript
+        The vertices drawn, private by composition. With K > 2 classes, coordinate ``k D + j`` is
+        column j of class k. A constant column is coordinate D (``k (D + 1) + D`` of class k).
+    history_ : History
+        Objective and gap of every step; only without privacy, for one margin.
+    work_ : Work
+        Work of every step; likewise, or if ``mechanism="paper"``.
+    n_features_in_ : int
+        Number of columns D.
+    feature_names_in_ : ndarray of str, shape (D,)
+        Names of the columns; only if X has names.
+    privacy_ : PrivacyStatement
+        What the fit guarantees, in words and as JSON.
+
+    References
+    ----------
+    - Raff, Khanna, Lu: Scaling up differentially private LASSO regularized logistic regression via
+      faster Frank-Wolfe iterations. arXiv 2310.19978.
+    - Dong, Durfee, Rogers: Optimal differential privacy composition for exponential mechanisms and
+      the cost of adaptivity. arXiv 2004.07223.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import random_array
+    >>> from dplasso import DPFrankWolfeClassifier
+    >>> X = random_array((200, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
+    >>> y = np.asarray(X.sum(axis=1) > 2.4).ravel()
+    >>> model = DPFrankWolfeClassifier(epsilon=1.0, n_iter=20, classes=[False, True]).fit(X, y)
+    >>> model.coef_.shape
+    (1, 50)
+    >>> model.privacy_.is_private
+    True
+    """
+
+    method = FrankWolfeLoop
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        l1_radius: float = 10.0,
+        n_iter: int = 100,
+        feature_bound: float = 1.0,
+        residual_bound: float | str = "auto",
+        fit_intercept: bool = True,
+        classes: "ArrayLike | None" = None,
+        class_weight: Mapping[Any, float] | Sequence[float] | None = None,
+        mechanism: str = "exponential",
+        solver: str = "sparse",
+        selector: str = "bucket",
+        drift_tol: float | str | None = "auto",
+        neighbors: str = "add-remove",
+        rows_per_person: int = 1,
+        weight_bound: float = 1.0,
+        n_records: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        ledger: str | PathLike[str] | Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.l1_radius = l1_radius
+        self.n_iter = n_iter
+        self.feature_bound = feature_bound
+        self.residual_bound = residual_bound
+        self.fit_intercept = fit_intercept
+        self.classes = classes
+        self.class_weight = class_weight
+        self.mechanism = mechanism
+        self.solver = solver
+        self.selector = selector
+        self.drift_tol = drift_tol
+        self.neighbors = neighbors
+        self.rows_per_person = rows_per_person
+        self.weight_bound = weight_bound
+        self.n_records = n_records
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.ledger = ledger

@@ -1,0 +1,294 @@
+"""The regressors: scikit-learn's interface around the private methods."""
+
+from os import PathLike
+from typing import Any
+
+from dplasso.estimators.base import PrivateRegressor
+from dplasso.fit.descent import GradientDescent
+from dplasso.fit.lasso import Lasso
+from dplasso.ledger import Ledger
+
+
+class DPLinearRegression(PrivateRegressor):
+    r"""Differentially private linear regression for sparse, wide data; nothing to tune.
+
+    The loss is Huber's: the squared loss whose residuals are clipped to a public bound. The fit is
+    full-batch gradient descent with exact integer gradients and Gaussian noise
+    (docs/regression.md). It scales every row to unit length by the row's own entries, and so does
+    `predict`.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of the whole fit, > 0, in nats. ``float("inf")`` is gradient descent without
+        noise. The fit never spends more than 60.
+    delta : float, default=1e-6
+        Probability that the epsilon guarantee fails, in (0, 1). Choose it well below one over the
+        number of people. The fit never derives it from the data.
+    target_bounds : tuple of float
+        Interval (low, high) of the targets, **required** and public: never take it from the data.
+        The fit clips targets to it, and `predict` clips predictions. The noise is proportional to
+        its width.
+    max_weights : int, "significant" or None, default=None
+        None gives every column a weight. A number k keeps k columns, reached by successive cuts,
+        each followed by a run on the remaining columns. "significant" keeps the weights of a dense
+        model that exceed three standard errors.
+    row_norm : "unit" or float, default="unit"
+        "unit" scales every row to L2 norm 1, so only its direction counts. A number R shortens
+        longer rows to norm R, leaves shorter ones as they are, and divides all by R. Public.
+    fit_intercept : bool, default=True
+        Whether every row gets a constant entry, a tenth of its length.
+    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+        Which data sets are neighbours: one record added or removed, or one replaced by another
+        (which doubles the noise).
+    rows_per_person : int, default=1
+        Largest number of rows of one person. The guarantee then protects a person, and the noise
+        grows in proportion. With `groups`, `fit` leaves out further rows of a person.
+    weight_bound : float, default=1.0
+        Bound on the weight of a row in `sample_weight`, > 0. Public. A row of this weight counts as
+        one record, and smaller weights count in proportion. The fit clips larger weights and warns
+        the curator. Not used if ``epsilon=inf``.
+    prior : model, mapping, array, path or Prior, default=None
+        A public linear model that the fit corrects instead of starting from zero (docs/prior.md).
+        It is a fitted model of scikit-learn or of this package, a `Pipeline` that ends in one,
+        weights by column name (also for each class), an array of D or K x D weights, or the path of
+        a model file or of a .csv with the columns name and weight. `Prior` adds the standard errors
+        of its weights. Columns are matched by name if both sides have names. The weights apply to
+        rows as this estimator scales them. This fit does not protect the people behind the prior.
+    public_data : tuple (X, y), default=None
+        Public rows and their labels, instead of `prior`. scikit-learn trains the prior on them and
+        chooses its regularisation by cross-validation. This fit does not protect these rows.
+    random_state : int, Generator or RandomState, default=None
+        None draws from the operating system. Anything else makes the fit repeatable, for
+        experiments: the statement then says that the model is not private.
+    n_jobs : int, default=None
+        Number of threads; -1 uses all cores. The result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar on standard error.
+    ledger : path or Ledger, default=None
+        A budget ledger (docs/ledger.md). Every private fit of this estimator and of its clones is
+        charged to it before the fit begins. `Ledger` also names the data set and the purpose.
+
+    Attributes
+    ----------
+    coef_ : ndarray or csr_array, shape (1, D)
+        Weights of unit rows, in the target's unit; sparse if `max_weights` is given. ``weights()``
+        lists them by name.
+    intercept_ : ndarray, shape (1,)
+        Intercept, in the target's unit.
+    coef_standard_error_ : ndarray, shape (D,), or (k,) for the k columns that `max_weights` keeps
+        Standard deviation of each column's weight due to the noise alone; 0 without privacy. It is
+        public. A weight divided by it is a z-score.
+    column_scale_ : ndarray, shape (D,), or (k,) for the k columns that `max_weights` keeps
+        Factor of each column before rows are scaled to unit length, from released numbers; only if
+        there are enough records to scale columns.
+    n_iter_ : int
+        Number of gradients.
+    n_records_ : float
+        Noisy number of records; only if the fit counted them.
+    n_features_in_ : int
+        Number of columns D.
+    feature_names_in_ : ndarray of str, shape (D,)
+        Names of the columns; only if X has names.
+    privacy_ : PrivacyStatement
+        What the fit guarantees, in words and as JSON.
+
+    References
+    ----------
+    - Dong, Roth, Su: Gaussian differential privacy. arXiv 1905.02383.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import random_array
+    >>> from dplasso import DPLinearRegression
+    >>> X = random_array((200, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
+    >>> y = X.sum(axis=1)
+    >>> model = DPLinearRegression(epsilon=1.0, target_bounds=(0, 5)).fit(X, y)
+    >>> model.coef_.shape
+    (1, 50)
+    >>> model.privacy_.is_private
+    True
+    """
+
+    method = GradientDescent
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        target_bounds: tuple[float, float] | None = None,
+        max_weights: int | str | None = None,
+        row_norm: float | str = "unit",
+        fit_intercept: bool = True,
+        neighbors: str = "add-remove",
+        rows_per_person: int = 1,
+        weight_bound: float = 1.0,
+        prior: Any = None,
+        public_data: tuple[Any, Any] | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        ledger: str | PathLike[str] | Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.target_bounds = target_bounds
+        self.max_weights = max_weights
+        self.row_norm = row_norm
+        self.fit_intercept = fit_intercept
+        self.neighbors = neighbors
+        self.rows_per_person = rows_per_person
+        self.weight_bound = weight_bound
+        self.prior = prior
+        self.public_data = public_data
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.ledger = ledger
+
+
+class DPLasso(PrivateRegressor):
+    r"""Differentially private linear regression with few weights, for sparse, very wide data.
+
+    The loss is Huber's: the squared loss whose residuals are clipped to a public bound. As in
+    `DPLassoClassifier`, the fit selects columns by Frank-Wolfe steps or noisy gradients and refits
+    their weights by noisy gradient descent (docs/regression.md).
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of the whole fit, > 0, in nats. ``float("inf")`` fits without noise.
+    delta : float, default=1e-6
+        Probability that the epsilon guarantee fails, in (0, 1). Choose it well below one over the
+        number of people. The fit never derives it from the data.
+    target_bounds : tuple of float
+        Interval (low, high) of the targets, **required** and public: never take it from the data.
+        The fit clips targets to it, and `predict` clips predictions. The noise is proportional to
+        its width.
+    max_weights : int, default=None
+        Largest number of columns in the model. Public. None keeps as many columns as the budget can
+        tell from noise: at most 200 drawn columns, or more columns kept by noisy gradients if
+        records and budget suffice. Data with at most 200 columns keep all of them.
+    feature_bound : float, default=1.0
+        Bound B on every ``|x_ij|``, > 0. Public. The fit and `predict` clip larger entries without
+        a warning. The noise of the selection is proportional to B, so features that are binary or
+        of size B do far better than tf-idf. The refit scales rows to unit length instead.
+    fit_intercept : bool, default=True
+        Whether margins have a constant term: the mean of the targets and, in the refit, a constant
+        entry of a tenth of each row.
+    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+        Which data sets are neighbours: one record added or removed, or one replaced by another
+        (which needs twice the noise).
+    rows_per_person : int, default=1
+        Largest number of rows of one person. The guarantee then protects a person, and the noise
+        grows in proportion. With `groups`, `fit` leaves out further rows of a person.
+    weight_bound : float, default=1.0
+        Bound on the weight of a row in `sample_weight`, > 0. Public. A row of this weight counts as
+        one record, and smaller weights count in proportion. The fit clips larger weights and warns
+        the curator. Not used if ``epsilon=inf``.
+    prior : model, mapping, array, path or Prior, default=None
+        A public linear model that the fit corrects instead of starting from zero (docs/prior.md).
+        It is a fitted model of scikit-learn or of this package, a `Pipeline` that ends in one,
+        weights by column name (also for each class), an array of D or K x D weights, or the path of
+        a model file or of a .csv with the columns name and weight. `Prior` adds the standard errors
+        of its weights. Columns are matched by name if both sides have names. The weights apply to
+        rows as this estimator reads them. This fit does not protect the people behind the prior.
+    public_data : tuple (X, y), default=None
+        Public rows and their labels, instead of `prior`. scikit-learn trains the prior on them and
+        chooses its regularisation by cross-validation. This fit does not protect these rows.
+    random_state : int, Generator or RandomState, default=None
+        None draws from the operating system. Anything else makes the fit repeatable, for
+        experiments: the statement then says that the model is not private.
+    n_jobs : int, default=None
+        Number of threads; -1 uses all cores. The result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar on standard error.
+    ledger : path or Ledger, default=None
+        A budget ledger (docs/ledger.md). Every private fit of this estimator and of its clones is
+        charged to it before the fit begins. `Ledger` also names the data set and the purpose.
+
+    Attributes
+    ----------
+    coef_ : csr_array, shape (1, D)
+        Weights of the selected columns, in the target's unit, for rows scaled to unit length in
+        these columns. ``weights()`` lists them by name.
+    intercept_ : ndarray, shape (1,)
+        Intercept, in the target's unit.
+    coef_standard_error_ : ndarray, shape (k,)
+        Standard deviation of the weight of each selected column due to the noise alone, in
+        ascending order of the columns. It is public; only if there was a refit.
+    column_scale_ : ndarray, shape (k,)
+        Factor of each selected column before rows are scaled to unit length, from released numbers;
+        only if a column is scaled.
+    n_iter_ : int
+        Number of vertices drawn; 0 if gradients select the columns, or all columns are kept.
+    n_records_ : float
+        Noisy number of records.
+    transcript_ : Transcript
+        The vertices drawn, private by composition; only if vertices were drawn.
+    n_features_in_ : int
+        Number of columns D.
+    feature_names_in_ : ndarray of str, shape (D,)
+        Names of the columns; only if X has names.
+    privacy_ : PrivacyStatement
+        What the fit guarantees, in words and as JSON.
+
+    References
+    ----------
+    - Raff, Khanna, Lu: Scaling up differentially private LASSO regularized logistic regression via
+      faster Frank-Wolfe iterations. arXiv 2310.19978.
+    - Dong, Durfee, Rogers: Optimal differential privacy composition for exponential mechanisms and
+      the cost of adaptivity. arXiv 2004.07223.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import random_array
+    >>> from dplasso import DPLasso
+    >>> X = random_array((200, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
+    >>> y = X.sum(axis=1)
+    >>> model = DPLasso(epsilon=1.0, target_bounds=(0, 5)).fit(X, y)
+    >>> model.coef_.shape
+    (1, 50)
+    >>> model.privacy_.is_private
+    True
+    """
+
+    method = Lasso
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        target_bounds: tuple[float, float] | None = None,
+        max_weights: int | None = None,
+        feature_bound: float = 1.0,
+        fit_intercept: bool = True,
+        neighbors: str = "add-remove",
+        rows_per_person: int = 1,
+        weight_bound: float = 1.0,
+        prior: Any = None,
+        public_data: tuple[Any, Any] | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        ledger: str | PathLike[str] | Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.target_bounds = target_bounds
+        self.max_weights = max_weights
+        self.feature_bound = feature_bound
+        self.fit_intercept = fit_intercept
+        self.neighbors = neighbors
+        self.rows_per_person = rows_per_person
+        self.weight_bound = weight_bound
+        self.prior = prior
+        self.public_data = public_data
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.ledger = ledger

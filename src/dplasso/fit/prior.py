@@ -1,0 +1,231 @@
+"""Where a fit starts: the parameters `prior` and `public_data`, matched to the records.
+
+A prior is public. It follows from the parameters, the names of the columns and the classes, and
+from no record (docs/prior.md). Public rows train one with plain scikit-learn.
+"""
+
+import reprlib
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+
+from dplasso.data.store import Store
+from dplasso.encoding.schema import Schema
+from dplasso.errors import DataError, ParameterError, ParameterTypeError
+from dplasso.fit.public_model import PublicModel, read_prior
+from dplasso.fit.records import local_records
+from dplasso.fit.task import Task
+from dplasso.gradient_descent.schedule import CONSTANT
+from dplasso.matrix.compressed import checked, compress
+from dplasso.matrix.unit_rows import row_factors
+from dplasso.model.prior import MatchedPrior, matched_prior
+from dplasso.runtime.threads import thread_pool
+
+# Parameters that a model file does not hold: it holds the prior that follows from them.
+PARAMETERS = ("prior", "public_data")
+# Names of so many columns are held at a time: a hashed text may have millions.
+_CHUNK = 2**16
+_SHOWN = 3
+_FOLDS = 5
+# Strengths that cross-validation chooses among; rows are of unit length.
+_STRENGTHS = tuple(10.0**power for power in range(-2, 5))
+
+# ``start(method, task, records)``
+Start = Callable[[Any, Task, Any], MatchedPrior]
+
+
+def start_of(params: Mapping[str, Any]) -> Start | None:
+    """Return what makes an estimator's prior for some records; None if the fit starts from nothing.
+
+    Raises TypeError, ValueError, OSError: one sentence on what is wrong with the prior.
+    """
+    prior, data = (params.get(name) for name in PARAMETERS)
+    if prior is not None and data is not None:
+        raise ParameterError(
+            "`prior` and `public_data` cannot be combined: each defines where the fit starts",
+            advice="give one of them",
+        )
+    if data is not None:
+        if not isinstance(data, tuple | list) or len(data) != 2:
+            raise ParameterTypeError(
+                "`public_data` must be a pair (X, y) of rows and their labels, got "
+                + " ".join(reprlib.repr(data).split())
+            )
+        X, y = data
+        return lambda method, task, records: _matched(trained_on(X, y, method, task), task, records)
+    if isinstance(prior, MatchedPrior):
+        return lambda _, task, records: _as_it_is(prior, task, records)
+    if prior is None:
+        return None
+    model = read_prior(prior)
+    return lambda _, task, records: _matched(model, task, records)
+
+
+def _as_it_is(prior: MatchedPrior, task: Task, records: Any) -> MatchedPrior:
+    """Return a prior that was made for such records before."""
+    expected = task.n_outputs, records.shape[1]
+    if prior.weights.shape != expected:
+        raise ParameterError(
+            f"`prior` has weights of the shape {prior.weights.shape}, and these data need "
+            f"{expected}"
+        )
+    return prior
+
+
+def _matched(model: PublicModel, task: Task, records: Any) -> MatchedPrior:
+    """Return the prior for the columns and classes of some records.
+
+    Raises ValueError if it is of other classes or targets, or not one of its columns is there.
+    """
+    n_features = int(records.shape[1])
+    if model.learns is not None and model.learns != task.learns:
+        raise ParameterError(
+            f"`prior` is a model of {model.learns}, and the fit learns {task.learns}"
+        )
+    weights, intercept, error = task.margins_of(model)
+    own, theirs, matching = _columns(model, records, n_features)
+    matched = np.zeros((task.n_outputs, n_features))
+    matched[:, theirs] = weights[:, own]
+    noise = None
+    if error is not None:
+        noise = np.zeros_like(matched)
+        noise[:, theirs] = error[:, own]
+    return matched_prior(matched, intercept, f"{model.kind}, {matching}", noise)
+
+
+def _columns(model: PublicModel, records: Any, n_features: int) -> tuple[Any, Any, str]:
+    """Return which columns of a public model are which of the records, and a few words on it."""
+    n_model, schema = model.weights.shape[1], getattr(records.origin, "schema", None)
+    same = schema is not None and model.schema is not None and schema.same_columns(model.schema)
+    theirs = None if same else _names(records.feature_names, schema)
+    ours = None if same else _names(model.names, model.schema)
+    if ours is not None and theirs is not None:
+        return _by_name(list(chain.from_iterable(ours)), theirs, n_features)
+    if (numbers := model.numbered) is not None:
+        inside = (numbers >= 0) & (numbers < n_features)
+        if not inside.all():
+            raise ParameterError(
+                f"`prior` has a weight for column {numbers[~inside][0]}, and the columns of the "
+                f"data are numbered from 0 to {n_features - 1}"
+            )
+        return slice(None), numbers, f"{n_model:,} of {n_features:,} columns by number"
+    if model.is_table:
+        raise ParameterError(
+            "`prior` has weights by name, and the columns of the data have no names; give weights "
+            "by column number, from 0, or an array with one for each column"
+        )
+    if n_model != n_features:
+        raise ParameterError(
+            f"`prior` has {n_model:,} columns and the data have {n_features:,}; without names on "
+            "both sides there must be as many"
+        )
+    return slice(None), slice(None), f"all {n_features:,} columns in their order"
+
+
+def _by_name(
+    ours: list[str], theirs: Iterator[list[str]], n_features: int
+) -> tuple[list[int], list[int], str]:
+    """Return the columns that go by the same name, those of the prior and those of the data."""
+    places = {name: place for place, name in enumerate(ours)}
+    if len(places) < len(ours):
+        raise ParameterError("`prior` has two columns of the same name")
+    pairs: list[tuple[int, int]] = []
+    examples, first = [""], 0
+    for names in theirs:
+        found = ((places.get(name), j) for j, name in enumerate(names, first))
+        pairs += [(place, j) for place, j in found if place is not None]
+        examples, first = names if first == 0 else examples, first + len(names)
+    if not pairs:
+        raise ParameterError(
+            f"`prior` knows none of the columns of the data: its own are {_quoted(ours)}, those of "
+            f"the data {_quoted(examples)}"
+        )
+    own, data = (list(side) for side in zip(*pairs, strict=True))
+    if len(set(own)) < len(own):
+        raise ValueError("the data have two columns of one name, which the prior knows")
+    left = f", {len(ours) - len(own):,} of its own left out" if len(ours) > len(own) else ""
+    return own, data, f"{len(own):,} of {n_features:,} columns matched by name{left}"
+
+
+def _names(names: Any, schema: Schema | None) -> Iterator[list[str]] | None:
+    """Return the names of columns, some at a time; None where they have none."""
+    if names is not None:
+        return iter([[str(name) for name in names]])
+    if schema is None:
+        return None
+    size = schema.n_features
+    edges = range(0, size, _CHUNK)
+    return (schema.names(np.arange(first, min(first + _CHUNK, size))) for first in edges)
+
+
+def _quoted(names: list[str]) -> str:
+    more = ", ..." if len(names) > _SHOWN else ""
+    return ", ".join(repr(name) for name in names[:_SHOWN]) + more
+
+
+def trained_on(X: Any, y: Any, method: Any, task: Task) -> PublicModel:
+    """Return a model of public rows, read as the method reads rows; of many labels one of each.
+
+    Its strength of regularisation is the best of a few by cross-validation on the same rows.
+
+    Raises DataError for NaN, missing labels, or a class that is not the task's.
+    """
+    model, strength, _ = task.plain_model()
+    try:
+        public = local_records(model, X, y, takes_matrix=task.many_labels)
+        labels = task.plain_labels(np.asarray(public.y))
+    except ValueError as error:
+        raise DataError(f"`public_data`: {error}") from error
+    rows = public.X.X.tocsr() if isinstance(public.X, Store) else csr_array(checked(public.X))
+    rows = method.as_read(rows.astype(np.float64))
+    # The penalty leaves a column without an entry at zero.
+    seen = np.unique(rows.indices)
+    each = [_trained(rows[:, seen], own, task) for own in labels.reshape(len(labels), -1).T]
+    model, classes = each[0], getattr(each[0], "classes_", None)
+    of_each, strength_chosen = "", f" with {strength} = {getattr(model, strength):g}"
+    if task.many_labels:
+        classes, of_each, strength_chosen = task.classes, " for each label", ""
+    weights = np.zeros((sum(len(np.atleast_2d(one.coef_)) for one in each), public.n_features))
+    weights[:, seen] = np.concatenate([np.atleast_2d(one.coef_) for one in each])
+    return PublicModel(
+        weights,
+        np.concatenate([np.atleast_1d(one.intercept_) for one in each]).astype(np.float64),
+        f"a {type(model).__name__} of scikit-learn{of_each} trained on {len(labels):,} public rows"
+        + strength_chosen,
+        names=public.feature_names,
+        labels=None if classes is None else classes.tolist(),
+        learns=task.learns,
+        schema=None if public.origin is None else public.origin.schema,
+    )
+
+
+def _trained(rows: csr_array, labels: NDArray[Any], task: Task) -> Any:
+    """Return a plain model of some rows, of the best of a few strengths."""
+    model, strength, scoring = task.plain_model()
+    if task.many_labels and labels.min() == labels.max():
+        # A label that all rows have or lack says nothing of the columns.
+        model.coef_, model.intercept_ = np.zeros((1, rows.shape[1])), np.zeros(1)
+        return model
+    if (folds := task.folds(labels, _FOLDS)) is not None:
+        model = GridSearchCV(model, {strength: _STRENGTHS}, scoring=scoring, cv=folds)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(rows, labels)
+    return getattr(model, "best_estimator_", model)
+
+
+def scaled_rows(
+    rows: csr_array, norm_bound: float | None, fit_intercept: bool, n_threads: int
+) -> csr_array:
+    """Return rows scaled as noisy gradient descent scales them."""
+    with thread_pool(n_threads) as threads:
+        constant = CONSTANT if fit_intercept else 0.0
+        factors = row_factors(compress(rows)[0], constant, norm_bound, threads)
+    return csr_array(diags_array(factors) @ rows)

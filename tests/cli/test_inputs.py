@@ -1,0 +1,188 @@
+"""Every way to give rows: files, patterns, label maps, stores and people; and what is predicted."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.datasets import load_svmlight_file
+
+import dplasso
+from cli.conftest import done, found, refused, run_command, said
+
+SEEDED = ("--epsilon", "50", "--seed", "3")
+
+
+@pytest.fixture(scope="module")
+def parts(train, tmp_path_factory):
+    """The training rows in three files, and once more with words as labels."""
+    folder = tmp_path_factory.mktemp("parts")
+    lines = train.read_text().splitlines(keepends=True)
+    for number, rows in enumerate((lines[:300], lines[300:301], lines[301:]), start=1):
+        text = "".join(rows)
+        (folder / f"part-{number}.svm").write_text(text)
+        words = text.replace("+1 ", "yes ").replace("-1 ", "no ")
+        (folder / f"words-{number}.svm").write_text(words)
+    return folder
+
+
+def test_parts_are_one_data_set_in_every_command(train, parts, model):
+    names = [parts / f"part-{number}.svm" for number in (1, 2, 3)]
+    ways = [[train], names, [parts / "part-*.svm"], [names[0], parts / "part-[23].svm"]]
+    scores, labels, fits = [], [], []
+    for files in ways:
+        tests = [word for path in files for word in ("--test", path)]
+        report = found("fit", *files, *SEEDED, *tests)
+        counted = ("n_samples", "n_features", "nnz", "n_nonzero")
+        fits.append([report[name] for name in counted])
+        assert report["test"]["n_samples"] == 800
+        scores.append(found("evaluate", model, *files, "--binarize"))
+        labels.append(done("predict", model, *files, "--binarize").stdout)
+    assert fits == [[800, 30, *fits[0][2:]]] * 4
+    assert scores == scores[:1] * 4
+    assert labels == labels[:1] * 4
+    assert labels[0].count("\n") == 800
+
+
+def test_words_as_labels(train, parts, model):
+    words, meaning = parts / "words-*.svm", ("--label-map", "no=-1,yes=1")
+    report = found("fit", words, *SEEDED, *meaning, "--test", words)
+    plain = found("fit", train, *SEEDED, "--classes", "-1,1", "--test", train)
+    # The statement too: whoever maps the labels has declared them.
+    assert report["privacy"] == plain["privacy"]
+    assert report["test"] == plain["test"]
+    options = ("--binarize", *meaning)
+    scores = found("evaluate", model, words, *options)
+    assert scores == found("evaluate", model, train, "--binarize")
+
+
+def test_labels_are_mapped_by_the_conversion(run, tmp_path):
+    (tmp_path / "words.svm").write_text("neg 1:1\npos 2:1\npos 1:1 2:1\n")
+    (tmp_path / "words.csv").write_text("label,text\nneg,a b\npos,b c\n")
+    mapped = ["--label-map", "neg=0,pos=1"]
+    done("convert", tmp_path / "words.svm", tmp_path / "a", *mapped)
+    assert dplasso.open_store(tmp_path / "a").y.tolist() == [0.0, 1.0, 1.0]
+    done("convert", "--text", tmp_path / "words.csv", tmp_path / "b", *mapped)
+    assert dplasso.open_store(tmp_path / "b").y.tolist() == [0.0, 1.0]
+    strange = run("convert", "--text", tmp_path / "words.csv", tmp_path / "c", "--label-map", "x=1")
+    refused(strange, "the label of row 1 is not in the label map")
+    assert not (tmp_path / "c").exists()
+
+
+# --- stores --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pair(train, held_out, tmp_path):
+    """Give the training and test rows as stores of 30 columns, values made binary."""
+    made = [tmp_path / f"{source.stem}.store" for source in (train, held_out)]
+    for source, path in zip((train, held_out), made, strict=True):
+        done("convert", source, path, "--features", 30, "--binarize")
+    return made
+
+
+def test_a_store_gives_the_same_model_as_the_file(pair, train, held_out, tmp_path):
+    data, test = pair
+    models = tmp_path / "s.npz", tmp_path / "f.npz"
+    common = ["--epsilon", 5, "--method", "lasso", "--seed", 3, "--model"]
+    one = found("fit", data, "--test", test, *common, models[0])
+    read = ("--binarize", "--features", 30)
+    other = found("fit", train, "--test", held_out, *common, models[1], *read)
+    for name in ("n_samples", "n_features", "nnz", "n_nonzero", "test", "heaviest"):
+        assert one[name] == other[name], name
+    rows = (test,), (held_out, "--binarize")
+    predicted = [done("predict", models[0], *those, "--proba").stdout for those in rows]
+    assert predicted[0] == predicted[1]
+    # Below the name of the class.
+    assert len(predicted[0].splitlines()) == 1 + 300
+    scores = [found("evaluate", models[0], *those) for those in rows]
+    assert scores[0] == scores[1]
+
+
+def test_where_the_columns_came_from_is_said_as_the_store_knows_it(pair, train, tmp_path):
+    assert "The number of columns" not in said("fit", pair[0], "--epsilon", 1)
+    done("convert", train, tmp_path / "undeclared.store")
+    told = said("fit", tmp_path / "undeclared.store", "--epsilon", 1)
+    assert "taken from the data when the store was made" in told
+
+
+# --- people --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def visits(tmp_path):
+    """Give a table of 300 visits of 100 patients, and its schema."""
+    rng = np.random.default_rng(0)
+    lines = ["age,y,patient"]
+    for patient in rng.integers(0, 100, 300).tolist():
+        age = int(rng.integers(20, 80))
+        lines.append(f"{age},{int(age > 50)},p{patient}")
+    (tmp_path / "visits.csv").write_text("\n".join(lines) + "\n")
+    part = {"kind": "bins", "column": "age", "edges": [30, 40, 50, 60, 70], "missing": "error"}
+    (tmp_path / "schema.json").write_text(json.dumps({"label": "y", "parts": [part]}))
+    return tmp_path / "visits.csv", "--schema", tmp_path / "schema.json"
+
+
+COMMON = ("--epsilon", 5, "--seed", 3)
+PERSON = ("--person-column", "patient")
+
+
+def test_a_table_of_people_and_its_store_give_the_same_model(visits, tmp_path):
+    done("convert", visits[0], tmp_path / "v.store", *visits[1:], *PERSON)
+    rows = ("--rows-per-person", 2, *COMMON)
+    one = found("fit", *visits, *PERSON, *rows, "--model", tmp_path / "m.npz")
+    other = found("fit", tmp_path / "v.store", *rows)
+    assert one["heaviest"] == other["heaviest"]
+    assert one["privacy"] == other["privacy"]
+    assert one["privacy"]["rows_per_person"] == 2
+    # A model is applied to tables of whomever.
+    done("evaluate", tmp_path / "m.npz", visits[0])
+    told = said("fit", tmp_path / "v.store", *COMMON)
+    assert "At most 1 rows of each person entered" in told
+
+
+def test_a_search_takes_a_store_that_knows_its_people(visits, tmp_path):
+    store = tmp_path / "v.store"
+    done("convert", visits[0], store, *visits[1:], *PERSON)
+    grid = ("--grid", "max-weights=none,5", "--tries", 2, "--law", "geometric")
+    people = (*grid, "--metric", "accuracy", "--rows-per-person", 2, *COMMON)
+    assert found("tune", store, *people)["privacy"]["rows_per_person"] == 2
+    refused(run_command("tune", *visits, *people), "does not say which person each row belongs to")
+    nobody = tmp_path / "n.store"
+    done("convert", visits[0], nobody, *visits[1:])
+    told = "with --rows-per-person a search needs --person-column, or a store that knows its people"
+    refused(run_command("tune", nobody, *people), told)
+
+
+# --- predictions ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def expected(model, held_out):
+    """Give the model and the rows that it is applied to."""
+    X = csr_array(load_svmlight_file(str(held_out), n_features=30)[0])
+    X.data[:] = 1
+    return dplasso.load(model), X
+
+
+def test_labels_and_probabilities_are_the_models(model, held_out, expected, tmp_path):
+    fitted, X = expected
+    labels = [str(int(label)) for label in fitted.predict(X)]
+    assert done("predict", model, held_out, "--binarize").stdout.split("\n") == [*labels, ""]
+    assert (len(labels), len(set(labels))) == (300, 2)
+    out = tmp_path / "probabilities.txt"
+    assert done("predict", model, held_out, "--proba", "--out", out).stdout == ""
+    assert list(tmp_path.iterdir()) == [out]
+    heading, *lines = out.read_text().split()
+    assert heading == "1"
+    written = np.array(lines, dtype=float)
+    np.testing.assert_allclose(written, fitted.predict_proba(X)[:, 1], atol=1e-8)
+
+
+def test_columns_are_widened_and_may_count_from_zero(model, tmp_path):
+    one_based, zero_based = tmp_path / "one.svm", tmp_path / "zero.svm"
+    one_based.write_text("+1 1:1 5:1\n-1 2:1 9:1\n")
+    zero_based.write_text("+1 0:1 4:1\n-1 1:1 8:1\n")
+    assert done("predict", model, one_based).stdout == "1\n-1\n"
+    first = done("predict", model, one_based, "--proba")
+    assert first.stdout == done("predict", model, zero_based, "--proba", "--zero-based").stdout

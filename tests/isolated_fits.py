@@ -1,0 +1,350 @@
+"""What a record that must not count is added to: fits, scores and edges, by random options.
+
+A trial has two data sets, without the record and with it, and what is run on both.
+"""
+
+import json
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from evidence.assurance.hostile import FLOATS
+from numpy.typing import NDArray
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.svm import LinearSVC
+
+from dplasso import (
+    DPLasso,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+    private_quantiles,
+    private_score,
+)
+from dplasso.checkpoint import fit_with_checkpoints
+from dplasso.cluster import InProcessEngine, ThreadEngine
+from dplasso.fit import column_plan
+from dplasso.model.prior import prior_of
+from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
+from dplasso.tuning.metrics import METRICS
+from isolated_records import (
+    FORMS,
+    IN_PARTS,
+    N_COLUMNS,
+    SCHEMA,
+    Choices,
+    Records,
+    draw,
+    encoded,
+    in_memory,
+    matrix,
+    parts_of,
+    store,
+)
+
+BOUNDS = (-1.0, 3.0)
+THREADS = (1, 2, 3)
+# Of all trials, more are of what has more ways to go wrong.
+KINDS = ("gradients", "draws", "scores", "edges")
+_OFTEN = {"gradients": 5, "draws": 2, "scores": 2, "edges": 1}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Two data sets and what is run on both; `adds`: what a record adds is what it is by itself."""
+
+    one: Records
+    other: Records
+    run: Callable[[Records, Path], dict[str, Any]]
+    adds: bool = False
+
+
+# --- Fits ----------------------------------------------------------------------------------------
+
+ESTIMATORS: dict[str, tuple[Any, int]] = {
+    "two classes": (DPLogisticRegression, 2),
+    "three classes": (DPLogisticRegression, 3),
+    "labels": (DPLogisticRegression, 4),
+    "numbers": (DPLinearRegression, 0),
+}
+LASSOS: dict[str, tuple[Any, int]] = {
+    "two classes": (DPLassoClassifier, 2),
+    "three classes": (DPLassoClassifier, 3),
+    "numbers": (DPLasso, 0),
+}
+# Columns that LASSOs take, draw or keep, with the plan's sizes that this needs of so few columns.
+COLUMNS: dict[str, dict[str, Any]] = {
+    "all": {},
+    "drawn": {"n_iter": 5},
+    "of a radius": {"n_iter": 6, "l1_radius": 20.0},
+    "by Algorithm 1": {"n_iter": 6, "l1_radius": 9.0, "solver": "standard"},
+    "kept": {},
+}
+_KEEPING = {"MOST_COLUMNS": 2, "_LONGEST_ROWS": 1e-3, "_STRENGTH": 2.0}
+
+
+def _targets(name: str, n_classes: int, rng: np.random.Generator, size: int) -> NDArray[Any]:
+    if name == "labels":
+        return rng.integers(0, 2, (size, n_classes))
+    if n_classes:
+        return rng.integers(0, n_classes, size)
+    return np.where(rng.random(size) < 0.7, rng.uniform(-2.0, 4.0, size), rng.choice(FLOATS, size))
+
+
+def _start(choices: Choices, name: str, n_classes: int, n_columns: int) -> dict[str, Any]:
+    # Cross-validation on public rows takes a thousand times as long as the fit.
+    start = choices.pick("start", (*["nothing"] * 8, *["prior"] * 4, *["huge"] * 3, "public"))
+    if start == "nothing":
+        return {}
+    rng, shape = choices.rng("start"), (n_classes if n_classes > 2 else 1, n_columns)
+    if start == "public":
+        X, y = rng.normal(0.0, 1.0, (10, n_columns)), _targets(name, n_classes, rng, 10)
+        if n_classes and name != "labels":
+            y = np.arange(10) % n_classes
+        return {"public_data": (X, y)}
+    sizes = (1e300, -1e308, 5e-324, 0.0, -3.0) if start == "huge" else (0.5, -1.0, 2.0, 0.3, 0.0)
+    return {"prior": prior_of(rng.choice(sizes, shape), rng.normal(size=shape[0]), "a prior")}
+
+
+def _common(choices: Choices, way: str, n_rows: int) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "epsilon": choices.pick("epsilon", (5.0, 1.0, 60.0) if n_rows < 2800 else (100.0, 5.0)),
+        "neighbors": choices.pick("neighbors", ("add-remove", "replace-one")),
+        "fit_intercept": choices.pick("intercept", (True, True, False)),
+        "n_jobs": choices.pick("threads", THREADS),
+        "random_state": choices.number,
+    }
+    if way == "weight":
+        options["weight_bound"] = choices.pick("weight-bound", (1.0, 0.3, 2.0))
+    if choices.pick("records", ("counted", "counted", "public")) == "public":
+        options["n_records"] = n_rows
+    return options
+
+
+def _descent(choices: Choices, name: str, way: str, n_rows: int, options: dict[str, Any]) -> None:
+    options["max_weights"] = choices.pick("most-weights", (None, None, 3, "significant"))
+    options["row_norm"] = choices.pick("row-norm", ("unit", "unit", 2.0))
+    options["n_iter"] = choices.pick("steps", (6, 6, 12, "auto"))
+    from_prior = {"prior", "public_data"} & set(options)
+    weighs = choices.pick("class-weights", (None, None, "given", "balanced"))
+    if name in ("two classes", "three classes") and weighs is not None:
+        options["class_weight"] = [0.3, 7.0, 1.0][: 2 + (name == "three classes")]
+        if weighs == "balanced" and "n_records" not in options and not from_prior:
+            options["class_weight"] = "balanced"
+    by_class = options.get("class_weight") == "balanced"
+    by_class |= options["fit_intercept"] and not from_prior and name != "labels"
+    # What is counted is rows then, of whatever weight (docs/weights.md).
+    if way == "weight" and not by_class:
+        options["n_records"] = n_rows
+
+
+def _fit_trial(kind: str, choices: Choices) -> "Trial":
+    way = choices.pick("why", ("weight", "person"))
+    limit = choices.pick("limit", (1, 2, 3)) if way == "person" else 1
+    table_of = ESTIMATORS if kind == "gradients" else LASSOS
+    columns = "all"
+    if kind == "gradients" and choices.pick("family", ("descent", "descent", "lasso")) == "lasso":
+        table_of = LASSOS
+        columns = choices.pick("columns", ("all", "all", "kept"))
+    elif kind == "draws":
+        columns = choices.pick("columns", ("drawn", "of a radius", "by Algorithm 1"))
+    name = choices.pick("target", tuple(table_of))
+    maker, n_classes = table_of[name]
+    forms: tuple[str, ...] = ("csr", "csr", "csc", "csc, row last", "coo", "dense")
+    forms += ("dense by columns", "store")
+    own_people = way == "person" and name != "labels"
+    forms += ("table",) + ("store of people",) * own_people
+    alone = (columns == "of a radius" and name == "three classes") or columns == "by Algorithm 1"
+    if not alone:
+        forms += ("partitions", "partitions")
+        forms += ("stores",) * (own_people or (way == "weight" and name != "labels"))
+    one, other, form = draw(choices, partial(_targets, name, n_classes), way, limit, forms)
+    n_rows = len(one.rows)
+    options = _common(choices, way, n_rows)
+    if way == "person":
+        options["rows_per_person"] = limit
+    options |= {"classes": list(range(n_classes))} if n_classes else {"target_bounds": BOUNDS}
+    n_columns = SCHEMA.n_features if form == "table" else N_COLUMNS
+    options |= _start(choices, name, n_classes, n_columns)
+    if table_of is ESTIMATORS:
+        _descent(choices, name, way, n_rows, options)
+    else:
+        options["feature_bound"] = choices.pick("feature-bound", (1.0, 0.1, 1.5))
+        options |= COLUMNS[columns]
+        if columns in ("drawn", "of a radius"):
+            options["refit"] = choices.pick("refit", ("auto", 0.0, 0.3))
+        if columns == "of a radius":
+            options["drift_tol"] = choices.pick("drift", ("auto", None, 0.01))
+    runner = partial(_fit, maker(**options), choices, form)
+    return Trial(one, other, partial(_kept, runner) if columns == "kept" else runner)
+
+
+def _kept(runner: Callable[..., Any], records: Records, folder: Path) -> dict[str, Any]:
+    with patch.multiple(column_plan, **_KEEPING):
+        return runner(records, folder)
+
+
+def _given(choices: Choices, form: str, records: Records, folder: Path) -> tuple[Any, Any, Any]:
+    """Return X, y and what else a fit is given."""
+    given: dict[str, Any] = {}
+    if form in IN_PARTS:
+        parts = parts_of(records)
+        named = records.people is not None
+        X = [matrix(part) for part in parts]
+        y: Any = [part.y for part in parts]
+        if form == "stores":
+            made = (store(part, folder, f"{k}", people=named) for k, part in enumerate(parts))
+            X, y = [str(one.path) for one in made], None
+        elif named:
+            given["groups"] = [list(part.people or ()) for part in parts]
+        if records.weights is not None:
+            given["sample_weight"] = [part.weights for part in parts]
+        engine = choices.pick("engine", (InProcessEngine, ThreadEngine))
+        return X, y, given | {"engine": engine(choices.pick("threads", THREADS))}
+    if form == "table":
+        X, y = encoded(records, folder, choices), records.y
+    else:
+        X, y = FORMS[form](records, folder), records.y
+    if records.weights is not None:
+        given["sample_weight"] = records.weights
+    if records.people is not None and form != "store of people":
+        given["groups"] = list(records.people)
+    return X, y, given
+
+
+def _fit(estimator: Any, choices: Choices, form: str, records: Records, folder: Path) -> Any:
+    X, y, given = _given(choices, form, records, folder)
+    parts: dict[str, Any] = {}
+    if form == "store of people":
+        path = folder / "fit.checkpoint"
+        fitted = fit_with_checkpoints(estimator, X, None, path, overwrite=True)
+        parts["checkpoint"] = path.read_bytes()
+    else:
+        fitted = estimator.fit(X, y, **given)
+    fitted.save(folder / "model.npz")
+    parts["model file"] = (folder / "model.npz").read_bytes()
+    parts["statement"] = fitted.privacy_.to_json(), str(fitted.privacy_)
+    shown = matrix(records) if form in IN_PARTS else X
+    margins = getattr(fitted, "decision_function", fitted.predict)(shown)
+    kept = np.arange(len(records.rows)) != records.extra
+    parts["predictions"] = margins[kept].tobytes()
+    return parts
+
+
+# --- Scores and edges: what a record adds is what it is by itself --------------------------------
+
+STRANGERS: dict[str, tuple[Any, ...]] = {
+    NUMBERS: (Ridge, LinearRegression),
+    TWO_CLASSES: (LogisticRegression, LinearSVC, SGDClassifier),
+    SEVERAL_CLASSES: (LogisticRegression, LinearSVC),
+    MANY_LABELS: (lambda: OneVsRestClassifier(LogisticRegression()),),
+}
+OURS = {NUMBERS: DPLinearRegression, MANY_LABELS: DPLogisticRegression}
+N_CLASSES = {NUMBERS: 0, TWO_CLASSES: 2, SEVERAL_CLASSES: 3, MANY_LABELS: 4}
+_OF_CLASSES = ("accuracy", "f1", "f1_weighted", "confusion")
+
+
+@cache
+def _model(kind: str, number: int) -> Any:
+    """Return a public model: ours first, then others'."""
+    rng, n_classes = np.random.default_rng(9), N_CLASSES[kind]
+    X = rng.normal(size=(60, N_COLUMNS))
+    y: Any = np.arange(60) % n_classes if n_classes else rng.uniform(-1.0, 3.0, 60)
+    if kind == MANY_LABELS:
+        y = rng.integers(0, 2, (60, n_classes))
+    own = {} if n_classes else {"target_bounds": BOUNDS}
+    ours = OURS.get(kind, DPLogisticRegression)(epsilon=50.0, random_state=1, n_iter=20, **own)
+    lasso = DPLassoClassifier if n_classes else DPLasso
+    models = [ours, *(maker() for maker in STRANGERS[kind])]
+    if kind != MANY_LABELS:
+        models.append(lasso(epsilon=50.0, random_state=1, feature_bound=0.7, **own))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return models[number].fit(X, y)
+
+
+def _between_classes(model: Any, X: NDArray[Any]) -> NDArray[Any]:
+    """Move rows to where a linear model's first margin is 0, or its first two classes are equal."""
+    first = getattr(model, "estimators_", [model])[0]
+    weights = np.atleast_2d(getattr(first.coef_, "toarray", lambda: first.coef_)())
+    constants = np.atleast_1d(first.intercept_)
+    w, b = weights[0], constants[0]
+    if len(weights) > 1:
+        w, b = w - weights[1], b - constants[1]
+    j = int(np.abs(w).argmax())
+    X[:, j] = -(b + np.delete(X, j, axis=1) @ np.delete(w, j)) / w[j]
+    return X
+
+
+def _score_trial(choices: Choices) -> "Trial":
+    kind = choices.pick("target", tuple(N_CLASSES))
+    count = 2 + len(STRANGERS[kind]) - (kind == MANY_LABELS)
+    number = choices.pick("model", tuple(range(count)))
+    model = _model(kind, number)
+    fitting = [name for name, one in METRICS.items() if kind in one.kinds]
+    if not hasattr(model, "predict_proba") and kind != NUMBERS:
+        fitting = [name for name in fitting if name in _OF_CLASSES]
+    metric = choices.pick("metric", fitting)
+    name = "labels" if kind == MANY_LABELS else kind
+    forms = ("dense", "dense", "dense", "dense by columns", "csr", "csc", "csc, row last", "coo")
+    strange = 0 < number <= len(STRANGERS[kind])
+    # Stores are for models of ours.
+    forms = forms if strange else (*forms, "store")
+    way = choices.pick("people", ("", "", "person"))
+    targets = partial(_targets, name, N_CLASSES[kind])
+    one, other, form = draw(choices, targets, way, 1, forms)
+    if choices.pick("at-the-margin", (False, True, True, True)):
+        one, other = _at_the_margin(choices, model, one, other)
+    options: dict[str, Any] = {"metric": metric, "epsilon": 1.0, "random_state": choices.number}
+    options["neighbors"] = choices.pick("neighbors", ("add-remove", "replace-one"))
+    options |= {"target_bounds": BOUNDS} if kind == NUMBERS else {}
+
+    def run(records: Records, folder: Path) -> dict[str, Any]:
+        X = FORMS[form](records, folder)
+        people = records.people and list(records.people)
+        score = private_score(model, X, records.y, groups=people, **options)
+        return {"score": json.dumps(score.to_dict())} if way else {}
+
+    return Trial(one, other, run, adds=not way)
+
+
+def _at_the_margin(choices: Choices, model: Any, one: Records, other: Records) -> Any:
+    """Put the rows of all where a last bit decides; the extra one stays what it is."""
+    rng = choices.rng("at-the-margin")
+    X = _between_classes(model, rng.normal(0.0, 1.0, (len(one.rows), N_COLUMNS)))
+    rows = tuple((np.arange(N_COLUMNS), own) for own in X)
+    both = (*rows[: other.extra], other.rows[other.extra], *rows[other.extra :])
+    kept = replace(one, rows=rows, dtype=np.float64)
+    return kept, replace(other, rows=both, dtype=np.float64)
+
+
+def _edges_trial(choices: Choices) -> "Trial":
+    way = choices.pick("people", ("", "person"))
+    limit = choices.pick("limit", (1, 2)) if way else 1
+    targets = partial(_targets, "numbers", 2)
+    one, other, _ = draw(choices, targets, way, limit, ("table",))
+    seen = {"real0": (-2.0, 5.0)}
+    reader = choices.pick("reader", ("arrow", "pandas"))
+
+    def run(records: Records, _: Path) -> dict[str, Any]:
+        people = records.people and list(records.people)
+        options = {"epsilon": 1.0, "rows_per_person": limit, "random_state": choices.number}
+        table = in_memory(records, reader)
+        schema = private_quantiles(table, SCHEMA, seen, bins=4, groups=people, **options)
+        return {"schema": schema.to_json()} if way else {}
+
+    return Trial(one, other, run, adds=not way)
+
+
+def trial_of(choices: Choices, kinds: tuple[str, ...]) -> Trial:
+    """Make the choices of a trial of one of these kinds."""
+    kind = choices.pick("kind", [kind for kind in kinds for _ in range(_OFTEN[kind])])
+    if kind == "scores":
+        return _score_trial(choices)
+    return _edges_trial(choices) if kind == "edges" else _fit_trial(kind, choices)
