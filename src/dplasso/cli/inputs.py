@@ -23,8 +23,9 @@ from dplasso.data.tables.batches import Batch, ListColumns, table_source
 from dplasso.data.tables.dialect import Dialect, said
 from dplasso.encoding.encoder import warn_of_draft
 from dplasso.encoding.files import need_pyarrow, read_categories, read_records
+from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.origin import check_same_origin, origin_of
-from dplasso.encoding.parts import Categories, Hashed, Text
+from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema, read_schema
 from dplasso.errors import DataError, PrivacyLeakWarning
 from dplasso.matrix.compressed import without_duplicates
