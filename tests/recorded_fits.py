@@ -44,7 +44,7 @@ from dplasso.data.store import write_store
 from dplasso.fit import column_plan
 from dplasso.gradient_descent import schedule
 from dplasso.matrix.compressed import canonical
-from dplasso.model.prior import prior_of
+from dplasso.model.prior import matched_prior
 from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
 from dplasso.tuning.metrics import METRICS
 from neighbours import N_COLUMNS, N_ROWS, common_records, hostile_records, in_parts
@@ -133,7 +133,7 @@ def _public(sizes: str, n_classes: int) -> Any:
     weights = rng.normal(0.0, 2.0, shape)
     if sizes == "hostile":
         weights = rng.choice([1e300, -1e308, 5e-324, 0.0, -3.0, 1e9], shape)
-    return prior_of(weights, rng.normal(size=shape[0]), sizes)
+    return matched_prior(weights, rng.normal(size=shape[0]), sizes)
 
 
 def _fit(kind, n_classes, options, relation, X, y, given):

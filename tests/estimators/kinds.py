@@ -1,4 +1,4 @@
-"""The four estimators, fits of every sort of them, and small records to fit."""
+"""The estimators, fits of every sort of them, and small records to fit."""
 
 from functools import cache
 from math import inf
@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
+from dplasso import (
+    DPFrankWolfeClassifier,
+    DPLasso,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+)
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from fit.cases import four_classes, records
@@ -18,10 +24,12 @@ KINDS = {
     "lasso of numbers": DPLasso,
     "linear": DPLinearRegression,
 }
+EVERY = KINDS | {"frank-wolfe": DPFrankWolfeClassifier}
 CLASSIFIERS = ("lasso", "logistic")
 REGRESSIONS = ("lasso of numbers", "linear")
 BOUNDS = (10.0, 50.0)
 each_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", EVERY)
 each_classifier = pytest.mark.parametrize("kind", CLASSIFIERS)
 each_regression = pytest.mark.parametrize("kind", REGRESSIONS)
 
@@ -29,7 +37,7 @@ each_regression = pytest.mark.parametrize("kind", REGRESSIONS)
 def make(kind, *epsilon, **options):
     """Return an estimator; a regression knows its interval."""
     own = {"target_bounds": BOUNDS} if kind in REGRESSIONS else {}
-    return KINDS[kind](*epsilon, **own | options)
+    return EVERY[kind](*epsilon, **own | options)
 
 
 @cache
@@ -60,24 +68,27 @@ def four(kind="lasso"):
     return four_classes()
 
 
-DRAWN = {"epsilon": 20.0, "n_iter": 12}
+DRAWN = {"epsilon": 20.0, "max_weights": 12}
+WEIGHTED = {"epsilon": 20.0, "n_iter": 12, "class_weight": (1.0, 2.0, 3.0, 0.5)}
 # Every sort of model: its estimator, its options and its data.
 SORTS = {
     "lasso, all columns": ("lasso", {}, few),
-    "lasso, drawn": ("lasso", {**DRAWN, "refit": None}, many),
-    "lasso, drawn and refitted": ("lasso", {**DRAWN, "refit": 0.4, "n_records": 700}, many),
-    "lasso, vertices": ("lasso", {"n_iter": 40, "l1_radius": 10.0, "feature_bound": 0.5}, few),
-    "lasso, not private": ("lasso", {"epsilon": inf, "n_iter": 40, "l1_radius": 10.0}, few),
-    "lasso, four classes": ("lasso", {**DRAWN, "class_weight": (1.0, 2.0, 3.0, 0.5)}, four),
+    "lasso, drawn": ("lasso", {"epsilon": 2.0}, many),
+    "lasso, refitted": ("lasso", DRAWN, many),
+    "lasso, not private": ("lasso", {"epsilon": inf, "max_weights": 4}, few),
+    "lasso, four classes": ("lasso", DRAWN, four),
     "lasso of numbers": ("lasso of numbers", DRAWN, many),
+    "vertices": ("frank-wolfe", {"n_iter": 40, "feature_bound": 0.5}, few),
+    "vertices, not private": ("frank-wolfe", {"epsilon": inf, "n_iter": 40}, few),
+    "vertices, four classes": ("frank-wolfe", WEIGHTED, four),
     "logistic": ("logistic", {}, few),
     "short list": ("logistic", {"epsilon": 20.0, "max_weights": 4}, few),
     "significant": ("logistic", {"epsilon": 20.0, "max_weights": "significant"}, few),
     "rows as they are": ("logistic", {"row_norm": 2.0, "fit_intercept": False}, few),
-    "logistic, not private": ("logistic", {"epsilon": inf, "residual_bound": 0.8}, few),
-    "logistic, four classes": ("logistic", {"epsilon": 5.0, "n_iter": 30}, four),
-    "balanced, four classes": ("logistic", {"n_iter": 30, "class_weight": "balanced"}, four),
-    "short list, four classes": ("logistic", {"n_iter": 30, "max_weights": 3}, four),
+    "logistic, not private": ("logistic", {"epsilon": inf}, few),
+    "logistic, four classes": ("logistic", {"epsilon": 5.0}, four),
+    "balanced, four classes": ("logistic", {"class_weight": "balanced"}, four),
+    "short list, four classes": ("logistic", {"max_weights": 3}, four),
     "linear": ("linear", {}, few),
     "linear, short list": ("linear", {"epsilon": 20.0, "max_weights": 4}, few),
 }

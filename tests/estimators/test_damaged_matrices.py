@@ -15,7 +15,7 @@ Y, PEOPLE = np.arange(12) % 2, np.arange(12) // 2
 
 
 def model(**options):
-    given = {"epsilon": 5.0, "n_iter": 2, "classes": [0, 1]} | options
+    given = {"epsilon": 5.0, "classes": [0, 1]} | options
     return DPLogisticRegression(**given)
 
 

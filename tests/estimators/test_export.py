@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from dplasso.gradient_descent.energies import scales_of
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
+from dplasso.gradient_descent.energies import scales_of
 from dplasso.privacy.statement import PrivacyStatement
 
 RNG = np.random.default_rng(1)
@@ -24,7 +24,6 @@ ESTIMATORS = {
         epsilon=30.0, n_iter=30, l1_radius=10.0, feature_bound=0.5, residual_bound=1.0
     ),
     "drawn": DPLassoClassifier(epsilon=30.0, max_weights=3),
-    "refit": DPLassoClassifier(epsilon=30.0, max_weights=3),
     "default": DPLassoClassifier(epsilon=30.0),
     "logistic": DPLogisticRegression(epsilon=30.0),
     "sigmoid": DPLogisticRegression(epsilon=30.0, fit_intercept=False),
@@ -64,23 +63,24 @@ def test_without_probabilities_it_has_the_margins(fitted):
     np.testing.assert_allclose(plain.decision_function(long), margins, rtol=1e-7, atol=1e-7)
     np.testing.assert_array_equal(plain.predict(long), fitted.predict(long))
     # No linear model of scikit-learn has clipped probabilities: refused rather than wrong.
-    sigmoid = fitted.privacy_.residual_bound in (1.0, math.sqrt(2.0))
-    sigmoid &= fitted.classes_.size == 2 or fitted.privacy_.residual_bound > 1.0
+    stated = fitted.privacy_.find("gradients") or fitted.privacy_.find("vertices")
+    bound = stated.numbers["residual_bound"]
+    sigmoid = bound == 1.0 if fitted.classes_.size == 2 else bound == math.sqrt(2.0)
     assert hasattr(plain, "predict_proba") == sigmoid
     assert isinstance(plain[-1], LogisticRegression if sigmoid else SGDClassifier)
 
 
 def test_without_scaling_it_is_the_linear_part_and_takes_sparse_rows(fitted):
     linear = fitted.to_sklearn(scaling=False, probabilities=False)
-    if isinstance(fitted, DPLassoClassifier) and not hasattr(fitted, "coef_standard_error_"):
+    if not hasattr(fitted, "coef_standard_error_"):
         rows = np.clip(X, -fitted.feature_bound, fitted.feature_bound)
     else:
-        kept, release = X, fitted.model_.release.refitted
-        halves, columns = scales_of(release.energies), fitted.model_.release.columns
+        kept, model = X, fitted.model_
+        halves, columns = scales_of(model.released.energies), model.linear.columns
         if columns.size:
+            halves = np.bincount(columns, halves, 6) if halves.size == columns.size else halves
             kept = np.zeros_like(X)
             kept[:, columns] = X[:, columns]
-            halves = np.ones(1) if halves.size == 1 else np.bincount(columns, halves, 6)
         kept = kept * halves
         length = np.sqrt((kept**2).sum(axis=1, keepdims=True))
         rows = np.divide(kept, length, where=length > 0, out=np.zeros_like(X))

@@ -60,9 +60,7 @@ class TestRawNumbers:
 
     def test_entries_far_below_the_bound_are_noticed(self):
         rows = (RNG.random((300, 200)) < 0.2) / 6.0
-        found = (
-            "entries are far below .* feature_bound=1: the model may be no better .* for release"
-        )
+        found = "entries are far below .*, a bound of 1: the model may be no better .* for release"
         with pytest.warns(NoiseWarning, match=found):
             DPLassoClassifier(max_weights=2).fit(rows, Y)
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""The LASSO: its vertices, the models they make, and the mechanism of the paper."""
+"""Frank-Wolfe and the LASSO: vertices, the models they make, and the mechanism of the paper."""
 
 import math
 
@@ -26,8 +26,8 @@ def data():
 class TestFittedModel:
     def test_the_weights_follow_from_the_transcript(self, data):
         X, y = data
-        options = {"random_state": 0, "n_iter": 100, "l1_radius": 7.0, "feature_bound": 0.5}
-        model = DPLassoClassifier(**options).fit(X, y)
+        options = {"l1_radius": 7.0, "feature_bound": 0.5}
+        model = DPFrankWolfeClassifier(INF, **options).fit(X, y)
         w = np.zeros(7)
         steps = zip(model.transcript_.vertex, model.transcript_.sign, strict=True)
         for step, (j, s) in enumerate(steps, start=1):
@@ -43,14 +43,14 @@ class TestFittedModel:
         assert model.n_iter_ == len(model.transcript_) == 100
         assert model.n_features_in_ == 6
 
-    def test_there_are_at_most_as_many_weights_as_steps(self):
-        for options in ({}, {"l1_radius": 5.0}):
-            assert 0 < DPLassoClassifier(max_weights=5, **options).fit(*many()).coef_.nnz <= 5
+    def test_there_are_at_most_as_many_weights_as_asked(self):
+        for model in (DPLassoClassifier(max_weights=5), DPFrankWolfeClassifier(n_iter=5)):
+            assert 0 < model.fit(*many()).coef_.nnz <= 5
 
     def test_predictions_agree_with_each_other(self, data):
         X, y = data
         labels = np.array(["ham", "spam"])[y]
-        model = DPLassoClassifier(feature_bound=0.5, **EXACT).fit(X, labels)
+        model = DPFrankWolfeClassifier(feature_bound=0.5, **EXACT).fit(X, labels)
         margins = np.clip(X.toarray(), -0.5, 0.5) @ model.coef_.toarray().ravel()
         margins += model.intercept_
         np.testing.assert_allclose(model.decision_function(X), margins, atol=1e-12)
@@ -64,15 +64,14 @@ class TestFittedModel:
 
     def test_probabilities_do_not_overflow(self, data):
         X, y = data
-        proba = DPLassoClassifier(**EXACT | {"l1_radius": 1e6}).fit(X, y).predict_proba(X)
+        proba = DPFrankWolfeClassifier(**EXACT | {"l1_radius": 1e6}).fit(X, y).predict_proba(X)
         assert np.isfinite(proba).all()
         assert proba.min() < 1e-300
 
-    @pytest.mark.parametrize("options", [{}, {"l1_radius": 10.0, "n_iter": 50}])
-    def test_without_intercept_a_margin_of_zero_is_the_first_class(self, data, options):
-        model = DPLassoClassifier(fit_intercept=False, **options).fit(*data)
+    @pytest.mark.parametrize("kind", ["lasso", "frank-wolfe"])
+    def test_without_intercept_a_margin_of_zero_is_the_first_class(self, data, kind):
+        model = make(kind, fit_intercept=False).fit(*data)
         np.testing.assert_array_equal(model.intercept_, [0.0])
-        assert model.transcript_.vertex.max(initial=0) < 6
         nothing = np.zeros((1, 6))
         assert model.predict(nothing) == [0]
         np.testing.assert_array_equal(model.predict_proba(nothing), [[0.5, 0.5]])
@@ -111,7 +110,7 @@ class TestLearning:
         X, y = data
         options = {"n_iter": 10, "l1_radius": 2.0, "random_state": 0}
         tiny, one, large, plain = (
-            DPLassoClassifier(epsilon, **options).fit(X, y).score(X, y)
+            DPFrankWolfeClassifier(epsilon, **options).fit(X, y).score(X, y)
             for epsilon in (0.01, 1.0, 1000.0, INF)
         )
         assert plain > 0.84
@@ -136,12 +135,12 @@ class TestLearning:
         options = {"epsilon": epsilon, "n_iter": 40, "random_state": 5}
         one = DPFrankWolfeClassifier(l1_radius=8.0, **options).fit(X, y)
         options |= {"l1_radius": 8.0 / factor, "feature_bound": factor}
-        other = DPLassoClassifier(**options).fit(wide, y)
+        other = DPFrankWolfeClassifier(**options).fit(wide, y)
         assert one.transcript_ == other.transcript_
         np.testing.assert_array_equal(one.decision_function(X), other.decision_function(wide))
 
     def test_entries_beyond_the_bound_are_clipped(self, data):
-        (X, y), model = data, DPLassoClassifier(feature_bound=0.25, **EXACT)
+        (X, y), model = data, DPFrankWolfeClassifier(feature_bound=0.25, **EXACT)
         clipped = X.copy()
         clipped.data = np.clip(X.data, -0.25, 0.25)
         far = model.fit(X, y).transcript_

@@ -16,14 +16,13 @@ from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from dplasso import BudgetError, LedgerError, LedgerWarning, load
+from dplasso import BudgetError, Ledger, LedgerError, LedgerWarning, load
 from dplasso.files import disk_space
 from dplasso.ledger import create_ledger, largest_epsilon, read_budgets
 from estimators.kinds import KINDS, few, make, stored
 from ledger.workers import charge, small_problem
 
 X, Y = small_problem()
-RADIUS = {"n_iter": 5, "l1_radius": 10.0}
 
 
 @pytest.fixture
@@ -34,7 +33,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def model(path):
-    return make("lasso", 0.5, ledger=path, dataset="visits", **RADIUS)
+    return make("frank-wolfe", 0.5, n_iter=5, ledger=Ledger(path, dataset="visits"))
 
 
 def entries(path):
@@ -78,20 +77,21 @@ class TestOfEveryKind:
             ({"random_state": np.random.default_rng(0)}, "random_state is not private"),
             ({"epsilon": float("inf")}, "infinite epsilon is not private"),
             ({"neighbors": "replace-one"}, "the two promises do not add up"),
-            ({"dataset": "vistis"}, "has no data set 'vistis'"),
-            ({"dataset": ""}, "dataset must be one line"),
-            ({"purpose": "two\nlines"}, "purpose must be one line"),
-            ({"ledger": None}, "none is given"),
-            ({"ledger": None, "dataset": None, "purpose": "none"}, "purpose='none' needs a ledger"),
             ({"ledger": "missing.ledger"}, "there is no ledger missing.ledger"),
         ],
     )
     def test_what_cannot_be_charged_is_refused(self, kind, path, changes, words):
-        model = make(kind, **{"ledger": path, "dataset": "visits"} | changes)
+        model = make(kind, **{"ledger": path} | changes)
         with pytest.raises(LedgerError, match=words):
             model.fit(*few(kind))
         assert entries(path) == ()
         assert not hasattr(model, "coef_")
+
+    def test_another_data_set_is_not_charged(self, kind, path):
+        model = make(kind, ledger=Ledger(path, dataset="vistis"))
+        with pytest.raises(LedgerError, match="has no data set 'vistis'"):
+            model.fit(*few(kind))
+        assert entries(path) == ()
 
     def test_bad_data_spend_nothing(self, kind, path, tmp_path):
         X, y = few(kind)
@@ -112,6 +112,20 @@ class TestOfEveryKind:
         assert entries(path) == ()
 
 
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"path": "l", "dataset": ""}, LedgerError, "dataset must be one line"),
+        ({"path": "l", "purpose": "two\nlines"}, LedgerError, "purpose must be one line"),
+        ({"path": ""}, TypeError, "ledger must be None, a path or a dplasso.Ledger, got ''"),
+        ({"path": 3}, TypeError, "got 3"),
+    ],
+)
+def test_a_ledger_that_is_none_is_refused(given, error, words):
+    with pytest.raises(error, match=words):
+        Ledger(**given)
+
+
 def test_a_store_without_room_for_its_tiles_spends_nothing(path, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -126,17 +140,16 @@ def test_a_store_without_room_for_its_tiles_spends_nothing(path, tmp_path, monke
 class TestOneFit:
     def test_it_is_charged_what_its_steps_cost(self, path, model):
         # It counts nothing: its steps are all that is charged.
-        model.set_params(ledger=Path(path), dataset=None, fit_intercept=False, n_records=len(Y))
-        model.fit(X, Y)
+        model.set_params(ledger=Path(path), fit_intercept=False, n_records=len(Y)).fit(X, Y)
         (entry,) = entries(path)
         assert replace(entry.charge, fingerprint=None) == charge(0.5, 1e-6, 5)
         assert model.privacy_.is_private
-        assert entry.charge.eps0 == pytest.approx(model.privacy_.eps0, rel=1e-5)
+        assert entry.charge.eps0 == pytest.approx(model.privacy_.number("eps0"), rel=1e-5)
 
     def test_it_knows_the_model_its_purpose_and_whose_rows(self, path, model, tmp_path):
-        model.set_params(purpose="readmission, spring").fit(X, Y)
+        model.set_params(ledger=Ledger(path, purpose="readmission, spring")).fit(X, Y)
         clone(model).set_params(feature_bound=0.5).fit(X, np.array(["a", "b"])[1 * (Y.max() == Y)])
-        model.set_params(purpose=None, rows_per_person=3).fit(X[:-1], Y[:-1])
+        model.set_params(ledger=path, rows_per_person=3).fit(X[:-1], Y[:-1])
         first, recoded, other = entries(path)
         assert [entry.charge.rows_per_person for entry in entries(path)] == [1, 1, 3]
         assert other.release == model.model_.digest
@@ -146,7 +159,7 @@ class TestOneFit:
         # The same people, however their columns and labels are written; and others.
         assert first.charge.fingerprint == recoded.charge.fingerprint
         assert first.charge.fingerprint != other.charge.fingerprint
-        assert "purpose" not in parameters_in_file(model, tmp_path / "model.npz")
+        assert "ledger" not in parameters_in_file(model, tmp_path / "model.npz")
 
     @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, MemoryError, SystemExit])
     def test_a_failure_in_training_stays_spent(self, path, model, monkeypatch, error):
@@ -235,9 +248,9 @@ def test_no_word_of_the_ledger_in_model_and_statement(path, model, tmp_path):
         assert "visits" not in text
         assert "team.ledger" not in text
     # What programs from before the ledger wrote and can read.
-    plain = make("lasso", 0.5, **RADIUS).fit(X, Y)
+    plain = make("frank-wolfe", 0.5, n_iter=5).fit(X, Y)
     assert told == parameters_in_file(plain, tmp_path / "plain.npz")
     loaded = load(out)
-    assert (loaded.ledger, loaded.dataset) == (None, None)
+    assert loaded.ledger is None
     loaded.fit(X, Y)
     assert len(entries(path)) == 1

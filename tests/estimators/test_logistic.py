@@ -15,7 +15,7 @@ INF = float("inf")
 
 
 def model(**options):
-    return DPLogisticRegression(**({"n_iter": 12, "random_state": 0} | options))
+    return DPLogisticRegression(**({"random_state": 0} | options))
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_rows_longer_than_the_norm_are_scaled_down(data):
     one = model(epsilon=INF, row_norm=1e-3).fit(X, y)
     np.testing.assert_allclose(numbers(one), numbers(model(epsilon=INF).fit(short, y)), rtol=1e-6)
     # Prediction scales likewise: by R where rows are shorter.
-    shorter = 100.0 * shrinking(bounded.model_.release.energies)
+    shorter = 100.0 * shrinking(bounded.model_.released.energies)
     expected = X @ bounded.coef_.ravel() * math.sqrt(0.99) / shorter + bounded.intercept_
     np.testing.assert_allclose(bounded.decision_function(X), expected, rtol=1e-6)
 
@@ -75,9 +75,9 @@ def test_without_an_intercept_there_is_none_and_without_noise_no_error(data):
 
 def test_probabilities_are_the_inverse_link_of_the_bound(data):
     X, y = data
-    for options, bound in (({}, 0.5), ({"epsilon": INF}, 1.0), ({"residual_bound": 0.8}, 0.8)):
+    for options, bound in (({}, 0.5), ({"epsilon": INF}, 1.0)):
         fitted = model(**options).fit(X, y)
-        assert fitted.privacy_.residual_bound == bound
+        assert fitted.privacy_.find("gradients").numbers["residual_bound"] == bound
         margins = fitted.decision_function(X)
         np.testing.assert_array_equal(fitted.predict_proba(X), Logistic(bound).link(margins))
         np.testing.assert_array_equal(fitted.predict_log_proba(X), np.log(fitted.predict_proba(X)))
@@ -88,7 +88,6 @@ def test_probabilities_are_the_inverse_link_of_the_bound(data):
     ("options", "use"),
     [
         ({}, "counted privately by class"),
-        ({"n_records": 120}, "given as public"),
         ({"neighbors": "replace-one"}, "counted privately by class"),
         ({"fit_intercept": False}, "counted privately"),
         ({"fit_intercept": False, "neighbors": "replace-one"}, "given as public"),
@@ -109,18 +108,17 @@ def test_the_statement_in_words_and_as_json(data):
     assert statement.is_private
     assert statement.epsilon <= statement.epsilon_requested == 1.0
     assert statement.epsilon == pytest.approx(1.0, rel=1e-9)
-    assert (statement.mechanism, statement.steps, statement.eps0) == ("gaussian", 12, 0.0)
+    assert (statement.mechanism, statement.steps) == ("gaussian", 400)
+    assert statement.number("eps0") is None
     text = statement.text()
     assert "Differentially private with epsilon = 1 and delta = 1e-06" in text
     assert (
-        "at most 12 gradients over all records, each with Gaussian noise, noisy counts of the two "
-        "classes, noisy sums of the squared entries of every column" in text
+        "How: noisy counts of the two classes; noisy sums of the squared entries of every column; "
+        "at most 400 gradients over all records, each with Gaussian noise; and 60 such" in text
     )
     assert "0.2368-GDP" in text
     assert "feature_bound" not in text
     values = json.loads(statement.to_json())
     assert values["mu"] == statement.mu == pytest.approx(0.2367, abs=1e-4)
     assert PrivacyStatement.from_json(statement.to_json()) == statement
-    told = model(n_records=120, random_state=None).fit(*data).privacy_.text()
-    assert "the number of records" in told
     assert model(epsilon=INF).fit(*data).privacy_.to_dict()["mu"] == "inf"

@@ -84,7 +84,7 @@ class Halved(TransformerMixin, BaseEstimator):
 
 
 def model(**options):
-    return DPLogisticRegression(**({"epsilon": 20.0, "n_iter": 20, "random_state": 0} | options))
+    return DPLogisticRegression(**({"epsilon": 20.0, "random_state": 0} | options))
 
 
 def counts(**options):
@@ -320,7 +320,7 @@ class TestFile:
             {"type": "numpy:log1p"},
             {"type": "numpy:load"},
             {"type": "test:halved"},
-            {"type": "dplasso.estimators.linear_models.DPLasso"},
+            {"type": "dplasso.estimators.regressors.DPLasso"},
             {"params": {"func": {"function": "os:system"}}},
             {"params": {"func": {"function": "numpy:load"}}},
             {"params": {"func": {"pickle": ""}}},

@@ -15,35 +15,34 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from dplasso import DPLassoClassifier, PrivacyLeakWarning
+from dplasso import DPFrankWolfeClassifier, PrivacyLeakWarning
 from estimators.kinds import CLASSIFIERS, SORTS, each_kind, each_sort, few, fitted, make, numbers
 from estimators.workers import fingerprint, noise_data, transcript_of
 
 INF = float("inf")
 COMMON = {"coef_", "intercept_", "n_iter_", "model_", "n_features_in_", "privacy_"}
-RADIUS = {"n_iter": 5, "l1_radius": 10.0}
 
 
 @each_sort
 def test_a_fit_has_the_documented_attributes_only(sort):
     (kind, options, _), model = SORTS[sort], fitted(sort)
-    expected = COMMON | ({"classes_"} if kind in CLASSIFIERS else set())
-    if kind.startswith("lasso"):
-        expected |= {"transcript_"}
-    given = {"n_iter", "l1_radius"} <= options.keys() - {"refit"}
-    if options.get("epsilon") != INF or (kind.startswith("lasso") and not given):
-        expected |= {"n_records_"}
+    expected, private = set(COMMON), options.get("epsilon") != INF
+    if "numbers" not in kind and kind != "linear":
+        expected |= {"classes_"}
+    if private or kind == "lasso":
+        expected |= {"n_records_"} if private else set()
+    if kind == "frank-wolfe":
+        expected |= {"transcript_"} if private else {"transcript_", "history_", "work_"}
     found = vars(model).keys() - model.get_params().keys()
-    if options.get("epsilon") == INF and kind == "lasso":
-        expected |= {"history_", "work_"}
-    # A refit has errors and perhaps scales, which depends on the noisy counts, which are released.
+    # Which of the LASSO's settings follow from the noisy counts is released with them.
     by_counts = {"coef_standard_error_", "column_scale_"}
+    by_counts |= {"transcript_"} if kind.startswith("lasso") else set()
     assert found - by_counts == expected - by_counts
-    assert ("coef_standard_error_" in found) or kind.startswith("lasso")
+    assert ("coef_standard_error_" in found) or kind in ("lasso", "lasso of numbers", "frank-wolfe")
 
 
 def test_history_and_work_belong_to_fits_that_are_not_private():
-    model = DPLassoClassifier(INF, **RADIUS).fit(*few())
+    model = make("frank-wolfe", INF, n_iter=5).fit(*few())
     assert model.history_.objective.shape == model.history_.gap.shape == (5,)
     assert model.history_.objective[0] == pytest.approx(np.log(2))
     assert model.history_.objective[-1] < model.history_.objective[0]
@@ -59,23 +58,11 @@ def test_history_and_work_belong_to_fits_that_are_not_private():
 
 @pytest.mark.parametrize(("n_records", "use"), [(120, "given as public"), (None, "counted")])
 def test_a_number_of_records_that_sets_the_tolerance_is_said_to_be_used(n_records, use):
-    model = DPLassoClassifier(1.0, **RADIUS, fit_intercept=False)
+    model = make("frank-wolfe", n_iter=5, fit_intercept=False, n_records=n_records)
     statement = model.fit(*few()).privacy_
     assert statement.records.startswith(use)
-    told = "the number of records (it sets how exactly gradients are kept)"
-    assert (told in statement.text()) == (n_records is not None)
-
-
-@pytest.mark.parametrize(
-    ("given", "use"), [({}, "not used"), ({"n_records": 9}, "given as public")]
-)
-def test_a_number_of_records_that_sets_the_drift_is_public(given, use):
-    """Of vertices from a prior, and of nothing that is counted."""
-    X, y = np.eye(9)[:, :4], np.arange(9) % 2
-    fixed = {"n_iter": 3, "l1_radius": 2.0, "prior": np.ones(4), "classes": [0, 1]}
-    model = DPLassoClassifier(**fixed, **given).fit(X, y)
-    assert model.privacy_.records == use
-    assert ("the number of records (it sets" in str(model.privacy_)) == bool(given)
+    words = "the number of records (it sets how exactly gradients are kept)"
+    assert (words in statement.text()) == (n_records is not None)
 
 
 @each_kind
@@ -99,7 +86,7 @@ class TestStatement:
         statement = make(kind, random_state=seed).fit(*few(kind)).privacy_
         assert not statement.is_private
         assert statement.randomness == "seeded"
-        assert "random_state was given" in " ".join(statement.reasons)
+        assert "a seed was given" in " ".join(statement.reasons)
         assert "NOT differentially private" in statement.text()
 
     def test_classes_taken_from_the_labels_are_declared_public(self, kind):
@@ -127,31 +114,31 @@ class TestNoiseNeverRepeats:
 
     def test_vertices_are_about_equally_likely_here(self):
         X, y = noise_data()
-        statement = DPLassoClassifier(max_weights=20).fit(X, y).privacy_
+        statement = DPFrankWolfeClassifier(n_iter=20).fit(X, y).privacy_
         gradient = np.append(X.T @ (0.5 - y), (0.5 - y).sum())
         # Later gradients are no larger than the number of a column's rows.
         largest = max(np.abs(gradient).max(), X.sum(axis=0).max(), X.shape[0])
-        assert np.exp(statement.eps0 / 2 * largest) / (2 * gradient.size) < 0.2
+        assert np.exp(statement.number("eps0") / 2 * largest) / (2 * gradient.size) < 0.2
 
     def test_fits_clones_pickles_and_generators(self):
         data = noise_data()
-        model = DPLassoClassifier(max_weights=20)
+        model = DPFrankWolfeClassifier(n_iter=20)
         fits = [fingerprint(model.fit(*data)) for _ in range(3)]
         copies = [model, clone(model), pickle.loads(pickle.dumps(model))]
         blob = pickle.dumps(model)
         refits = [pickle.loads(blob).fit(*data) for _ in range(3)]
         copied = [transcript_of(copy) for copy in copies]
         self.distinct([*fits, *copied, *map(fingerprint, refits)])
-        moving = DPLassoClassifier(max_weights=20, random_state=np.random.default_rng(0))
+        moving = DPFrankWolfeClassifier(n_iter=20, random_state=np.random.default_rng(0))
         self.distinct([fingerprint(moving.fit(*data)) for _ in range(3)])
 
     def test_threads(self):
         with ThreadPoolExecutor(4) as pool:
-            self.distinct(list(pool.map(transcript_of, [DPLassoClassifier(max_weights=20)] * 8)))
+            self.distinct(list(pool.map(transcript_of, [DPFrankWolfeClassifier(n_iter=20)] * 8)))
 
     def test_grid_search(self):
         search = GridSearchCV(
-            DPLassoClassifier(max_weights=20),
+            DPFrankWolfeClassifier(n_iter=20),
             {"feature_bound": [1.0, 1.0, 2.0], "fit_intercept": [True]},
             scoring=fingerprint,
             cv=3,

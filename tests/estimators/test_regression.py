@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from dplasso import DPLasso, DPLinearRegression, PrivacyLeakWarning, PrivacyStatement
-from estimators.kinds import BOUNDS, each_regression, few, make, numbers
+from dplasso import PrivacyStatement
+from estimators.kinds import each_regression, few, make, numbers
 
 INF = float("inf")
 
@@ -44,15 +44,15 @@ def test_units_do_not_matter(kind, data):
     np.testing.assert_allclose(numbers(other), 100.0 * numbers(one))
 
 
-@pytest.mark.parametrize("estimator", [DPLinearRegression, DPLasso])
-def test_targets_and_predictions_are_clipped_to_the_interval(estimator, data):
-    (X, y), options = data, {"random_state": 0, "target_bounds": BOUNDS, "n_iter": 30}
+@each_regression
+def test_targets_and_predictions_are_clipped_to_the_interval(kind, data):
+    X, y = data
     far = np.where(y > 45.0, 1e9, np.where(y < 15.0, -1e300, y))
     near = np.where(y > 45.0, 50.0, np.where(y < 15.0, 10.0, y))
     assert (far != near).any()
-    one, other = (estimator(**options).fit(X, targets) for targets in (far, near))
+    one, other = (fitted(kind, (X, targets)) for targets in (far, near))
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
-    loose = estimator(0.01, **options).fit(X, y).predict(X)
+    loose = fitted(kind, data, 0.01).predict(X)
     assert loose.min() >= 10.0
     assert loose.max() <= 50.0
 
@@ -72,14 +72,7 @@ def test_the_table_of_weights_is_in_the_target_s_unit(kind, data):
     model = fitted(kind, data, 5.0)
     (row,) = model.top_features(1).rows()
     assert row["weight"] == model.weights(dense=True)[row["column"]]
-    columns = model.model_.release.columns
+    columns = model.model_.linear.columns
     place = np.searchsorted(columns, row["column"]) if columns.size else row["column"]
     assert row["standard_error"] == model.coef_standard_error_[place]
     assert "numbers from 10 to 50" in model._repr_html_inner()
-
-
-def test_the_paper_s_squared_loss_runs(data):
-    with pytest.warns(PrivacyLeakWarning, match="not differentially private"):
-        model = fitted("lasso of numbers", data, mechanism="paper", n_iter=20, l1_radius=2.0)
-    assert model.privacy_.residual_bound == 2.0
-    assert not model.privacy_.is_private

@@ -10,12 +10,13 @@ import scipy.sparse as sp
 from dplasso import load
 from dplasso.cluster import InProcessEngine
 from dplasso.gradient_descent.energies import halvings_of, shrinking
+from dplasso.phases.releases import Descended
 from estimators.kinds import make, numbers, outputs, stored
 from gradient_descent.reference import factor
 
 D = 30
-RICH = {"epsilon": 60.0, "n_iter": 12, "random_state": 5}
-REFIT = {"epsilon": 60.0, "n_iter": 20, "refit": 0.9, "random_state": 5}
+RICH = {"epsilon": 60.0, "random_state": 5}
+REFIT = RICH | {"max_weights": 20}
 SORTS = {
     "dense": ("logistic", RICH),
     "short list": ("logistic", {"max_weights": 4} | RICH),
@@ -57,7 +58,10 @@ def fitted(sort):
 
 
 def energies_of(model):
-    return model.model_.release.refitted.energies
+    """Return the released energies of the columns that the model looks at."""
+    released = model.model_.released
+    kept = released.kept_columns
+    return released.energies[kept] if kept.size else released.energies
 
 
 @each_sort
@@ -67,7 +71,7 @@ def test_margins_are_those_of_the_rows_that_were_trained_on(sort):
     halvings = halvings_of(energies_of(model))
     assert halvings.any()
     listed = "short" in sort or "refit" in sort
-    kept = model.model_.release.columns if listed else np.arange(D)
+    kept = model.model_.linear.columns if listed else np.arange(D)
     assert halvings.size == kept.size
     assert kept.size == 4 or "short" not in sort
     bound, constant = None, 0.0 if "no intercept" in sort else 0.1
@@ -117,7 +121,7 @@ def test_a_store_and_partitions_give_the_same_model(sort, tmp_path):
 def test_each_weight_has_the_error_of_its_column(sort):
     model = fitted(sort)
     errors, halvings = model.coef_standard_error_, halvings_of(energies_of(model))
-    columns = model.model_.release.columns
+    columns = model.model_.linear.columns
     if sort == "significant":
         halvings = halvings[columns]
     assert errors.shape == halvings.shape
@@ -138,8 +142,8 @@ def test_each_weight_has_the_error_of_its_column(sort):
 
 def test_the_number_of_gradients_is_that_which_was_taken():
     X, y = strong("dense")
-    model = make("logistic", **RICH | {"n_iter": "auto"}).fit(X, y)
-    assert model.n_iter_ == len(model.model_.release)
+    model = fitted("dense")
+    assert model.n_iter_ == model.model_.released.last(Descended).n_steps
     assert 50 <= model.n_iter_ <= model.privacy_.steps == 400
     few = make("logistic", epsilon=1.0, classes=["no", "yes"]).fit(X[:150], y[:150])
     assert few.n_iter_ == 50

@@ -1,9 +1,10 @@
-"""scikit-learn's own checks, and life inside its tools; the interface that all four share."""
+"""scikit-learn's own checks, and life inside its tools; the interface that all estimators share."""
 
 import doctest
 import inspect
 import os
 import pickle
+import re
 import subprocess
 import sys
 
@@ -20,12 +21,14 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils import get_tags
 
 from dplasso import DPLassoClassifier, load
-from dplasso.estimators import linear_models
+from dplasso.estimators import classifiers, frank_wolfe_classifier, regressors
+from dplasso.ledger import charging
 from estimators.kinds import (
     CLASSIFIERS,
-    KINDS,
+    EVERY,
     each_kind,
     each_sort,
+    every_kind,
     few,
     fitted,
     make,
@@ -35,40 +38,49 @@ from estimators.kinds import (
 )
 
 INF = float("inf")
-COMMON = "residual_bound='auto', neighbors='add-remove', fit_intercept=True"
-LASSO = f"l1_radius='auto', n_iter='auto', refit='auto', feature_bound=1.0, {COMMON}"
-DESCENT = f"max_weights=None, row_norm='unit', {COMMON}"
-COUNTS = "n_records=None, rows_per_person=1, weight_bound=1.0"
-START = "prior=None, prior_standard_error=None, public_data=None"
-RUN = f"{START}, random_state=None, n_jobs=None, verbose=0, ledger=None, dataset=None, purpose=None"
-DRAWS = f"mechanism='exponential', solver='sparse', selector='bucket', drift_tol='auto', {RUN}"
+DESCENT = "max_weights=None, row_norm='unit', fit_intercept=True"
+LASSO = "max_weights=None, feature_bound=1.0, fit_intercept=True"
+PEOPLE = "neighbors='add-remove', rows_per_person=1, weight_bound=1.0"
+START, RUN = (
+    "prior=None, public_data=None",
+    "random_state=None, n_jobs=None, verbose=0, ledger=None",
+)
+STEPS = "l1_radius=10.0, n_iter=100, feature_bound=1.0, residual_bound='auto', fit_intercept=True"
+DRAWS = "mechanism='exponential', solver='sparse', selector='bucket', drift_tol='auto'"
+CLASSES = "classes=None, class_weight=None"
 PARAMETERS = {
-    "lasso": f"{LASSO}, {COUNTS}, class_weight=None, classes=None, {DRAWS}",
-    "logistic": f"{DESCENT}, classes=None, n_iter='auto', {COUNTS}, class_weight=None, {RUN}",
-    "lasso of numbers": f"target_bounds=None, {LASSO}, {COUNTS}, {DRAWS}",
-    "linear": f"target_bounds=None, {DESCENT}, n_iter='auto', {COUNTS}, {RUN}",
+    "logistic": (16, f"{DESCENT}, {CLASSES}, {PEOPLE}, {START}, {RUN}"),
+    "lasso": (15, f"{LASSO}, classes=None, {PEOPLE}, {START}, {RUN}"),
+    "linear": (15, f"target_bounds=None, {DESCENT}, {PEOPLE}, {START}, {RUN}"),
+    "lasso of numbers": (15, f"target_bounds=None, {LASSO}, {PEOPLE}, {START}, {RUN}"),
+    "frank-wolfe": (21, f"{STEPS}, {CLASSES}, {DRAWS}, {PEOPLE}, n_records=None, {RUN}"),
 }
 
 
-@each_kind
+@every_kind
 def test_the_interface_is_the_documented_one(kind):
-    parameters = inspect.signature(KINDS[kind]).parameters
-    told = ", ".join(f"{name}={one.default!r}" for name, one in parameters.items())
-    assert told == f"epsilon=1.0, delta=1e-06, {PARAMETERS[kind]}"
+    parameters, (count, expected) = inspect.signature(EVERY[kind]).parameters, PARAMETERS[kind]
+    defaults = ", ".join(f"{name}={one.default!r}" for name, one in parameters.items())
+    assert defaults == f"epsilon=1.0, delta=1e-06, {expected}"
+    assert len(parameters) == count
     positional = [name for name, one in parameters.items() if one.kind is not one.KEYWORD_ONLY]
     assert positional == ["epsilon", "delta"]
+    described = re.findall(r"^    (\w+) : ", EVERY[kind].__doc__, re.MULTILINE)
+    assert described[: len(parameters)] == list(parameters)
 
 
-def test_the_examples_of_the_docs():
-    results = doctest.testmod(linear_models)
-    assert results.attempted > 4 * 5
+@pytest.mark.parametrize("module", [classifiers, regressors, frank_wolfe_classifier, charging])
+def test_the_examples_of_the_docs(module):
+    results = doctest.testmod(module)
+    assert results.attempted > 1
     assert not results.failed
 
 
-# All four with their defaults, which a regression cannot do without bounds on its targets; and the
+# All with their defaults, which a regression cannot do without bounds on its targets; and the
 # options of a family that change what a check can see.
 CHECKED = [
     *("DPLassoClassifier()", "DPLassoClassifier(inf)", "DPLogisticRegression()"),
+    "DPFrankWolfeClassifier(n_iter=20)",
     *("DPLogisticRegression(max_weights=2)", "DPLogisticRegression(max_weights='significant')"),
     "DPLasso(target_bounds=(-100, 100))",
     "DPLinearRegression(target_bounds=(-100, 100))",
@@ -125,8 +137,8 @@ def test_tags(kind):
 @each_kind
 def test_a_clone_has_the_same_fitted_prior(kind):
     X, y = few(kind)
-    public = make(kind, INF, n_iter=3).fit(X, y)
-    model = make(kind, n_iter=3, prior=public)
+    public = make(kind, INF).fit(X, y)
+    model = make(kind, prior=public)
     assert clone(model).prior is public
     assert clone(clone(model)).fit(X, y).privacy_.prior.startswith("a model of dplasso")
     rows = X, y
@@ -137,16 +149,15 @@ def test_a_clone_has_the_same_fitted_prior(kind):
     assert np.isfinite(scores).all()
 
 
-@each_kind
+@every_kind
 def test_clone_and_set_params_keep_every_parameter(kind):
     # Whatever is given stays as it is until a fit looks at it.
     params = {name: object() for name in make(kind).get_params()}
-    model = KINDS[kind]().set_params(**params)
+    model = EVERY[kind]().set_params(**params)
     assert model.get_params() == params
-    assert KINDS[kind](**params).get_params() == params
-    params["classes"] = params["target_bounds"] = ("a", "b")
+    assert EVERY[kind](**params).get_params() == params
     params = dict.fromkeys(make(kind).get_params(), ("a", 1))
-    assert clone(KINDS[kind](**params)).get_params() == params
+    assert clone(EVERY[kind](**params)).get_params() == params
 
 
 @each_sort
@@ -232,7 +243,7 @@ def test_an_unfitted_model_says_so(kind, tmp_path):
 def test_progress_is_shown_on_request(kind, capsys):
     make(kind).fit(*few(kind))
     assert capsys.readouterr() == ("", "")
-    make(kind, n_iter=10, verbose=1).fit(*few(kind))
+    make(kind, verbose=1).fit(*few(kind))
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "training" in shown.err

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import clone
 
-from dplasso import DPLassoClassifier
+from dplasso import DPFrankWolfeClassifier
 from dplasso.privacy.randomness import random_stream
 
 
@@ -27,7 +27,7 @@ def transcript_of(estimator):
 
 
 def transcript_of_default():
-    return transcript_of(DPLassoClassifier(max_weights=20))
+    return transcript_of(DPFrankWolfeClassifier(n_iter=20))
 
 
 def stream_key(task):

@@ -16,7 +16,7 @@ from dplasso import (
 from dplasso.fit import noise, run
 from dplasso.gradient_descent import measures
 from dplasso.ledger import create_ledger, read_budgets
-from dplasso.model.prior import prior_of
+from dplasso.model.prior import matched_prior
 
 X = random_array((300, 900), density=0.02, rng=np.random.default_rng(0), format="csr")
 Y = np.arange(300) % 4
@@ -72,7 +72,7 @@ def test_several_classes_need_more_records(recwarn):
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])
 def test_without_privacy_or_with_a_prior_nothing_is_said(kind, recwarn):
     kind(math.inf, n_iter=5).fit(X, Y)
-    kind(0.1, n_iter=5, prior=prior_of(np.ones((1, 900)), np.zeros(1), "p")).fit(X, Y % 2)
+    kind(0.1, n_iter=5, prior=matched_prior(np.ones((1, 900)), np.zeros(1), "p")).fit(X, Y % 2)
     assert not [one for one in recwarn if one.category is NoiseWarning]
 
 

@@ -28,7 +28,7 @@ def context():
     """Processes forked from one clean process that has done the imports."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["dplasso.estimators.linear_models", "dp_accounting.rdp", "ledger.workers"]
+        ["dplasso.estimators.classifiers", "dp_accounting.rdp", "ledger.workers"]
     )
     return context
 

@@ -28,7 +28,7 @@ from dplasso.encoding.origin import origin_of
 from dplasso.encoding.parts import Bins, Categories
 from dplasso.encoding.schema import Schema, schema_from_json
 from dplasso.errors import BudgetError, DataError
-from dplasso.ledger import create_ledger, read_budgets
+from dplasso.ledger import Ledger, create_ledger, read_budgets
 from dplasso.privacy.accounting import epsilon_of_rho
 from dplasso.privacy.gaussian import calibrate_mu, gaussian_delta
 from dplasso.tuning.quantiles import EdgesBudget, private_quantiles, quantile_grids
@@ -253,7 +253,7 @@ class TestCost:
     def test_ledgers_are_charged_for_both(self, tmp_path):
         table, ledger = people(300), tmp_path / "l.ledger"
         create_ledger(ledger, 3.0, 1e-5, dataset="visits")
-        paid = {"ledger": str(ledger), "dataset": "visits"}
+        paid = {"ledger": Ledger(ledger, dataset="visits")}
         schema = released(table, **paid)
         model = fitted(DPLogisticRegression, schema, table, **paid)
         edges, fit = read_budgets(ledger)[0].entries
@@ -301,7 +301,7 @@ class TestRefusals:
         for options, words, used in (
             ({"neighbors": "replace-one"}, "were released for neighbors='add-remove'", schema),
             ({"epsilon": 0.01}, "epsilon=0.01 is too little: the edges of bins", schema),
-            ({}, "released with random_state", released(table, random_state=1)),
+            ({}, "released with `random_state`", released(table, random_state=1)),
         ):
             with pytest.raises(ValueError, match=words):
                 fitted(DPLogisticRegression, used, table, **options)
@@ -319,7 +319,7 @@ class TestRefusals:
         """Edges of single rows may count every row of a person."""
         table, ledger, who = people(100), tmp_path / "l.ledger", np.arange(100) // 50
         create_ledger(ledger, 3.0, 1e-5, dataset="visits")
-        paid = {"ledger": str(ledger), "dataset": "visits"}
+        paid = {"ledger": Ledger(ledger, dataset="visits")}
         schema = released(table, groups=who if edges_by_person else None, **paid)
         assert schema.edges.by_person == edges_by_person
         X, y = PublicEncoder(schema).transform(table), table["y"].to_numpy()

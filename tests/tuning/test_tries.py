@@ -61,7 +61,7 @@ def test_the_choice_follows_the_mean():
     ("mean", "law", "words"),
     [
         *((mean, "auto", "tries must") for mean in (0.0, -1.0, math.inf, math.nan, 1001.0)),
-        (1, "geometric", "above 1 unless law='poisson'"),
+        (1, "geometric", "above 1 unless law=poisson"),
         (3, "fixed", "law must be"),
     ],
 )

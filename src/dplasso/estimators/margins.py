@@ -37,6 +37,7 @@ def reading(fitted: Any) -> Reading:
 
 def task_of(fitted: Any) -> Task:
     """Return what a fitted classifier has learnt."""
+    check_is_fitted(fitted, "coef_")
     return Labels().of_classes(fitted.classes_, many_labels=fitted.privacy_.many_labels)
 
 
