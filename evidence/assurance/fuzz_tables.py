@@ -15,13 +15,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from dplasso.data.tables.batches import ListColumns, list_source
 from dplasso.data.tables.dialect import Dialect, sniffed, with_points
-from dplasso.data.tables.lists import ListColumns, list_source
-from dplasso.encoding.dates import Date
-from dplasso.encoding.edges import ReleasedEdges
-from dplasso.encoding.parts import Bins, Categories, Cross, Hashed, Number, Text
-from dplasso.encoding.schema import Schema, read_schema, schema_from_json
-from dplasso.encoding.source import table_source
+from dplasso.encoding.files import table_source
+from dplasso.encoding.hashed import Hashed, Text
+from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number
+from dplasso.encoding.schema import ReleasedEdges, Schema, read_schema, schema_from_json
 from dplasso.errors import DataError, LedgerError
 from dplasso.privacy.budget import Draws, build_budget
 from dplasso.privacy.statement import make_statement
@@ -164,7 +163,7 @@ def check_schema(data: bytes, folder: Path) -> str:
     import numpy as np
     import pyarrow as pa
 
-    from dplasso.encoding.columns import encode
+    from dplasso.encoding.schema import encode
 
     path = folder / "schema.json"
     path.write_bytes(data)

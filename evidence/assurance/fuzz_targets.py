@@ -23,8 +23,8 @@ import scipy.sparse as sp
 
 from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
 from dplasso.checkpoint.format import read_checkpoint, write_checkpoint
+from dplasso.encoding.hashed import Hashed
 from dplasso.encoding.origin import Origin
-from dplasso.encoding.parts import Hashed
 from dplasso.encoding.schema import Schema
 from dplasso.errors import CheckpointError, DataError, ModelFileError
 from dplasso.model import read_model, write_model

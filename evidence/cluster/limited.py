@@ -23,7 +23,7 @@ from ray.cluster_utils import Cluster
 
 from dplasso import DPLogisticRegression
 from dplasso.cluster import RayEngine, ThreadEngine
-from dplasso.cluster.ray_engine import connect
+from dplasso.cluster.ray_cluster import connect
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 

@@ -16,20 +16,17 @@ from sklearn.pipeline import Pipeline
 from dplasso.cli import output
 from dplasso.cli.options import option_name
 from dplasso.data.blocks import Rows, gather, with_mapped_labels
-from dplasso.data.files import Dataset
-from dplasso.data.formats import is_table, plain_suffix, table_format
-from dplasso.data.label_map import check_label_map, map_labels, parse_label_map
-from dplasso.data.labels import labels_of_one_kind
+from dplasso.data.formats import Dataset, is_table, plain_suffix, table_format
+from dplasso.data.labels import check_label_map, labels_of_one_kind, map_labels, parse_label_map
 from dplasso.data.source_files import source_files
-from dplasso.data.tables.batches import Batch, table_source
+from dplasso.data.tables.batches import Batch, ListColumns, table_source
 from dplasso.data.tables.dialect import Dialect, said
-from dplasso.data.tables.lists import ListColumns
 from dplasso.encoding.encoder import warn_of_draft
-from dplasso.encoding.files import read_categories, read_records
+from dplasso.encoding.files import need_pyarrow, read_categories, read_records
+from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.origin import check_same_origin, origin_of
-from dplasso.encoding.parts import Categories, Hashed, Text
+from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema, read_schema
-from dplasso.encoding.source import need_pyarrow
 from dplasso.errors import DataError, PrivacyLeakWarning
 from dplasso.matrix.compressed import without_duplicates
 from dplasso.model.row_steps import RowSteps

@@ -11,10 +11,9 @@ from dplasso.cli import output
 from dplasso.cli.inputs import DialectOptions
 from dplasso.cli.training import chosen_ledger
 from dplasso.data.source_files import expand
-from dplasso.encoding.files import read_records
+from dplasso.encoding.files import first_rows, read_records
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema, read_schema
-from dplasso.encoding.source import first_rows
 from dplasso.encoding.suggest import guess_label, suggest_schema
 from dplasso.tuning.quantiles import EdgesBudget, quantile_grids, quantiles_of
 
