@@ -121,7 +121,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
 def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Checkpoint:
     entries = ("about", "n_phases", "finished", "charge")
-    state = {name for name in members if name.startswith(_STATE)}
+    state = sorted(name for name in members if name.startswith(_STATE))
     found = parse_released(header, members, entries=entries, besides=state)
     charge = None if header["charge"] is None else ChargeNote(**header["charge"])
     return Checkpoint(
