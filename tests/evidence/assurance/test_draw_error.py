@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from dplasso import load, privacy_cost
-from dplasso.fit import drawing
+from dplasso.phases import select
 from dplasso.privacy.accounting import epsilon_spent
-from dplasso.privacy.mechanisms import EXPONENT_SLACK, SAMPLING_ERROR, SelectionRule, sensitivity
+from dplasso.privacy.exponential_mechanism import EXPONENT_SLACK, SAMPLING_ERROR, SelectionRule
 from dplasso.selection.registry import make_selector
-from neighbours import BOUND, common_records
+from neighbours import BOUND, common_records, moved_by
 from replay import inputs
 from selection.distance import IMPLIED, implied, total_variation
 
@@ -37,16 +37,17 @@ def test_what_is_drawn_is_what_is_paid_for(
         rules.append((name, n_coordinates, rule))
         return make_selector(name, n_coordinates, rule)
 
-    monkeypatch.setattr(drawing, "make_selector", keep)
+    monkeypatch.setattr(select, "make_selector", keep)
     settings = {"selector": selector, "neighbors": neighbors, "epsilon": epsilon}
     model = private_model(**settings).fit(*common_records())
-    statement = model.privacy_
+    statement, eps0 = model.privacy_, model.privacy_.number("eps0")
 
-    # The structure's exponent, in fixed-point units, is the statement's eps0.
+    # The structure's exponent, in fixed-point units, is the statement's eps0 less the slack.
     (rule,) = rules
-    unit = 2.0**32 / BOUND
+    unit = 2.0**32 / (BOUND / 2.0)
     per_unit = rule[2].exponent * unit
-    assert 2 * per_unit * sensitivity(BOUND, neighbors) == pytest.approx(statement.eps0, rel=1e-12)
+    spent = 2 * per_unit * moved_by(BOUND / 2.0, neighbors)
+    assert spent == pytest.approx(eps0 * (1 - EXPONENT_SLACK), rel=1e-12)
 
     # What it draws, at every step of this fit, is as near as SAMPLING_ERROR says.
     states = inputs(private_model(**settings), common_records(), model.transcript_)
@@ -58,19 +59,18 @@ def test_what_is_drawn_is_what_is_paid_for(
     assert 0 < max(distances) < SAMPLING_ERROR / 4
 
     # Lost outcomes may be exp(eps0) times likelier next door: that, T times, is set aside.
-    lost = sum(distances) * (1 + math.exp(statement.eps0))
+    lost = sum(distances) * (1 + math.exp(eps0))
     assert lost < statement.sampling_delta / 4
-    least = N_STEPS * SAMPLING_ERROR * (1 + math.exp(statement.eps0))
+    least = N_STEPS * SAMPLING_ERROR * (1 + math.exp(eps0))
     assert least <= statement.sampling_delta <= least * (1 + 1e-5)
 
-    # The accountant is given the rest of delta, and eps0 before the exponent's slack; where the
-    # plain sum is smaller, that is what is spent.
-    accounted = statement.eps0 / (1 - EXPONENT_SLACK)
-    composed = epsilon_spent(accounted, N_STEPS, statement.delta - statement.sampling_delta)
-    spent = min(composed, N_STEPS * accounted)
+    # The accountant is given the rest of delta; where the plain sum of the steps is smaller, that
+    # is what is spent.
+    composed = epsilon_spent(eps0, N_STEPS, statement.delta - statement.sampling_delta)
+    spent = min(composed, N_STEPS * eps0)
     assert spent == pytest.approx(statement.epsilon, rel=1e-12)
     assert statement.epsilon <= epsilon
-    assert composed > epsilon_spent(accounted, N_STEPS, statement.delta)
+    assert composed > epsilon_spent(eps0, N_STEPS, statement.delta)
 
     # And all of it is in the file.
     model.save(tmp_path / "model.npz")
@@ -82,9 +82,9 @@ def test_what_is_drawn_is_what_is_paid_for(
 @each_relation
 def test_the_cost_told_in_advance_is_the_cost(private_model, neighbors, epsilon):
     statement = private_model(neighbors=neighbors, epsilon=epsilon).fit(*common_records()).privacy_
-    alone = {"fit_intercept": False, "n_records": 40}
-    told = privacy_cost(epsilon, statement.delta, N_STEPS, neighbors, BOUND, **alone)
-    for name in ("epsilon", "delta", "eps0", "sampling_delta", "sensitivity"):
+    known = {"fit_intercept": False, "n_records": 40, "n_iter": N_STEPS, "neighbors": neighbors}
+    told = privacy_cost(epsilon, method="frank-wolfe", feature_bound=BOUND, **known)
+    for name in ("epsilon", "delta", "mu", "sampling_delta", "releases"):
         assert getattr(told, name) == getattr(statement, name), name
 
 
