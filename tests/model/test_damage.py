@@ -172,7 +172,6 @@ def test_another_version_is_named_before_anything_else(path, found, advice):
         lambda header: header.update(params=[]),
         lambda header: header["params"].update(random_state=5),
         lambda header: header["params"].update(ledger=None),
-        lambda header: header["params"].update(dataset="visits"),
         lambda header: header["params"].update(l1_radius=[1]),
         lambda header: header["params"].update(l1_radius={"code": "1"}),
         lambda header: header["params"].update(l1_radius={"float": "wide"}),
