@@ -63,8 +63,9 @@ def ledger(tmp_path):
     return str(path)
 
 
-def model(ledger, **options):
-    given = {"epsilon": 2.0, "n_iter": STEPS, **ALONE, "ledger": ledger}
+def model(ledger, dataset=None, **options):
+    where = ledger if dataset is None else Ledger(ledger, dataset=dataset)
+    given = {"epsilon": 2.0, "n_iter": STEPS, **ALONE, "ledger": where}
     return DPFrankWolfeClassifier(**(given | options))
 
 

@@ -68,7 +68,7 @@ def case_of(name, layout="memory", **options):
     return clone(case.estimator).set_params(**options), (X, y)
 
 
-def writes_of(model, data, path):
+def writes_of(model, data, path, seconds=0.0):
     """Return what is done whenever a checkpoint is written, in a fit of single steps."""
     places, write = [], checkpoint.write_checkpoint
 
@@ -77,7 +77,7 @@ def writes_of(model, data, path):
         write(held, *rest, **options)
 
     with patch.object(checkpoint, "write_checkpoint", noted):
-        fit_with_checkpoints(clone(model), *data, path, seconds=0)
+        fit_with_checkpoints(clone(model), *data, path, seconds=seconds)
     path.unlink()
     return places
 
@@ -126,6 +126,16 @@ def test_an_unseeded_fit_keeps_what_was_released_and_draws_the_rest(name, path, 
         digests.add(resumed.digest)
         path.unlink()
     assert len(digests) == len(counts)
+
+
+@each_plan
+def test_what_a_phase_releases_is_kept_before_the_next_one_begins(name, path):
+    model, data = case_of(name)
+    places = {done for done, _ in writes_of(model, data, path, seconds=1e9)}
+    entries = clone(model).fit(*data).model_.released.entries
+    assert {k + 1 for k, one in enumerate(entries) if one.release is not None} <= places
+    assert places <= {0, *range(1, len(entries) + 1)}
+    assert len(entries) in places
 
 
 @each_plan

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dplasso import DPFrankWolfeClassifier, privacy_cost, weakest_association
+from dplasso.ledger import create_ledger
 from estimators.kinds import make
 
 # A cost foresees 2^24 columns, which the rounding of draws is charged for.
@@ -91,6 +92,17 @@ def test_what_can_be_found_knows_the_task():
 def test_what_is_wrong_or_does_not_go_together_is_refused(changes, named):
     with pytest.raises((TypeError, ValueError), match=named):
         privacy_cost(**{"epsilon": 1.0, "delta": 1e-6} | changes)
+
+
+def test_with_a_ledger_few_steps_cost_what_the_ledger_adds_up(tmp_path):
+    create_ledger(tmp_path / "team.ledger", 5.0, 1e-5)
+    known = {"n_iter": 2, "n_records": 60, "fit_intercept": False}
+    alone, paid = (
+        DPFrankWolfeClassifier(0.9, ledger=ledger, **known).fit(np.eye(60), np.arange(60) % 2)
+        for ledger in (None, tmp_path / "team.ledger")
+    )
+    assert alone.privacy_.number("eps0") == pytest.approx(0.45, rel=1e-5)
+    assert paid.privacy_.number("eps0") < alone.privacy_.number("eps0")
 
 
 def test_a_longer_run_leaves_less_for_each_step_and_no_privacy_says_so():

@@ -24,7 +24,7 @@ from dplasso.fit.hooks import Begun, Hooks
 from dplasso.fit.records import local_records
 from dplasso.fit.run import _prepared
 from dplasso.gradient_descent import energies
-from dplasso.phases.contract import NO_SNAPSHOT, Fit, check_share
+from dplasso.phases.contract import NO_SNAPSHOT, Fit
 from dplasso.phases.releases import Released
 from dplasso.privacy import release as door_module
 from dplasso.privacy.randomness import random_stream
@@ -219,11 +219,11 @@ class Taken:
 
 
 def walk(begun, fit, door):
-    """Go through a plan slowly; yield each phase when it is over."""
+    """Go through a plan slowly, whatever it spends; yield each phase when it is over."""
     released = Released()
     for place, phase in enumerate(begun.plan.phases):
         door.enter(place)
-        share = check_share(phase, phase.share(begun.budget, released), released)
+        share = phase.share(begun.budget, released)
         steps = phase.begin(fit, released, begun.budget.mu_of(share), NO_SNAPSHOT)
         for step in range(1, steps.n_steps + 1):
             steps.advance(step, step)

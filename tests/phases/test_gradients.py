@@ -193,6 +193,7 @@ def test_noise_alone_spreads_by_the_standard_error_of_each_column(monkeypatch, k
     if kind == "significant":
         # Of each column by its own error: about 0.27 % of them, whatever their scale.
         assert (np.abs(weights) > 3 * errors).all()
+        assert (columns % 3 == 0).any()
         assert 0 < errors.size < 40
         return
     # The ten smallest of a short list are missing: in sum, far less than one.

@@ -14,7 +14,7 @@ from dplasso.phases import select
 from dplasso.privacy.accounting import epsilon_spent
 from dplasso.privacy.exponential_mechanism import EXPONENT_SLACK, SAMPLING_ERROR, SelectionRule
 from dplasso.selection.registry import make_selector
-from neighbours import BOUND, common_records
+from neighbours import BOUND, common_records, moved_by
 from replay import inputs
 from selection.distance import IMPLIED, implied, total_variation
 
@@ -40,17 +40,14 @@ def test_what_is_drawn_is_what_is_paid_for(
     monkeypatch.setattr(select, "make_selector", keep)
     settings = {"selector": selector, "neighbors": neighbors, "epsilon": epsilon}
     model = private_model(**settings).fit(*common_records())
-    statement = model.privacy_
+    statement, eps0 = model.privacy_, model.privacy_.number("eps0")
 
-    # The structure's exponent, in fixed-point units, is the statement's eps0.
+    # The structure's exponent, in fixed-point units, is the statement's eps0 less the slack.
     (rule,) = rules
-    unit = 2.0**32 / (BOUND / 2)
+    unit = 2.0**32 / (BOUND / 2.0)
     per_unit = rule[2].exponent * unit
-    accounted, sensitivity = statement.number("eps0"), statement.number("sensitivity")
-    # Residuals are clipped to 1/2.
-    assert sensitivity == (BOUND / 2 if neighbors == "add-remove" else BOUND)
-    eps0 = accounted * (1 - EXPONENT_SLACK)
-    assert 2 * per_unit * sensitivity == pytest.approx(eps0, rel=1e-12)
+    spent = 2 * per_unit * moved_by(BOUND / 2.0, neighbors)
+    assert spent == pytest.approx(eps0 * (1 - EXPONENT_SLACK), rel=1e-12)
 
     # What it draws, at every step of this fit, is as near as SAMPLING_ERROR says.
     states = inputs(private_model(**settings), common_records(), model.transcript_)
@@ -67,13 +64,13 @@ def test_what_is_drawn_is_what_is_paid_for(
     least = N_STEPS * SAMPLING_ERROR * (1 + math.exp(eps0))
     assert least <= statement.sampling_delta <= least * (1 + 1e-5)
 
-    # The accountant is given the rest of delta, and eps0 before the exponent's slack; where the
-    # plain sum is smaller, that is what is spent.
-    composed = epsilon_spent(accounted, N_STEPS, statement.delta - statement.sampling_delta)
-    spent = min(composed, N_STEPS * accounted)
+    # The accountant is given the rest of delta; where the plain sum of the steps is smaller, that
+    # is what is spent.
+    composed = epsilon_spent(eps0, N_STEPS, statement.delta - statement.sampling_delta)
+    spent = min(composed, N_STEPS * eps0)
     assert spent == pytest.approx(statement.epsilon, rel=1e-12)
     assert statement.epsilon <= epsilon
-    assert composed > epsilon_spent(accounted, N_STEPS, statement.delta)
+    assert composed > epsilon_spent(eps0, N_STEPS, statement.delta)
 
     # And all of it is in the file.
     model.save(tmp_path / "model.npz")
@@ -85,10 +82,8 @@ def test_what_is_drawn_is_what_is_paid_for(
 @each_relation
 def test_the_cost_told_in_advance_is_the_cost(private_model, neighbors, epsilon):
     statement = private_model(neighbors=neighbors, epsilon=epsilon).fit(*common_records()).privacy_
-    alone = {"fit_intercept": False, "n_records": 40, "n_iter": N_STEPS, "feature_bound": BOUND}
-    told = privacy_cost(
-        epsilon, statement.delta, method="frank-wolfe", neighbors=neighbors, **alone
-    )
+    known = {"fit_intercept": False, "n_records": 40, "n_iter": N_STEPS, "neighbors": neighbors}
+    told = privacy_cost(epsilon, method="frank-wolfe", feature_bound=BOUND, **known)
     for name in ("epsilon", "delta", "mu", "sampling_delta", "releases"):
         assert getattr(told, name) == getattr(statement, name), name
 
