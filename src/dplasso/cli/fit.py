@@ -295,8 +295,8 @@ def _model_text(estimator: PrivateLinearModel, report: dict[str, Any]) -> str:
     """Word how many weights came of how many steps."""
     weights, steps = count_of(weights_of(estimator.model_)), estimator.n_iter_
     if "heaviest" not in report:
-        radius = estimator.l1_radius
-        rest = "no refit: their sizes say little" if radius == "auto" else f"L1 radius {radius:g}"
+        radius = estimator.get_params().get("l1_radius")
+        rest = f"L1 radius {radius:g}" if radius else "no refit: their sizes say little"
         return f"{weights} after {steps:,} steps, {rest}"
     made, lasso = f"{steps:,} gradients", hasattr(estimator, "transcript_")
     if lasso:
