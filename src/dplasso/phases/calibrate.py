@@ -33,7 +33,8 @@ def start(descent: Descent) -> OneRelease:
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
-        return started(fit, rows, scaling, course, mu, descent.fit_intercept)
+        bound = course.loss.residual_bound
+        return started(fit, rows, scaling, course, mu, bound, descent.fit_intercept)
 
     return course_phase(
         descent,
@@ -48,11 +49,20 @@ def start(descent: Descent) -> OneRelease:
 
 
 def started(
-    fit: Fit, rows: Any, scaling: Scaling, course: Course, mu: float, fit_intercept: bool
+    fit: Fit,
+    rows: Any,
+    scaling: Scaling,
+    course: Course,
+    mu: float,
+    norm_bound: float,
+    fit_intercept: bool,
 ) -> Started:
-    """Release the slope and the constants of the fit's public model."""
+    """Release the slope and the constants of the fit's public model.
+
+    `norm_bound`: on the length of a record's residuals; a loss of vertices bounds each of them.
+    """
     part = part_taken(course.weight, mu, course.learnt)
-    moved = fit.budget.moved(course.loss.residual_bound)
+    moved = fit.budget.moved(norm_bound)
     slope, *shift = part * find_start(
         rows,
         scaling,
