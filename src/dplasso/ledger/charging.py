@@ -85,8 +85,8 @@ def checked_ledger(
     ledger: Any, *, epsilon: float, random_state: Any, mechanism: str = "gaussian"
 ) -> Ledger | None:
     """Return the ledger of a parameter; LedgerError for settings that it cannot account for."""
-    ledger = as_ledger(ledger)
-    if ledger is None:
+    found = as_ledger(ledger)
+    if found is None:
         return None
     if random_state is not None:
         cause = "`random_state`"
@@ -95,7 +95,7 @@ def checked_ledger(
     elif math.isinf(epsilon):
         cause = "infinite epsilon"
     else:
-        return ledger
+        return found
     raise LedgerError(
         f"a fit with {cause} is not private, so no ledger can account for it; leave out one "
         "of the two"
