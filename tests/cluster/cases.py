@@ -23,7 +23,10 @@ MODELS = {
     ),
     "no privacy": DPFrankWolfeClassifier(np.inf, n_iter=40, l1_radius=8.0),
     "wide": DPFrankWolfeClassifier(5.0, n_records=2**33, n_iter=20, l1_radius=8.0, random_state=3),
-    "weighted": DPLassoClassifier(5.0, classes=[0, 1], class_weight=[1.0, 0.5], random_state=3),
+    "weighted": DPLogisticRegression(5.0, classes=[0, 1], class_weight=[1.0, 0.5], random_state=3),
+    "weighted vertices": DPFrankWolfeClassifier(
+        5.0, classes=[0, 1], class_weight=[1.0, 0.5], n_iter=40, random_state=3
+    ),
     "scaled without privacy": DPLogisticRegression(np.inf),
     "dense": DPLogisticRegression(1.0, random_state=3),
     "balanced": DPLogisticRegression(20.0, class_weight="balanced", random_state=3, max_weights=30),

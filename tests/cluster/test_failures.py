@@ -13,7 +13,7 @@ from dplasso.cluster.worker import Partition, VertexSteps, Worker
 from dplasso.errors import ClusterError, DataError
 from dplasso.fit.task import Binary
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.ledger import create_ledger, read_budgets
+from dplasso.ledger import Ledger, create_ledger, read_budgets
 from dplasso.losses.logistic import Logistic
 from dplasso.phases.releases import Counted, Drawn
 
@@ -51,7 +51,7 @@ def test_a_partition_that_cannot_be_had_back_ends_the_fit(tmp_path):
     X, y = records(120, 60)
     ledger, path = tmp_path / "l.ledger", tmp_path / "c.npz"
     create_ledger(ledger, epsilon=50.0, delta=1e-5, dataset="visits")
-    options = {"classes": [0, 1], "ledger": ledger, "dataset": "visits"}
+    options = {"classes": [0, 1], "ledger": Ledger(ledger, dataset="visits")}
     model, parts = clone_of("vertices", **options), cut(X, y, 2)
     engine = Killer(at=tuple(range(40, 200)), restarts=2)
     with pytest.raises(

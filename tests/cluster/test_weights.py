@@ -24,6 +24,7 @@ WEIGHTED = {
     "vertices without privacy": DPFrankWolfeClassifier(np.inf, n_iter=20, l1_radius=8.0),
     "regression": DPLasso(5.0, target_bounds=(-1, 1), weight_bound=2.0, random_state=3),
 }
+pytestmark = pytest.mark.filterwarnings("ignore:.*which were clipped to it:UserWarning")
 X, Y = records(160, 40)
 WEIGHTS = np.random.default_rng(1).uniform(0.0, 3.0, 160)
 # Some people have many rows, in several partitions.

@@ -88,7 +88,7 @@ def test_one_label_among_the_floats_makes_no_others_of_the_rest():
 
 @pytest.mark.parametrize("label", [1, 2.0, "spam"])
 def test_a_single_label_asks_for_classes(label):
-    with pytest.raises(DataError, match="y holds only one class; name all with the parameter cla"):
+    with pytest.raises(DataError, match="y holds only one class; name all with classes"):
         encode_labels(np.array([label, label]), None)
 
 

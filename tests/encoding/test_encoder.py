@@ -167,9 +167,9 @@ def test_a_draft_says_that_it_is_not_private(table):
 class TestModels:
     @pytest.mark.parametrize("family", [DPLassoClassifier, DPLogisticRegression])
     def test_a_model_in_a_pipeline_keeps_the_schema(self, tmp_path, table, family):
-        model = make_pipeline(
-            PublicEncoder(SCHEMA), family(epsilon=20.0, random_state=0)
-        ).fit(table, table["y"])
+        model = make_pipeline(PublicEncoder(SCHEMA), family(epsilon=20.0, random_state=0)).fit(
+            table, table["y"]
+        )
         model[-1].save(tmp_path / "m.npz")
         loaded = load(tmp_path / "m.npz")
         assert loaded.model_.origin == Origin(SCHEMA)

@@ -157,7 +157,7 @@ def quantiles(
     assert found.edges is not None
     statement = found.edges.statement
     # Sums of the noise of half of a column's cells, from either end.
-    cells = max(part.width(grids) for part in grids.parts)
+    cells = max(part.width(grids.coded) for part in grids.parts)
     sensitivity = statement.number("sensitivity") or 0.0
     off = sensitivity / statement.mu * math.sqrt(cells) / 2.0
     shown = {

@@ -2,7 +2,8 @@
 
 The name of a file says which module reads it. A reader of numbered columns has
 `row_source(files, layout)`, one of tables `column_names(path)`,
-`batches(path, columns, memory_bytes)` and `labels(batch, column)`.
+`batches(path, columns, memory_bytes)`, `labels(batch, column)` and, of Parquet and Arrow,
+`list_rows(lists, batch)`.
 """
 
 from collections.abc import Mapping
