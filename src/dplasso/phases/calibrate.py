@@ -33,7 +33,8 @@ def start(descent: Descent) -> OneRelease:
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
-        return started(fit, rows, scaling, course, mu, descent.fit_intercept)
+        moved = fit.budget.moved(course.loss.residual_bound)
+        return started(fit, rows, scaling, course, mu, moved, descent.fit_intercept)
 
     return course_phase(
         descent,
@@ -48,11 +49,19 @@ def start(descent: Descent) -> OneRelease:
 
 
 def started(
-    fit: Fit, rows: Any, scaling: Scaling, course: Course, mu: float, fit_intercept: bool
+    fit: Fit,
+    rows: Any,
+    scaling: Scaling,
+    course: Course,
+    mu: float,
+    moved: float,
+    fit_intercept: bool,
 ) -> Started:
-    """Release the slope and the constants of the fit's public model."""
+    """Release the slope and the constants of the fit's public model.
+
+    `moved`: how far all residuals of a record, or of a person, move a sum, in L2.
+    """
     part = part_taken(course.weight, mu, course.learnt)
-    moved = fit.budget.moved(course.loss.residual_bound)
     slope, *shift = part * find_start(
         rows,
         scaling,
