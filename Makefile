@@ -58,7 +58,8 @@ matrix: | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build uv
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/matrix.py
 
-# Each worker begins with folders of its own, so that no two compile the same kernel.
+# All workers keep compiled kernels beside the sources, so a second run compiles nothing. In the first run each worker begins with
+# folders of its own, so that two rarely compile the same kernel.
 test: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not ray and not evidence"
 

@@ -194,7 +194,7 @@ def _adult(name: str) -> Source:
 
 def _from_path(path: Path, label: str, published: str | None) -> Source:
     from dplasso.data.store import is_store, open_store
-    from dplasso.data.store.format import HEADER_FILE
+    from dplasso.data.store.header import HEADER_FILE
 
     if path.is_dir():
         if not is_store(path):
@@ -212,7 +212,7 @@ def _from_path(path: Path, label: str, published: str | None) -> Source:
     status = path.stat()
 
     def load() -> tuple[csr_array, NDArray[np.int8]]:
-        from dplasso.data.files import read_data
+        from dplasso.data.formats import read_data
 
         declared = TABLE2[label][1] if label in TABLE2 else None
         data = read_data(path, n_features=declared)
@@ -288,7 +288,7 @@ def load_spec(spec: Spec, folder: Path | None, n_jobs: int) -> Any:
     UnavailableError
         If it is a file, and not there.
     """
-    from dplasso.data.files import read_data
+    from dplasso.data.formats import read_data
     from dplasso.datasets.adult import crosses, load_adult
     from evidence.twins.generate import make_synthetic
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from dplasso.data.blocks import gather
 from dplasso.data.formats import Layout
-from dplasso.data.label_map import check_label_map
+from dplasso.data.labels import check_label_map
 from dplasso.data.source_files import Paths, source_files
 from dplasso.data.svmlight.reader import row_source
 

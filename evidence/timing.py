@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dplasso import DPLassoClassifier
+from dplasso import DPFrankWolfeClassifier
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.fit.hooks import Hooks
@@ -90,11 +90,11 @@ def time_steps(
 
 def time_fit(
     X: Any, y: Any, limit: float, clock: Clock = time.perf_counter, **parameters: Any
-) -> tuple[LoopTime, DPLassoClassifier | None]:
-    """Time a fit of `DPLassoClassifier`, set-up and steps apart."""
-    model = DPLassoClassifier(**parameters)
+) -> tuple[LoopTime, DPFrankWolfeClassifier | None]:
+    """Time a fit of `DPFrankWolfeClassifier`, set-up and steps apart."""
+    model = DPFrankWolfeClassifier(**parameters)
 
-    def run(steps: StepClock) -> DPLassoClassifier:
+    def run(steps: StepClock) -> DPFrankWolfeClassifier:
         return fit_estimator(model, X, y, Hooks(progress=steps))
 
     return time_steps(model.n_iter, limit, run, clock)

@@ -20,9 +20,9 @@ from dplasso import PublicEncoder
 from dplasso.data.blocks import matrix_source
 from dplasso.data.people import hash_people
 from dplasso.data.store import write_store
-from dplasso.encoding.dates import Date
 from dplasso.encoding.files import read_records
-from dplasso.encoding.parts import Bins, Categories, Cross, Hashed, Number, Text
+from dplasso.encoding.hashed import Hashed, Text
+from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number
 from dplasso.encoding.schema import Schema
 from encoding.generated import arrow, write
 

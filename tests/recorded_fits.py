@@ -308,8 +308,9 @@ def _cases():
                 f"lasso of {classes} classes that keeps columns{name}",
                 Case(work, classes, uses, forms=forms),
             )
-    own = {"class_weight": [1.0, 0.3], "max_weights": 5, "epsilon": 5.0}
-    yield "lasso, class weights", Case(partial(_fit, DPLassoClassifier, 2, own), draws=True)
+    own = {"class_weight": [1.0, 0.3], "n_iter": 5, "epsilon": 5.0}
+    work = partial(_fit, DPFrankWolfeClassifier, 2, own)
+    yield "frank-wolfe, class weights", Case(work, draws=True, forms=in_memory)
     for family, own in (("logistic", [0.3, 7.0]), ("three classes", [2.0, 1e-300, 1e300])):
         kind, classes, _ = ESTIMATORS[family]
         work = partial(_fit, kind, classes, {"class_weight": own})

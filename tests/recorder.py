@@ -21,7 +21,7 @@ import numpy as np
 from evidence.audit.replay import ReplayState, replay_state
 from numpy.typing import NDArray
 
-from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe
+from dplasso.cluster.coordinators import PartitionedFrankWolfe
 from dplasso.fit import method
 from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
 from dplasso.frank_wolfe.solve import FrankWolfe

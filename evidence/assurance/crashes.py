@@ -2,48 +2,48 @@
 
     python -m evidence assurance/crashes --kills 200
 
-A trial begins a fit with a checkpoint at every step in a process of its own, kills it, looks at
-what is on the disk, and resumes, killing again and again; the last process is left to finish. It
-has survived when
+A trial begins a fit in a process of its own, with a checkpoint after every step. It kills the
+process, looks at what is on the disk, and resumes, killing again and again; the last process is
+left to finish. Processes die at random moments, within a write, between two phases of the fit, or
+within the charge to a ledger. The fit has survived when
 
-- after every kill the checkpoint was whole, held at least as many steps as before and repeated
-  those it held before, and the model was absent or whole;
+- after every kill the checkpoint was whole, began with the releases and the steps that the
+  checkpoint before it held, and the model was absent or whole;
 - seeded: the model file is byte for byte that of a fit that was never killed;
-- unseeded: its transcript begins with every checkpoint's, and its statement is the uninterrupted
+- unseeded: its releases begin with every checkpoint's, and its statement is the uninterrupted
   fit's;
 - charged to a ledger: after every kill it held one entry at most, of the fit's token, and in
-  the end one, finished, that names the transcript of the model.
+  the end one, finished, that names the releases of the model.
 """
 
+import math
 import os
 import shutil
 import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from dplasso import DPLassoClassifier
-from dplasso.checkpoint import charge as checkpoint_charge
-from dplasso.checkpoint import session as checkpoint
-from dplasso.checkpoint.session import (
+from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
+from dplasso.checkpoint import (
+    Checkpoint,
     fit_with_checkpoints,
     mark_finished,
     read_checkpoint,
     resume_fit,
+    session,
 )
 from dplasso.errors import CheckpointError
-from dplasso.fit.stages import StagedLasso
-from dplasso.frank_wolfe.solve import FrankWolfe
+from dplasso.fit import run as fit_run
 from dplasso.ledger import budgets, charging, create_ledger, read_budgets
 from dplasso.ledger.database import transaction
-from dplasso.model.release import digest_of
-from dplasso.model.staged import StagedRelease
+from dplasso.phases.releases import Drawn, Released
 from dplasso.runtime import chunks
 
 # Where a process dies while it writes: the call, and whether before or after it is done.
@@ -51,29 +51,41 @@ MOMENTS = tuple(
     (name, when) for name in ("open", "write", "fsync", "replace") for when in ("before", "after")
 )
 # The same for what is done to a ledger, each but once in a process: the charge, the entry inside
-# the charge's transaction, its number in the checkpoint, the count that comes next, the end.
+# the charge's transaction, its number in the checkpoint, the end.
 LEDGER_MOMENTS = tuple(
     (name, when)
-    for name in ("reserve", "insert_entry", "take_charge", "begin", "finish")
+    for name in ("reserve", "insert_entry", "_take", "finish")
     for when in ("before", "after")
 )
+# Between two phases: the share of the next one is checked as soon as the last one's release is kept.
+PHASE = ("check_share", "before")
+_HOLDERS: dict[str, Any] = {
+    "fsync": os,
+    "replace": Path,
+    "reserve": session,
+    "insert_entry": budgets,
+    "_take": session.KeptFit,
+    "finish": charging,
+    "check_share": fit_run,
+}
 _STEPS = 80
 _MOST_KILLS_A_TRIAL = 5
 _ENOUGH_FAILURES = 20
+_WALK = {"kind": DPFrankWolfeClassifier, "epsilon": 2.0, "n_iter": _STEPS}
+# At this budget columns are drawn and their weights refitted.
+_LASSO = {"kind": DPLassoClassifier, "epsilon": 50.0, "max_weights": 20}
+_SHORT = {"kind": DPLogisticRegression, "epsilon": 50.0, "max_weights": 5}
+# The estimator, its settings, and what the fit starts from.
 _SETTINGS: dict[str, dict[str, Any]] = {
-    "seeded": {"random_state": 11},
-    "system entropy": {"random_state": None},
-    "seeded, big-little": {"random_state": 12, "selector": "big-little"},
-    "seeded, standard": {"random_state": 13, "solver": "standard"},
-    "charged to a ledger": {"random_state": None, "ledger": "ledger"},
-    "charged to a ledger, staged": {
-        "random_state": None,
-        "ledger": "ledger",
-        "n_iter": 20,
-        "l1_radius": "auto",
-        "refit": 0.5,
-    },
-    "seeded, staged": {"random_state": 14, "n_iter": 20, "l1_radius": "auto", "refit": 0.5},
+    "seeded": {**_WALK, "random_state": 11},
+    "system entropy": {**_WALK, "random_state": None},
+    "seeded, big-little": {**_WALK, "random_state": 12, "selector": "big-little"},
+    "seeded, standard": {**_WALK, "random_state": 13, "solver": "standard"},
+    "charged to a ledger": {**_WALK, "random_state": None, "ledger": "ledger"},
+    "charged to a ledger, LASSO": {**_LASSO, "random_state": None, "ledger": "ledger"},
+    "charged to a ledger, short list": {**_SHORT, "random_state": None, "ledger": "ledger"},
+    "seeded, LASSO": {**_LASSO, "random_state": 14},
+    "system entropy, from a prior": {**_SHORT, "random_state": None, "prior": "own"},
 }
 
 
@@ -81,37 +93,50 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 class Outcome:
     """What a series of trials came to.
 
-    `during_writes` and `at_charges` count the kills at a chosen point of a write or of a charge to
-    a ledger, `steps_kept` the steps found in checkpoints after kills.
+    `during_writes` counts the kills at a chosen point of a write or of a charge to a ledger, which
+    `at_charges` counts alone, and `between_phases` those between two phases. `steps_kept` counts the steps of a phase under
+    way, and `phases_kept` the phases, that checkpoints held after kills.
     """
 
     seed: int
     kills: int = 0
     during_writes: int = 0
     at_charges: int = 0
+    between_phases: int = 0
     trials: int = 0
     survived: int = 0
     charged: int = 0
     steps_kept: int = 0
+    phases_kept: int = 0
     failures: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
 
 def example(seed: int) -> tuple[Any, Any]:
-    """Make a small data set: 60 rows, 50 columns, labels 0 and 1."""
+    """Make a small data set: 60 rows, 250 columns, labels 0 and 1."""
     rng = np.random.default_rng(seed)
-    X = sp.random_array((60, 50), density=0.2, format="csr", rng=rng, dtype=np.float32)
+    X = sp.random_array((60, 250), density=0.05, format="csr", rng=rng, dtype=np.float32)
     return X, rng.integers(0, 2, 60)
+
+
+def made(options: dict[str, Any], data: tuple[Any, Any], folder: Path) -> Any:
+    """Return the estimator of a kind of fit, and its ledger in the folder."""
+    options = dict(options)
+    kind = options.pop("kind")
+    if "ledger" in options:
+        options["ledger"] = str(folder / options["ledger"])
+        if not (folder / "ledger").exists():
+            # Enough for this fit and not for another.
+            create_ledger(folder / "ledger", 1.2 * options["epsilon"], 1e-6)
+    if "prior" in options:
+        X, y = data
+        options["prior"] = DPLogisticRegression(math.inf).fit(X[:20], y[:20])
+    return kind(**options)
 
 
 def run_fit(options: dict[str, Any], data: tuple[Any, Any], folder: Path) -> None:
     """Begin the fit in a folder, or resume it where it was begun; save its model."""
-    if "ledger" in options:
-        options = options | {"ledger": str(folder / options["ledger"])}
-        if not (folder / "ledger").exists():
-            # Enough for this fit and not for another.
-            create_ledger(folder / "ledger", 2.0, 1e-6)
-    estimator = DPLassoClassifier(2.0, **{"n_iter": _STEPS, "l1_radius": 10.0} | options)
+    estimator = made(options, data, folder)
     path, model = folder / "checkpoint", folder / "model.npz"
     run: Callable[..., Any] = resume_fit if path.exists() else fit_with_checkpoints
     try:
@@ -124,11 +149,8 @@ def run_fit(options: dict[str, Any], data: tuple[Any, Any], folder: Path) -> Non
     mark_finished(path)
 
 
-def die_at(moment: tuple[str, str], count: int, *, staged: bool = False) -> None:
-    """Arrange that this process kills itself at the `count`-th occurrence of a moment.
-
-    `staged`: whether the fit counts and refits.
-    """
+def die_at(moment: tuple[str, str], count: int) -> None:
+    """Arrange that this process kills itself at the `count`-th occurrence of a moment."""
     name, when = moment
     left = count
 
@@ -159,15 +181,8 @@ def die_at(moment: tuple[str, str], count: int, *, staged: bool = False) -> None
         import zipfile
 
         zipfile.ZipFile.writestr = wrapped(zipfile.ZipFile.writestr)  # type: ignore[method-assign]
-    elif name == "fsync":
-        os.fsync = wrapped(os.fsync)
-    elif (name, when) in LEDGER_MOMENTS:
-        module = {"insert_entry": budgets, "finish": charging, "take_charge": checkpoint}
-        module |= {"begin": StagedLasso if staged else FrankWolfe}
-        holder = module.get(name, checkpoint_charge)
-        setattr(holder, name, wrapped(getattr(holder, name)))
     else:
-        Path.replace = wrapped(Path.replace)  # type: ignore[method-assign]
+        setattr(_HOLDERS[name], name, wrapped(getattr(_HOLDERS[name], name)))
 
 
 def in_child(work: Callable[[], None], kill_after: float | None) -> str:
@@ -205,36 +220,41 @@ def trial(
     reference: Path,
 ) -> None:
     """Begin one fit, kill it a few times, let it finish and look at what it left."""
-    prefixes = []
+    prefixes: list[Checkpoint] = []
+    n_phases = read_checkpoint(reference / "checkpoint").n_phases
     for kill in range(int(rng.integers(1, _MOST_KILLS_A_TRIAL + 1)) + 1):
         last = kill == _MOST_KILLS_A_TRIAL or (kill > 0 and rng.random() < 0.25)
-        at_write = not last and rng.random() < (0.6 if "ledger" in options else 0.3)
         # Drawn here: in the child it would be drawn from a copy.
-        moment = MOMENTS[rng.integers(len(MOMENTS))]
-        count = int(rng.integers(1, _STEPS))
-        at_charge = "ledger" in options and at_write and rng.random() < 0.7
+        moment, count = MOMENTS[rng.integers(len(MOMENTS))], int(rng.integers(1, _STEPS))
+        wait, where = float(rng.uniform(0.0, 1.2 * whole_seconds)), rng.random()
+        at_phase, at_charge = where < 0.2, "ledger" in options and 0.2 <= where < 0.5
+        chosen = not last and where < (0.75 if "ledger" in options else 0.6)
+        if at_phase:
+            moment, count = PHASE, int(rng.integers(1, n_phases + 1))
         if at_charge:
             moment, count = LEDGER_MOMENTS[rng.integers(len(LEDGER_MOMENTS))], 1
-        wait = float(rng.uniform(0.0, 1.2 * whole_seconds))
 
         def work(
-            moment: tuple[str, str] | None = moment if at_write else None, count: int = count
+            moment: tuple[str, str] | None = moment if chosen else None, count: int = count
         ) -> None:
             if moment is not None:
-                die_at(moment, count, staged="refit" in options)
+                die_at(moment, count)
             run_fit(options, data, folder)
 
-        end = in_child(work, None if last or at_write else wait)
+        end = in_child(work, None if last or chosen else wait)
         if end not in ("done", "killed"):
             outcome.failures.append(end)
             return
         if end == "killed":
             outcome.kills += 1
-            outcome.during_writes += at_write
-            outcome.at_charges += at_charge
+            outcome.between_phases += chosen and at_phase
+            outcome.at_charges += chosen and at_charge
+            outcome.during_writes += chosen and not at_phase
         if (folder / "checkpoint").exists():
-            prefixes.append(read_checkpoint(folder / "checkpoint").release)
-            outcome.steps_kept += len(prefixes[-1]) if end == "killed" else 0
+            prefixes.append(read_checkpoint(folder / "checkpoint"))
+            if end == "killed":
+                outcome.phases_kept += prefixes[-1].place[0]
+                outcome.steps_kept += prefixes[-1].place[1]
         if (folder / "model.npz").exists():
             _load(folder / "model.npz")
         if "ledger" in options:
@@ -246,7 +266,7 @@ def trial(
         if end != "done":
             outcome.failures.append(end)
             return
-        prefixes.append(read_checkpoint(folder / "checkpoint").release)
+        prefixes.append(read_checkpoint(folder / "checkpoint"))
     outcome.charged += "ledger" in options
     outcome.failures.extend(differences(options, folder, reference, prefixes))
 
@@ -264,7 +284,7 @@ def miscounted(folder: Path) -> Iterator[str]:
     if kept.charge is None:
         yield "the checkpoint does not say that it is charged"
     elif kept.charge.number != (entries[0].number if entries else None) and (
-        kept.charge.number is not None or len(kept.release)
+        kept.charge.number is not None or len(kept.released)
     ):
         yield "the checkpoint names an entry that the ledger does not have"
     if kept.finished and [entry.state for entry in entries] != ["finished"]:
@@ -277,27 +297,36 @@ def _load(path: Path) -> Any:
     return load(path)
 
 
-def _taken_over(shorter: Any, longer: Any) -> bool:
-    """Return whether a release begins with what an earlier one held."""
-    if isinstance(shorter, StagedRelease):
-        if shorter.counts.any() and not np.array_equal(shorter.counts, longer.counts):
-            return False
-        shorter, longer = shorter.vertices, longer.vertices
-    one, other = shorter.transcript, longer.transcript
-    return np.array_equal(one.vertex, other.vertex[: len(one)]) and np.array_equal(
-        one.sign, other.sign[: len(one)]
+def _taken_over(shorter: Checkpoint, longer: Checkpoint) -> bool:
+    """Return whether a checkpoint begins with what an earlier one held."""
+    done, later = len(shorter.released), longer.state
+    begun = Released(longer.released.entries[:done]).arrays()
+    ours = shorter.released.arrays()
+    if begun.keys() != ours.keys() or any(
+        not np.array_equal(begun[name], ours[name]) for name in ours
+    ):
+        return False
+    if len(longer.released) > done:
+        ended = longer.released.entries[done].release
+        later = ended.arrays() if isinstance(ended, Drawn) else shorter.state
+    elif longer.place < shorter.place:
+        return False
+    return all(
+        np.array_equal(shorter.state[name], later[name][: len(shorter.state[name])])
+        for name in ("vertex", "sign")
+        if name in shorter.state
     )
 
 
 def differences(
-    options: dict[str, Any], folder: Path, reference: Path, prefixes: list[Any]
+    options: dict[str, Any], folder: Path, reference: Path, prefixes: list[Checkpoint]
 ) -> Iterator[str]:
     """List what is wrong with a fit that was killed and finished."""
     model, whole = _load(folder / "model.npz"), _load(reference / "model.npz")
-    final = model.model_.release
+    final = replace(prefixes[-1], released=model.model_.released, state={})
     for shorter, longer in zip(prefixes, [*prefixes[1:], final], strict=True):
-        if len(longer) < len(shorter) or not _taken_over(shorter, longer):
-            yield f"{len(shorter)} steps were not taken over"
+        if not _taken_over(shorter, longer):
+            yield "{} phases and {} steps were not taken over".format(*shorter.place)
     if model.privacy_ != whole.privacy_:
         yield "the privacy statement changed"
     same = (folder / "model.npz").read_bytes() == (reference / "model.npz").read_bytes()
@@ -312,7 +341,7 @@ def differences(
         charge = read_checkpoint(folder / "checkpoint").charge
         with transaction(folder / "ledger") as db:
             paid = db.execute("SELECT token, release FROM entry").fetchall()
-        if charge is None or paid != [(charge.token, digest_of(model.model_.release))]:
+        if charge is None or paid != [(charge.token, model.model_.digest)]:
             yield "the entry has not paid for this model"
     # A save that was killed leaves its temporary file; checkpoints reuse one name, now gone.
     if any(not name.startswith(".dplasso-") for name in left):
@@ -378,8 +407,11 @@ def section(results: list[dict[str, Any]]) -> list[str]:
         if found["at_charges"]
         else ""
     )
+    # Results of version 0.3 do not have it.
+    between = found.get("between_phases")
+    phases = f", {between} between two phases" if between else ""
     return [
         f"{found['kills']} processes killed, {found['during_writes']} at a step of a write or "
-        f"charge{ledger}; {found['survived']} of {found['trials']} fits ended as they should",
+        f"charge{phases}{ledger}; {found['survived']} of {found['trials']} fits ended as they should",
         *found["failures"],
     ]

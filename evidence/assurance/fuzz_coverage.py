@@ -30,7 +30,7 @@ COVERED = {
 }
 # Between them these import every module with kernels that a target needs, and none of the above.
 KERNELS = (
-    *("dplasso.data.svmlight.kernel", "dplasso.matrix.compressed", "dplasso.matrix.transpose"),
+    *("dplasso.data.svmlight.parser", "dplasso.matrix.compressed", "dplasso.matrix.transpose"),
     *("dplasso.frank_wolfe.solve", "dplasso.matrix.unit_rows"),
     *("dplasso.selection.registry", "evidence.audit.replay"),
 )

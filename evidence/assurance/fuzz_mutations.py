@@ -240,7 +240,7 @@ _FILES = (
 )
 _WORDS = (
     *_split(
-        "sparse standard bucket heap argmax noisy-max big-little paper exponential add-remove "
+        "frank-wolfe lasso sparse standard bucket heap argmax noisy-max big-little paper exponential add-remove "
         "replace-one 0,1 -1,1 1,-1 a,b 1 , -- é"
     ),
 )
@@ -249,11 +249,13 @@ _OPTIONS = {
         "--epsilon --delta --feature-bound --features --seed --l1-radius --drift-tol "
         "--checkpoint-seconds"
     ),
-    "count": _split("--n-iter --jobs"),
+    "count": _split("--n-iter --max-weights --jobs"),
     "file": _split(
         "--labels --test --test-labels --model --statement --checkpoint --out --output --ledger"
     ),
-    "word": _split("--dataset --solver --selector --mechanism --neighbors --classes --bogus"),
+    "word": _split(
+        "--dataset --method --solver --selector --mechanism --neighbors --classes --bogus"
+    ),
     "flag": _split(
         "--binarize --zero-based --no-intercept --force --json --resume --help -h --proba --verify"
     ),

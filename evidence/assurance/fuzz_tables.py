@@ -15,15 +15,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from dplasso.data.tables.batches import ListColumns, list_source
 from dplasso.data.tables.dialect import Dialect, sniffed, with_points
-from dplasso.data.tables.lists import ListColumns, list_source
-from dplasso.encoding.dates import Date
-from dplasso.encoding.edges import ReleasedEdges
-from dplasso.encoding.parts import Bins, Categories, Cross, Hashed, Number, Text
-from dplasso.encoding.schema import Schema, read_schema, schema_from_json
-from dplasso.encoding.source import table_source
+from dplasso.encoding.files import table_source
+from dplasso.encoding.hashed import Hashed, Text
+from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number
+from dplasso.encoding.schema import ReleasedEdges, Schema, read_schema, schema_from_json
 from dplasso.errors import DataError, LedgerError
-from dplasso.privacy.mechanisms.gaussian import build_gaussian
+from dplasso.privacy.budget import Draws, build_budget
 from dplasso.privacy.statement import make_statement
 from evidence.assurance import fuzz_mutations as corrupt
 
@@ -151,10 +150,9 @@ def schema_seeds() -> list[bytes]:
     )
     edges = {"low": 1, "high": 100, "bins": 4, "spacing": "log"}
     rule = {"parts": [{"kind": "bins", "column": "age", "edges": edges}]}
-    statement = make_statement(
-        build_gaussian(epsilon=0.2, delta=1e-6, n_iter=1), seeded=False, classes_declared=True
-    )
-    released = ReleasedEdges(("age",), "0f" * 32, replace(statement, release="edges"))
+    budget = build_budget(Draws(gaussian=1.0), epsilon=0.2, delta=1e-6, n_iter=1)
+    statement = make_statement(budget, [], seeded=False, classes_declared=True, about="edges")
+    released = ReleasedEdges(("age",), "0f" * 32, statement)
     marks = ("", "the range", *[""] * (len(parts) - 2))
     draft = Schema(parts, "y", "a draft", marks, released)
     return [json.dumps(document).encode() for document in (draft.to_json(), rule)]
@@ -165,7 +163,7 @@ def check_schema(data: bytes, folder: Path) -> str:
     import numpy as np
     import pyarrow as pa
 
-    from dplasso.encoding.columns import encode
+    from dplasso.encoding.schema import encode
 
     path = folder / "schema.json"
     path.write_bytes(data)
@@ -268,9 +266,9 @@ def ledger_seeds() -> list[bytes]:
     import tempfile
 
     from dplasso.ledger import add_dataset, charge_of, create_ledger, finish, reserve
-    from dplasso.privacy.mechanisms import build_mechanism
 
-    charge = charge_of(build_mechanism(epsilon=0.5, delta=1e-6, n_iter=10))
+    draws = Draws(vertices=10)
+    charge = charge_of(build_budget(draws, epsilon=0.5, delta=1e-6, n_iter=10))
     seeds = []
     for charges in (0, 3):
         with tempfile.TemporaryDirectory() as folder:

@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dplasso import DPLassoClassifier
+from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
 from dplasso.checkpoint.format import read_checkpoint, write_checkpoint
+from dplasso.encoding.hashed import Hashed
 from dplasso.encoding.origin import Origin
-from dplasso.encoding.parts import Hashed
 from dplasso.encoding.schema import Schema
 from dplasso.errors import CheckpointError, DataError, ModelFileError
 from dplasso.model import read_model, write_model
-from dplasso.model.staged import StagedRelease
+from dplasso.phases.releases import Drawn, Released
 from evidence.assurance import fuzz_mutations as corrupt
 from evidence.assurance.fuzz_matrices import (
     check_compressed,
@@ -88,26 +88,21 @@ def input_of(target: Target, seed: int, index: int) -> bytes:
 
 @cache
 def _fitted() -> tuple[Any, ...]:
+    """Return fits: three of the paper's loop, one with vertices and a refit, and one with cuts."""
     rng = np.random.default_rng(1)
     X, y = (rng.random((20, 5)) < 0.5).astype(np.float32), np.arange(20) % 2
-    drawn: dict[str, Any] = {"n_iter": 7, "l1_radius": 10.0, "random_state": 0}
+    wide = (rng.random((20, 300)) < 0.1).astype(np.float32)
+    drawn: dict[str, Any] = {"n_iter": 7, "random_state": 0}
     drawn |= {"fit_intercept": False, "n_records": 20}  # Nothing but vertices is released.
-    named = DPLassoClassifier(classes=["no", "yes"], **drawn)
-    exact = DPLassoClassifier(math.inf, n_iter=5, l1_radius=10.0, fit_intercept=False)
+    named = DPFrankWolfeClassifier(classes=["no", "yes"], **drawn)
+    exact = DPFrankWolfeClassifier(math.inf, n_iter=5, fit_intercept=False)
     return (
-        DPLassoClassifier(**drawn).fit(X, y),
+        DPFrankWolfeClassifier(**drawn).fit(X, y),
         named.fit(X, np.where(y, "yes", "no")),
         exact.fit(X, y),
+        DPLassoClassifier(50.0, max_weights=3, random_state=0).fit(wide, y),
+        DPLogisticRegression(50.0, max_weights=2, random_state=0).fit(wide[:, :40], y),
     )
-
-
-@cache
-def _staged() -> Any:
-    """Return a fit that counts, draws columns and refits them."""
-    rng = np.random.default_rng(1)
-    X = (rng.random((20, 9)) < 0.5).astype(np.float32)
-    model = DPLassoClassifier(8.0, n_iter=3, refit=0.5, random_state=0)
-    return model.fit(X, np.arange(20) % 2)
 
 
 def _written(write: Callable[[Path], object]) -> bytes:
@@ -121,7 +116,7 @@ def _written(write: Callable[[Path], object]) -> bytes:
 
 @cache
 def _model_seeds() -> list[bytes]:
-    seeds = [_written(model.save) for model in (*_fitted(), _staged())]
+    seeds = [_written(model.save) for model in _fitted()]
     model = replace(_fitted()[0].model_, origin=Origin(Schema((Hashed(("c",), 2, "column"),))))
     return [*seeds, _written(partial(write_model, model))]
 
@@ -130,30 +125,33 @@ def _model_seeds() -> list[bytes]:
 def _checkpoint_seeds() -> list[bytes]:
     from dplasso.checkpoint.format import Checkpoint
     from dplasso.checkpoint.session import _stored
-    from dplasso.frank_wolfe.transcript import Transcript
-    from dplasso.gradient_descent.state import GradientState
 
-    held = []
-    for model, steps, finished in zip(_fitted(), (3, 7, 5), (False, True, False), strict=True):
-        taken = model.transcript_
-        part = Transcript(taken.vertex[:steps], taken.sign[:steps])
-        held.append((model, replace(model.model_.release, transcript=part), finished))
-    staged = _staged()
-    whole = staged.model_.release
-    counted = replace(whole, done=1 + len(whole.vertices), weights=None)
-    refitting = replace(counted, weights=GradientState.empty({"n_features": whole.columns.size}))
-    held += [(staged, counted, False), (staged, refitting, False), (staged, whole, True)]
     seeds = []
-    for model, release, finished in held:
-        checkpoint = Checkpoint(
-            _stored(model.get_params()),
-            release,
-            model.privacy_,
-            model.classes_,
-            model.n_features_in_,
-            finished=finished,
-        )
-        seeds.append(_written(lambda path, held=checkpoint: write_checkpoint(held, path)))
+    for model in _fitted():
+        entries, ones = model.model_.released.entries, np.ones(3)
+        place, state = len(entries) - 1, dict.fromkeys(("weights", "velocity", "averaged"), ones)
+        for k, entry in enumerate(entries):
+            if isinstance(entry.release, Drawn):
+                place = k
+                state = {"vertex": entry.release.vertex[:3], "sign": entry.release.sign[:3]}
+        state["done"] = np.array(3)
+        # Under way in one phase; all phases done; and the model saved.
+        for n_done, under_way, finished in (
+            (place, state, False),
+            (len(entries), {}, False),
+            (len(entries), {}, True),
+        ):
+            checkpoint = Checkpoint(
+                _stored(model.get_params()),
+                Released(entries[:n_done]),
+                model.privacy_,
+                model.classes_,
+                model.n_features_in_,
+                n_phases=len(entries),
+                state=under_way,
+                finished=finished,
+            )
+            seeds.append(_written(partial(write_checkpoint, checkpoint)))
     return seeds
 
 
@@ -169,11 +167,11 @@ def _check_archive(
         parts = read(path)
     except error_class as error:
         return refused(error, path)
-    release = parts.release
-    drawn = release.vertices if isinstance(release, StagedRelease) else release
-    taken, last = drawn.transcript, parts.n_features + int(drawn.fit_intercept)
-    if len(taken) and not (taken.vertex.min() >= 0 and taken.vertex.max() < last):
-        raise Misread("a vertex is out of range")
+    drawn = parts.released.last(Drawn)
+    if drawn is not None and drawn.vertex.size:
+        last = drawn.n_outputs * drawn.per_output
+        if not 0 <= drawn.vertex.min() <= drawn.vertex.max() < last:
+            raise Misread("a vertex is out of range")
     again = path.with_name("again")
     write(parts, again)
     # What was accepted holds together: written and read again it is the same.
@@ -261,14 +259,15 @@ def _check_store(data: bytes, folder: Path) -> str:
 # --- command line ------------------------------------------------------------------------
 
 _KEPT = ("--checkpoint", "kept", "--resume")
+_STEPS = ("--epsilon", "1", "--method", "frank-wolfe", "--n-iter", "5")
 _COMMANDS = (
-    ["fit", "train.svm", "--epsilon", "1", "--n-iter", "5"],
-    ["fit", "data.npz", "--epsilon", "1", "--n-iter", "5", "--model", "new.npz", "--json"],
-    ["fit", "train.svm", "--epsilon", "1", "--n-iter", "5", "--checkpoint", "new", "--seed", "1"],
-    ["fit", "train.svm", "--epsilon", "1", "--method", "lasso", "--n-iter", "5", *_KEPT],
+    ["fit", "train.svm", "--epsilon", "1"],
+    ["fit", "data.npz", "--epsilon", "1", "--model", "new.npz", "--json"],
+    ["fit", "train.svm", *_STEPS, "--checkpoint", "new", "--seed", "1"],
+    ["fit", "train.svm", *_STEPS, *_KEPT],
     ["predict", "model.npz", "test.svm"],
     ["evaluate", "model.npz", "test.svm", "--json"],
-    ["budget", "--epsilon", "1", "--n-iter", "5"],
+    ["budget", *_STEPS],
     ["convert", "train.svm", "new", "--json"],
     ["data", "info", "data.store", "--verify"],
     ["ledger", "show", "team.ledger", "--json"],

@@ -63,12 +63,12 @@ def make_data(case: Case, seed: int) -> tuple[Any, Any]:
 
 def run_case(case: Case, seed: int) -> dict[str, Any]:
     """Run a case in this process and measure it."""
-    from dplasso import DPLassoClassifier, load
+    from dplasso import DPFrankWolfeClassifier, load
     from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint
 
     X, y = make_data(case, seed)
     # An honest private run: entropy from the system, a generous delta for so many steps.
-    model = DPLassoClassifier(1.0, 1e-5, n_iter=case.n_iter, l1_radius=50.0)
+    model = DPFrankWolfeClassifier(1.0, 1e-5, n_iter=case.n_iter, l1_radius=50.0)
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint"

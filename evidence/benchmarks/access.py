@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from dplasso import DPLassoClassifier
-from dplasso.fit.drawing import vertex_selector
-from dplasso.fit.lasso import Lasso
+from dplasso import DPFrankWolfeClassifier
+from dplasso.fit.frank_wolfe import FrankWolfeLoop
 from dplasso.fit.records import LocalRecords
 from dplasso.fit.task import Binary
-from dplasso.frank_wolfe.drift import PRIVATE_TOLERANCE
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import solve
 from dplasso.matrix.design import relabel
 from dplasso.matrix.numbering import AS_GIVEN, by_frequency
+from dplasso.phases.contract import Fit
+from dplasso.phases.select import vertex_selector
 from dplasso.privacy.randomness import random_stream
+from dplasso.runtime.threads import ONE_THREAD
 from evidence.datasets import Spec, describe, load_spec, sizes
 from evidence.items import Settings, Table
 from evidence.report import seconds_text
@@ -51,7 +52,7 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     """Time the bare accesses and the loops of one run, in turns, in both numberings."""
     data = load_spec(spec, settings.data, settings.n_jobs)
     labels = (np.asarray(data.y) > 0).astype(np.float64)
-    model = DPLassoClassifier(
+    model = DPFrankWolfeClassifier(
         epsilon=config.epsilon,
         delta=config.delta,
         n_iter=config.n_iter,
@@ -61,11 +62,14 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
         random_state=0,
     ).fit(data.X, data.y)
     transcript = model.transcript_
-    chosen, task = Lasso.from_params(model.get_params()), Binary(np.arange(2))
+    chosen, task = FrankWolfeLoop.from_params(model.get_params()), Binary(np.arange(2))
     records = LocalRecords(data.X, labels, data.X.shape[1], None).encoded(task)
-    mechanism = chosen.mechanism(task, *records.shape)
-    steps = chosen.steps(mechanism, chosen.loss(task), records.n_features)
-    given = records.laid_out(chosen, steps.n_steps).problem(steps)
+    budget, plan = chosen.budget(task, records.n_features), chosen.plan(task, records.n_features)
+    fit, drawing = Fit(budget, records, random_stream(0), ONE_THREAD), plan.phases[-1]
+    plan.lay_out(fit)
+    steps = drawing.steps(model.model_.released, budget)
+    mechanism = drawing.mechanism(budget.eps0_of(drawing.spends, steps.n_steps), fit)
+    given = fit.layouts["vertices"].vertex_rows(steps, ONE_THREAD).problem
     # However the rows were laid out for the fit, here each problem has its own numbering.
     rows = given.design.rows._replace(indices=data.X.indices)
     design = given.design._replace(rows=rows, numbering=AS_GIVEN)
@@ -110,7 +114,7 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     for layout, problem in (("as given", given), ("by frequency", by_rank)):
         runs[f"bare accesses, {layout}"] = lambda p=problem: bare(p)
         runs[f"drift_tol=None, {layout}"] = lambda p=problem: loop(p, None)
-        runs[f"default drift_tol, {layout}"] = lambda p=problem: loop(p, PRIVATE_TOLERANCE)
+        runs[f"default drift_tol, {layout}"] = lambda p=problem: loop(p, steps.drift_tol)
     for run in runs.values():
         run()
     timed = interleave(runs, spec.repeats or config.repeats)

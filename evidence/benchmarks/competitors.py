@@ -18,7 +18,8 @@ from sklearn.utils.fixes import parse_version
 from dplasso.errors import NoiseWarning, PrivacyLeakWarning
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.transpose import transpose
-from dplasso.privacy.mechanisms.signed_exponential import calibrated
+from dplasso.privacy.budget import Draws, build_budget
+from dplasso.privacy.exponential_mechanism import vertex_mechanism
 from evidence.datasets import UnavailableError
 from evidence.items import Settings
 from evidence.machine import installed
@@ -29,7 +30,7 @@ from evidence.timing import Clock, LoopTime, seconds, time_fit, time_steps
 class Training:
     """Public parameters of a training run."""
 
-    # radius, n_iter, epsilon, delta: as in `DPLassoClassifier`.
+    # radius, n_iter, epsilon, delta: as in `DPFrankWolfeClassifier`.
     radius: float
     n_iter: int
     epsilon: float
@@ -46,7 +47,7 @@ class Training:
         return cls(*given, limit, settings.n_jobs)
 
 
-# What of `DPLassoClassifier` runs under which name. No intercept: the paper has none.
+# What of `DPFrankWolfeClassifier` runs under which name. No intercept: the paper has none.
 OWN: dict[str, dict[str, Any]] = {
     "dplasso": {},
     "dplasso-given": {},
@@ -57,7 +58,7 @@ OWN: dict[str, dict[str, Any]] = {
     "paper-system": {"drift_tol": None, "selector": "big-little"},
 }
 MEANING = {
-    "dplasso": "DPLassoClassifier's defaults: sparse solver, drift control, bucket selector, N "
+    "dplasso": "DPFrankWolfeClassifier's defaults: sparse solver, drift control, bucket selector, N "
     "counted privately",
     "dplasso-given": "the same with N given as public (`n_records`)",
     "dplasso-public": "the same where neighbours have equally many records, so that N is public "
@@ -96,15 +97,13 @@ def frank_wolfe(
     format) and an argmax over D noisy scores.
     """
     n_columns = X.shape[1]
-    scale = calibrated(
+    budget = build_budget(
+        Draws(vertices=training.n_iter),
         epsilon=training.epsilon,
         delta=training.delta,
         n_iter=training.n_iter,
-        neighbors="add-remove",
-        feature_bound=1.0,
-        residual_bound=1.0,
-        rows_per_person=1,
-    ).exponent_scale
+    )
+    scale = vertex_mechanism(budget.eps0, sensitivity=1.0).exponent_scale
     rng = np.random.default_rng(0)
     kind = X.dtype.type
     labels = np.asarray(y).astype(kind)

@@ -30,7 +30,8 @@ _CATEGORIES, _BINS, _BITS = 20, 16, 16
 
 def schema() -> Any:
     """Return the schema: 10 columns of each kind."""
-    from dplasso.encoding.parts import Bins, Categories, Hashed, equal_edges
+    from dplasso.encoding.hashed import Hashed
+    from dplasso.encoding.parts import Bins, Categories, equal_edges
     from dplasso.encoding.schema import Schema
 
     words = tuple(f"c{k}" for k in range(_CATEGORIES))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from dplasso import DPLassoClassifier
+from dplasso import DPFrankWolfeClassifier
 from evidence.datasets import Spec, describe, load_spec, sizes
 from evidence.items import Settings, Table
 from evidence.report import plain, seconds_text
@@ -19,7 +19,7 @@ _MARKS = 11
 _TEST_EVERY = 5
 
 
-def mean_gap(X: Any, y: Any, model: DPLassoClassifier, radius: float) -> float:
+def mean_gap(X: Any, y: Any, model: DPFrankWolfeClassifier, radius: float) -> float:
     """Average the true gap over marks in the last fifth of a run: single ones jump up and down."""
     taken = model.transcript_
     marks = np.unique(np.linspace(0.8 * len(taken), len(taken), _MARKS).astype(int))
@@ -33,7 +33,7 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     test = np.arange(data.X.shape[0]) % _TEST_EVERY == 0
     X, y = data.X[~test], data.y[~test].astype(np.int64)
     X_test, y_test = data.X[test], data.y[test]
-    default = DPLassoClassifier().drift_tol
+    default = DPFrankWolfeClassifier().drift_tol
     given = (None if value == "none" else value for value in config.tolerances)
     common = {"n_jobs": settings.n_jobs}
     tolerances = {_name(t, default): {"drift_tol": t, **common} for t in (default, *given)}
@@ -100,7 +100,7 @@ def _name(tolerance: float | str | None, default: float | str | None) -> str:
 def _private_auc(config: Any, epsilon: float, seed: int, data: Any, **parameters: Any) -> float:
     """Return the test AUC of a fit."""
     X, y, X_test, y_test = data
-    model = DPLassoClassifier(
+    model = DPFrankWolfeClassifier(
         epsilon,
         config.delta,
         l1_radius=config.private_radius,

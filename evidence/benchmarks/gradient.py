@@ -26,7 +26,7 @@ def measure(
 ) -> dict[str, Any]:
     """Time fits on all rows of a file, and some pairs of products scaled to T."""
     from dplasso import DPLogisticRegression
-    from dplasso.data.files import read_data
+    from dplasso.data.formats import read_data
 
     read = read_data(file)
     X, y = csr_array(read.X).astype(np.float32), np.asarray(read.y) > 0
@@ -38,7 +38,7 @@ def measure(
 
     model = DPLogisticRegression(epsilon, classes=(False, True), n_jobs=n_jobs)
     # Compiles what is needed.
-    clone(model).set_params(n_iter=4).fit(X, y)
+    clone(model).fit(X, y)
     runs = {
         "fit": lambda: clocks(lambda: model.fit(X, y)),
         "rows, gathered": lambda: clocks(lambda: X @ w, pairs),

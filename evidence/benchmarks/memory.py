@@ -4,7 +4,7 @@ import gc
 from pathlib import Path
 from typing import Any
 
-from dplasso import DPLassoClassifier
+from dplasso import DPFrankWolfeClassifier
 from evidence.datasets import Spec, UnavailableError, describe, load_spec, sizes
 from evidence.items import Settings, Table
 from evidence.machine import status
@@ -24,7 +24,7 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     X, y = data.X, data.y
 
     def fit(rows: Any, labels: Any) -> None:
-        DPLassoClassifier(
+        DPFrankWolfeClassifier(
             config.epsilon,
             config.delta,
             l1_radius=config.radius,

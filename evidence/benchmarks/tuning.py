@@ -19,8 +19,8 @@ from evidence.items import Settings, Table
 TITLE = "Defaults against a private search"
 LASSO, LOGISTIC, BOUND = "lasso", "logistic", "lasso, bound"
 GRIDS: dict[str, dict[str, list[Any]]] = {
-    LASSO: {"n_iter": [10, 30, 100], "l1_radius": [3.0, 10.0, 30.0]},
-    LOGISTIC: {"max_weights": [None, 1000, 100], "residual_bound": [0.5, 1.0]},
+    LASSO: {"max_weights": [None, 10, 30, 100]},
+    LOGISTIC: {"max_weights": [None, 1000, 100]},
     # What no default can know: the size of the entries.
     BOUND: {"feature_bound": [0.03, 0.1, 0.3, 1.0]},
 }

@@ -23,12 +23,12 @@ from ray.cluster_utils import Cluster
 
 from dplasso import DPLogisticRegression
 from dplasso.cluster import RayEngine, ThreadEngine
-from dplasso.cluster.ray_engine import connect
+from dplasso.cluster.ray_cluster import connect
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 
 GROUPS = Path("/sys/fs/cgroup/memory")
-COLUMNS, EACH, GRADIENTS = 100_000, 100, 10
+COLUMNS, EACH = 100_000, 100
 # Two workers of so many cores do not fit on one machine.
 CORES = 2
 
@@ -64,7 +64,7 @@ def limited(node, limit: int, number: int) -> Path:
 
 
 def main(entries: int, limit: int) -> None:
-    settings = {"epsilon": 1.0, "classes": [0, 1], "n_iter": GRADIENTS, "random_state": 0}
+    settings = {"epsilon": 1.0, "classes": [0, 1], "random_state": 0}
     found, groups = {"limit of each": limit}, []
     with tempfile.TemporaryDirectory() as folder:
         stores = [Path(folder) / f"{name}.store" for name in "ab"]

@@ -83,7 +83,7 @@ class _Fit:
     def _public(
         self, X: Any, y: Any, X_test: Any, y_test: Any, seed: int, advance: Advance
     ) -> tuple[float, float, float]:
-        from dplasso import DPLassoClassifier
+        from dplasso import DPFrankWolfeClassifier
         from dplasso.estimators.fitting import fit_estimator
         from dplasso.fit.hooks import Hooks
 
@@ -103,7 +103,7 @@ class _Fit:
         common = {"classes": (0, 1), "random_state": seed, "n_jobs": self.n_jobs}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyLeakWarning)
-            model = DPLassoClassifier(delta=DELTA, **common, **chosen)
+            model = DPFrankWolfeClassifier(delta=DELTA, **common, **chosen)
             hooks = Hooks(progress=lambda done, total: advance(done / total))
             fit_estimator(model, X, y, hooks)
         intercept = float(np.ravel(model.intercept_)[0])
@@ -115,8 +115,9 @@ class _Fit:
         """Run what no estimator offers: the solver with a selection rule of its own."""
         from dplasso.frank_wolfe.problem import build_problem
         from dplasso.frank_wolfe.solve import solve
+        from dplasso.frank_wolfe.transcript import weights
         from dplasso.matrix.design import lay_out
-        from dplasso.privacy.mechanisms import SelectionRule
+        from dplasso.privacy.exponential_mechanism import SelectionRule
         from dplasso.privacy.randomness import random_stream
         from dplasso.selection.registry import make_selector
         from evidence.paper.uniform import uniform_state
@@ -144,8 +145,10 @@ class _Fit:
             n_threads=self.n_jobs,
             progress=lambda done, total: advance(done / total),
         )
-        coefficients, _ = solution.release().coefficients()
-        return scores(coefficients.toarray().ravel(), 0.0, X_test, y_test)
+        coordinates, values = weights(solution.transcript(), RADIUS, 0)
+        dense = np.zeros(X.shape[1])
+        dense[coordinates] = values
+        return scores(dense, 0.0, X_test, y_test)
 
 
 def scores(
@@ -198,9 +201,9 @@ def signed_epsilon(n_rows: int, n_iter: int) -> float:
 
 
 def _published_scale(n_rows: int, n_iter: int) -> float:
-    from dplasso.privacy.mechanisms.unbounded import paper_scales
+    from dplasso.privacy.exponential_mechanism import paper_mechanism
 
-    return paper_scales(EPSILON, DELTA, n_iter, RADIUS, n_rows)[0]
+    return paper_mechanism(EPSILON, DELTA, n_iter, RADIUS, n_rows, 1.0).exponent_scale
 
 
 def present(settings: Settings, results: list[dict[str, Any]]) -> Item:

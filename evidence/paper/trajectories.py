@@ -88,11 +88,11 @@ def spread_steps(n_steps: int, count: int) -> NDArray[np.int64]:
 
 
 def _run(method: str, n_iter: int, n_jobs: int, X: Any, y: Any, advance: Advance) -> dict[str, Any]:
-    from dplasso import DPLassoClassifier
+    from dplasso import DPFrankWolfeClassifier
     from dplasso.estimators.fitting import fit_estimator
     from dplasso.fit.hooks import Hooks
 
-    model = DPLassoClassifier(
+    model = DPFrankWolfeClassifier(
         math.inf,
         l1_radius=RADIUS,
         n_iter=n_iter,

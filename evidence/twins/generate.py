@@ -15,7 +15,7 @@ from joblib import effective_n_jobs
 from scipy.sparse import csr_array
 
 from dplasso.data.blocks import BlockSource, RowBlock
-from dplasso.data.files import Dataset
+from dplasso.data.formats import Dataset
 from dplasso.data.streams import Progress
 from evidence.twins.plan import (
     PILOT_ROWS,

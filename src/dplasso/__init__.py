@@ -11,7 +11,7 @@ from dplasso.runtime.kernel_cache import drop_stale_kernels
 
 if TYPE_CHECKING:
     # isort: off
-    from dplasso.data.store.reader import open_store as open_store
+    from dplasso.data.store import open_store as open_store
     from dplasso.encoding.encoder import PublicEncoder as PublicEncoder
     from dplasso.errors import BudgetError as BudgetError, DataError as DataError
     from dplasso.errors import LedgerError as LedgerError, LedgerWarning as LedgerWarning
@@ -61,7 +61,7 @@ _HOMES = {
     "record_wise": "estimators.record_wise",
     "save": "estimators.load",
     "top_features": "estimators.load",
-    "open_store": "data.store.reader",
+    "open_store": "data.store",
     "privacy_cost": "estimators.cost",
     "private_quantiles": "tuning.quantiles",
     "private_score": "tuning.scores",

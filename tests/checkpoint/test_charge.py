@@ -92,7 +92,7 @@ def begun(ledger, kept, killed):
 
 
 def test_a_fit_that_nothing_interrupts_is_charged_once(ledger, kept):
-    made = fit_with_checkpoints(model(ledger, dataset="visits"), *DATA, kept)
+    made = fit_with_checkpoints(model(Ledger(ledger, "visits")), *DATA, kept)
     (entry,) = entries(ledger)
     assert entry.state == "finished"
     assert replace(entry.charge, fingerprint=None) == charge(2.0, 1e-6, STEPS)
@@ -248,8 +248,8 @@ class TestRefused:
     def test_another_data_set(self, ledger, begun):
         add_dataset(ledger, "referrals", 3.0, 1e-5)
         words = "charged to 'visits', not 'referrals'"
-        self.refuse(model(ledger, dataset="referrals"), begun, words, LedgerError)
-        resume_fit(model(ledger, dataset="visits"), *DATA, begun)
+        self.refuse(model(Ledger(ledger, "referrals")), begun, words, LedgerError)
+        resume_fit(model(Ledger(ledger, "visits")), *DATA, begun)
 
     def test_an_uncharged_fit_that_cannot_be_paid_any_more(self, ledger, kept, killed):
         killed(model(ledger), DATA, kept, 1)
@@ -274,7 +274,7 @@ class TestRefused:
 def test_a_checkpoint_says_nothing_new_about_the_data(ledger, tmp_path):
     """The token is random and the number counts charges; path and data set's name stay out."""
     kept = tmp_path / "kept"
-    fit_with_checkpoints(model(ledger, dataset="visits"), *DATA, kept)
+    fit_with_checkpoints(model(Ledger(ledger, "visits")), *DATA, kept)
     content = kept.read_bytes()
     for word in (b"team.ledger", b"visits", str(tmp_path).encode()):
         assert word not in content

@@ -9,7 +9,12 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from dplasso import DPLassoClassifier, DPLogisticRegression, PrivateSearch, private_score
+from dplasso import (
+    DPFrankWolfeClassifier,
+    DPLogisticRegression,
+    PrivateSearch,
+    private_score,
+)
 from dplasso.checkpoint import mark_finished, read_checkpoint, resume_fit
 from dplasso.checkpoint import session as checkpoint
 from dplasso.checkpoint.session import fit_with_checkpoints
@@ -261,7 +266,7 @@ def test_a_damaged_matrix_is_refused_before_the_charge(name, ledger):
 
 
 def test_class_weights_may_go_by_the_names_of_labels_from_the_data(data, path):
-    model = DPLassoClassifier(20.0, max_weights=5, class_weight={"no": 1.0, "yes": 2.0})
+    model = DPFrankWolfeClassifier(20.0, n_iter=5, class_weight={"no": 1.0, "yes": 2.0})
     first = fit_with_checkpoints(model, *data, path).model_.digest
     assert resume_fit(clone(model), *data, path).model_.digest == first
     with pytest.raises(CheckpointError, match="class_weight="):

@@ -126,8 +126,7 @@ class TestRefused:
         self.refuse(model(random_state=1), data, begun, "another privacy statement")
         # The others cannot matter.
         assert set(model().get_params()) - set(module._stored(model().get_params())) <= {
-            *("random_state", "n_jobs", "verbose", "ledger", "dataset", "purpose"),
-            *("prior", "prior_standard_error", "public_data"),
+            *("random_state", "n_jobs", "verbose", "ledger", "prior", "public_data"),
         }
 
     @pytest.mark.parametrize("kind", ["drawn", "dense"])

@@ -55,7 +55,7 @@ def refused(result: Any, *words: str, code: int = 1) -> None:
     # A fit on partitions says before it begins what it takes.
     lines = [line for line in lines if " stores takes about " not in line]
     # On a slow one progress is told, too.
-    lines = [line for line in lines if not re.match(r"still compiling|[a-z ]+: \d+%", line)]
+    lines = [line for line in lines if not re.match(r"still compiling|[\w. ]+: \d+%", line)]
     # What is to be said of the promise stands before it.
     lines = [line for line in lines if not line.startswith("caution (")]
     if code == 1:

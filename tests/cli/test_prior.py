@@ -122,9 +122,7 @@ def test_what_is_wrong_with_a_prior_is_said_before_anything_is_read(run, train, 
     refused(run("fit", train, *FAST, "--prior", bad), "column 30", "numbered from 0 to 29")
     refused(run("fit", train, *FAST, "--prior", tmp_path / "none.npz"), "none.npz")
     given = ("fit", train, *FAST, "--prior-standard-error", 1)
-    refused(
-        run(*given), "--prior-standard-error 1.0 is the noise of a prior, and there is no prior"
-    )
+    refused(run(*given), "--prior-standard-error 1 is the noise of a prior, and there is none")
     # The file that is read is not one that is written.
     refused(
         run("fit", train, *FAST, "--prior", weights, "--model", weights, "--force"),

@@ -103,8 +103,8 @@ convert part-1.svm s.store --person-column p => does not say which person each r
 2 GOOD --features 0 => --features
 2 GOOD --seed -1 => --seed
 2 train part-1.svm => No such command
-2 fit words.svm --epsilon 1 --label-map '' => label map
-2 fit words.svm --epsilon 1 --label-map {no|no=0,no=1|no=x} => no
+fit words.svm --epsilon 1 --label-map '' => label map
+fit words.svm --epsilon 1 --label-map {no|no=0,no=1|no=x} => no
 2 fit words.svm --epsilon 1 --label-map no=0,yes=0 => two are needed
 fit words.svm --epsilon 1 => words.svm | line 1 | label map
 fit words.svm --epsilon 1 --label-map no=0,maybe=1 => line 1 | 'maybe'

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dplasso import DPLassoClassifier, DPLogisticRegression
+from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
 from dplasso.cluster import Events
 from dplasso.cluster.engines import LocalHandle, WorkerLost
 from dplasso.cluster.worker import Worker
@@ -17,34 +17,26 @@ PRIOR = np.concatenate([np.linspace(1.0, -0.5, 40), np.zeros(20)])
 MODELS = {
     "staged": DPLassoClassifier(1.0, random_state=3),
     "strong": DPLassoClassifier(50.0, random_state=3),
-    "vertices": DPLassoClassifier(30.0, n_iter=60, l1_radius=8.0, random_state=3),
-    "rows are public": DPLassoClassifier(
+    "vertices": DPFrankWolfeClassifier(30.0, n_iter=60, l1_radius=8.0, random_state=3),
+    "rows are public": DPFrankWolfeClassifier(
         2.0, n_iter=60, l1_radius=8.0, n_records=400, random_state=3
     ),
-    "rows are counted": DPLassoClassifier(2.0, n_iter=40, l1_radius=8.0, refit=0.3, random_state=3),
-    "no privacy": DPLassoClassifier(np.inf, n_iter=40, l1_radius=8.0),
-    "weighted": DPLassoClassifier(
-        5.0, classes=[0, 1], class_weight=[1.0, 0.5], n_records=400, random_state=3
+    "no privacy": DPFrankWolfeClassifier(np.inf, n_iter=40, l1_radius=8.0),
+    "wide": DPFrankWolfeClassifier(5.0, n_records=2**33, n_iter=20, l1_radius=8.0, random_state=3),
+    "weighted": DPLogisticRegression(5.0, classes=[0, 1], class_weight=[1.0, 0.5], random_state=3),
+    "weighted vertices": DPFrankWolfeClassifier(
+        5.0, classes=[0, 1], class_weight=[1.0, 0.5], n_iter=40, random_state=3
     ),
-    "wide": DPLassoClassifier(5.0, n_records=2**33, n_iter=20, l1_radius=8.0, random_state=3),
-    "wide gradients": DPLogisticRegression(1.0, n_records=2**33, n_iter=8, random_state=3),
-    "dense": DPLogisticRegression(1.0, n_iter=12, random_state=3),
-    "balanced": DPLogisticRegression(
-        20.0, n_iter=12, class_weight="balanced", random_state=3, max_weights=30
-    ),
-    "short list": DPLogisticRegression(2.0, n_iter=12, max_weights=4, random_state=3),
-    "significant": DPLogisticRegression(2.0, n_iter=12, max_weights="significant", random_state=3),
-    "dense from a prior": DPLogisticRegression(1.0, n_iter=12, prior=PRIOR, random_state=3),
+    "scaled without privacy": DPLogisticRegression(np.inf),
+    "dense": DPLogisticRegression(1.0, random_state=3),
+    "balanced": DPLogisticRegression(20.0, class_weight="balanced", random_state=3, max_weights=30),
+    "short list": DPLogisticRegression(2.0, max_weights=4, random_state=3),
+    "significant": DPLogisticRegression(2.0, max_weights="significant", random_state=3),
+    "dense from a prior": DPLogisticRegression(1.0, prior=PRIOR, random_state=3),
     "short list from a prior": DPLogisticRegression(
-        2.0, n_iter=12, max_weights=4, prior=PRIOR, random_state=3
+        2.0, max_weights=4, prior=PRIOR, random_state=3
     ),
-    "staged from a prior": DPLassoClassifier(30.0, n_iter=20, prior=PRIOR, random_state=3),
-    "columns from a prior": DPLassoClassifier(
-        30.0, n_iter=20, refit=0.0, prior=PRIOR, random_state=3
-    ),
-    "vertices from a prior": DPLassoClassifier(
-        30.0, n_iter=60, l1_radius=8.0, prior=PRIOR, random_state=3
-    ),
+    "staged from a prior": DPLassoClassifier(30.0, max_weights=20, prior=PRIOR, random_state=3),
 }
 
 
@@ -66,7 +58,7 @@ def cut(X, y, n_parts):
 
 def released(model):
     """Return everything that a fit lets out, as bytes and plain values."""
-    arrays = {name: one.tobytes() for name, one in model.model_.release.arrays().items()}
+    arrays = {name: one.tobytes() for name, one in model.model_.released.arrays().items()}
     return arrays, model.privacy_.to_dict(), model.classes_.tolist()
 
 

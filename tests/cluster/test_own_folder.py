@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from dplasso.cluster import own_folder as module
+from dplasso.cluster import ray_cluster as module
 
 # Makes the folder and the token as for a cluster; then it waits, or ends.
 DRIVER = """
 import os, sys
 from contextlib import ExitStack
 from types import SimpleNamespace as Some
-from dplasso.cluster.ray_engine import _closed
+from dplasso.cluster.ray_cluster import _closed
 
 config, constants = Some(initialize=lambda _: None), Some(ENABLE_RAY_CLUSTER=True)
 ray = Some(_raylet=Some(Config=config), _private=Some(ray_constants=constants))

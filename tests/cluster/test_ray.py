@@ -10,11 +10,10 @@ from typer.main import get_command
 from cluster.cases import MODELS, cut, records, released
 from dplasso.cli.app import app
 from dplasso.cli.clusters import ClusterOptions, WorkerOptions
-from dplasso.cluster import InProcessEngine, RayEngine, room
+from dplasso.cluster import InProcessEngine, RayEngine, ray_cluster
 from dplasso.cluster import ray_engine as module
 from dplasso.cluster.engines import LocalHandle, WorkerLost
-from dplasso.cluster.room import Room
-from dplasso.cluster.tasks import run_tasks
+from dplasso.cluster.ray_cluster import Cores, run_tasks
 from dplasso.cluster.worker import Partition
 from dplasso.errors import ClusterError
 
@@ -27,7 +26,7 @@ def test_fits_end_in_the_bits_of_one_process(on_ray):
     assert on_ray["tree"]["same"]
     assert on_ray["tree"]["held"] > 6
     # The weights of each of its gradients.
-    assert on_ray["tree"]["shared"] == MODELS["dense"].n_iter
+    assert on_ray["tree"]["shared"] == on_ray["tree"]["steps"]
 
 
 @pytest.mark.ray
@@ -88,7 +87,7 @@ def test_a_worker_of_its_own_process_answers_as_one_here(monkeypatch):
             return LocalHandle(module.RayWorker(partition, 1))
 
     X, y = records()
-    for name in ("wide gradients", "dense", "strong"):
+    for name in ("scaled without privacy", "dense", "strong"):
         model = MODELS[name]
         expected = released(model.fit(X, y))
         assert released(model.fit(*cut(X, y, 2), engine=Engine())) == expected
@@ -223,9 +222,9 @@ def test_more_workers_than_cores_share_them_at_once_and_it_is_said(monkeypatch, 
 
 def test_pieces_of_work_take_turns_on_the_cores_there_are():
     """More cores than a machine has are never waited for."""
-    assert Room(Cluster(3, 5, 0), 9, 8).largest == 5
-    assert Room(Cluster(3, 5), 9, 2).largest == 2
-    assert Room(Cluster(0), 9, 2).largest == 1
+    assert Cores(Cluster(3, 5, 0), 9, 8).largest == 5
+    assert Cores(Cluster(3, 5), 9, 2).largest == 2
+    assert Cores(Cluster(0), 9, 2).largest == 1
 
 
 @pytest.mark.usefixtures("protected")
@@ -250,7 +249,7 @@ def test_a_worker_that_waits_for_cores_is_not_lost(monkeypatch, capfd):
 def test_where_machines_are_added_workers_wait_for_cores_of_their_own(monkeypatch, capfd):
     """Pending workers are the demand that an autoscaler sees; those that share ask for nothing."""
     starting = [2]
-    monkeypatch.setattr(room, "coming", lambda _: starting[0])
+    monkeypatch.setattr(ray_cluster, "coming", lambda _: starting[0])
     cluster = Cluster(1, free=0)
     workers = gathered(monkeypatch, cluster, 3, patience=0.3)
     assert not capfd.readouterr().err
@@ -263,9 +262,9 @@ def test_where_machines_are_added_workers_wait_for_cores_of_their_own(monkeypatc
     )
     assert "shares cores" in shares
     starting[0] = 0
-    assert workers.room.told().endswith("; its autoscaler has not started any more machines")
+    assert workers.cores.told().endswith("; its autoscaler has not started any more machines")
     starting[0] = 1
-    assert workers.room.told().endswith("; its autoscaler is starting 1 more machine")
+    assert workers.cores.told().endswith("; its autoscaler is starting 1 more machine")
 
 
 def test_what_an_autoscaler_reports_is_counted(monkeypatch):
@@ -273,12 +272,12 @@ def test_what_an_autoscaler_reports_is_counted(monkeypatch):
     status = SimpleNamespace(stats=stats, pending_launches=[launch], pending_nodes=["a", "b"])
     module = SimpleNamespace(get_cluster_status=lambda _: status)
     monkeypatch.setitem(sys.modules, "ray.autoscaler.v2.sdk", module)
-    assert room.coming(Cluster(1)) == 5
+    assert ray_cluster.coming(Cluster(1)) == 5
     # Ray counts the reports of one, from 1.
     stats.autoscaler_version = "0"
-    assert room.coming(Cluster(1)) is None
+    assert ray_cluster.coming(Cluster(1)) is None
     monkeypatch.setitem(sys.modules, "ray.autoscaler.v2.sdk", None)
-    assert room.coming(Cluster(1)) is None
+    assert ray_cluster.coming(Cluster(1)) is None
 
 
 @pytest.mark.usefixtures("protected")

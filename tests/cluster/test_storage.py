@@ -16,8 +16,8 @@ from cluster.cases import MODELS, Killer, cut, records, released
 from dplasso.cluster import InProcessEngine, ThreadEngine, storage
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import Partition
-from dplasso.data.addresses import checked_address
 from dplasso.data.blocks import matrix_source
+from dplasso.data.source_files import checked_address
 from dplasso.data.store import write_store
 from dplasso.errors import DataError, MissingExtraError, StoreError
 

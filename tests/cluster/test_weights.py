@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from cluster.cases import Killer, cut, records, released
-from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression
+from dplasso import DPFrankWolfeClassifier, DPLasso, DPLassoClassifier, DPLogisticRegression
 from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.data.blocks import matrix_source
 from dplasso.data.people import WORDS, hash_people
@@ -16,14 +16,15 @@ from dplasso.errors import DataError
 
 WEIGHTED = {
     "staged": DPLassoClassifier(30.0, weight_bound=2.0, random_state=3),
-    "dense": DPLogisticRegression(2.0, n_iter=8, weight_bound=2.0, random_state=3),
+    "dense": DPLogisticRegression(2.0, weight_bound=2.0, random_state=3),
     "no intercept": DPLogisticRegression(
-        2.0, n_iter=8, fit_intercept=False, weight_bound=2.0, random_state=3
+        2.0, fit_intercept=False, weight_bound=2.0, random_state=3
     ),
-    "no privacy": DPLogisticRegression(np.inf, n_iter=8),
-    "vertices without privacy": DPLassoClassifier(np.inf, n_iter=20, l1_radius=8.0),
+    "no privacy": DPLogisticRegression(np.inf),
+    "vertices without privacy": DPFrankWolfeClassifier(np.inf, n_iter=20, l1_radius=8.0),
     "regression": DPLasso(5.0, target_bounds=(-1, 1), weight_bound=2.0, random_state=3),
 }
+pytestmark = pytest.mark.filterwarnings("ignore:.*which were clipped to it:UserWarning")
 X, Y = records(160, 40)
 WEIGHTS = np.random.default_rng(1).uniform(0.0, 3.0, 160)
 # Some people have many rows, in several partitions.
@@ -31,8 +32,7 @@ PEOPLE = np.random.default_rng(2).integers(0, 25, 160)
 
 
 def results(model):
-    arrays = model.model_.release.arrays()
-    return {name: one.tobytes() for name, one in arrays.items()}, model.privacy_.to_dict()
+    return model.model_.digest, model.privacy_.to_dict()
 
 
 @pytest.mark.parametrize("name", WEIGHTED)

@@ -8,9 +8,8 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 from scipy.sparse import csr_array
 
-from dplasso.data.files import block_source
-from dplasso.data.formats import is_table
-from dplasso.data.tables.lists import ListColumns, list_source
+from dplasso.data.formats import block_source, is_table
+from dplasso.data.tables.batches import ListColumns, list_source
 
 # Every format of rows, each with the module that reads it.
 SUFFIXES = (".svm", ".svm.gz", ".npz", ".parquet", ".arrow")

@@ -19,9 +19,8 @@ from dplasso.data.blocks import (
     with_mapped_labels,
 )
 from dplasso.data.blocks import gather as gather_in_memory
-from dplasso.data.files import block_source, read_data
-from dplasso.data.formats import is_table
-from dplasso.data.tables.lists import ListColumns, list_source
+from dplasso.data.formats import block_source, is_table, read_data
+from dplasso.data.tables.batches import ListColumns, list_source
 from dplasso.errors import DataError
 
 every_format = pytest.mark.parametrize("suffix", SUFFIXES)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso.data import streams
-from dplasso.data.files import read_data
+from dplasso.data.formats import read_data
 from dplasso.data.streams import line_blocks
 from dplasso.errors import DataError
 
@@ -89,8 +89,12 @@ def test_a_file_that_cannot_be_opened(tmp_path, monkeypatch):
     path = tmp_path / "data.svm"
     path.write_bytes(TEXT)
 
-    def refuse(*_):
-        raise PermissionError(13, "Permission denied")
+    open_file = type(path).open
+
+    def refuse(self, *args, **options):
+        if self == path:
+            raise PermissionError(13, "Permission denied")
+        return open_file(self, *args, **options)
 
     monkeypatch.setattr(type(path), "open", refuse)
     with pytest.raises(DataError, match=r"data\.svm: cannot be opened: Permission denied"):

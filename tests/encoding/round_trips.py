@@ -54,7 +54,7 @@ def check_matrices(schema, columns, folder):
 def check_predictions(schema, columns, folder):
     """Assert that raw rows are predicted as encoded ones."""
     X = PublicEncoder(schema).transform(frame(columns))
-    model = DPLassoClassifier(epsilon=50.0, n_iter=4, random_state=0)
+    model = DPLassoClassifier(epsilon=50.0, random_state=0)
     model.fit(X, columns["label"]).save(folder / "m.npz")
     loaded = load(folder / "m.npz")
     assert loaded.model_.origin.schema == schema

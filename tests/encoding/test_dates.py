@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from dplasso import PublicEncoder
-from dplasso.encoding.dates import Date
+from dplasso.encoding.parts import Date
 from dplasso.encoding.schema import Schema, schema_from_json
 from dplasso.errors import DataError
 

@@ -13,8 +13,9 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from dplasso import DPLassoClassifier, DPLogisticRegression, PublicEncoder, load
+from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.origin import Origin, origin_of
-from dplasso.encoding.parts import Bins, Categories, Hashed, Number, Text
+from dplasso.encoding.parts import Bins, Categories, Number
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError, PrivacyLeakWarning
 
@@ -85,7 +86,7 @@ def test_polars(table):
     with pytest.raises(DataError, match="no column 'age'"):
         PublicEncoder(SCHEMA).transform(frame.drop("age"))
     labels = pl.Series([0, 1] * (len(table) // 2))
-    model = make_pipeline(PublicEncoder(SCHEMA), DPLogisticRegression(n_iter=5, classes=[0, 1]))
+    model = make_pipeline(PublicEncoder(SCHEMA), DPLogisticRegression(classes=[0, 1]))
     model.fit(frame, labels)
     assert (model.predict_proba(frame) == model[-1].predict_proba(frame)).all()
     assert (model.predict_proba(frame) == model.predict_proba(table)).all()
@@ -166,9 +167,9 @@ def test_a_draft_says_that_it_is_not_private(table):
 class TestModels:
     @pytest.mark.parametrize("family", [DPLassoClassifier, DPLogisticRegression])
     def test_a_model_in_a_pipeline_keeps_the_schema(self, tmp_path, table, family):
-        model = make_pipeline(
-            PublicEncoder(SCHEMA), family(epsilon=20.0, n_iter=10, random_state=0)
-        ).fit(table, table["y"])
+        model = make_pipeline(PublicEncoder(SCHEMA), family(epsilon=20.0, random_state=0)).fit(
+            table, table["y"]
+        )
         model[-1].save(tmp_path / "m.npz")
         loaded = load(tmp_path / "m.npz")
         assert loaded.model_.origin == Origin(SCHEMA)
@@ -185,7 +186,7 @@ class TestModels:
 
     def test_a_model_of_numbered_columns(self, table):
         X = PublicEncoder(SCHEMA).transform(table)
-        model = DPLassoClassifier(epsilon=20.0, n_iter=5, random_state=0)
+        model = DPLassoClassifier(epsilon=20.0, random_state=0)
         model.fit(X[:], table["y"])
         assert model.model_.origin is None
         assert model.predict(X).shape == (400,)  # nobody knows that they differ

@@ -7,17 +7,9 @@ import numpy as np
 import pytest
 
 from dplasso.encoding.encoder import warn_of_draft
+from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.origin import Origin, origin_from_json
-from dplasso.encoding.parts import (
-    Bins,
-    Categories,
-    Cross,
-    Hashed,
-    Number,
-    Text,
-    equal_edges,
-    log_edges,
-)
+from dplasso.encoding.parts import Bins, Categories, Cross, Number, equal_edges, log_edges
 from dplasso.encoding.schema import Schema, read_schema, schema_from_json
 from dplasso.errors import PrivacyLeakWarning
 
@@ -62,7 +54,7 @@ def test_names_of_crosses():
     assert site[0] == "site (missing) & sex=F"
     assert names(SEX, AGE, Cross(("sex", "age"), 3))[-1] == "sex*age[7]"
     three = Schema((SEX, AGE, Hashed("ward", 2), Cross(("sex", "age", "ward"))))
-    assert three.parts[-1].width(three) == 4 * 4 * 5
+    assert three.parts[-1].width(three.coded) == 4 * 4 * 5
 
 
 def test_few_names_of_many_columns():

@@ -8,9 +8,10 @@ import pytest
 from sklearn.feature_extraction import FeatureHasher
 
 from data.row_blocks import gather
-from dplasso.encoding.parts import Bins, Categories, Hashed, Number
+from dplasso.encoding.files import first_rows, table_source
+from dplasso.encoding.hashed import Hashed
+from dplasso.encoding.parts import Bins, Categories, Number
 from dplasso.encoding.schema import Schema
-from dplasso.encoding.source import first_rows, table_source
 from dplasso.errors import DataError
 from encoding.generated import write
 

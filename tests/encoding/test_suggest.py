@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dplasso.encoding import source
-from dplasso.encoding.dates import Date
-from dplasso.encoding.parts import Bins, Categories, Hashed, Text
+from dplasso.encoding import files
+from dplasso.encoding.files import first_rows
+from dplasso.encoding.hashed import Hashed, Text
+from dplasso.encoding.parts import Bins, Categories, Date
 from dplasso.encoding.schema import schema_from_json
-from dplasso.encoding.source import first_rows
 from dplasso.encoding.suggest import NOTE, _quantile, guess_label, suggest_schema
 from dplasso.errors import DataError
 
@@ -136,8 +136,8 @@ def test_very_many_columns_take_seconds(tmp_path):
 
 
 def test_a_table_of_many_columns_is_looked_at_in_fewer_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(source, "_DRAFT_FIELDS", 20)
-    monkeypatch.setattr(source, "_FIELDS_AT_ONCE", 4)
+    monkeypatch.setattr(files, "_DRAFT_FIELDS", 20)
+    monkeypatch.setattr(files, "_FIELDS_AT_ONCE", 4)
     path = tmp_path / "t.jsonl"
     rows = [{"a": None if k < 4 else k / 2, "b": str(k), "c": k / 4} for k in range(9)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -10,9 +10,9 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from data.row_blocks import gather
 from dplasso.data.tables.text import LONGEST_FIELD
-from dplasso.encoding.parts import Text
+from dplasso.encoding.files import table_source
+from dplasso.encoding.hashed import Text
 from dplasso.encoding.schema import Schema
-from dplasso.encoding.source import table_source
 from dplasso.errors import DataError
 from encoding.generated import write as write_table
 

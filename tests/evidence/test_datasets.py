@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from evidence.datasets import find_sources, held_out
 
-from dplasso.data.files import block_source, read_data
+from dplasso.data.formats import block_source, read_data
 from dplasso.data.store import write_store
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from data.store.reference import random_matrix
 from data.store.test_damage import forge, overwrite
-from dplasso import DPLassoClassifier, DPLogisticRegression
+from dplasso import DPLassoClassifier, DPLogisticRegression, Ledger
 from dplasso.cluster import ThreadEngine
 from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.store import open_store, write_store
@@ -69,7 +69,7 @@ def test_a_flipped_bit_is_refused_or_without_effect(whole, damaged, ledger, how)
                 assert "\n" not in sentence
                 assert f"{file.name} is damaged: " in sentence or file.name == "header.json"
                 with pytest.raises(StoreError):
-                    fit(damaged, how, ledger=str(ledger), dataset="visits")
+                    fit(damaged, how, ledger=Ledger(ledger, "visits"))
             else:
                 assert file.name == "header.json"
                 np.testing.assert_array_equal(found, expected)
@@ -86,5 +86,5 @@ def test_an_entry_that_counts_twice_is_refused_whatever_the_checksums(damaged, l
     twice = side.indices[first : first + 1].tobytes()
     forge(damaged, f"{which}.indices.npy", 4 * (first + 1), twice)
     with pytest.raises(StoreError, match=f"{which}.indices.npy is damaged: entry {first + 1}"):
-        fit(damaged, how, ledger=str(ledger), dataset="visits")
+        fit(damaged, how, ledger=Ledger(ledger, "visits"))
     assert not read_budgets(ledger)[0].entries

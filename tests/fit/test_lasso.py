@@ -161,17 +161,6 @@ def test_a_person_s_rows_count_together(data):
     assert "each person, with up to 2 rows" in two.text()
 
 
-def test_class_weights_by_name(data):
-    named = fitted(data, classes=["no", "yes"], class_weight={"yes": 4.0, "no": 2.0})
-    same_model(named, fitted(data, class_weight=[0.5, 1.0]))
-    # Whoever counts for more is found more often.
-    plain, weighted = (
-        fitted(data, max_weights=15, class_weight=weight).predict(data[0])
-        for weight in (None, [1, 9])
-    )
-    assert (weighted == "yes").sum() > (plain == "yes").sum()
-
-
 def test_no_class_weighs_more_than_one():
     assert checked_class_weight([2.0, 5.0], None) == (0.4, 1.0)
     assert checked_class_weight({"a": 8, "b": 2}, ["a", "b"]) == (1.0, 0.25)

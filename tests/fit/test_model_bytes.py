@@ -11,6 +11,7 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
+    Prior,
 )
 from dplasso.estimators.fitting import method_of
 from recorded_fits import short_runs
@@ -58,7 +59,7 @@ def test_the_largest_size_from_a_prior(share, kind, tmp_path):
     rng = np.random.default_rng(3)
     X = sp.random_array((300, 3000), density=0.02, format="csr", rng=rng, dtype=np.float32)
     prior = np.where(rng.random(3000) < share, rng.normal(size=3000), 0.0)
-    model = kind(20.0, prior=prior, prior_standard_error=rng.random(3000))
+    model = kind(20.0, prior=Prior(prior, standard_error=rng.random(3000)))
     with short_runs():
         model.fit(X, rng.integers(0, 2, 300)).save(tmp_path / "m.npz")
     method = method_of(model)

@@ -12,8 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dplasso import DPLinearRegression, DPLogisticRegression, ModelFileError, Prior, load
+from dplasso.encoding.hashed import Hashed
 from dplasso.encoding.origin import Origin
-from dplasso.encoding.parts import Categories, Hashed
+from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema
 from dplasso.fit.prior import start_of
 from dplasso.fit.task import Binary, Bounded, Multiclass

@@ -3,10 +3,7 @@
 import numpy as np
 
 from dplasso.frank_wolfe.solve import solve
-from dplasso.frank_wolfe.work import (
-    OPERATIONS_PER_COORDINATE,
-    OPERATIONS_PER_GRADIENT,
-)
+from dplasso.frank_wolfe.vertex_run import OPERATIONS_PER_COORDINATE, OPERATIONS_PER_GRADIENT
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.counters import new_counters
 from dplasso.selection.noisy_max import GumbelState

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dplasso.cluster.coordinators import PartitionedRecords
 from dplasso.cluster.engines import InProcessEngine
-from dplasso.cluster.gradients import PartitionedRecords
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import Partition
 from dplasso.data.blocks import matrix_source

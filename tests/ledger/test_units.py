@@ -26,8 +26,7 @@ from dplasso.ledger import (
 from dplasso.ledger.entries import spent
 from dplasso.privacy.budget import Draws, _sampling_delta, build_budget
 from dplasso.privacy.exponential_mechanism import sampling_delta_of
-from dplasso.tuning.cost import search_cost
-from dplasso.tuning.tries import tries_of
+from dplasso.tuning.search_cost import search_cost, tries_of
 from ledger.workers import budget_with, raw_charge
 
 COMMON = {"delta": 1e-6}

@@ -48,7 +48,7 @@ def state(epsilon=1.0, delta=1e-6, *, seeded=False, declared=True):
         ("red", "not below one over the number of records", state(), {"n_records": 2e6}),
         ("red", "one record in 100;", state(delta=0.01), {}),
         ("amber", "labels were taken from the data", state(declared=False), {}),
-        ("red", "random_state was given", state(seeded=True), {"n_records": 2e6}),
+        ("red", "a seed was given", state(seeded=True), {"n_records": 2e6}),
         ("red", "draft that nobody has edited", state(), {"draft": True}),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_fit_in_python_warns_of_what_is_red_and_of_nothing_else():
     assert all(text.startswith("Caution: ") and place == __file__ for _, text, place in told)
     told = fitted(random_state=0)[1]
     assert [kind for kind, _, _ in told] == [PrivacyLeakWarning]
-    assert "random_state was given" in told[0][1]
+    assert "a seed was given" in told[0][1]
 
 
 class TestClassesFromTheData:
@@ -103,7 +103,7 @@ class TestClassesFromTheData:
             work()
         found = [one for one in caught if "labels were taken from the data" in str(one.message)]
         assert all(one.category is PrivacyLeakWarning for one in found)
-        assert all("declare them by the parameter classes" in str(one.message) for one in found)
+        assert all("declare the classes instead" in str(one.message) for one in found)
         return [one.filename for one in found]
 
     @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])

@@ -113,7 +113,7 @@ def test_text_of_a_private_run_says_everything():
         "dp-accounting",
         "operating system",
         "the number and meaning of the columns",
-        "the two class labels, feature_bound (1;",
+        "the two class labels, the bound on entries (1;",
         "larger entries were clipped to it), and all other settings",
         "tuned on the same records",
     ):

@@ -13,6 +13,8 @@ from dplasso import (
     DPFrankWolfeClassifier,
     DPLinearRegression,
     DPLogisticRegression,
+    Ledger,
+    LedgerError,
     load,
     private_score,
 )
@@ -33,7 +35,7 @@ def paid(tmp_path_factory):
     """A model that a ledger has paid for, and the ledger."""
     ledger = tmp_path_factory.mktemp("paid") / "team.ledger"
     create_ledger(ledger, 3.0, 1e-5, dataset="visits")
-    model = DPLogisticRegression(1.0, classes=[0, 1], ledger=ledger, purpose="autumn")
+    model = DPLogisticRegression(1.0, classes=[0, 1], ledger=Ledger(ledger, None, "autumn"))
     model.fit(X, Y)
     score = private_score(model, X, Y, 1.0, metric="calibration", ledger=ledger)
     yield model, ledger, score
@@ -91,6 +93,9 @@ def test_the_budget_is_what_the_ledger_says(paid, tmp_path):
     with pytest.raises(ValueError, match="no ledger paid"):
         kept.plot_budget()
     assert kept.plot_budget(ledger).bars == display.bars
+    assert kept.plot_budget(Ledger(ledger, "visits")).bars == display.bars
+    with pytest.raises(LedgerError, match="no data set 'vistis'"):
+        kept.plot_budget(Ledger(ledger, "vistis"))
 
 
 def test_before_a_fit_and_without_matplotlib(paid, monkeypatch):

@@ -273,11 +273,14 @@ class Listener(event.Listener):
     def on_end(self, event):
         pass
 
-from dplasso import DPLassoClassifier
+from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
 X = np.random.default_rng(0).random((30, 5)).astype(np.float32)
 with event.install_listener("numba:compile", Listener()):
+    for kind in (DPLassoClassifier, DPLogisticRegression):
+        kind(max_weights=3, classes=[0, 1]).fit(X, np.arange(30) % 2).predict(X)
     for options in OPTIONS:
-        DPLassoClassifier(max_weights=3, **options).fit(X, np.arange(30) % 2).predict(X)
+        model = DPFrankWolfeClassifier(n_iter=3, classes=[0, 1], **options)
+        model.fit(X, np.arange(30) % 2).predict(X)
 print(len(Listener.names), Listener.names)
 """
 OPTIONS = [{}, {"epsilon": float("inf")}, {"solver": "standard"}, {"selector": "noisy-max"}]
@@ -286,7 +289,8 @@ OPTIONS = [{}, {"epsilon": float("inf")}, {"solver": "standard"}, {"selector": "
 def test_a_later_process_compiles_nothing():
     """Several tries: tests running beside this one may compile at the same moment."""
     script = SCRIPT.replace("OPTIONS", repr(OPTIONS).replace("inf", 'float("inf")'))
-    command = [sys.executable, "-W", "error", "-c", script]
+    few = ["-W", "ignore::RuntimeWarning"]
+    command = [sys.executable, "-W", "error", *few, "-c", script]
     for _ in range(4):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

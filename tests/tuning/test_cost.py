@@ -12,13 +12,14 @@ from scipy import stats
 
 from dplasso.privacy.accounting import epsilon_of, renyi_orders
 from dplasso.privacy.gaussian import gaussian_epsilon
-from dplasso.tuning.cost import (
+from dplasso.tuning.search_cost import (
+    LAWS,
     epsilon_of_search,
     rho_of_event,
     search_cost,
     search_divergence,
+    tries_of,
 )
-from dplasso.tuning.tries import LAWS, tries_of
 
 SHAPES = {"poisson": math.inf, "geometric": 1.0, "logarithmic": 0.0}
 CASES = [(law, mean) for law in LAWS for mean in (3.0, 10.0)]

@@ -144,11 +144,11 @@ def test_numbers_of_forests_and_of_sparse_rows():
 
 
 OURS = [
-    (DPLogisticRegression(8.0, n_iter=10, random_state=0), TWO),
-    (DPLogisticRegression(8.0, n_iter=10, random_state=0), THREE),
-    (DPLassoClassifier(8.0, n_iter=10, random_state=0), THREE),
-    (DPLinearRegression(8.0, n_iter=10, target_bounds=(-3, 3), random_state=0), SCORES),
-    (DPLogisticRegression(8.0, n_iter=10, random_state=0), np.column_stack([TWO, THREE > 1])),
+    (DPLogisticRegression(8.0, random_state=0), TWO),
+    (DPLogisticRegression(8.0, random_state=0), THREE),
+    (DPLassoClassifier(8.0, random_state=0), THREE),
+    (DPLinearRegression(8.0, target_bounds=(-3, 3), random_state=0), SCORES),
+    (DPLogisticRegression(8.0, random_state=0), np.column_stack([TWO, THREE > 1])),
 ]
 
 

@@ -13,7 +13,7 @@ from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, St
 
 import dplasso
 from dplasso import (
-    DPLassoClassifier,
+    DPFrankWolfeClassifier,
     DPLinearRegression,
     DPLogisticRegression,
     NoiseWarning,
@@ -24,9 +24,8 @@ from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.errors import DataError
 from dplasso.ledger import create_ledger, read_budgets
-from dplasso.model.release import digest_of
-from dplasso.tuning import budget as budget_module
 from dplasso.tuning import candidates as candidates_module
+from dplasso.tuning import plan as plan_module
 from dplasso.tuning import search as search_module
 from dplasso.tuning.candidates import give_epsilon
 
@@ -36,7 +35,7 @@ NUMBER = RNG.integers(0, 4, (600, 2))
 TEXTS = [" ".join(WORDS[k] for k in row) for row in NUMBER]
 ILL = NUMBER.sum(axis=1) > 3
 VECTORIZER = CountVectorizer(vocabulary=WORDS, binary=True)
-LAST = DPLogisticRegression(n_iter=10)
+LAST = DPLogisticRegression()
 
 
 def pipeline(step=VECTORIZER, last=LAST):
@@ -107,7 +106,7 @@ class TestSearch:
         assert not read_budgets(ledger)[0].entries
 
     def test_a_search_that_can_find_nothing_says_so_before_it_spends(self, ledger):
-        last = DPLassoClassifier(n_records=600)
+        last = DPFrankWolfeClassifier(n_records=600)
         few = search(last, {"feature_bound": [1.0]}, epsilon=0.1, ledger=ledger, random_state=None)
         X = np.eye(900)[RNG.integers(0, 900, 600)]
         with pytest.warns(NoiseWarning, match="^a try: with 600 records"):
@@ -159,7 +158,7 @@ class TestSteps:
     def test_each_candidate_has_the_epsilon_of_its_own_columns(self, monkeypatch):
         asked = []
         monkeypatch.setattr(
-            budget_module,
+            plan_module,
             "give_epsilon",
             lambda one, *given: asked.append(one.rows.n_features) or give_epsilon(one, *given),
         )
@@ -187,9 +186,10 @@ class TestSteps:
         plain = search(LAST, {"max_weights": [None, 3]}, epsilon=2.0, random_state=None)
         stated = plain.fit(VECTORIZER.transform(TEXTS), ILL).privacy_
         assert found.privacy_.epsilon == pytest.approx(stated.epsilon, rel=1e-6)
-        assert (found.privacy_.tries, found.privacy_.delta) == (stated.tries, stated.delta)
+        assert found.privacy_.number("tries") == stated.number("tries")
+        assert found.privacy_.delta == stated.delta
         (entry,) = read_budgets(ledger)[0].entries
-        assert entry.release == digest_of(found.best_estimator_[-1].model_.release)
+        assert entry.release == found.best_estimator_[-1].model_.digest
 
     def test_without_a_try_the_constant_stands_behind_the_first_steps(self, monkeypatch):
         with pytest.warns(UserWarning, match="came out as zero"):
@@ -238,7 +238,7 @@ class TestScore:
             private_score(leaky, NUMBER * 1.0, ILL, **settings)
 
     def test_numbers(self):
-        last = DPLinearRegression(20.0, target_bounds=(0, 1), n_iter=10)
+        last = DPLinearRegression(20.0, target_bounds=(0, 1))
         whole = pipeline(last=last).fit(TEXTS, ILL * 1.0)
         assert private_score(whole, TEXTS, ILL * 1.0, 5.0, metric="mae").high < 0.5
 
@@ -262,7 +262,7 @@ class TestScore:
     def test_columns_in_another_order_are_refused(self):
         pandas = pytest.importorskip("pandas")
         X = pandas.DataFrame(NUMBER * 1.0, columns=["a", "b"])
-        fitted = DPLogisticRegression(20.0, n_iter=10).fit(X, ILL)
+        fitted = DPLogisticRegression(20.0).fit(X, ILL)
         assert private_score(fitted, X, ILL, 5.0).metric == "auc"
         with pytest.raises(DataError, match="other columns than the model"):
             private_score(fitted, X[["b", "a"]], ILL, 5.0)

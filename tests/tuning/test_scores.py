@@ -14,7 +14,7 @@ from dplasso.privacy.gaussian import gaussian_delta
 from dplasso.privacy.randomness import random_stream
 from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES, Target
 from dplasso.tuning.metrics import METRICS
-from dplasso.tuning.scorer import noisy_sums, score_mechanism
+from dplasso.tuning.scorer import noisy_sums, score_budget
 
 RNG = np.random.default_rng(0)
 X = RNG.random((2000, 1))
@@ -38,12 +38,12 @@ def test_the_noise_is_what_the_guarantee_needs(metric, kind, neighbors):
     own, target = METRICS[metric], TARGETS[kind]
     assert target.kind == kind
     for rows in (1, 3):
-        mechanism = score_mechanism(
+        budget, sensitivity = score_budget(
             own, 0.5, 1e-6, target, neighbors=neighbors, rows_per_person=rows
         )
         move = own.share(target) if neighbors == "add-remove" else own.exchange(target)
         move *= rows
-        mu = move / (mechanism.sensitivity / mechanism.mu)
+        mu = move / (sensitivity / budget.mu)
         assert gaussian_delta(mu, 0.5) <= 1e-6
         assert gaussian_delta(1.01 * mu, 0.5) > 1e-6
 
@@ -63,13 +63,13 @@ def test_a_score_has_a_statement_of_its_own():
     statement = score.privacy
     assert statement.is_private
     assert 0.39 < statement.epsilon <= 0.4
-    assert (statement.delta, statement.release) == (1e-5, "score")
+    assert (statement.delta, statement.about) == (1e-5, "score")
     text = statement.text()
     for words in ("the score", "scored data", "training cost", "sums over all rows"):
         assert words in text
     assert "gradients" not in text
     assert score.low < score.value < score.high
-    assert score.to_dict()["privacy"]["release"] == "score"
+    assert score.to_dict()["privacy"]["about"] == "score"
 
 
 def test_a_seed_is_told():

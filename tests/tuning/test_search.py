@@ -14,6 +14,7 @@ from tests.tuning.models import GRID, ROWS, Given, NoisyShare, X, Y, seen, toy
 
 from dplasso import (
     BudgetError,
+    DPFrankWolfeClassifier,
     DPLasso,
     DPLassoClassifier,
     DPLinearRegression,
@@ -24,9 +25,8 @@ from dplasso import (
     private_score,
 )
 from dplasso.ledger import affords, charge_of, create_ledger, read_budgets
-from dplasso.model.release import digest_of
 from dplasso.privacy.randomness import random_stream
-from dplasso.tuning import budget as budget_module
+from dplasso.tuning import plan as plan_module
 from dplasso.tuning import search as search_module
 from dplasso.tuning.candidates import (
     Candidate,
@@ -35,9 +35,8 @@ from dplasso.tuning.candidates import (
     give_epsilon,
     list_candidates,
 )
-from dplasso.tuning.cost import search_cost
 from dplasso.tuning.scorer import Scorer
-from dplasso.tuning.tries import tries_of
+from dplasso.tuning.search_cost import search_cost, tries_of
 from fit.cases import four_classes
 
 # Chance that a right search fails a test here.
@@ -58,7 +57,7 @@ def entries(ledger):
 def logistic(**changes):
     """Return a search of one setting with a real fit of few steps."""
     settings = {"grid": {"max_weights": [None]}, "tries": 2, "law": "geometric"} | changes
-    return PrivateSearch(DPLogisticRegression(n_iter=10), **settings)
+    return PrivateSearch(DPLogisticRegression(), **settings)
 
 
 def with_tries(monkeypatch, number):
@@ -106,10 +105,10 @@ def test_the_number_of_tries_is_drawn_anew_by_its_law():
 @pytest.mark.parametrize(
     ("estimator", "grid"),
     [
-        (DPLogisticRegression(), {"max_weights": [None, 3], "n_iter": [50, 300]}),
-        (DPLogisticRegression(neighbors="replace-one"), {"residual_bound": [0.5, 1.0]}),
-        (DPLassoClassifier(), {"n_iter": [10, 100], "l1_radius": [3.0]}),
-        (DPLassoClassifier(), {"refit": [None, 0.3]}),
+        (DPLogisticRegression(), {"max_weights": [None, 3]}),
+        (DPLogisticRegression(neighbors="replace-one"), {"row_norm": ["unit", 3.0]}),
+        (DPFrankWolfeClassifier(), {"n_iter": [10, 100], "l1_radius": [3.0]}),
+        (DPLassoClassifier(), {"max_weights": [None, 3]}),
         (NoisyShare(), GRID),
     ],
 )
@@ -128,9 +127,9 @@ def test_the_score_costs_as_much_as_the_fit(monkeypatch):
     for neighbors, move in (("add-remove", 1.0), ("replace-one", math.sqrt(2.0))):
         sigmas = set()
         monkeypatch.setattr(
-            budget_module, "Scorer", lambda *of, to=sigmas: to.add(of[3]) or Scorer(*of)
+            plan_module, "Scorer", lambda *of, to=sigmas: to.add(of[3]) or Scorer(*of)
         )
-        estimator = DPLogisticRegression(neighbors=neighbors, n_iter=20)
+        estimator = DPLogisticRegression(neighbors=neighbors)
         search = PrivateSearch(estimator, {"max_weights": [None]}, tries=2, law="geometric")
         search.fit(X[:, 1:], Y)
         cost = search_cost(1.0, 1e-6, tries_of(2, "geometric"), neighbors=neighbors)
@@ -195,7 +194,7 @@ def test_without_a_try_the_model_is_made_of_public_facts(monkeypatch, ledger):
 
 
 @pytest.mark.parametrize(
-    "estimator", [DPLogisticRegression(n_iter=20), DPLassoClassifier(n_iter=10, l1_radius=3.0)]
+    "estimator", [DPLogisticRegression(), DPFrankWolfeClassifier(n_iter=10, l1_radius=3.0)]
 )
 def test_the_model_carries_the_statement_of_the_whole(estimator, tmp_path):
     search = PrivateSearch(
@@ -206,7 +205,8 @@ def test_the_model_carries_the_statement_of_the_whole(estimator, tmp_path):
     for statement in (search.privacy_, best.privacy_, best.model_.statement):
         assert statement.is_private
         assert 1.99 < statement.epsilon <= 2.0
-        assert (statement.tries, statement.tries_law) == (2.0, "logarithmic")
+        assert statement.find("search").numbers == {"tries": 2.0}
+        assert "logarithmic law" in statement.find("search").words
         assert statement.epsilon_by_rows == {}
         text = statement.text()
         for words in ("the best of a random number of tries", "2 expected", "choice among settin"):
@@ -229,7 +229,7 @@ def test_a_seed_repeats_the_search_and_is_told():
     one, other = (logistic(grid=grid, random_state=8).fit(X[:, 1:], Y) for _ in range(2))
     assert one.best_score_ == other.best_score_
     assert not one.privacy_.is_private
-    assert "random_state" in one.privacy_.reasons[0]
+    assert "a seed was given" in one.privacy_.reasons[0]
     assert not toy(random_state=1).fit(X, Y).privacy_.is_private
 
 
@@ -252,17 +252,17 @@ def test_other_targets(monkeypatch):
 @pytest.mark.parametrize(
     ("estimator", "metric"),
     [
-        (DPLassoClassifier(n_iter=4), "accuracy"),
-        (DPLogisticRegression(n_iter=10), "log_loss"),
-        (DPLasso(n_iter=4, target_bounds=(0, 3)), "r2"),
-        (DPLinearRegression(n_iter=10, target_bounds=(0, 3)), "mae"),
+        (DPLassoClassifier(), "accuracy"),
+        (DPLogisticRegression(), "log_loss"),
+        (DPLasso(target_bounds=(0, 3)), "r2"),
+        (DPLinearRegression(target_bounds=(0, 3)), "mae"),
     ],
 )
 def test_four_classes_or_numbers(estimator, metric):
     X, names = four_classes()
     y = names if metric in ("accuracy", "log_loss") else np.arange(names.size) % 4
     search = PrivateSearch(
-        estimator, {"n_iter": [4, 6]}, epsilon=3.0, tries=5, metric=metric, law="geometric"
+        estimator, {"max_weights": [4, 6]}, epsilon=3.0, tries=5, metric=metric, law="geometric"
     ).fit(X, y)
     assert search.privacy_.is_private
     assert search.privacy_.epsilon <= 3.0
@@ -289,8 +289,8 @@ def test_one_charge_for_all_tries(monkeypatch, ledger):
     assert (entry.charge.mechanism, entry.charge.n_iter) == ("search", 3)
     assert (entry.state, entry.charge.epsilon) == ("finished", 0.5)
     # Of the model that it paid for, and of the rows as a fit on them would note them.
-    assert entry.release == digest_of(search.best_estimator_.model_.release)
-    DPLogisticRegression(0.1, n_iter=10, ledger=ledger).fit(X[:, 1:], Y)
+    assert entry.release == search.best_estimator_.model_.digest
+    DPLogisticRegression(0.1, ledger=ledger).fit(X[:, 1:], Y)
     assert entry.charge.fingerprint == entries(ledger)[-1].charge.fingerprint is not None
     assert search.best_estimator_.ledger is None
 
@@ -324,18 +324,21 @@ def test_a_search_within_a_budget_by_itself_takes_all_of_it(tmp_path):
         ({"delta": 2.0}, "delta must lie"),
         ({"estimator": DPLogisticRegression(random_state=1)}, "give random_state to PrivateSearch"),
         ({"estimator": DPLogisticRegression(ledger="x")}, "give the ledger to PrivateSearch"),
-        ({"estimator": DPLassoClassifier(mechanism="paper", n_iter=5, l1_radius=3.0)}, "private"),
+        (
+            {"estimator": DPFrankWolfeClassifier(mechanism="paper", n_iter=5, l1_radius=3.0)},
+            "private",
+        ),
     ],
 )
 def test_what_is_wrong_is_refused_before_anything_is_charged(changes, words, ledger):
-    if isinstance(changes.get("estimator"), DPLogisticRegression | DPLassoClassifier):
-        changes = changes | {"grid": {"n_iter": [10]}}
+    if isinstance(changes.get("estimator"), DPLogisticRegression | DPFrankWolfeClassifier):
+        changes = changes | {"grid": {"fit_intercept": [True]}}
     with pytest.raises(ValueError, match=words):
         toy(ledger=ledger).set_params(**changes).fit(X, Y)
     assert entries(ledger) == ()
 
 
-REAL = {"estimator": DPLogisticRegression(classes=(0, 1)), "grid": {"n_iter": [10]}}
+REAL = {"estimator": DPLogisticRegression(classes=(0, 1)), "grid": {"max_weights": [None]}}
 
 
 @pytest.mark.parametrize(
@@ -370,7 +373,11 @@ class Silent(NoisyShare):
     [
         (Given(), {"classes_": [(0, 1)]}, "no parameter epsilon"),
         (Silent(), GRID, "needs a method privacy_event"),
-        (logistic(), {"estimator__n_iter": [10]}, "estimator is a PrivateSearch itself; give the"),
+        (
+            logistic(),
+            {"estimator__max_weights": [3]},
+            "estimator is a PrivateSearch itself; give the",
+        ),
     ],
 )
 def test_an_estimator_that_states_no_cost_is_refused(estimator, grid, words):
@@ -387,7 +394,7 @@ def test_every_try_starts_from_the_same_prior_matched_by_name(monkeypatch, ledge
     )
     prior = {"c1": 2.0, "other": 1.0}
     search = PrivateSearch(
-        DPLogisticRegression(n_iter=10, prior=prior),
+        DPLogisticRegression(prior=prior),
         {"max_weights": [None, 1]},
         tries=3,
         law="geometric",

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dplasso.privacy.randomness import random_stream
-from dplasso.tuning.tries import LAWS, draw_tries, tries_of
+from dplasso.tuning.search_cost import LAWS, draw_tries, tries_of
 
 DRAWS = 20_000
 # Chance that a right sampler fails a test here.
@@ -61,7 +61,7 @@ def test_the_choice_follows_the_mean():
     ("mean", "law", "words"),
     [
         *((mean, "auto", "tries must") for mean in (0.0, -1.0, math.inf, math.nan, 1001.0)),
-        (1, "geometric", "above 1 unless law='poisson'"),
+        (1, "geometric", "above 1 unless law=poisson"),
         (3, "fixed", "law must be"),
     ],
 )

@@ -69,9 +69,17 @@ class Checkpoint(ReleasedFile):
             raise ValueError(f"{done} releases do not fit a fit of {self.n_phases!r} phases")
         if not isinstance(self.finished, bool) or (self.finished and not self.is_complete):
             raise ValueError(f"a fit is not finished after {done} of its phases")
+        steps = self.state.get("done")
+        if self.state and (steps is None or steps.shape or steps.dtype.kind != "i" or steps < 0):
+            raise ValueError("it does not say how many steps of a phase under way are done")
         drawn = done or self.state
         if drawn and self.charge is not None and self.charge.number is None:
             raise ValueError("it has releases that no ledger entry paid for")
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """How far the fit had come: phases that are done, and steps of the one under way."""
+        return len(self.released), int(self.state["done"]) if self.state else 0
 
     @property
     def is_complete(self) -> bool:
@@ -113,7 +121,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
 def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Checkpoint:
     entries = ("about", "n_phases", "finished", "charge")
-    state = {name for name in members if name.startswith(_STATE)}
+    state = sorted(name for name in members if name.startswith(_STATE))
     found = parse_released(header, members, entries=entries, besides=state)
     charge = None if header["charge"] is None else ChargeNote(**header["charge"])
     return Checkpoint(

@@ -232,10 +232,8 @@ class KeptFit(Session):
         """Return the step at which the interrupted fit was; all, where workers take them."""
         if self._begun.records.every_step:
             return range(1, n_steps)
-        state = self._reached.state
-        if self._repeats and place == len(self._reached.released) and state:
-            return [int(state["done"])]
-        return ()
+        reached, done = self._reached.place
+        return [done] if self._repeats and place == reached and done else ()
 
     def keep(
         self, released: Released, done: int = 0, snapshots: Snapshots = lambda _: NO_SNAPSHOT
@@ -245,7 +243,8 @@ class KeptFit(Session):
             self._compare(released, done, snapshots)
         now, self._taken = time.monotonic(), released
         is_over = not done and released.entries[-1].release is not None
-        is_new = len(released) > len(self._reached.released) or done
+        # What a checkpoint held is never lost: it would be drawn, and so released, again.
+        is_new = (len(released), done) > self._reached.place
         complete = len(released) == self._start.n_phases
         due = is_over or complete or self._begun.records.every_step
         if is_new and (due or now - self._written >= self._pause):
@@ -257,11 +256,12 @@ class KeptFit(Session):
     def _compare(self, released: Released, done: int, snapshots: Snapshots) -> None:
         """Refuse a repeated fit that comes to other releases than the interrupted one."""
         known, state = self._reached.released, self._reached.state
+        at_state = (len(released), done) == self._reached.place
         common = min(len(released), len(known))
         same = _same(
             Released(released.entries[:common]).arrays(), Released(known.entries[:common]).arrays()
         )
-        if same and len(released) == len(known) and state and done == int(state["done"]):
+        if same and state and at_state:
             same = _same(snapshots(done), state)
         if not same:
             raise CheckpointError(

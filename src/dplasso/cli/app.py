@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from dplasso.cli import output
 from dplasso.cli.options import documented, with_options
-from dplasso.data.addresses import check_argument
+from dplasso.data.source_files import check_argument
 from dplasso.errors import ClusterError, DataError, MissingExtraError, ParameterTypeError
 
 INTERRUPTED = 130

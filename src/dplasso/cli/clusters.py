@@ -14,14 +14,13 @@ from dplasso.cli import output
 from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cluster import Engine, Events, RayEngine, ThreadEngine
 from dplasso.cluster.estimate import Estimate
+from dplasso.cluster.ray_cluster import THREADS, run_tasks
 from dplasso.cluster.storage import header_and_labels, opened_store, stores_at
-from dplasso.cluster.tasks import THREADS, run_tasks
-from dplasso.data.addresses import is_address
-from dplasso.data.files import Dataset
-from dplasso.data.source_files import places_of
+from dplasso.data.formats import Dataset
+from dplasso.data.source_files import is_address, places_of
 from dplasso.data.store import Store, open_store
+from dplasso.data.store.opening import is_store
 from dplasso.data.store.place import stores_in
-from dplasso.data.store.reader import is_store
 from dplasso.encoding.origin import check_same_origin, origin_of, with_origin
 from dplasso.errors import DataError
 from dplasso.estimators.base import PrivateLinearModel

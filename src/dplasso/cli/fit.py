@@ -22,7 +22,7 @@ from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.scoring import check_known, score, scores_text
 from dplasso.cli.training import EstimatorOptions, OutputOptions, train_with_bar
-from dplasso.data.files import Dataset
+from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema

@@ -16,20 +16,17 @@ from sklearn.pipeline import Pipeline
 from dplasso.cli import output
 from dplasso.cli.options import option_name
 from dplasso.data.blocks import Rows, gather, with_mapped_labels
-from dplasso.data.files import Dataset
-from dplasso.data.formats import is_table, plain_suffix, table_format
-from dplasso.data.label_map import check_label_map, map_labels, parse_label_map
-from dplasso.data.labels import labels_of_one_kind
+from dplasso.data.formats import Dataset, is_table, plain_suffix, table_format
+from dplasso.data.labels import check_label_map, labels_of_one_kind, map_labels, parse_label_map
 from dplasso.data.source_files import source_files
-from dplasso.data.tables.batches import Batch, table_source
+from dplasso.data.tables.batches import Batch, ListColumns, table_source
 from dplasso.data.tables.dialect import Dialect, said
-from dplasso.data.tables.lists import ListColumns
 from dplasso.encoding.encoder import warn_of_draft
-from dplasso.encoding.files import read_categories, read_records
+from dplasso.encoding.files import need_pyarrow, read_categories, read_records
+from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.origin import check_same_origin, origin_of
-from dplasso.encoding.parts import Categories, Hashed, Text
+from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema, read_schema
-from dplasso.encoding.source import need_pyarrow
 from dplasso.errors import DataError, PrivacyLeakWarning
 from dplasso.matrix.compressed import without_duplicates
 from dplasso.model.row_steps import RowSteps
@@ -74,10 +71,9 @@ class DialectOptions(Dialect):
     def say(self, files: Sequence[Path]) -> None:
         """Say how files are taken to be written, unless it is as their names say; each once."""
         for path in files:
-            if path.is_file() and is_table(path) and table_format(path).compressible:
-                told = said(path, self.asked)
-                if told is not None:
-                    output.note(told)
+            written = path.is_file() and is_table(path) and table_format(path).compressible
+            if written and (words := said(path, self.asked)) is not None:
+                output.note(words)
 
 
 @dataclass(frozen=True)
@@ -113,11 +109,8 @@ class ReadingOptions:
     dialect: DialectOptions = DialectOptions()
 
     def meaning(self) -> dict[str, float] | None:
-        """Read ``--label-map``; anything malformed is wrong usage."""
-        try:
-            return None if self.label_map is None else parse_label_map(self.label_map)
-        except DataError as error:
-            raise typer.BadParameter(str(error)) from None
+        """Read ``--label-map``."""
+        return None if self.label_map is None else parse_label_map(self.label_map)
 
     def declared(self) -> Schema | None:
         """Read ``--schema``, with the label's column; warn of a draft."""
@@ -309,12 +302,10 @@ class EncodingOptions:
             unknown = "ignore" if self.ignore_unknown else "error"
             lists = read_categories(self.categories).items()
             return Schema(tuple(Categories(*pair, unknown, missing="ignore") for pair in lists))
-        given = self.ngrams or "1,1"
-        try:
-            shortest, longest = (int(part) for part in given.split(","))
-        except ValueError:
-            raise typer.BadParameter(f"--ngrams {given}: write FROM,TO, for example 1,2") from None
-        words = (shortest, longest), self.binary, not self.keep_case
+        shortest, _, longest = (self.ngrams or "1,1").partition(",")
+        if not (shortest.isdecimal() and longest.isdecimal()):
+            raise typer.BadParameter(f"--ngrams {self.ngrams}: write FROM,TO, for example 1,2")
+        words = (int(shortest), int(longest)), self.binary, not self.keep_case
         return Schema((Text(self.text_column or "text", bits, *words, missing="error"),))
 
 
@@ -374,9 +365,7 @@ def _text_column(path: Path, reading: ReadingOptions) -> str:
     """Return the column of the texts: text, or the only one besides the label."""
     names: list[str] = table_format(path).reader.column_names(path)
     others = [name for name in names if name != (reading.label_column or "label")]
-    if _TEXT in others or len(others) != 1:
-        return _TEXT
-    return others[0]
+    return others[0] if len(others) == 1 and _TEXT not in others else _TEXT
 
 
 def _columns(path: Path, held: RowSteps) -> list[str]:
@@ -402,8 +391,7 @@ def _raw(batch: Batch, names: list[str], *, texts: bool) -> Any:
         except ImportError:
             raise DataError("this model takes tables: install pandas to give it any") from None
         return pd.DataFrame(columns)
-    found: list[Any] = columns[names[0]]
-    for row, text in enumerate(found):
+    for row, text in enumerate(columns[names[0]]):
         if not isinstance(text, str):
             raise DataError(f"{batch.where(names[0], row)}: there is no text")
-    return found
+    return columns[names[0]]

@@ -20,7 +20,7 @@ from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, read_raw, refuse
 from dplasso.cli.ledger_report import cohort_of, left_after, left_sentence, sentence
 from dplasso.cli.scoring import print_confusion, print_scores, score
 from dplasso.cli.training import chosen_ledger
-from dplasso.data.files import Dataset
+from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
 from dplasso.estimators.record_wise import split
 from dplasso.ledger import Budget, Charge, entry_of, read_budgets, share_of

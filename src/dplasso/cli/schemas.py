@@ -11,10 +11,9 @@ from dplasso.cli import output
 from dplasso.cli.inputs import DialectOptions
 from dplasso.cli.training import chosen_ledger
 from dplasso.data.source_files import expand
-from dplasso.encoding.files import read_records
+from dplasso.encoding.files import first_rows, read_records
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema, read_schema
-from dplasso.encoding.source import first_rows
 from dplasso.encoding.suggest import guess_label, suggest_schema
 from dplasso.tuning.quantiles import EdgesBudget, quantile_grids, quantiles_of
 
@@ -158,7 +157,7 @@ def quantiles(
     assert found.edges is not None
     statement = found.edges.statement
     # Sums of the noise of half of a column's cells, from either end.
-    cells = max(part.width(grids) for part in grids.parts)
+    cells = max(part.width(grids.coded) for part in grids.parts)
     sensitivity = statement.number("sensitivity") or 0.0
     off = sensitivity / statement.mu * math.sqrt(cells) / 2.0
     shown = {

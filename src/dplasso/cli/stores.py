@@ -16,16 +16,14 @@ from dplasso.cli import output
 from dplasso.cli.clusters import ClusterOptions
 from dplasso.cli.inputs import EncodingOptions, ReadingOptions
 from dplasso.cluster.storage import check_free, put_store
-from dplasso.data.addresses import is_address
 from dplasso.data.blocks import BlockSource
-from dplasso.data.source_files import expand
+from dplasso.data.source_files import expand, is_address
 from dplasso.data.store import describe, open_store, write_store
+from dplasso.data.store.opening import is_store
 from dplasso.data.store.place import check_place
-from dplasso.data.store.reader import is_store
 from dplasso.data.tables.dialect import Dialect
-from dplasso.encoding.files import encode_files
+from dplasso.encoding.files import encode_files, first_rows
 from dplasso.encoding.parts import Bins
-from dplasso.encoding.source import first_rows
 from dplasso.encoding.suggest import draft_parts
 from dplasso.errors import DataError
 from dplasso.files.atomic import make_folder

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dplasso.cli import output
 from dplasso.cli.inputs import ReadingOptions
 from dplasso.cli.options import estimator_options
-from dplasso.data.files import Dataset
+from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema

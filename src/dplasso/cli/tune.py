@@ -13,7 +13,7 @@ from dplasso.cli.inputs import ReadingOptions
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.options import number_or_word
 from dplasso.cli.training import EstimatorOptions, OutputOptions
-from dplasso.data.files import Dataset
+from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
 from dplasso.encoding.origin import origin_of
 from dplasso.errors import DataError

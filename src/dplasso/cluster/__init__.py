@@ -3,8 +3,7 @@
 Engines differ in where the workers run and in nothing else: the bits are those of one process.
 """
 
-from dplasso.cluster.engines import Engine, InProcessEngine, ThreadEngine
-from dplasso.cluster.events import Events
+from dplasso.cluster.engines import Engine, Events, InProcessEngine, ThreadEngine
 from dplasso.cluster.ray_engine import RayEngine
 
 __all__ = ["Engine", "Events", "InProcessEngine", "RayEngine", "ThreadEngine"]

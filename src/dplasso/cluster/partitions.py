@@ -16,11 +16,10 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.cluster.engines import Engine, Handle, Held, Pending, WorkerLost
-from dplasso.cluster.events import FIRST
+from dplasso.cluster.engines import FIRST, Engine, Handle, Held, Pending, WorkerLost
 from dplasso.cluster.worker import Description, Partition
-from dplasso.data.addresses import is_address
 from dplasso.data.people import number_people
+from dplasso.data.source_files import is_address
 from dplasso.errors import ClusterError, DataError
 
 # What a fresh worker has to be told: a method, and a function that gives its arguments.

@@ -14,11 +14,10 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any
 
-from dplasso.data.addresses import checked_address, is_address
-from dplasso.data.source_files import natural_order
+from dplasso.data.source_files import checked_address, is_address, natural_order
 from dplasso.data.store import Store, open_store
 from dplasso.data.store.checks import ArrayCheck, compare
-from dplasso.data.store.format import HEADER_FILE, LABELS, array_file, open_array, read_header
+from dplasso.data.store.header import HEADER_FILE, LABELS, array_file, open_array, read_header
 from dplasso.data.store.place import is_incomplete, refuse_incomplete
 from dplasso.data.streams import exhaust
 from dplasso.errors import DataError, StoreError

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.storage import copy_store, showing
-from dplasso.data.addresses import is_address
+from dplasso.data.source_files import is_address
 from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
 from dplasso.frank_wolfe.round_part import Changes, RoundRows, RoundSteps

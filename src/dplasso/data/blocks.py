@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse import csr_array
 
-from dplasso.data.formats import INT32_MAX
-from dplasso.data.label_map import check_label_map, map_labels
-from dplasso.data.labels import labels_of_one_kind
+from dplasso.data.labels import check_label_map, labels_of_one_kind, map_labels
 from dplasso.data.people import hash_people
 from dplasso.data.source_files import SourceFiles
 from dplasso.data.streams import Progress
 from dplasso.errors import DataError
 from dplasso.matrix.compressed import without_duplicates
 
+MOST_COLUMNS = 2**63 - 1
+INT32_MAX = 2**31 - 1
 # What a block may take where all of them are put together in memory.
 _BLOCK_BYTES = 1 << 28
 

@@ -1,21 +1,25 @@
-"""The formats of data files: which names they have, and which module reads them.
+"""The formats of data files, and one way in for all files of numbered columns.
 
-A reader of numbered columns has `row_source(files, layout)`, one of tables `column_names(path)`,
-`batches(path, columns, memory_bytes)` and `labels(batch, column)`.
+The name of a file says which module reads it. A reader of numbered columns has
+`row_source(files, layout)`, one of tables `column_names(path)`,
+`batches(path, columns, memory_bytes)`, `labels(batch, column)` and, of Parquet and Arrow,
+`list_rows(lists, batch)`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dplasso.data.label_map import LabelMap
-from dplasso.data.source_files import SourceFiles
-from dplasso.data.streams import COMPRESSED_SUFFIXES
-from dplasso.errors import DataError
+import numpy as np
+from numpy.typing import NDArray
 
-MOST_COLUMNS = 2**63 - 1
-INT32_MAX = 2**31 - 1
+from dplasso.data.blocks import MOST_COLUMNS, BlockSource, gather
+from dplasso.data.labels import LabelMap, check_label_map
+from dplasso.data.source_files import Paths, SourceFiles, source_files
+from dplasso.data.streams import COMPRESSED_SUFFIXES, Progress
+from dplasso.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -111,3 +115,52 @@ def _find(path: Path) -> FileFormat | None:
     compressed = suffix != path.suffix.lower()
     matches = (one for one in FORMATS if suffix in one.suffixes)
     return next((one for one in matches if one.compressible or not compressed), None)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Records and their labels.
+
+    `X`: a sorted csr_array without duplicates, or a `StoreMatrix`.
+    `people`: a number for the person of each row, where that was asked for.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    source: str
+    people: NDArray[np.int64] | None = None
+
+
+def block_source(
+    paths: Paths,
+    *,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    labels_path: str | Path | None = None,
+    label_map: Mapping[str, float] | None = None,
+) -> BlockSource:
+    """Open data files as a stream of row blocks: svmlight text or scipy's sparse .npz.
+
+    `paths`: one file, or several that make one data set, in this order; a name with ``*``, ``?`` or
+    ``[`` that is no file is a pattern.
+    `n_features`: columns. Default: the largest column in svmlight text, the largest stored shape in
+    .npz. A column beyond it is an error.
+    `zero_based`: whether svmlight indices count columns from 0.
+    `labels_path`: for a single .npz, a .npy file of labels.
+    `label_map`: what the labels mean, such as ``{"neg": 0, "pos": 1}``; others are errors.
+
+    What is wrong inside the files is raised, with its place, while the blocks are read.
+    """
+    files = source_files(paths)
+    meaning = None if label_map is None else check_label_map(label_map)
+    labels = None if labels_path is None else Path(labels_path)
+    layout = Layout(n_features, zero_based, labels, meaning)
+    source: BlockSource = row_format(files).reader.row_source(files, layout)
+    return source
+
+
+def read_data(paths: Paths, *, progress: Progress | None = None, **options: Any) -> Dataset:
+    """Read data files into memory; `options` are those of `block_source`."""
+    source = block_source(paths, **options)
+    X, y, _ = gather(source, progress)
+    return Dataset(X, y, source.name)

@@ -1,6 +1,9 @@
-"""Targets: class labels, from the data or declared in advance, and numbers of an interval."""
+"""Labels and targets: what they are, what a map says they mean, and numbers of an interval."""
 
-from collections.abc import Callable
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,9 +13,12 @@ from dplasso.data.refusals import in_our_words
 from dplasso.errors import DataError, ParameterError
 
 # Of several that fit a label, the first.
-_KINDS = ("bool", "number", "string")
+_LABEL_KINDS = ("bool", "number", "string")
 # Up to here a floating-point number stands for one whole number.
 _LARGEST_WHOLE = 2**53
+
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+TRUTH = {"false": 0.0, "true": 1.0}
 
 
 def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
@@ -103,7 +109,7 @@ def labels_of_one_kind(
 ) -> tuple[NDArray[Any], str]:
     """Return labels as an array, and their kind: number, string or bool, as that `before`."""
     if isinstance(given, list):
-        kinds = (kind for kind in _KINDS if _as_kind(given[0], kind) is not None)
+        kinds = (kind for kind in _LABEL_KINDS if _as_kind(given[0], kind) is not None)
         kind = before or next(kinds, "label")
         labels = [_as_kind(label, kind) for label in given]
         if None not in labels:
@@ -137,3 +143,91 @@ def _as_kind(label: Any, kind: str) -> Any:
         number = None if isinstance(label, bool) else as_number(label)
         return number if number is not None and np.isfinite(number) else None
     return label if isinstance(label, {"bool": bool, "string": str}.get(kind, ())) else None
+
+
+@dataclass(frozen=True)
+class LabelMap:
+    """A checked map of labels: `words` are all of them, compared as text.
+
+    `numbers` are those that are numbers, compared as such: 1, +1 and 1.0 are one label.
+    """
+
+    words: dict[str, float]
+    numbers: dict[float, float]
+
+    def meaning(self, label: str | float | bool) -> float:
+        """Return what a label is mapped to, as text or else as a number; NaN for none."""
+        if isinstance(label, bool):
+            for word, value in self.words.items():
+                if TRUTH.get(word.lower()) == label:
+                    return value
+        if isinstance(label, str):
+            if label in self.words:
+                return self.words[label]
+            number = decimal(label)
+            return math.nan if number is None else self.numbers.get(number, math.nan)
+        return self.numbers.get(float(label), math.nan)
+
+    def shown(self) -> str:
+        """Name the labels, for messages."""
+        return ", ".join(repr(word) for word in self.words)
+
+
+def check_label_map(label_map: Mapping[Any, Any]) -> LabelMap:
+    """Return a checked map from labels, texts or numbers, to finite numbers; or `DataError`."""
+    words: dict[str, float] = {}
+    numbers: dict[float, float] = {}
+    for key, target in label_map.items():
+        label = str(key).strip()
+        if not label:
+            raise DataError(
+                "`label_map`: a label is empty; name the label as it stands in the data"
+            )
+        value = as_number(target)
+        if value is None or not math.isfinite(value):
+            raise DataError(
+                f"`label_map`: label {label!r} is mapped to {target!r}; map it to a finite number"
+            )
+        number = decimal(label)
+        if words.setdefault(label, value) != value or (
+            number is not None and numbers.setdefault(number, value) != value
+        ):
+            raise DataError(f"`label_map`: label {label!r} is mapped to two different numbers")
+    if not words:
+        raise DataError("`label_map` is empty; name labels and what they mean, such as neg=0,pos=1")
+    return LabelMap(words, numbers)
+
+
+def parse_label_map(text: str) -> dict[str, float]:
+    """Read ``LABEL=NUMBER,LABEL=NUMBER,...``, such as ``neg=0,pos=1``; or raise `DataError`."""
+    label_map: dict[str, str] = {}
+    for part in text.split(","):
+        label, equals, target = (piece.strip() for piece in part.rpartition("="))
+        if not equals or not label or decimal(target) is None:
+            raise DataError(
+                f"label map {text!r}: {part.strip()!r} is not LABEL=NUMBER; "
+                "write for example neg=0,pos=1"
+            )
+        if label in label_map:
+            raise DataError(f"label map {text!r}: label {label!r} appears twice")
+        label_map[label] = target
+    return check_label_map(label_map).words
+
+
+def map_labels(labels: NDArray[Any], label_map: LabelMap, name: str, first: int = 0) -> Any:
+    """Return what labels mean; `DataError` names the row, `first` of which came before."""
+    present, where = np.unique(labels, return_inverse=True)
+    mapped = np.array([label_map.meaning(label) for label in present.tolist()], np.float64)[where]
+    unknown = np.isnan(mapped)
+    if unknown.any():
+        at = int(np.argmax(unknown))
+        raise DataError(
+            f"{name}: the label of row {first + at + 1} is not in the label map "
+            f"({label_map.shown()})"
+        )
+    return mapped
+
+
+def decimal(text: str) -> float | None:
+    """Read a number as svmlight text writes it, infinite if it is too large; None for others."""
+    return float(text) if _NUMBER.fullmatch(text) else None

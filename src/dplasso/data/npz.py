@@ -11,8 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, csr_array
 
-from dplasso.data.blocks import BlockSource, Piece, cut_rows, files_source, with_mapped_labels
-from dplasso.data.formats import MOST_COLUMNS, Layout
+from dplasso.data.blocks import (
+    MOST_COLUMNS,
+    BlockSource,
+    Piece,
+    cut_rows,
+    files_source,
+    with_mapped_labels,
+)
+from dplasso.data.formats import Layout
 from dplasso.data.source_files import SourceFiles
 from dplasso.data.streams import check_readable
 from dplasso.errors import DataError

@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dplasso.data.files import Dataset, read_data
+from dplasso.data.formats import Dataset, read_data
 
 Integers = NDArray[np.int32] | NDArray[np.int64]
 

@@ -11,12 +11,12 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from dplasso.data.blocks import RowBlock, joined
-from dplasso.data.store.reader import Store
+from dplasso.data.store import Store
 from dplasso.data.tables.batches import check_columns
-from dplasso.encoding.columns import as_arrow, encode
+from dplasso.encoding.contract import as_arrow
+from dplasso.encoding.files import need_pyarrow
 from dplasso.encoding.origin import Origin, with_origin
-from dplasso.encoding.schema import Schema, read_schema, schema_from_json
-from dplasso.encoding.source import need_pyarrow
+from dplasso.encoding.schema import Schema, encode, read_schema, schema_from_json
 from dplasso.errors import DataError, PrivacyLeakWarning
 
 _ROWS_AT_ONCE = 1 << 16

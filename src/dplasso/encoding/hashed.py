@@ -5,18 +5,14 @@ The number of hashed columns is declared, so no list of names is ever taken from
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.feature_extraction import FeatureHasher
 
 from dplasso.data.blocks import Rows
-from dplasso.encoding.columns import Slot, TableColumns
-from dplasso.encoding.contract import Coded, Codes, OfOneColumn, Part
-
-if TYPE_CHECKING:
-    from dplasso.encoding.schema import Schema
+from dplasso.encoding.contract import Coded, CodedOf, Codes, OfOneColumn, Part, Slot, TableColumns
 
 # scikit-learn hashes to 32-bit column numbers.
 MOST_BITS = 30
@@ -68,10 +64,10 @@ class _HashedWords(Part):
         object.__setattr__(self, "words", tuple(given))
         self._check_words("missing")
 
-    def width(self, schema: "Schema") -> int:
+    def width(self, coded: CodedOf) -> int:
         return (1 << self.bits) + len(self.columns) * self.own_missing
 
-    def names(self, schema: "Schema", columns: Codes) -> list[str]:
+    def names(self, coded: CodedOf, columns: Codes) -> list[str]:
         words, last = self._word_names(), 1 << self.bits
         return [
             f"{self.columns[column - last]} (missing)"
@@ -126,7 +122,7 @@ class Hashed(_HashedWords, Coded):
         words, codes = table.words(column, self.missing)
         return self._looked_up(hash_names([f"{column}={word}" for word in words], self.bits), codes)
 
-    def entries(self, schema: "Schema", table: TableColumns, offset: int) -> Iterator[Slot]:
+    def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
         codes = np.stack([table.codes(self, column) for column in self.columns], axis=1)
         codes += (codes == 1 << self.bits) * np.arange(len(self.columns))
         codes.sort(axis=1)
@@ -176,7 +172,7 @@ class Text(OfOneColumn, _HashedWords):
     def described(self) -> str:
         return f"words hashed to 2^{self.bits} columns"
 
-    def entries(self, schema: "Schema", table: TableColumns, offset: int) -> Iterator[Slot | Rows]:
+    def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot | Rows]:
         from sklearn.feature_extraction.text import HashingVectorizer
 
         texts, empty = table.texts(self.column, self.missing)

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dplasso.data.store.reader import Store, StoreMatrix
-from dplasso.encoding.edges import ReleasedEdges
-from dplasso.encoding.schema import Schema, schema_from_json
+from dplasso.data.store import Store, StoreMatrix
+from dplasso.encoding.schema import ReleasedEdges, Schema, schema_from_json
 from dplasso.errors import DataError
 
 _ATTRIBUTE = "dplasso_origin"

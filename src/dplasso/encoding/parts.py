@@ -8,22 +8,31 @@ knows how many columns it makes, what they are called, and which entries a recor
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import date, datetime
+from typing import Any
 
 import numpy as np
 
-from dplasso.encoding.columns import Slot, TableColumns, number_in
-from dplasso.encoding.contract import Coded, Codes, OfOneColumn, Part
-from dplasso.encoding.hashed import Hashed as Hashed
-from dplasso.encoding.hashed import Text as Text
+from dplasso.encoding.contract import (
+    Coded,
+    CodedOf,
+    Codes,
+    OfOneColumn,
+    Part,
+    Slot,
+    TableColumns,
+    number_in,
+)
 from dplasso.encoding.hashed import check_hash_bits, hash_codes
 from dplasso.errors import DataError
 
-if TYPE_CHECKING:
-    from dplasso.encoding.schema import Schema
-
 _MOST_COLUMNS = 2**40
 _MOST_BINS = 1 << 16
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_NAMED = {"month": _MONTHS, "weekday": ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")}
+_TAKEN = ("year", "month", "weekday", "days")
+_TRIED_DATE = datetime(2001, 2, 13, 4, 5, 6)
 
 
 @dataclass(frozen=True)
@@ -74,7 +83,7 @@ class Categories(OfOneColumn, Coded):
 
     def codes_of(self, table: TableColumns, column: str) -> Codes:
         words, codes = table.words(column, self.missing)
-        key = _KEYS[type(self.categories[0])]
+        key = _COMPARED_AS[type(self.categories[0])]
         places = {key(category): place for place, category in enumerate(self.categories)}
         unknown = len(places) if self.unknown == "column" else -1
         found = np.array([places.get(key(word), unknown) for word in words], np.int64)
@@ -111,10 +120,10 @@ class Bins(OfOneColumn, Coded):
     def codes(self) -> int:
         return len(self.edges) + 1 + self.own_missing
 
-    def width(self, schema: "Schema") -> int:
+    def width(self, coded: CodedOf) -> int:
         return self.codes - self.cumulative
 
-    def names(self, schema: "Schema", columns: Codes) -> list[str]:
+    def names(self, coded: CodedOf, columns: Codes) -> list[str]:
         return [self._name(code + self.cumulative, self.cumulative) for code in columns.tolist()]
 
     def code_names(self, codes: Codes, column: str) -> list[str]:
@@ -140,9 +149,9 @@ class Bins(OfOneColumn, Coded):
         found[np.isnan(numbers)] = self.missing_code
         return found
 
-    def entries(self, schema: "Schema", table: TableColumns, offset: int) -> Iterator[Slot]:
+    def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
         if not self.cumulative:
-            yield from super().entries(schema, table, offset)
+            yield from super().entries(coded, table, offset)
             return
         codes, last = table.codes(self, self.column), len(self.edges)
         for k in range(1, last + 1):
@@ -174,16 +183,16 @@ class Number(OfOneColumn, Part):
             raise ValueError(f"the bound of column {self.column!r} must be finite and above 0")
         self._check_words("missing")
 
-    def width(self, schema: "Schema") -> int:
+    def width(self, coded: CodedOf) -> int:
         return 1 + self.own_missing
 
-    def names(self, schema: "Schema", columns: Codes) -> list[str]:
+    def names(self, coded: CodedOf, columns: Codes) -> list[str]:
         return [self.column + " (missing)" * column for column in columns.tolist()]
 
     def described(self) -> str:
         return f"a number from {self.center - self.bound:g} to {self.center + self.bound:g}"
 
-    def entries(self, schema: "Schema", table: TableColumns, offset: int) -> Iterator[Slot]:
+    def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
         numbers = table.numbers(self.column, self.missing)
         missing = np.isnan(numbers)
         with np.errstate(over="ignore"):
@@ -213,8 +222,8 @@ class Cross(Part):
         if self.bits is not None:
             check_hash_bits(self.bits)
 
-    def width(self, schema: "Schema") -> int:
-        codes = math.prod(schema.coded(column).codes for column in self.columns)
+    def width(self, coded: CodedOf) -> int:
+        codes = math.prod(coded(column).codes for column in self.columns)
         if codes > (_MOST_COLUMNS if self.bits is None else 2**62):
             cure = "give it bits, to hash them" if self.bits is None else "cross narrower ones"
             raise ValueError(
@@ -222,26 +231,26 @@ class Cross(Part):
             )
         return codes if self.bits is None else 1 << self.bits
 
-    def names(self, schema: "Schema", columns: Codes) -> list[str]:
+    def names(self, coded: CodedOf, columns: Codes) -> list[str]:
         if self.bits is not None:
             return [f"{'*'.join(self.columns)}[{column}]" for column in columns.tolist()]
         crossed = []
         for taken in reversed(self.columns):
-            coded = schema.coded(taken)
-            columns, codes = np.divmod(columns, coded.codes)
-            crossed.append(coded.code_names(codes, taken))
+            part = coded(taken)
+            columns, codes = np.divmod(columns, part.codes)
+            crossed.append(part.code_names(codes, taken))
         return [" & ".join(names) for names in zip(*reversed(crossed), strict=True)]
 
     def described(self) -> str:
         return "crossed" + ("" if self.bits is None else f", hashed to 2^{self.bits} columns")
 
-    def entries(self, schema: "Schema", table: TableColumns, offset: int) -> Iterator[Slot]:
+    def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
         combined, none = np.zeros(1, np.int64), np.zeros(1, np.bool_)
         for column in self.columns:
-            coded = schema.coded(column)
-            codes = table.codes(coded, column)
+            part = coded(column)
+            codes = table.codes(part, column)
             none = none | (codes < 0)
-            combined = combined * coded.codes + codes
+            combined = combined * part.codes + codes
         if self.bits is not None:
             combined = hash_codes(combined, self.bits)
         yield Slot(np.where(none, -1, combined + offset))
@@ -253,7 +262,7 @@ def lowered(value: Any) -> str:
 
 
 # How a declared category and a value's word are compared.
-_KEYS: dict[type, Callable[[Any], Any]] = {
+_COMPARED_AS: dict[type, Callable[[Any], Any]] = {
     bool: lowered, int: number_in, float: number_in, str: str
 }  # fmt: skip
 
@@ -301,3 +310,83 @@ def _check_range(low: float, high: float, bins: int) -> None:
             f"1 to {_MOST_BINS:,} bins go from low to a larger high, got {bins!r} from {low!r} to "
             f"{high!r}"
         )
+
+
+@dataclass(frozen=True)
+class Date(OfOneColumn, Coded):
+    """One column for each month or weekday, or for each public bin of years or days.
+
+    `column`: column of dates or times, or of words that are dates.
+    `take`: "year", "month", "weekday" or "days".
+    `edges`: of years or days, ascending and public, as those of `Bins`.
+    `since`: the day, as 2026-01-31, from which days are counted.
+    `format`: how words are dates, in the codes of `datetime.strptime`.
+    `missing`: what a missing date becomes.
+    """
+
+    take: str
+    edges: tuple[float, ...] = ()
+    since: str | None = None
+    format: str = "%Y-%m-%d"
+    missing: str = "column"
+
+    def __post_init__(self) -> None:
+        about = f"the date in column {self.column!r}"
+        if self.take not in _TAKEN:
+            raise ValueError(f"of {about} take one of {', '.join(_TAKEN)}, not {self.take!r}")
+        object.__setattr__(self, "edges", () if self._names else self._bins.edges)
+        if (self.take == "days") != (self.since is not None):
+            raise ValueError(f"{about} needs since, a day, exactly where days are taken")
+        try:
+            date.fromisoformat(self.since or "2026-01-31")
+            read = datetime.strptime(_TRIED_DATE.strftime(self.format), self.format)
+        except (TypeError, ValueError):
+            read = None
+        if read is None or read.date() != _TRIED_DATE.date():
+            raise ValueError(
+                f"{about}: since is a day as 2026-01-31, and format says where year, month and day "
+                "are, as %Y-%m-%d does"
+            )
+        self._check_words("missing")
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return _NAMED.get(self.take, ())
+
+    @property
+    def _bins(self) -> Bins:
+        return Bins(f"{self.take}({self.column})", self.edges, False, self.missing)
+
+    @property
+    def codes(self) -> int:
+        return len(self._names) + self.own_missing if self._names else self._bins.codes
+
+    def code_names(self, codes: Codes, column: str) -> list[str]:
+        if not self._names:
+            return self._bins.code_names(codes, column)
+        shown = [f"{self.take}({column})={name}" for name in self._names]
+        return [[*shown, f"{self.take}({column}) (missing)"][code] for code in codes.tolist()]
+
+    def described(self) -> str:
+        if self._names:
+            return f"the {self.take} of a date"
+        since = "" if self.since is None else f" since {self.since}"
+        return f"{self.take}{since} of a date, {self._bins.described()}"
+
+    def codes_of(self, table: TableColumns, column: str) -> Codes:
+        days: Any = table.dates(column, self.format, self.missing)
+        missing = np.isnat(days)
+        counted = np.where(missing, np.datetime64(0, "D"), days)
+        if self.take == "days":
+            numbers = (counted - np.datetime64(self.since, "D")).astype(np.int64)
+        elif self.take == "year":
+            numbers = counted.astype("M8[Y]").astype(np.int64) + 1970
+        elif self.take == "month":
+            numbers = counted.astype("M8[M]").astype(np.int64) % 12
+        else:
+            # The first day of 1970 was a Thursday.
+            numbers = (counted.astype(np.int64) + 3) % 7
+        if not self._names:
+            numbers = np.searchsorted(self.edges, numbers, side="right")
+        found: Codes = np.where(missing, self.missing_code, numbers).astype(np.int64)
+        return found

@@ -7,6 +7,7 @@ order. As JSON a part is an object whose `kind` names it (docs/tables.md).
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
@@ -15,10 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.encoding.contract import Coded, Part
-from dplasso.encoding.dates import Date
-from dplasso.encoding.edges import ReleasedEdges, edges_from_json
-from dplasso.encoding.parts import Bins, Categories, Cross, Hashed, Number, Text
+from dplasso.data.blocks import INT32_MAX, Rows
+from dplasso.encoding.contract import Coded, Part, Slot, TableColumns, Where
+from dplasso.encoding.hashed import Hashed, Text
+from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number
+from dplasso.errors import ParameterError
+from dplasso.privacy.budget import Budget
+from dplasso.privacy.statement import PrivacyStatement, StatedRelease
+from dplasso.privacy.wording import rounded_up
 
 _KINDS: dict[str, Any] = {
     "categories": Categories,
@@ -29,6 +34,96 @@ _KINDS: dict[str, Any] = {
     "text": Text,
     "cross": Cross,
 }
+"""Says in words where a value stands: in which column, and in which row, counted from 0."""
+
+
+@dataclass(frozen=True)
+class ReleasedEdges:
+    """Bins of `columns` whose edges are private quantiles of the records that are to be fitted.
+
+    `digest`: of the release that they follow from, as a ledger's entry has it.
+    `by_person`: whether the release was told whose each row is, and so protects people; otherwise
+    it protects rows.
+    """
+
+    columns: tuple[str, ...]
+    digest: str
+    statement: PrivacyStatement
+    by_person: bool = False
+
+    def mu_of(self, rows_per_person: int) -> float:
+        """Return what they cost a fit that protects people of so many rows, in mu."""
+        return math.ceil(rows_per_person / self.statement.rows_per_person) * self.statement.mu
+
+    def stated(self, rows_per_person: int) -> StatedRelease:
+        """Return what the statement of such a fit says of them."""
+        mu = self.mu_of(rows_per_person)
+        return StatedRelease(
+            "edges",
+            f"edges of the bins of {', '.join(self.columns)} at private quantiles of the same "
+            f"records ({rounded_up(mu)}-GDP, {self.digest[:12]})",
+            {"mu": mu},
+        )
+
+    def before(self, budget: Budget, *, seeded: bool, by_person: bool) -> Budget:
+        """Return a fit's budget with room for the edges, which its epsilon is to cover.
+
+        `by_person`: whether the fit is told whose each row is. Edges and fit must protect the same.
+        A person may have any number of rows in edges that were not told. And without one row of a
+        person, edges that were told may count another row of that person instead.
+        """
+        ours = self.statement
+        if budget.leak:
+            return budget
+        if ours.neighbors != budget.neighbors:
+            raise ParameterError(
+                f"the schema's edges were released for `neighbors={ours.neighbors!r}`; fit with "
+                f"the same, not {budget.neighbors!r}"
+            )
+        if by_person != self.by_person:
+            units = {False: "single rows", True: "people"}
+            raise ValueError(
+                f"the schema's edges protect {units[self.by_person]}, but this fit protects "
+                f"{units[by_person]}: release the edges and fit with the same groups "
+                "(--person-column), or both without"
+            )
+        if not (ours.is_private or seeded):
+            raise ValueError(
+                "the schema's edges were released with `random_state`, so no fit with them is "
+                "private; release them without it"
+            )
+        return budget.after(self.mu_of(budget.rows_per_person))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        statement = self.statement.to_dict()
+        return {
+            "columns": list(self.columns),
+            "digest": self.digest,
+            "statement": statement,
+            "by_person": self.by_person,
+        }
+
+
+def edges_from_json(document: Any) -> ReleasedEdges | None:
+    """Read what `to_json` returned; None for nothing, ValueError for anything else."""
+    if document is None:
+        return None
+    # Files of earlier versions do not say whom their edges protect: rows alone, for all we know.
+    known = {"columns", "digest", "statement", "by_person"}
+    if not isinstance(document, Mapping) or set(document) | {"by_person"} != known:
+        raise ValueError("edges say columns, digest and statement, as their release wrote them")
+    columns, digest = document["columns"], document["digest"]
+    by_person = document.get("by_person", False)
+    if not (isinstance(digest, str) and isinstance(columns, list) and isinstance(by_person, bool)):
+        raise ValueError("edges have a digest, a list of columns, and true or false for by_person")
+    try:
+        statement = PrivacyStatement.from_dict(document["statement"])
+    except (TypeError, OverflowError) as error:
+        raise ValueError(f"the statement of edges is damaged: {error}") from None
+    if statement.about != "edges" or not math.isfinite(statement.mu):
+        raise ValueError("the statement of edges is not one of their release")
+    return ReleasedEdges(tuple(map(str, columns)), digest, statement, by_person)
 
 
 @dataclass(frozen=True)
@@ -92,7 +187,7 @@ class Schema:
     @property
     def offsets(self) -> list[int]:
         """First column of each part's block, and the number of columns at the end."""
-        return [0, *np.cumsum([part.width(self) for part in self.parts]).tolist()]
+        return [0, *np.cumsum([part.width(self.coded) for part in self.parts]).tolist()]
 
     @property
     def n_features(self) -> int:
@@ -108,7 +203,7 @@ class Schema:
         found = np.empty(wanted.size, dtype=object)
         for block in np.unique(blocks).tolist():
             here = blocks == block
-            found[here] = self.parts[block].names(self, wanted[here] - offsets[block])
+            found[here] = self.parts[block].names(self.coded, wanted[here] - offsets[block])
         names: list[str] = found.tolist()
         return names
 
@@ -185,3 +280,38 @@ def read_schema(path: str | Path) -> Schema:
     except (ValueError, RecursionError) as error:
         kind = "not a JSON file" if isinstance(error, json.JSONDecodeError) else "no usable schema"
         raise ValueError(f"{path}: {kind}: {error}") from None
+
+
+def encode(schema: Schema, table: Mapping[str, Any], n_rows: int, where: Where) -> Rows:
+    """Encode records of a table, as float32; None, NaN and an empty string are missing values."""
+    columns = TableColumns(table, where)
+    blocks: list[Slot | Rows] = []
+    for part, offset in zip(schema.parts, schema.offsets, strict=False):
+        blocks += part.entries(schema.coded, columns, offset)
+    return _assembled(blocks, n_rows, schema.n_features)
+
+
+def _assembled(blocks: list[Slot | Rows], n_rows: int, n_features: int) -> Rows:
+    """Put blocks side by side; each block's columns follow those of the blocks before it."""
+    index = np.int32 if n_features <= INT32_MAX + 1 else np.int64
+    counts = np.zeros(n_rows, np.int64)
+    for block in blocks:
+        counts += block.columns >= 0 if isinstance(block, Slot) else np.diff(block.indptr)
+    starts = np.zeros(n_rows + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    indices, values = np.empty(starts[-1], index), np.ones(starts[-1], np.float32)
+    free = starts[:-1].copy()
+    for block in blocks:
+        if isinstance(block, Slot):
+            held = block.columns >= 0
+            at = free[held]
+            indices[at] = block.columns[held]
+            if block.values is not None:
+                values[at] = block.values[held]
+            free += held
+        else:
+            lengths = np.diff(block.indptr)
+            at = np.arange(block.indices.size) + np.repeat(free - block.indptr[:-1], lengths)
+            indices[at], values[at] = block.indices, block.values
+            free += lengths
+    return Rows(starts, indices, values)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from dplasso.data.streams import Progress
 from dplasso.encoding.contract import Part
-from dplasso.encoding.dates import Date
-from dplasso.encoding.parts import Bins, Categories, Hashed, Text, lowered
+from dplasso.encoding.hashed import Hashed, Text
+from dplasso.encoding.parts import Bins, Categories, Date, lowered
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 

@@ -34,9 +34,9 @@ class DPLogisticRegression(PrivateClassifier):
         Probability that the epsilon guarantee fails, in (0, 1). Choose it well below one over the
         number of people. The fit never derives it from the data.
     max_weights : int, "significant" or None, default=None
-        None gives every column a weight. A number k keeps k columns, reached by successive cuts,
-        each followed by a run on the remaining columns. "significant" keeps the weights of a dense
-        model that exceed three standard errors.
+        Largest number of columns in the model; None gives every column a weight. The fit reaches a
+        number k by successive cuts, each followed by a run on the remaining columns. "significant"
+        keeps the weights of a dense model that exceed three standard errors.
     row_norm : "unit" or float, default="unit"
         "unit" scales every row to L2 norm 1, so only its direction counts. A number R shortens
         longer rows to norm R, leaves shorter ones as they are, and divides all by R. Public.
@@ -93,7 +93,8 @@ class DPLogisticRegression(PrivateClassifier):
         `classes`, or numbers from 0.
     coef_standard_error_ : ndarray, shape (D,), or (k,) for the k columns that `max_weights` keeps
         Standard deviation of each column's weight due to the noise alone; 0 without privacy; for a
-        label matrix, a row for each label. It is public. A weight divided by it is a z-score.
+        label matrix, a row for each label. It is public. A weight divided by it is a z-score. With
+        a `prior`, it has the shape of `coef_`.
     column_scale_ : ndarray, shape (D,), or (k,) for the k columns that `max_weights` keeps
         Factor of each column before rows are scaled to unit length, from released numbers; only if
         there are enough records to scale columns.

@@ -30,9 +30,9 @@ class DPLinearRegression(PrivateRegressor):
         The fit clips targets to it, and `predict` clips predictions. The noise is proportional to
         its width.
     max_weights : int, "significant" or None, default=None
-        None gives every column a weight. A number k keeps k columns, reached by successive cuts,
-        each followed by a run on the remaining columns. "significant" keeps the weights of a dense
-        model that exceed three standard errors.
+        Largest number of columns in the model; None gives every column a weight. The fit reaches a
+        number k by successive cuts, each followed by a run on the remaining columns. "significant"
+        keeps the weights of a dense model that exceed three standard errors.
     row_norm : "unit" or float, default="unit"
         "unit" scales every row to L2 norm 1, so only its direction counts. A number R shortens
         longer rows to norm R, leaves shorter ones as they are, and divides all by R. Public.
@@ -78,7 +78,7 @@ class DPLinearRegression(PrivateRegressor):
         Intercept, in the target's unit.
     coef_standard_error_ : ndarray, shape (D,), or (k,) for the k columns that `max_weights` keeps
         Standard deviation of each column's weight due to the noise alone; 0 without privacy. It is
-        public. A weight divided by it is a z-score.
+        public. A weight divided by it is a z-score. With a `prior`, it has the shape of `coef_`.
     column_scale_ : ndarray, shape (D,), or (k,) for the k columns that `max_weights` keeps
         Factor of each column before rows are scaled to unit length, from released numbers; only if
         there are enough records to scale columns.

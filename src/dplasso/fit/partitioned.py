@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from dplasso.cluster import Engine
-from dplasso.cluster.frank_wolfe import PartitionedRows, PartitionedVertexRows
-from dplasso.cluster.gradients import PartitionedRecords
+from dplasso.cluster.coordinators import PartitionedRecords, PartitionedRows, PartitionedVertexRows
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import Partition
-from dplasso.data.addresses import checked_address, is_address
 from dplasso.data.people import number_groups
+from dplasso.data.source_files import checked_address, is_address
 from dplasso.encoding.origin import Origin, check_same_origin, origin_from_json
 from dplasso.errors import DataError, ParameterError
 from dplasso.fit.groups import rows_within_limit

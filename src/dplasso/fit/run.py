@@ -8,7 +8,7 @@ from dplasso.errors import NoiseWarning
 from dplasso.fit.hooks import Begun, Hooks, Session
 from dplasso.fit.method import Method
 from dplasso.fit.records import Records
-from dplasso.frank_wolfe.work import Work
+from dplasso.frank_wolfe.vertex_run import Work
 from dplasso.ledger import charged, check_affordable, check_paid
 from dplasso.model import Model
 from dplasso.phases.contract import Fit, Steps, check_share
@@ -81,7 +81,7 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
         seeded = method.random_state is not None
         budget = edges.before(budget, seeded=seeded, by_person=records.by_person)
         check_paid(method.ledger, edges.digest, f"the edges of {', '.join(edges.columns)}")
-        earlier = [edges.stated]
+        earlier = [edges.stated(budget.rows_per_person)]
     statement = method.statement(
         task, budget, n_features, before=earlier, weighted=records.weighted
     )

@@ -37,7 +37,7 @@ def checked_weights(
     largest = float(weights.max()) if bound is None else bound
     if (weights > largest).any():
         warn_once(
-            f"`sample_weight` holds weights above weight_bound={largest:g}, which were clipped to "
+            f"sample_weight holds weights above weight_bound={largest:g}, which were clipped to "
             "it: no row of a private fit counts for more than one record. Pass a larger "
             f"weight_bound that is public, or smaller weights. {FOR_THE_CURATOR}",
             UserWarning,

@@ -16,8 +16,7 @@ from dplasso.frank_wolfe.sparse import run_sparse
 from dplasso.frank_wolfe.standard import StandardState, start_standard, take_standard_steps
 from dplasso.frank_wolfe.state import SparseState, start_sparse
 from dplasso.frank_wolfe.transcript import History, Transcript
-from dplasso.frank_wolfe.vertex_run import VertexRun
-from dplasso.frank_wolfe.work import Work, record_work, work_table
+from dplasso.frank_wolfe.vertex_run import VertexRun, Work, record_work, work_table
 from dplasso.matrix.design import column_of, refuse_damage
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.chunks import Progress, run_in_chunks

@@ -21,7 +21,7 @@ from dplasso.frank_wolfe.gradient import (
 from dplasso.frank_wolfe.reports import begin_step, report
 from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
-from dplasso.frank_wolfe.work import OPERATIONS_PER_GRADIENT, record_work
+from dplasso.frank_wolfe.vertex_run import OPERATIONS_PER_GRADIENT, record_work
 from dplasso.losses.contract import gradient
 from dplasso.losses.targets import (
     offset_of,
@@ -248,7 +248,7 @@ def run_sparse(
     `tolerance`: `drift_tol`; ignored where the state has no calendar.
     `vertex`, `sign`, shape (T,): the transcript, filled in behind the first `n_prefix` steps.
     `history`: objective and gap, filled in when of length T; of length 0 in private runs.
-    `work`, shape (T, 6): work per step (`dplasso.frank_wolfe.work`), likewise.
+    `work`, shape (T, 6): work per step (`dplasso.frank_wolfe.vertex_run`), likewise.
     `rows_large`: steps that look at more rows than this are left to the caller.
 
     Returns: the last step; or the negative of a step whose vertex is chosen, but which is left

@@ -21,7 +21,7 @@ from dplasso.frank_wolfe.gradient import (
 )
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.transcript import weight_scale
-from dplasso.frank_wolfe.work import (
+from dplasso.frank_wolfe.vertex_run import (
     OPERATIONS_PER_COORDINATE,
     OPERATIONS_PER_GRADIENT,
     record_work,

@@ -2,8 +2,8 @@
 
 The energy of a column is the sum of its squared entries in unit rows. A row's own are non-negative
 and add up to at most 1, so the energies move by at most 1 in L2 with one record. Columns of much
-energy are halved until they pull little more than others (DESIGN.md, section 8), which lets steps
-be as long as the noise asks for; rows are made unit rows after that, so no sensitivity changes.
+energy are halved until they pull little more than others, which lets steps be as long as the noise
+asks for; rows are made unit rows after that, so no sensitivity changes.
 
 Beside the energies stand counts of rows by the loads of their entries, which are public or follow
 from what was released: a record has ``_COLUMNS`` times its energies and ``_ROW`` in one of the

@@ -74,19 +74,17 @@ class Payment:
     release: Callable[[], str]
 
 
-def as_ledger(ledger: Any) -> Ledger | None:
+def as_ledger(ledger: "str | os.PathLike[str] | Ledger | None") -> Ledger | None:
     """Return the ledger of a parameter, which may be its path alone; ParameterTypeError if not."""
-    if ledger is None:
-        return None
-    return ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    return ledger if ledger is None or isinstance(ledger, Ledger) else Ledger(ledger)
 
 
 def checked_ledger(
     ledger: Any, *, epsilon: float, random_state: Any, mechanism: str = "gaussian"
 ) -> Ledger | None:
     """Return the ledger of a parameter; LedgerError for settings that it cannot account for."""
-    ledger = as_ledger(ledger)
-    if ledger is None:
+    known = as_ledger(ledger)
+    if known is None:
         return None
     if random_state is not None:
         cause = "`random_state`"
@@ -95,7 +93,7 @@ def checked_ledger(
     elif math.isinf(epsilon):
         cause = "infinite epsilon"
     else:
-        return ledger
+        return known
     raise LedgerError(
         f"a fit with {cause} is not private, so no ledger can account for it; leave out one "
         "of the two"

@@ -33,8 +33,8 @@ def start(descent: Descent) -> OneRelease:
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
-        moved = fit.budget.moved(course.loss.residual_bound)
-        return started(fit, rows, scaling, course, mu, moved, descent.fit_intercept)
+        bound = course.loss.residual_bound
+        return started(fit, rows, scaling, course, mu, bound, descent.fit_intercept)
 
     return course_phase(
         descent,
@@ -54,14 +54,15 @@ def started(
     scaling: Scaling,
     course: Course,
     mu: float,
-    moved: float,
+    norm_bound: float,
     fit_intercept: bool,
 ) -> Started:
     """Release the slope and the constants of the fit's public model.
 
-    `moved`: how far all residuals of a record, or of a person, move a sum, in L2.
+    `norm_bound`: on the length of a record's residuals; a loss of vertices bounds each of them.
     """
     part = part_taken(course.weight, mu, course.learnt)
+    moved = fit.budget.moved(norm_bound)
     slope, *shift = part * find_start(
         rows,
         scaling,

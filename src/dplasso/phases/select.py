@@ -108,8 +108,8 @@ def start_of_vertices(selection: Selection) -> OneRelease:
         weight, scaling = max(1.0, columns.n_records), Scaling(NO_COLUMNS, selection.constant, None)
         course = Course(columns.loss, weight, weight, 0.0, (), 0.0, learnt=columns.learnt)
         rows = selection.gradient_rows(fit, columns.loss, NO_COLUMNS)
-        moved = fit.budget.moved(selection.norm_bound)
-        return started(fit, rows, scaling, course, mu, moved, selection.fit_intercept)
+        bound = selection.norm_bound
+        return started(fit, rows, scaling, course, mu, bound, selection.fit_intercept)
 
     return OneRelease(
         "start",

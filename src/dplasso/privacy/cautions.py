@@ -61,8 +61,8 @@ def cautions_of(
                 Caution(
                     AMBER,
                     "the class labels were taken from the data, which the guarantee does not "
-                    "protect: a label that only one record has would show; declare them "
-                    "instead",
+                    "protect: a label that only one record has would show; declare the "
+                    "classes instead",
                     PrivacyLeakWarning,
                     once=True,
                 )

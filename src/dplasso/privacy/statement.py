@@ -296,7 +296,7 @@ def state_search(
     target_bounds: tuple[float, float] | None = None,
     n_labels: int = 0,
 ) -> PrivacyStatement:
-    """Return what a search of a `dplasso.tuning.cost.SearchCost` guarantees.
+    """Return what a search of a `dplasso.tuning.search_cost.SearchCost` guarantees.
 
     `fit`: the statement of the best try by itself; None for an estimator that makes none.
     `n_labels`: of each row, where it may have several.

@@ -27,7 +27,7 @@ from dplasso.runtime.progress import say
 # Rooms without kernels that no kernel may import: the direction of imports is checked.
 ROOMS_WITHOUT_KERNELS = (
     *("cli", "audit", "checkpoint", "tuning", "estimators", "fit", "cluster", "ledger", "model"),
-    *("encoding", "report"),
+    *("encoding", "phases", "report"),
 )
 _VARIABLE = "NUMBA_CACHE_DIR"
 # Where a temporary folder can be: the system's place, or memory where that is read-only too.

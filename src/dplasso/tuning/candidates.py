@@ -16,14 +16,13 @@ from dplasso.errors import DataError, NoiseWarning, ParameterError
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import check_columns_fit, method_of
 from dplasso.estimators.hints import warn_of_found_names
-from dplasso.estimators.record_wise import rows_of
+from dplasso.estimators.record_wise import check_record_wise, rows_of, split
 from dplasso.fit.prior import PARAMETERS
 from dplasso.fit.records import LocalRecords, local_records
 from dplasso.privacy.randomness import RandomStream, below, random_word
-from dplasso.tuning.cost import rho_of_event
 from dplasso.tuning.estimates import Estimate
-from dplasso.tuning.pipelines import last_of, settings_by_step
 from dplasso.tuning.scorer import Scorer
+from dplasso.tuning.search_cost import rho_of_event
 
 # What the search sets itself, or what must be the same for all tries.
 _NOT_TUNED = (
@@ -168,7 +167,7 @@ def fix_starts(candidates: list[Candidate]) -> str:
     """
     found = dict[str, None]()
     for candidate in candidates:
-        if is_ours(candidate.estimator):
+        if is_ours(candidate.estimator) and hasattr(candidate.estimator, "prior"):
             method, rows = method_of(candidate.estimator), candidate.rows
             started = method.starting(method.targets.task(rows), rows)
             bare = dict.fromkeys(PARAMETERS)
@@ -264,3 +263,40 @@ def best_of(
 def draw_candidate(candidates: list[Candidate], stream: RandomStream) -> Candidate:
     """Draw one candidate uniformly, whatever was drawn before."""
     return candidates[int(below(stream, len(candidates)))]
+
+
+def last_of(estimator: Any) -> Any:
+    """Return the last step of a pipeline, or the estimator itself."""
+    parts = split(estimator)
+    return estimator if parts is None else parts[1]
+
+
+def settings_by_step(
+    estimator: Any, params: Mapping[str, Any]
+) -> tuple[Pipeline | None, dict[str, Any]]:
+    """Return the steps before the last with their settings, and the settings of the last.
+
+    Without a pipeline there are no steps. Raises ValueError for a step that learns from the
+    records, or a setting of none.
+    """
+    if split(estimator) is None:
+        return None, dict(params)
+    steps, last = clone(estimator[:-1]), f"{estimator.steps[-1][0]}__"
+    of_last = {one.removeprefix(last): v for one, v in params.items() if one.startswith(last)}
+    others = {one: value for one, value in params.items() if not one.startswith(last)}
+    names = [name for name, _ in steps.steps]
+    if unknown := [one for one in others if one.partition("__")[0] not in names]:
+        raise ValueError(
+            f"{unknown[0]} is no setting of a step; write STEP__NAME, of the last {last}NAME"
+        )
+    if others:
+        steps.set_params(**others)
+    check_record_wise(steps)
+    return steps, of_last
+
+
+def behind(estimator: Any, steps: Pipeline | None, fitted: Any) -> Any:
+    """Return a fitted last step behind the others, as the pipeline that is searched for."""
+    if steps is None:
+        return fitted
+    return Pipeline([*steps.steps, (estimator.steps[-1][0], fitted)])

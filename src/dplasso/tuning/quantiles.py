@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplasso.encoding.edges import ReleasedEdges
 from dplasso.encoding.encoder import PublicEncoder
 from dplasso.encoding.parts import Bins
-from dplasso.encoding.schema import Schema
+from dplasso.encoding.schema import ReleasedEdges, Schema
 from dplasso.errors import DataError, ParameterError
 from dplasso.fit.groups import person_numbers, rows_within_limit
 from dplasso.ledger import charged, check_affordable, checked_ledger

@@ -4,8 +4,8 @@ Every try draws settings from a public grid (uniformly, with replacement), fits 
 records with fresh randomness, and is scored with noise on the other part. Which part a record is in
 is drawn for each record by itself, whatever it holds and whatever the others are: so neighbours
 differ in one part only, under either relation, and a try costs the larger of its two costs
-(`dplasso.tuning.cost`). Only the best try leaves, with its score: not how many there were, nor what
-the others came to.
+(`dplasso.tuning.search_cost`). Only the best try leaves, with its score: not how many there were,
+nor what the others came to.
 """
 
 import warnings
@@ -35,24 +35,24 @@ from dplasso.privacy.cautions import warn_of
 from dplasso.privacy.parameters import check_choice, check_delta, check_epsilon, check_positive
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import PrivacyStatement, state_search
-from dplasso.tuning.budget import divide_budget, scorer_of, whole_budget
 from dplasso.tuning.candidates import (
     Candidate,
     Try,
+    behind,
     best_of,
     fix_starts,
     largest_variation,
+    last_of,
     list_candidates,
     warn_of_noise,
     with_records,
 )
-from dplasso.tuning.cost import SearchCost
 from dplasso.tuning.division import divided, draw_held_out, entering_rows
 from dplasso.tuning.estimates import NUMBERS, TWO_CLASSES, Target
 from dplasso.tuning.metrics import CHOOSING, METRICS, default_metric
-from dplasso.tuning.pipelines import behind, last_of
+from dplasso.tuning.plan import divide_budget, scorer_of, whole_budget
 from dplasso.tuning.scores import check_metric, check_scored, checked_bounds, target_of
-from dplasso.tuning.tries import draw_tries, tries_of
+from dplasso.tuning.search_cost import SearchCost, draw_tries, tries_of
 
 
 class PrivateSearch(MetaEstimatorMixin, BaseEstimator):

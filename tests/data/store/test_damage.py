@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from data.store.reference import assert_holds, block_source, random_matrix
 from dplasso.data.store import check_entries, open_store, write_store
-from dplasso.data.store.format import DATA_OFFSET, npy_header
+from dplasso.data.store.header import DATA_OFFSET, npy_header
 from dplasso.data.store.kernel import first_outside, first_unordered
 from dplasso.errors import DataError, StoreError
 

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from data.row_blocks import write_npz
 from data.store.reference import assert_holds, block_source, random_matrix
 from dplasso.data.blocks import BlockSource, RowBlock, matrix_source
-from dplasso.data.files import block_source as files_source
+from dplasso.data.formats import block_source as files_source
 from dplasso.data.store import (
     check_entries,
     describe,
     is_store,
     open_store,
-    transpose,
+    transposition,
     write_store,
 )
-from dplasso.data.store import rows as store_rows
-from dplasso.data.store.format import header_text
+from dplasso.data.store import writer as store_writer
+from dplasso.data.store.header import header_text
 from dplasso.errors import DataError, StoreError
 
 MIB = 2**20
@@ -34,8 +34,8 @@ def tiny_parts():
     """Many parts and chunks of a few entries each."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("FEWEST_ENTRIES", 3), ("AIM_ENTRIES", 3), ("AIM_PARTS", 2**15)):
-            patch.setattr(transpose, f"_{name}", value)
-        patch.setattr(transpose, "_CHUNKS_PER_THREAD", 30)
+            patch.setattr(transposition, f"_{name}", value)
+        patch.setattr(transposition, "_CHUNKS_PER_THREAD", 30)
         yield
 
 
@@ -63,12 +63,14 @@ def test_round_trip(tmp_path, binary):
 def test_many_parts_and_chunks_give_the_same_store(
     tmp_path, monkeypatch, n_threads, narrow_columns
 ):
-    monkeypatch.setattr(transpose, "NARROW_COLUMNS", narrow_columns)
+    monkeypatch.setattr(transposition, "NARROW_COLUMNS", narrow_columns)
     X = random_matrix(80, 300, 0.04)
     y = labels_of(X)
     with tiny_parts():
         store = write_store(block_source(X, y), tmp_path / "s", memory=MIB, n_threads=n_threads)
-    assert transpose.cut_columns(store.columns.indptr, 3, 3).size > 60  # else this shows nothing
+    assert (
+        transposition.cut_columns(store.columns.indptr, 3, 3).size > 60
+    )  # else this shows nothing
     assert_holds(store, X, y)
     open_store(tmp_path / "s", verify=True)
 
@@ -112,7 +114,7 @@ def test_values_become_wide_when_one_block_has_wide_ones(tmp_path, first):
 
 def test_wide_column_numbers_are_kept(tmp_path, monkeypatch):
     # Real ones need 2^31 counts; here the limit between the types is moved instead.
-    monkeypatch.setattr(store_rows, "INT32_MAX", 19)
+    monkeypatch.setattr(store_writer, "INT32_MAX", 19)
     X = random_matrix(30, 60, 0.1)
     X = sp.csr_array(sp.vstack([X[:10] * (np.arange(60) < 15), X[10:]]))
     store = write_store(block_source(X, labels_of(X), step=5), tmp_path / "s")
@@ -269,7 +271,7 @@ def test_rows_without_entries_are_a_store_if_columns_are_declared(tmp_path):
 
 
 def test_too_many_different_labels(tmp_path, monkeypatch):
-    monkeypatch.setattr(store_rows, "_MOST_WORDS", 3)
+    monkeypatch.setattr(store_writer, "_MOST_WORDS", 3)
     X = random_matrix(4, 20, 0.2)
     with pytest.raises(DataError, match="more than 3 different labels by row 4"):
         write_store(block_source(X, np.array(["a", "b", "c", "d"])), tmp_path / "s")

@@ -5,10 +5,9 @@ import pytest
 
 from dplasso.data.tables.batches import TableReader
 from dplasso.data.tables.dialect import Dialect, said, sniffed, with_points
-from dplasso.encoding.files import encode_files, read_records
+from dplasso.encoding.files import encode_files, first_rows, read_records
 from dplasso.encoding.parts import Bins, Categories
 from dplasso.encoding.schema import Schema
-from dplasso.encoding.source import first_rows
 from dplasso.errors import DataError
 from encoding.generated import write
 

@@ -26,57 +26,62 @@ MUTANTS = {
     "resumed without its steps": (
         "system entropy",
         """
-        import dplasso.checkpoint.session as module
-        from dataclasses import replace
-        original = module.keep_checkpoints
-        def forgetful(path, stored, seconds):
-            begin = original(path, stored, seconds)
-            return lambda begun: replace(begin(begun), prefix=None)
-        module.keep_checkpoints = forgetful
+        session.KeptFit.snapshot_of = lambda self, place: {}
+    """,
+    ),
+    "resumed without its releases": (
+        LEDGER + ", LASSO",
+        """
+        from dplasso.phases.releases import Released
+        original = session.KeptFit.__init__
+        def begin(self, *given):
+            original(self, *given)
+            self.released = Released()
+        session.KeptFit.__init__ = begin
+    """,
+    ),
+    "an older checkpoint written over a later one": (
+        "system entropy",
+        """
+        original = session.KeptFit.keep
+        def keep(self, *given):
+            reached, self._reached = self._reached, self._start
+            original(self, *given)
+            self._reached = reached
+        session.KeptFit.keep = keep
     """,
     ),
     "charged again when resumed": (
         LEDGER,
         """
-        import dplasso.checkpoint.session as module
+        from dataclasses import replace
         from dplasso.ledger import charge_of, reserve
-        module.take_charge = lambda method, mechanism, note, reached, notes: reserve(
-            method.ledger, method.dataset, charge_of(mechanism)
-        )
+        def take(self):
+            method, start = self._begun.method, self._start
+            made = reserve(method.ledger.path, None, charge_of(self._begun.budget))
+            self._start = replace(start, charge=replace(start.charge, number=made.number))
+            return made
+        session.KeptFit._take = take
     """,
     ),
     "charged under a token that is nowhere written": (
         LEDGER,
         """
-        import dplasso.checkpoint.charge as module
-        original = module.reserve
-        module.reserve = lambda *given, token: original(*given)
+        original = session.reserve
+        session.reserve = lambda *given, token: original(*given)
     """,
     ),
     "the end noted without the model": (
         LEDGER,
         """
-        import dplasso.checkpoint.session as module
-        module.digest_of = lambda transcript: "0" * 64
-    """,
-    ),
-    "counted again": (
-        LEDGER + ", staged",
-        """
-        import dplasso.fit.stages as module
-        original = module.StagedLasso.begin
-        def begin(self):
-            kept, self._prefix = self._prefix, None
-            original(self)
-            self._prefix = kept
-        module.StagedLasso.begin = begin
+        original = session.Payment
+        session.Payment = lambda take, release: original(take, lambda: "0" * 64)
     """,
     ),
     "another seed after the kill": (
         "seeded",
         """
-        from dplasso.frank_wolfe.release import VertexRelease
-        VertexRelease.agrees_with = lambda self, other: True
+        session.KeptFit._compare = lambda self, *given: None
         run_fit = crashes.run_fit
         def reseeded(options, data, folder):
             if (folder / "checkpoint").exists() and options["random_state"] is not None:
@@ -98,7 +103,7 @@ import json, os, sys
 from evidence.assurance import crashes
 for name, (changes, given) in json.loads(sys.argv[1]).items():
     if os.fork() == 0:
-        exec(changes, {"crashes": crashes})
+        exec(changes, {"crashes": crashes, "session": crashes.session})
         print(json.dumps([name, crashes.measure(seed=3, **given)]), flush=True)
         os._exit(0)
     os.wait()
@@ -117,9 +122,10 @@ def test_killed_fits_end_as_they_should():
     assert (report["passed"], report["failures"]) == (True, [])
     assert report["kills"] >= 20
     assert report["survived"] == report["trials"] > 5
-    # In the midst of writes and elsewhere, with steps done.
-    assert 0 < report["during_writes"] < report["kills"]
+    # In the midst of writes, between phases and elsewhere, with phases and steps done.
+    assert 0 < report["during_writes"] + report["between_phases"] < report["kills"]
     assert report["steps_kept"] > 100
+    assert report["phases_kept"] > 10
 
 
 def test_a_fit_is_charged_once_however_often_it_is_killed():

@@ -15,7 +15,7 @@ import pytest
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from dplasso import DPLassoClassifier
+from dplasso import DPFrankWolfeClassifier
 from dplasso.privacy.randomness import RandomStream, random_stream
 from estimators.workers import noise_data, stream_key, transcript_of_default
 
@@ -71,7 +71,7 @@ def streams_within(value, seen=None):
 
 @pytest.mark.parametrize("seed", [None, 3])
 def test_a_fitted_estimator_holds_no_stream(seed):
-    model = DPLassoClassifier(n_iter=5, random_state=seed).fit(*noise_data())
+    model = DPFrankWolfeClassifier(n_iter=5, random_state=seed).fit(*noise_data())
     assert streams_within(model) == 0
     for name, module in list(sys.modules.items()):
         if name.startswith("dplasso"):
@@ -95,7 +95,7 @@ def test_all_256_bits_come_from_the_system():
 
 def test_a_copied_generator_repeats_and_is_not_called_private():
     # scikit-learn's clone copies it. Whoever seeds is told so.
-    model = DPLassoClassifier(n_iter=20, random_state=np.random.default_rng(0))
+    model = DPFrankWolfeClassifier(n_iter=20, random_state=np.random.default_rng(0))
     one, other = (clone(model).fit(*noise_data()) for _ in range(2))
     assert one.transcript_ == other.transcript_
     assert not one.privacy_.is_private

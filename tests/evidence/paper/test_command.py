@@ -10,7 +10,7 @@ import pytest
 from evidence.__main__ import main, time_left
 from evidence.published import FILES, NAMES, TABLE2, TITLES
 
-from dplasso.data.files import read_data
+from dplasso.data.formats import read_data
 from evidence import cells
 
 QUICK = ("--iterations", "20", "--repeats", "1", "--limit", "0", "--jobs", "1")

@@ -1,9 +1,9 @@
 """Data sets on disk, mapped into memory; the format is described in ``docs/store.md``."""
 
-from dplasso.data.store.reader import Store as Store
-from dplasso.data.store.reader import StoreMatrix as StoreMatrix
-from dplasso.data.store.reader import check_entries as check_entries
-from dplasso.data.store.reader import describe as describe
-from dplasso.data.store.reader import is_store as is_store
-from dplasso.data.store.reader import open_store as open_store
+from dplasso.data.store.opening import Store as Store
+from dplasso.data.store.opening import StoreMatrix as StoreMatrix
+from dplasso.data.store.opening import check_entries as check_entries
+from dplasso.data.store.opening import describe as describe
+from dplasso.data.store.opening import is_store as is_store
+from dplasso.data.store.opening import open_store as open_store
 from dplasso.data.store.writer import write_store as write_store

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from dplasso.data.store.format import DATA_OFFSET, RECAST_SUFFIX, ArrayEntry, array_file, npy_header
+from dplasso.data.store.header import DATA_OFFSET, RECAST_SUFFIX, ArrayEntry, array_file, npy_header
 from dplasso.files.atomic import descriptor
 
 # A checksum covers about this much of what is appended.

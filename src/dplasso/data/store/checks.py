@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store.arrays import bytes_of
-from dplasso.data.store.format import ArrayEntry, array_file
+from dplasso.data.store.header import ArrayEntry, array_file
 from dplasso.data.store.kernel import first_outside, first_unordered
 from dplasso.errors import StoreError
 

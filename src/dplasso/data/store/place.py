@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from dplasso.data.source_files import natural_order
-from dplasso.data.store.format import (
+from dplasso.data.store.header import (
     ARRAYS,
     HEADER_FILE,
     OFFSETS_FILE,

@@ -4,14 +4,20 @@ The text comes in blocks of whole lines, which threads parse, each to arrays of 
 are handed on in file order. So the memory beyond the result is a few blocks.
 """
 
+import math
+import re
 from collections.abc import Generator
-from contextlib import closing
+from contextlib import closing, suppress
 
-from dplasso.data.blocks import BlockSource, Piece, files_source
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.data.blocks import INT32_MAX, MOST_COLUMNS, BlockSource, Piece, Rows, files_source
 from dplasso.data.formats import Layout
+from dplasso.data.labels import LabelMap, decimal
 from dplasso.data.source_files import SourceFiles
 from dplasso.data.streams import BLOCK_BYTES, in_order, line_blocks
-from dplasso.data.svmlight.lines import LineError, parse_lines
+from dplasso.data.svmlight.parser import parse_block
 from dplasso.errors import DataError
 from dplasso.runtime.cores import usable_cores
 
@@ -23,6 +29,10 @@ _ARRAYS_PER_TEXT = 8
 # Blocks in memory besides one for each thread: read ahead, waiting, handed out.
 _BESIDE_THREADS = 4
 _LEAST_TEXT = 64 << 10
+
+_NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_QUERY = re.compile(rb"qid:-?\d+")
+_EIGHT = np.dtype("<u8")  # the first byte of text lowest, on any machine
 
 
 def row_source(
@@ -58,3 +68,166 @@ def row_source(
                 raise DataError(f"{path}, line {line + error.line}: {error}") from None
 
     return files_source(files, layout.n_features, read)
+
+
+class LineError(Exception):
+    """What is wrong, and on which line of the block, counted from 1."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+def parse_lines(text: bytes, done: int, layout: Layout) -> tuple[Piece, int]:
+    """Return what a block of whole lines holds, and how many they are, or raise `LineError`."""
+    # An entry has four bytes at least, " 1:1". Memory that is not written to is never taken.
+    n_lines = text.count(b"\n")
+    n_entries, n_records = len(text) // 4 + 1, n_lines + 1
+    labels = np.empty(n_records, np.float64)
+    line_starts = np.empty(n_records, np.int64)
+    starts = np.zeros(n_records + 1, np.int64)
+    columns = np.empty(n_entries, np.int64)
+    values = np.empty(n_entries, np.float32)
+    hard = np.empty((n_entries + n_records, 3), np.int64)
+    n_records, n_entries, n_hard, largest, bad_line = parse_block(
+        np.frombuffer(text, np.uint8),
+        np.frombuffer(text, _EIGHT, len(text) // 8).astype(np.uint64, copy=False),
+        int(not layout.zero_based),
+        layout.n_features or MOST_COLUMNS,
+        labels,
+        line_starts,
+        starts[1:],
+        columns,
+        values,
+        hard,
+    )
+    hard = hard[:n_hard]
+    of_labels, of_values = hard[hard[:, 0] < 0], hard[hard[:, 0] >= 0]
+    labels = _all_labels(text, labels, of_labels, layout.label_map)[:n_records]
+    with np.errstate(over="ignore"):
+        left = _numbers(_tokens(text, of_values)).astype(np.float32)
+    values[of_values[:, 0]] = left
+    # Where in the text something is that cannot be used.
+    wrong = [
+        *line_starts[:n_records][~np.isfinite(labels)][:1].tolist(),
+        *of_values[~np.isfinite(left), 1][:1].tolist(),
+        *([bad_line] if bad_line >= 0 else []),
+    ]
+    if wrong:
+        line = text.count(b"\n", 0, min(wrong))
+        raise LineError(line + 1, _explain(text.split(b"\n", line + 1)[line], layout))
+    # Copied: a slice would keep the room for the largest possible block.
+    narrow = max(largest, layout.n_features or 0) <= INT32_MAX
+    indices = columns[:n_entries].astype(np.int32 if narrow else np.int64)
+    rows = Rows(starts[: n_records + 1].copy(), indices, values[:n_entries].copy())
+    return Piece(rows, labels.copy(), done, str), n_lines
+
+
+def _all_labels(
+    text: bytes, labels: NDArray[np.float64], hard: NDArray[np.int64], label_map: LabelMap | None
+) -> NDArray[np.float64]:
+    """Return what all labels mean, those included that the kernel left; NaN for unknown ones."""
+    records, tokens = -1 - hard[:, 0], _tokens(text, hard)
+    if label_map is None:
+        labels[records] = _numbers(tokens)
+        return labels
+    mapped = np.full(labels.size, np.nan)
+    for number, value in label_map.numbers.items():
+        mapped[labels == number] = value
+    meanings = {token: label_map.meaning(_decoded(token)) for token in set(tokens)}
+    mapped[records] = [meanings[token] for token in tokens]
+    return mapped
+
+
+def _tokens(text: bytes, places: NDArray[np.int64]) -> list[bytes]:
+    return [text[start:end] for start, end in places[:, 1:].tolist()]
+
+
+def _numbers(tokens: list[bytes]) -> NDArray[np.float64]:
+    """Return the numbers that texts write, NaN where one writes none."""
+    # Of other characters Python reads more than svmlight may hold.
+    if not b"".join(tokens).translate(None, b"0123456789.eE+-"):
+        with suppress(ValueError):
+            return np.fromiter(map(float, tokens), np.float64, len(tokens))
+    return np.array([_decimal(one) for one in tokens], np.float64)
+
+
+def _decoded(token: bytes) -> str:
+    return token.decode("utf-8", "surrogateescape")
+
+
+def _explain(line: bytes, layout: Layout) -> str:
+    """Return what is wrong with a line that the kernel could not read, and quote nothing of it."""
+    label, *entries = line.split(b"#")[0].split()
+    problem = _label_problem(label, layout.label_map)
+    if problem:
+        return problem
+    if entries and entries[0].startswith(b"qid:"):
+        query = entries.pop(0)
+        if not _QUERY.fullmatch(query):
+            return "the query number is not one; it is written qid:number"
+    previous = -1
+    for number, entry in enumerate(entries, start=1):
+        found = _column_or_problem(entry, layout, previous)
+        if isinstance(found, str):
+            return f"entry {number}: {found}"
+        previous = found
+    raise AssertionError("the line is well-formed")
+
+
+def _label_problem(label: bytes, label_map: LabelMap | None) -> str:
+    """Return what is wrong with a label, if anything."""
+    number = _decimal(label)
+    if math.isfinite(number if label_map is None else label_map.meaning(_decoded(label))):
+        return ""
+    if b":" in label:
+        return (
+            "the label is missing: the line begins with an entry; "
+            "a record is 'label index:value index:value ...'"
+        )
+    if _NOT_FINITE.fullmatch(label) or math.isinf(number):
+        return "the label is NaN or infinite"
+    if label_map is not None:
+        return f"the label is not in the label map ({label_map.shown()})"
+    return "the label is not a number; say what text labels mean with a label map"
+
+
+def _column_or_problem(entry: bytes, layout: Layout, previous: int) -> int | str:
+    """Return the column of an entry, or what is wrong with it."""
+    first_index, n_columns = int(not layout.zero_based), layout.n_features or MOST_COLUMNS
+    index_text, colon, value = entry.partition(b":")
+    if not colon:
+        return "there is no colon; an entry is index:value"
+    if re.fullmatch(rb"-\d+", index_text):
+        return "the index is negative"
+    if not re.fullmatch(rb"\d+", index_text):
+        return "the index is not a whole number"
+    significant = index_text.lstrip(b"0") or b"0"
+    column = (int(significant) if len(significant) < 20 else 10**20) - first_index
+    if column < 0:
+        return (
+            "the index is 0, but columns are counted from 1; if this file counts them from 0, "
+            "say so (zero_based=True)"
+        )
+    if column >= MOST_COLUMNS:
+        return "the index is beyond the largest, 2**63 - 1"
+    if column >= n_columns:
+        last = n_columns - 1 + first_index
+        return f"the index is beyond {last}, as {n_columns} columns are declared"
+    if column == previous:
+        return "its index appears twice"
+    if column < previous:
+        return "its index is smaller than the one before; indices must increase"
+    if _NOT_FINITE.fullmatch(value):
+        return "the value is NaN or infinite"
+    number = _decimal(value)
+    if math.isnan(number):
+        return "the value is not a number"
+    with np.errstate(over="ignore"):
+        return "the value is too large for float32" if np.isinf(np.float32(number)) else column
+
+
+def _decimal(text: bytes) -> float:
+    """Return the number that a text writes, NaN if it writes none."""
+    number = decimal(_decoded(text))
+    return math.nan if number is None else number

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.data.blocks import INT32_MAX, MOST_COLUMNS, Rows
 from dplasso.data.streams import check_readable
-from dplasso.data.tables.batches import Batch, check_columns
+from dplasso.data.tables.batches import Batch, ListColumns, check_columns
 from dplasso.errors import DataError
+from dplasso.matrix.compressed import check_rows, working_dtype
 
 try:
     import pyarrow as pa
@@ -21,8 +23,6 @@ except ImportError as error:
         "Tables (CSV, JSON lines, Parquet, Arrow) are read with pyarrow, which is not installed; "
         "install it with: pip install 'dplasso[arrow]'"
     ) from error
-
-__all__ = ["batches", "column_names", "decoded", "labels", "pa", "pc", "refuse_missing"]
 
 # Bytes that one entry may take at a time: stored, flattened, sorted, and handed on.
 _BYTES_PER_ENTRY = 64
@@ -108,8 +108,8 @@ def _sliced(records: pa.RecordBatch, memory_bytes: int) -> Iterator[pa.RecordBat
 
 def labels(batch: Batch, column: str) -> NDArray[Any]:
     """Return a column's values as whole numbers, float64, bools or strings; none is missing."""
-    found = decoded(batch.columns[column])
-    refuse_missing(batch, column, found)
+    found = _decoded(batch.columns[column])
+    _refuse_missing(batch, column, found)
     kind, types = found.type, pa.types
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return np.asarray(found.to_pylist(), dtype=np.str_)
@@ -121,14 +121,80 @@ def labels(batch: Batch, column: str) -> NDArray[Any]:
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
-def refuse_missing(batch: Batch, column: str, values: pa.Array) -> None:
+def list_rows(lists: ListColumns, batch: Batch) -> Rows:
+    """Return the rows that lists write out; `DataError` names the row of what is wrong."""
+    column = lists.indices
+    starts, numbers = _flat_list(batch, column, "iu", "whole numbers")
+    # A number that int64 does not hold becomes a negative one, which is refused.
+    indices = numbers.astype(np.int64)
+    values = _list_values(batch, lists.values, starts)
+    limit = lists.n_features or MOST_COLUMNS
+    outside, unordered, largest = check_rows(starts, indices, limit)
+    if outside < 0 <= unordered:
+        rows = np.repeat(np.arange(batch.n_rows), np.diff(starts))
+        order = np.lexsort((indices, rows))
+        indices, values = indices[order], values[order]
+        _, twice, _ = check_rows(starts, indices, limit)
+        if twice >= 0:
+            raise DataError(f"{batch.where(column, twice)}: an index appears twice")
+    if outside >= 0:
+        allowed = f"0 to {limit - 1}, as declared" if lists.n_features else "0 or more"
+        raise DataError(f"{batch.where(column, outside)}: an index is not {allowed}")
+    narrow = max(largest, lists.n_features or 0) <= INT32_MAX
+    return Rows(starts, indices.astype(np.int32) if narrow else indices, values)
+
+
+def _list_values(batch: Batch, column: str | None, starts: NDArray[np.int64]) -> NDArray[Any]:
+    if column is None:
+        return np.ones(int(starts[-1]), np.float32)
+    theirs, numbers = _flat_list(batch, column, "biuf", "numbers")
+    ours, found = np.diff(starts), np.diff(theirs)
+    if (ours != found).any():
+        row = int(np.argmax(ours != found))
+        raise DataError(f"{batch.where(column, row)}: {found[row]} values for {ours[row]} indices")
+    values: NDArray[Any] = numbers.astype(working_dtype(numbers), copy=False)
+    _refuse(batch, column, starts, ~np.isfinite(values), "a value is not finite")
+    return values
+
+
+def _flat_list(
+    batch: Batch, column: str, kinds: str, what: str
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return the starts of the lists, from 0, and their items, of these kinds, end to end."""
+    lists = batch.columns[column]
+    kind, types = lists.type, pa.types
+    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
+        raise DataError(f"{batch.where(column)}: lists are needed, not {kind}")
+    _refuse_missing(batch, column, lists)
+    starts = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False), out=starts[1:])
+    flat = _decoded(lists.flatten())
+    if flat.null_count:
+        missing = flat.is_null().to_numpy(zero_copy_only=False)
+        _refuse(batch, column, starts, missing, "an item of the list is missing")
+    numbers: NDArray[Any] = flat.to_numpy(zero_copy_only=False)
+    if numbers.dtype.kind not in kinds:
+        raise DataError(f"{batch.where(column)}: lists of {what} are needed, not of {flat.type}")
+    return starts, numbers
+
+
+def _refuse(
+    batch: Batch, column: str, starts: NDArray[np.int64], wrong: NDArray[np.bool_], problem: str
+) -> None:
+    """Raise `DataError` that names the row of the first item that is wrong."""
+    if wrong.any():
+        row = int(np.searchsorted(starts, wrong.argmax(), side="right")) - 1
+        raise DataError(f"{batch.where(column, row)}: {problem}")
+
+
+def _refuse_missing(batch: Batch, column: str, values: pa.Array) -> None:
     """Raise `DataError` that names the first row of a column without a value."""
     if values.null_count:
         at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
         raise DataError(f"{batch.where(column, at)}: the value is missing")
 
 
-def decoded(values: pa.Array) -> pa.Array:
+def _decoded(values: pa.Array) -> pa.Array:
     """Undo dictionary encoding: the list of distinct values in a file is never used."""
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dplasso.data.blocks import BlockSource, Piece, Rows, files_source
-from dplasso.data.formats import table_format
-from dplasso.data.source_files import SourceFiles
+from dplasso.data.formats import check_n_features, table_format
+from dplasso.data.source_files import Paths, SourceFiles, source_files
 from dplasso.data.tables.dialect import Dialect, check_goes, sniffed, with_points
 from dplasso.errors import DataError
 
@@ -108,3 +109,36 @@ def table_source(
             yield Piece(encode(batch), labels, batch.done, partial(batch.where, str(label)), names)
 
     return files_source(files, n_features, read)
+
+
+@dataclass(frozen=True)
+class ListColumns:
+    """Each record holds a list of its column numbers, from 0, and perhaps one of their values.
+
+    `indices`: column of lists of whole numbers, in any order, without duplicates.
+    `values`: column of lists of numbers, as long; None makes every value 1.
+    """
+
+    indices: str
+    values: str | None = None
+    n_features: int | None = None
+
+    def __post_init__(self) -> None:
+        check_n_features(self.n_features)
+
+
+def list_source(
+    paths: Paths, lists: ListColumns, *, label_column: str, dialect: Dialect | None = None
+) -> BlockSource:
+    """Open Parquet or Arrow IPC (Feather 2) files of lists as a stream of row blocks."""
+    columns = [name for name in (lists.indices, lists.values) if name is not None]
+    if label_column in columns:
+        raise ValueError(f"column {label_column!r} cannot be both label and feature")
+    files = source_files(paths)
+    for path in files.paths:
+        if table_format(path).compressible:
+            raise DataError(f"{path}: lists are read from Parquet and Arrow files")
+    encode = partial(table_format(files.paths[0]).reader.list_rows, lists)
+    return table_source(
+        files, columns, encode, lists.n_features, label=label_column, dialect=dialect
+    )

@@ -1,31 +1,117 @@
-"""Frank-Wolfe on rows in partitions: the coordinator's side.
+"""Fits whose rows workers hold: a coordinator draws, and adds up the workers' exact sums.
 
-With a given radius each step first has all workers take the one before, and then draws: so a
+Frank-Wolfe with a given radius first has all workers take the step before, and then draws: so a
 vertex is on the checkpoint, which is written between two steps, before any worker hears of it.
 Nobody takes the last step: its vertex is all that is wanted of it. Runs in rounds have a
 coordinator of their own (`dplasso.frank_wolfe.rounds`), which asks `PartitionedRows`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.partitions import Partitions
+from dplasso.cluster.worker import EnergySteps, GradientSteps, MarginSteps
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.reports import WIDE, expected_entries, take_changes
 from dplasso.frank_wolfe.round_part import Changes, RoundSteps
 from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.vertex_run import VertexRun
+from dplasso.gradient_descent.energies import NO_LOADS
+from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.design import Design
 from dplasso.matrix.numbering import AS_GIVEN
+from dplasso.matrix.starting import StartingModel
+from dplasso.matrix.unit_rows import Scaling
 from dplasso.privacy.parameters import check_records
 from dplasso.privacy.randomness import RandomStream
 from dplasso.selection.contract import granularity, rebuild, select, update_many
+
+
+@dataclass(frozen=True)
+class PartitionedRecords:
+    """Records that workers hold; as `dplasso.gradient_descent.records.Records`."""
+
+    partitions: Partitions
+    loss: Any
+    columns: NDArray[np.int64] | None = None
+    prior: StartingModel | None = None
+
+    def with_loss(self, loss: Any) -> "PartitionedRecords":
+        """Return the records with another loss."""
+        return replace(self, loss=loss)
+
+    @property
+    def n_records(self) -> int:
+        """N."""
+        return self.partitions.shape[0]
+
+    def lay_out(self) -> None:
+        """Do nothing: workers lay their rows out when they are asked for sums."""
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns the records have."""
+        return self.partitions.shape[1] if self.columns is None else int(self.columns.size)
+
+    def part(
+        self, scaling: Scaling, unit: float, start: StartingModel | None = None
+    ) -> "PartitionedSums":
+        """Make ready the sums of gradients; the parameters as of `Records.part`."""
+        steps = GradientSteps(self.loss, self.columns, scaling, unit, start)
+        return PartitionedSums(self.partitions, steps)
+
+    def energies(
+        self, scaling: Scaling, unit: float, loads: NDArray[np.int64] = NO_LOADS
+    ) -> NDArray[np.int64]:
+        """Have the workers add up what `Records.energies` returns."""
+        steps = EnergySteps(self.loss, self.columns, scaling, unit, loads, self.prior)
+        self.partitions.begin("begin_sums", steps)
+        return sum_of(self.partitions.call("sums"))
+
+    def margins(
+        self, model: LinearModel, start: StartingModel | None = None
+    ) -> "PartitionedMargins":
+        """Have the workers compute the margins of a model; as `Records.margins`."""
+        steps = MarginSteps(self.loss, self.columns, model, start)
+        self.partitions.begin("begin_sums", steps)
+        return PartitionedMargins(self.partitions)
+
+
+@dataclass(frozen=True)
+class PartitionedMargins:
+    """Margins that workers hold; as `dplasso.gradient_descent.calibration.Margins`."""
+
+    partitions: Partitions
+
+    def sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
+        """Return the gradient in slope and constants, in units."""
+        return sum_of(self.partitions.call("sums", parameters, unit))
+
+
+class PartitionedSums:
+    """Sums of gradients over all partitions; as `GradientPart`."""
+
+    def __init__(self, partitions: Partitions, steps: GradientSteps) -> None:
+        self._partitions, self._steps = partitions, steps
+        self._totals: NDArray[np.int64] | None = None
+
+    def begin(self, weights: NDArray[np.float64]) -> None:
+        """Compute what `sums` returns parts of."""
+        if self._totals is None:
+            self._partitions.begin("begin_sums", self._steps)
+        self._totals = sum_of(self._partitions.call("sums", weights))
+
+    def sums(self, begin: int, end: int) -> NDArray[np.int64]:
+        """Return the sums of the gradients of columns `begin` to `end`, each K numbers."""
+        assert self._totals is not None
+        width = self._steps.loss.n_outputs
+        return self._totals[begin * width : end * width]
 
 
 def problem_of(partitions: Partitions, steps: VertexSteps) -> Problem:

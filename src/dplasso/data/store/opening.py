@@ -19,7 +19,7 @@ from dplasso.data.store.checks import (
     refuse_damaged,
     values_check,
 )
-from dplasso.data.store.format import (
+from dplasso.data.store.header import (
     COLUMNS_DECLARED,
     HEADER_FILE,
     LABELS,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store.arrays import ArrayFiles, ArrayWriter, checksum
-from dplasso.data.store.format import OFFSETS_FILE, index_dtype
+from dplasso.data.store.header import OFFSETS_FILE, index_dtype
 from dplasso.data.store.kernel import partition, place_part, renumber
 
 # Up to here the temporary file holds 2 bytes per entry, and no part has more than 2^16 columns.
