@@ -79,7 +79,7 @@ def test_what_lacks_a_package_says_which_and_how_to_get_it(tmp_path, monkeypatch
 
 def test_a_demo_without_matplotlib_lacks_the_picture_alone(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    result = CliRunner().invoke(app, ["demo", "--n-iter", "2", "--out", str(tmp_path / "demo")])
+    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "demo")])
     assert result.exit_code == 0, result.output
     assert missing("matplotlib", "The picture") in " ".join(result.stderr.split())
     assert {path.suffix for path in (tmp_path / "demo").iterdir()} == {".npz", ".json"}

@@ -57,7 +57,7 @@ LEDGER_MOMENTS = tuple(
     for name in ("reserve", "insert_entry", "_take", "finish")
     for when in ("before", "after")
 )
-# Between two phases: the share of the next one is checked as soon as the last one's release is kept.
+# Between two phases: a share is checked as soon as the release of the phase before is kept.
 PHASE = ("check_share", "before")
 _HOLDERS: dict[str, Any] = {
     "fsync": os,
@@ -94,8 +94,8 @@ class Outcome:
     """What a series of trials came to.
 
     `during_writes` counts the kills at a chosen point of a write or of a charge to a ledger, which
-    `at_charges` counts alone, and `between_phases` those between two phases. `steps_kept` counts the steps of a phase under
-    way, and `phases_kept` the phases, that checkpoints held after kills.
+    `at_charges` counts alone, and `between_phases` those between two phases. `steps_kept` counts
+    the steps of a phase under way, and `phases_kept` the phases, that checkpoints held after kills.
     """
 
     seed: int
@@ -412,6 +412,7 @@ def section(results: list[dict[str, Any]]) -> list[str]:
     phases = f", {between} between two phases" if between else ""
     return [
         f"{found['kills']} processes killed, {found['during_writes']} at a step of a write or "
-        f"charge{phases}{ledger}; {found['survived']} of {found['trials']} fits ended as they should",
+        f"charge{phases}{ledger}; {found['survived']} of {found['trials']} fits ended as they "
+        "should",
         *found["failures"],
     ]

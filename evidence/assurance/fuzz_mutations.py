@@ -240,8 +240,8 @@ _FILES = (
 )
 _WORDS = (
     *_split(
-        "frank-wolfe lasso sparse standard bucket heap argmax noisy-max big-little paper exponential add-remove "
-        "replace-one 0,1 -1,1 1,-1 a,b 1 , -- é"
+        "frank-wolfe lasso sparse standard bucket heap argmax noisy-max big-little paper "
+        "exponential add-remove replace-one 0,1 -1,1 1,-1 a,b 1 , -- é"
     ),
 )
 _OPTIONS = {

@@ -8,7 +8,6 @@ import csv
 import io
 import json
 import random
-from dataclasses import replace
 from datetime import date
 from functools import cache
 from itertools import pairwise

@@ -58,8 +58,8 @@ OWN: dict[str, dict[str, Any]] = {
     "paper-system": {"drift_tol": None, "selector": "big-little"},
 }
 MEANING = {
-    "dplasso": "DPFrankWolfeClassifier's defaults: sparse solver, drift control, bucket selector, N "
-    "counted privately",
+    "dplasso": "DPFrankWolfeClassifier's defaults: sparse solver, drift control, bucket selector, "
+    "N counted privately",
     "dplasso-given": "the same with N given as public (`n_records`)",
     "dplasso-public": "the same where neighbours have equally many records, so that N is public "
     "(`neighbors='replace-one'`)",

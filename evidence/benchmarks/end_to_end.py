@@ -72,7 +72,7 @@ def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:
         ours = times.get("dplasso")
         for name, time in times.items():
             what = {
-                "dplasso": f"dplasso, given radius, {found['n_iter']:,} steps, epsilon {found['epsilon']:g}",
+                "dplasso": f"the paper's steps, {found['n_iter']:,}, epsilon {found['epsilon']:g}",
                 "default": f"DPLassoClassifier's defaults, epsilon {found['epsilon']:g}",
                 "product": "one X.T @ r by scipy, r float64",
                 "product32": "one X.T @ r by scipy, r float32 as X",

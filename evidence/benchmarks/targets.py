@@ -8,7 +8,6 @@ the bound on the rows' norm, and the ranges of columns and targets.
 
 import contextlib
 import math
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from evidence.benchmarks.competitors import Training, frank_wolfe, own_parameters
 from evidence.benchmarks.items import COMPARISONS, ITEMS, read_config
 from evidence.cells import call_apart
@@ -243,17 +242,6 @@ class TestCompetitors:
         near = pytest.approx(ours, abs=0.004)
         assert found == {"csc": near, "csr": near}
         assert ours < 0.68
-
-    def test_true_gap_against_the_definition(self):
-        rng = np.random.default_rng(0)
-        X, y = rng.normal(size=(30, 4)), rng.integers(0, 2, 30)
-        w = np.array([0.5, 0.0, -1.0, 0.0])
-        objective, gap = true_gap(sp.csr_array(X), y, w, 2.0)
-        p = 1 / (1 + np.exp(-X @ w))
-        gradient = X.T @ (p - y) / 30
-        corners = np.vstack([2 * np.eye(4), -2 * np.eye(4)])
-        assert gap == pytest.approx(max((w - corner) @ gradient for corner in corners))
-        assert objective == pytest.approx(-np.mean(np.log(np.where(y, p, 1 - p))))
 
 
 def test_the_machine_is_named_and_not_its_host():

@@ -11,7 +11,6 @@ alike for both:
 """
 
 from dataclasses import dataclass, fields
-
 from typing import ClassVar
 
 import numpy as np

@@ -99,23 +99,16 @@ def test_refused(arguments, words, folder, capsys):
     assert not list(folder.glob("made/*.csv"))
 
 
-@pytest.mark.parametrize("option", ["--iterations", "--repeats", "--jobs"])
-def test_counts_are_at_least_one(option, capsys):
+def test_counts_are_at_least_one_and_the_time_left_is_told(capsys):
     with pytest.raises(SystemExit):
-        paper("table4", "--data", "rcv1@0.01", option, "0")
-    assert f"argument {option}: must be at least 1, got 0" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("seconds", "share", "text"),
-    [
-        (0.5, 0.5, ""),
-        (10, 0.001, ""),
-        (10, 0.5, "about 10 s left"),
-        (60, 0.1, "about 9 minutes left"),
-        (3600, 0.25, "about 3 hours left"),
-        (3600, 1.0, ""),
-    ],
-)
-def test_time_left(seconds, share, text):
-    assert time_left(seconds, share) == text
+        paper("table4", "--data", "rcv1@0.01", "--repeats", "0")
+    assert "argument --repeats: must be at least 1, got 0" in capsys.readouterr().err
+    told = {
+        (0.5, 0.5): "",
+        (10, 0.001): "",
+        (10, 0.5): "about 10 s left",
+        (60, 0.1): "about 9 minutes left",
+        (3600, 0.25): "about 3 hours left",
+        (3600, 1.0): "",
+    }
+    assert {given: time_left(*given) for given in told} == told

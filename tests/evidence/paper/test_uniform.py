@@ -1,7 +1,6 @@
 """Uniform coordinates with the true sign."""
 
 import numpy as np
-import pytest
 from evidence.paper.uniform import uniform_state
 from evidence.reference.draws import ALARM, draw
 from scipy.stats import chi2
@@ -17,34 +16,28 @@ def statistic(vertex):
     return float(((np.bincount(vertex, minlength=N_COLUMNS) - expected) ** 2 / expected).sum())
 
 
-@pytest.fixture
-def alpha():
-    # The first column is far ahead: any use of alpha would show.
-    return np.array([2**60, -(2**40), 0, 1, -1, 5, -7, 2**33, -(2**33), 3, 2, 1])
+# The first column is far ahead: any use of alpha would show.
+ALPHA = np.array([2**60, -(2**40), 0, 1, -1, 5, -7, 2**33, -(2**33), 3, 2, 1])
 
 
-def test_coordinates_are_uniform_whatever_alpha_is(alpha):
+def test_coordinates_are_uniform_whatever_alpha_is_and_signs_are_true():
     limit = chi2.isf(ALARM, N_COLUMNS - 1)
-    vertex, _ = draw(uniform_state(), alpha, random_stream(1), DRAWS)
+    vertex, sign = draw(uniform_state(), ALPHA, random_stream(1), DRAWS)
     assert statistic(vertex) < limit
+    assert np.array_equal(sign, np.where(ALPHA[vertex] >= 0, -1, 1))
     # Power: a coordinate that is drawn a tenth too often is noticed.
     spoilt = vertex.copy()
     spoilt[: DRAWS // (10 * N_COLUMNS)] = 0
     assert statistic(spoilt) > limit
     # The very same coordinates on other data.
-    again, _ = draw(uniform_state(), -alpha[::-1].copy(), random_stream(1), DRAWS)
+    again, _ = draw(uniform_state(), -ALPHA[::-1].copy(), random_stream(1), DRAWS)
     assert np.array_equal(vertex, again)
 
 
-def test_sign_is_the_true_one(alpha):
-    vertex, sign = draw(uniform_state(), alpha, random_stream(2), 1000)
-    assert np.array_equal(sign, np.where(alpha[vertex] >= 0, -1, 1))
-
-
-def test_internal_numbers_change_nothing(alpha):
+def test_internal_numbers_change_nothing():
     numbering = by_frequency(np.array([3, 1, 9, 4, 0, 7, 7, 2, 8, 5, 6, 1]), False)
-    plain = draw(uniform_state(), alpha, random_stream(3), 500)
-    internal = alpha[numbering.original]
+    plain = draw(uniform_state(), ALPHA, random_stream(3), 500)
+    internal = ALPHA[numbering.original]
     np.testing.assert_array_equal(
         draw(uniform_state(numbering), internal, random_stream(3), 500), plain
     )

@@ -72,18 +72,6 @@ class TestEveryShape:
         assert roc_auc_score(mixed[test], score) < 0.59
 
 
-def test_published_sizes():
-    published = {
-        "rcv1": (20_242, 47_236, 1_498_952),
-        "news20": (19_996, 1_355_191, 9_097_916),
-        "url": (2_396_130, 3_231_961, 277_058_644),
-        "web": (350_000, 16_609_143, 1_304_697_446),
-        "kdda": (8_407_752, 20_216_830, 305_613_510),
-    }
-    for name, shape in SHAPES.items():
-        assert (shape.n_rows, shape.n_columns, shape.n_nonzeros) == published[name]
-
-
 @pytest.mark.parametrize("exponent", [0.0, 0.7, 1.0, 1.3])
 def test_popularity_falls_as_asked(exponent):
     shape = Shape(40_000, 20_000, 20.0, 0.3, exponent, 100.0)
