@@ -6,6 +6,7 @@ A trial has two data sets, without the record and with it, and what is run on bo
 import json
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
 from dplasso import (
+    DPFrankWolfeClassifier,
     DPLasso,
     DPLassoClassifier,
     DPLinearRegression,
@@ -47,6 +49,7 @@ from isolated_records import (
     parts_of,
     store,
 )
+from recorded_fits import short_runs
 
 BOUNDS = (-1.0, 3.0)
 THREADS = (1, 2, 3)
@@ -81,10 +84,17 @@ LASSOS: dict[str, tuple[Any, int]] = {
 # Columns that LASSOs take, draw or keep, with the plan's sizes that this needs of so few columns.
 COLUMNS: dict[str, dict[str, Any]] = {
     "all": {},
-    "drawn": {"n_iter": 5},
+    "drawn": {"max_weights": 5},
+    "kept": {},
+}
+# Of the paper's algorithms.
+LOOPS: dict[str, tuple[Any, int]] = {
+    "two classes": (DPFrankWolfeClassifier, 2),
+    "three classes": (DPFrankWolfeClassifier, 3),
+}
+RADII: dict[str, dict[str, Any]] = {
     "of a radius": {"n_iter": 6, "l1_radius": 20.0},
     "by Algorithm 1": {"n_iter": 6, "l1_radius": 9.0, "solver": "standard"},
-    "kept": {},
 }
 _KEEPING = {"MOST_COLUMNS": 2, "_LONGEST_ROWS": 1e-3, "_STRENGTH": 2.0}
 
@@ -122,26 +132,23 @@ def _common(choices: Choices, way: str, n_rows: int) -> dict[str, Any]:
     }
     if way == "weight":
         options["weight_bound"] = choices.pick("weight-bound", (1.0, 0.3, 2.0))
-    if choices.pick("records", ("counted", "counted", "public")) == "public":
-        options["n_records"] = n_rows
     return options
 
 
-def _descent(choices: Choices, name: str, way: str, n_rows: int, options: dict[str, Any]) -> None:
+def _descent(choices: Choices, name: str, way: str, options: dict[str, Any]) -> None:
     options["max_weights"] = choices.pick("most-weights", (None, None, 3, "significant"))
     options["row_norm"] = choices.pick("row-norm", ("unit", "unit", 2.0))
-    options["n_iter"] = choices.pick("steps", (6, 6, 12, "auto"))
     from_prior = {"prior", "public_data"} & set(options)
     weighs = choices.pick("class-weights", (None, None, "given", "balanced"))
     if name in ("two classes", "three classes") and weighs is not None:
         options["class_weight"] = [0.3, 7.0, 1.0][: 2 + (name == "three classes")]
-        if weighs == "balanced" and "n_records" not in options and not from_prior:
+        if weighs == "balanced" and not from_prior:
             options["class_weight"] = "balanced"
     by_class = options.get("class_weight") == "balanced"
     by_class |= options["fit_intercept"] and not from_prior and name != "labels"
-    # What is counted is rows then, of whatever weight (docs/weights.md).
+    # Where rows are replaced, what is counted is rows of whatever weight (docs/weights.md).
     if way == "weight" and not by_class:
-        options["n_records"] = n_rows
+        options["neighbors"] = "add-remove"
 
 
 def _fit_trial(kind: str, choices: Choices) -> "Trial":
@@ -153,7 +160,8 @@ def _fit_trial(kind: str, choices: Choices) -> "Trial":
         table_of = LASSOS
         columns = choices.pick("columns", ("all", "all", "kept"))
     elif kind == "draws":
-        columns = choices.pick("columns", ("drawn", "of a radius", "by Algorithm 1"))
+        columns = choices.pick("columns", ("drawn", *RADII))
+        table_of = LOOPS if columns in RADII else LASSOS
     name = choices.pick("target", tuple(table_of))
     maker, n_classes = table_of[name]
     forms: tuple[str, ...] = ("csr", "csr", "csc", "csc, row last", "coo", "dense")
@@ -171,23 +179,30 @@ def _fit_trial(kind: str, choices: Choices) -> "Trial":
         options["rows_per_person"] = limit
     options |= {"classes": list(range(n_classes))} if n_classes else {"target_bounds": BOUNDS}
     n_columns = SCHEMA.n_features if form == "table" else N_COLUMNS
-    options |= _start(choices, name, n_classes, n_columns)
+    if table_of is not LOOPS:
+        options |= _start(choices, name, n_classes, n_columns)
     if table_of is ESTIMATORS:
-        _descent(choices, name, way, n_rows, options)
+        _descent(choices, name, way, options)
     else:
         options["feature_bound"] = choices.pick("feature-bound", (1.0, 0.1, 1.5))
-        options |= COLUMNS[columns]
-        if columns in ("drawn", "of a radius"):
-            options["refit"] = choices.pick("refit", ("auto", 0.0, 0.3))
+        options |= COLUMNS.get(columns) or RADII.get(columns) or {}
         if columns == "of a radius":
             options["drift_tol"] = choices.pick("drift", ("auto", None, 0.01))
-    runner = partial(_fit, maker(**options), choices, form)
-    return Trial(one, other, partial(_kept, runner) if columns == "kept" else runner)
+        if columns in RADII and choices.pick("records", ("counted", "public")) == "public":
+            options["n_records"] = n_rows
+    # With few steps, but where they are as many as pay.
+    patched = [short_runs()] if choices.pick("steps", ("few", "few", "auto")) == "few" else []
+    patched += [patch.multiple(column_plan, **_KEEPING)] if columns == "kept" else []
+    return Trial(one, other, partial(_within, patched, maker(**options), choices, form))
 
 
-def _kept(runner: Callable[..., Any], records: Records, folder: Path) -> dict[str, Any]:
-    with patch.multiple(column_plan, **_KEEPING):
-        return runner(records, folder)
+def _within(
+    patched: Any, estimator: Any, choices: Choices, form: str, records: Records, folder: Path
+) -> dict[str, Any]:
+    with ExitStack() as stack:
+        for one in patched:
+            stack.enter_context(one)
+        return _fit(estimator, choices, form, records, folder)
 
 
 def _given(choices: Choices, form: str, records: Records, folder: Path) -> tuple[Any, Any, Any]:
@@ -259,7 +274,7 @@ def _model(kind: str, number: int) -> Any:
     if kind == MANY_LABELS:
         y = rng.integers(0, 2, (60, n_classes))
     own = {} if n_classes else {"target_bounds": BOUNDS}
-    ours = OURS.get(kind, DPLogisticRegression)(epsilon=50.0, random_state=1, n_iter=20, **own)
+    ours = OURS.get(kind, DPLogisticRegression)(epsilon=50.0, random_state=1, **own)
     lasso = DPLassoClassifier if n_classes else DPLasso
     models = [ours, *(maker() for maker in STRANGERS[kind])]
     if kind != MANY_LABELS:

@@ -497,7 +497,7 @@ def main(arguments: list[str]) -> int:
     with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", NoiseWarning)
         warnings.simplefilter("ignore", WeakPrivacyWarning)
-        warnings.filterwarnings("ignore", ".sample_weight. holds weights above", UserWarning)
+        warnings.filterwarnings("ignore", ".?sample_weight.? holds weights above", UserWarning)
         found = run(number, chosen)
     print(json.dumps({"cases": len(chosen), "fits": 3 * found.pairs, **vars(found)}))
     return int(found.violations > 0)

@@ -292,7 +292,7 @@ class TestUnsortedRows:
             if form == "longdouble":
                 # Not by scipy, whose conversions add up duplicates.
                 X.data = X.data.astype(np.longdouble)
-            return DPLogisticRegression(1.0, n_iter=30).fit(X, y)
+            return DPLogisticRegression(1.0, classes=[False, True]).fit(X, y)
 
         return work
 
@@ -325,8 +325,7 @@ def test_a_record_of_weight_0_moves_nothing(kind):
     y, prior = rng.integers(0, 2, 400), rng.normal(size=(1, 40))
     more = np.vstack([X, np.where(np.arange(40), 0.0, 0.5)]).astype(np.float32)
     pair = (X, y, np.ones(400)), (more, np.append(y, 1), np.append(np.ones(400), 0.0))
-    options = {"n_iter": 3, "feature_bound": 0.1, "weight_bound": 1.0}
-    options |= {"prior": prior, "refit": None}
+    options = {"max_weights": 3, "feature_bound": 0.1, "weight_bound": 1.0, "prior": prior}
     options |= {"target_bounds": (0.0, 1.0)} if kind is DPLasso else {}
 
     def work(data):
@@ -335,5 +334,4 @@ def test_a_record_of_weight_0_moves_nothing(kind):
 
     found = compare_fits(work, *pair)
     assert found.violations == ()
-    # Without a refit, vertices start from margins of clipped rows.
     assert found.largest == 0.0

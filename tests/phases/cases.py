@@ -90,6 +90,9 @@ PLANS = {
     "lasso, all": Case(_lasso()),
     "lasso, some": Case(_lasso(max_weights=5, neighbors="replace-one")),
     "lasso, prior": Case(_lasso(prior=PRIOR), columns=DRAWN, scaled=True),
+    "lasso, prior of three classes": Case(
+        _lasso(classes=THREE, prior=np.stack([PRIOR, -PRIOR, PRIOR])), 3, DRAWN
+    ),
     "lasso, three classes": Case(_lasso(classes=THREE), 3, DRAWN),
     "lasso of numbers": Case(DPLasso(20.0, **BOUNDS), "numbers", DRAWN),
     "frank-wolfe": Case(_loop()),

@@ -16,5 +16,5 @@ def test_shares_are_narrower_where_there_may_be_more_records():
         check_records(most, bits)
         with pytest.raises(DataError, match=f"{most + 1:,} rows; at most {most:,} are possible"):
             check_records(most + 1, bits)
-    with pytest.raises(DataError, match="declare it, n_records"):
+    with pytest.raises(DataError, match="declare it with n_records"):
         check_records(2**31, 32)

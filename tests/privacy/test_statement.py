@@ -85,7 +85,7 @@ def test_no_bound_without_the_exponential_mechanism():
     # A seeded run keeps its figures, and says why they do not hold.
     seeded = state(seeded=True)
     assert (seeded.epsilon, seeded.randomness) == (state().epsilon, "seeded")
-    assert "random_state" in seeded.reasons[0]
+    assert "a seed was given" in seeded.reasons[0]
     for changes in ({"paper": True}, {"epsilon": math.inf}):
         statement = state(**changes)
         assert statement.epsilon == statement.mu == math.inf
