@@ -89,7 +89,7 @@ def test_a_file_that_cannot_be_opened(tmp_path, monkeypatch):
     path = tmp_path / "data.svm"
     path.write_bytes(TEXT)
 
-    def refuse(*_):
+    def refuse(*_, **options):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(type(path), "open", refuse)

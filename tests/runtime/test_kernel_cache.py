@@ -277,7 +277,7 @@ from dplasso import DPLassoClassifier
 X = np.random.default_rng(0).random((30, 5)).astype(np.float32)
 with event.install_listener("numba:compile", Listener()):
     for options in OPTIONS:
-        DPLassoClassifier(n_iter=3, **options).fit(X, np.arange(30) % 2).predict(X)
+        DPLassoClassifier(n_iter=3, classes=[0, 1], **options).fit(X, np.arange(30) % 2).predict(X)
 print(len(Listener.names), Listener.names)
 """
 OPTIONS = [{}, {"epsilon": float("inf")}, {"solver": "standard"}, {"selector": "noisy-max"}]
