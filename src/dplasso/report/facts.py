@@ -11,10 +11,16 @@ from dplasso.privacy.wording import rounded_up
 
 # Parameters that are not the fit's: where it ran, and what it showed. The statement has the labels,
 # and the bound on weights where there are any.
-_ASIDE = (
-    *("classes", "weight_bound"),
-    *("ledger", "dataset", "purpose", "random_state", "n_jobs", "verbose"),
-)
+_ASIDE = {
+    "classes",
+    "weight_bound",
+    "ledger",
+    "dataset",
+    "purpose",
+    "random_state",
+    "n_jobs",
+    "verbose",
+}
 _ROUNDED_UP = ("epsilon", "delta", "mu", "rho")
 _METRICS = {
     "accuracy": "accuracy (share of rows predicted right)",
