@@ -78,6 +78,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
         ((Xs, ys), {"sample_weight": weights[:1]}, "there are 2 partitions, but weights of 1"),
         ((Xs, ys), {"sample_weight": weights[::-1]}, "partition 1 has 57 rows, but 103 weights"),
         ((Xs, ys), {"sample_weight": [weights, weights]}, "one number for each of its rows"),
+        ((Xs, ys), {"sample_weight": [[10**400], [1.0]]}, "one number for each of its rows"),
         ((Xs, ys), {"sample_weight": [-weights[0], weights[1]]}, "negative"),
         ((Xs, ys), {"groups": people[::-1]}, "one entry for each of 57 rows"),
         ((Xs, ys), {"groups": [people[0], people[1].astype(str)]}, "name all in one way"),

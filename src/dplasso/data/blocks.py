@@ -115,11 +115,12 @@ def files_source(
 def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource:
     """Return a matrix in memory as a stream of row blocks, to write it to a store for example.
 
-    Duplicate entries are added up; float32 stays, other numbers become float64.
+    Duplicate entries are added up, which makes float64 of them all; float32 without duplicates
+    stays, other numbers become float64.
     """
     rows = csr_array(without_duplicates(X))
-    if getattr(X, "dtype", rows.dtype) != np.float32:
-        rows = rows.astype(np.float64)
+    if rows.dtype != np.float32:
+        rows = rows.astype(np.float64, copy=False)
     labels = np.asarray(y)
     if labels.shape != (rows.shape[0],):
         raise DataError(

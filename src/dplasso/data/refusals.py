@@ -66,14 +66,18 @@ def in_our_words(X: Any = None) -> Iterator[None]:
         raise kind(message) from None
 
 
+def is_ours(model: Any) -> bool:
+    """Return whether a model, or a step of a pipeline, is of this package."""
+    return type(model).__module__.startswith("dplasso.")
+
+
 @contextmanager
 def of_a_stranger(model: Any) -> Iterator[None]:
     """Hide what a model that is not of this package says of rows; ours quote none."""
-    ours = type(model).__module__.startswith("dplasso.")
     try:
         yield
     except Exception as error:
-        if ours or isinstance(error, MemoryError | DataError):
+        if is_ours(model) or isinstance(error, MemoryError | DataError):
             raise
         raise DataError(
             f"{type(model).__name__} cannot take these rows: it raises {type(error).__name__}, "

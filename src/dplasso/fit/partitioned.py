@@ -187,7 +187,7 @@ def _checked(given: list[Any], method: Method) -> list[NDArray[np.float64]]:
     """Return the weights of every partition in [0, 1], as `checked_weights` of all of them."""
     try:
         each = [np.asarray(some, dtype=np.float64) for some in given]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         each = []
     if not each or any(some.ndim != 1 for some in each):
         raise DataError("the weights of a partition are one number for each of its rows")

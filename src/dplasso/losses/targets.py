@@ -76,10 +76,8 @@ def count_classes(loss: Any, targets: Targets) -> tuple[list[int], int]:
     """
     labels, weights = targets.labels, targets.weights
     # As the kernels take them: no product overflows before `shares` enforces the bound.
-    whole, each = (
-        2.0**_PART_BITS,
-        np.clip(weights, 0.0, 1.0) if weights.size else np.ones(labels.size),
-    )
+    each = np.clip(weights, 0.0, 1.0) if weights.size else np.ones(labels.size)
+    whole = 2.0**_PART_BITS
     total, *others = (
         shares(part * each * whole, whole).sum().item()
         for part in (np.ones(labels.size), *loss.class_parts(labels))

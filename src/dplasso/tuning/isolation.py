@@ -49,7 +49,7 @@ from sklearn.tree import (
 )
 from sklearn.utils import _safe_indexing
 
-from dplasso.data.refusals import of_a_stranger
+from dplasso.data.refusals import is_ours, of_a_stranger
 from dplasso.errors import DataError
 from dplasso.estimators.record_wise import chosen, every_step, split
 from dplasso.fit.records import LocalRecords
@@ -101,7 +101,7 @@ _PATIENCE = 2.0
 def isolated(model: Any) -> Any:
     """Return a model that predicts the same of a matrix, each row by that row alone."""
     model = chosen(model)
-    if _ours(model):
+    if is_ours(model):
         return model
     if type(model) in _COMPARING:
         return _Sequential(model)
@@ -120,13 +120,9 @@ def isolate(model: Any, X: Any, rows: LocalRecords) -> tuple[Any, LocalRecords]:
         return model, rows
     steps, last = parts[0], chosen(parts[1])
     at_once = type(last) in _COMPARING or _linear(last)
-    if _ours(last) or (at_once and all(_by_entry(step) for _, step in every_step(steps))):
+    if is_ours(last) or (at_once and all(_by_entry(step) for _, step in every_step(steps))):
         return last, rows
     return _OneByOne(model, X), replace(rows, X=np.arange(len(rows.y), dtype=np.float64)[:, None])
-
-
-def _ours(model: Any) -> bool:
-    return type(model).__module__.startswith("dplasso.")
 
 
 def _linear(model: Any) -> bool:
@@ -138,7 +134,7 @@ def _linear(model: Any) -> bool:
 def _by_entry(step: Any) -> bool:
     kind = type(step)
     known = kind.__module__.startswith("sklearn.") and kind.__name__ in _BY_ENTRY
-    return known or _ours(step) or step is None or isinstance(step, str)
+    return known or is_ours(step) or step is None or isinstance(step, str)
 
 
 @dataclass(frozen=True)
