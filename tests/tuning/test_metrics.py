@@ -33,7 +33,7 @@ from dplasso.tuning.estimates import (
 from dplasso.tuning.metrics import METRICS
 from dplasso.tuning.scorer import noisy_sums
 
-K, REPEATS = 4, 500
+K, REPEATS = 4, 1600
 Z95 = standard_errors(0.95)
 LETTERS = ("ant", "bee", "cat", "dog")
 TARGETS = {
@@ -253,7 +253,7 @@ def test_without_noise_each_class_and_cell_is_what_scikit_learn_computes():
 @pytest.mark.parametrize("sigma", [2.0, 12.0])
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_intervals_cover_what_they_claim(name, kind, sigma):
-    """Over 500 samples of rows, each with noise of its own, within two and a half standard errors.
+    """Over 1,600 samples of rows, each with its own noise, within two and a half standard errors.
 
     A false alarm in 80 where coverage is exact. Bounds may cover more.
     """

@@ -171,9 +171,11 @@ def mean_estimate(
     """Estimate a mean in [0, 1] from noisy sums of l, 1 - l and 2.8 l (1 - l).
 
     The interval is Wilson's with the noise added, all m whose distance from the estimate is at most
-    z standard errors of an estimate of m; the spread of the losses is taken to be the same part of
-    the m (1 - m) of losses 0 and 1 for all m. `others`: of the noise of the second sum, by default
-    that of the first.
+    z standard errors of an estimate of m. The variance of the losses is m (1 - m) less a part that
+    the third sum tells. If the mean were m, that variance would differ from the estimated one for
+    two reasons. As far as sampling moved the mean, the variance is taken to be the same part of
+    m (1 - m). As far as noise moved the mean, it moved m (1 - m) alone. `others`: of the noise of
+    the second sum, by default that of the first.
     """
     count = float(noisy[0] + noisy[1])
     if count < 1.0:
@@ -182,12 +184,15 @@ def mean_estimate(
     mean = min(max(float(noisy[0]) / count, 0.0), 1.0)
     spread = min(max(float(noisy[2]) / SPREAD / count, 0.0), mean * (1.0 - mean))
     noise = ((others * mean) ** 2 + (sigma * (1.0 - mean)) ** 2) / (count * count)
-    # (m - mean)^2 <= z^2 (part m (1 - m) / count + noise)
     largest = mean * (1.0 - mean)
-    part = 1.0 - spread / largest if largest > 0.0 else 1.0
+    variance = largest - spread
+    part = variance / largest if largest > 0.0 else 1.0
+    by_noise = noise / (noise + variance / count) if noise > 0.0 else 0.0
+    slope = part + by_noise * (1.0 - part)
+    # (m - mean)^2 <= z^2 ((variance + slope (m (1 - m) - largest)) / count + noise)
     zz = z * z
-    a, b = 1.0 + zz * part / count, 2.0 * mean + zz * part / count
-    c = mean * mean - zz * noise
+    a, b = 1.0 + zz * slope / count, 2.0 * mean + zz * slope / count
+    c = mean * mean - zz * (noise + (variance - slope * largest) / count)
     root = math.sqrt(max(b * b - 4.0 * a * c, 0.0))
     return Estimate(mean, max((b - root) / (2.0 * a), 0.0), min((b + root) / (2.0 * a), 1.0))
 
