@@ -102,6 +102,7 @@ def test_every_step_is_on_the_disk_before_a_worker_hears_of_it(name, tmp_path, m
                 assert kept.released.last(Counted).counts.all()
             if method == "move":
                 vertices = drawn_in(kept)
+                assert vertices is not None
                 some = slice(args[0] - 1, args[0] - 1 + args[1].size)
                 np.testing.assert_array_equal(vertices.vertex[some], args[1])
                 np.testing.assert_array_equal(vertices.sign[some], args[2])
