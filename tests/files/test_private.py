@@ -42,7 +42,7 @@ def test_a_ledger_its_key_and_a_checkpoint_but_not_a_model(train, tmp_path):  # 
         "--epsilon",
         1,
         "--method",
-        "lasso",
+        "frank-wolfe",
         "--n-iter",
         3,
         "--l1-radius",
@@ -64,7 +64,7 @@ def test_rights_that_were_given_to_a_file_stay(train, tmp_path):  # noqa: F811
     create_ledger(ledger, 3.0, 1e-5)
     settings = (
         "--method",
-        "lasso",
+        "frank-wolfe",
         "--n-iter",
         3,
         "--l1-radius",
