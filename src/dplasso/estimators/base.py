@@ -27,9 +27,9 @@ from dplasso.report.page import report_section
 
 
 class PrivateLinearModel(BaseEstimator):
-    """What all estimators share; `method` says how they fit."""
+    """What all estimators share; `_method` says how they fit."""
 
-    method: ClassVar[type[Method]]
+    _method: ClassVar[type[Method]]
 
     def fit(
         self,
@@ -309,7 +309,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         tags = super().__sklearn_tags__()
         # scikit-learn's checks train on a few dozen records, where privacy leaves only noise.
         tags.classifier_tags.poor_score = bool(self.epsilon != math.inf)
-        tags.classifier_tags.multi_label = self.method.many_labels
+        tags.classifier_tags.multi_label = self._method.many_labels
         return tags
 
 

@@ -127,7 +127,7 @@ class DPLogisticRegression(PrivateClassifier):
     True
     """
 
-    method = GradientDescent
+    _method = GradientDescent
 
     def __init__(
         self,
@@ -282,7 +282,7 @@ class DPLassoClassifier(PrivateClassifier):
     True
     """
 
-    method = Lasso
+    _method = Lasso
 
     def __init__(
         self,

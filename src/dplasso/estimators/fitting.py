@@ -34,7 +34,7 @@ _OPTIONAL = (
 
 def method_of(estimator: Any) -> Method:
     """Return an estimator's method with its parameters, checked whatever data they meet."""
-    method: Method = estimator.method.from_params(estimator.get_params(deep=False))
+    method: Method = estimator._method.from_params(estimator.get_params(deep=False))
     return method
 
 

@@ -143,7 +143,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
     True
     """
 
-    method = FrankWolfeLoop
+    _method = FrankWolfeLoop
 
     def __init__(
         self,

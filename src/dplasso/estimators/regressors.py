@@ -111,7 +111,7 @@ class DPLinearRegression(PrivateRegressor):
     True
     """
 
-    method = GradientDescent
+    _method = GradientDescent
 
     def __init__(
         self,
@@ -256,7 +256,7 @@ class DPLasso(PrivateRegressor):
     True
     """
 
-    method = Lasso
+    _method = Lasso
 
     def __init__(
         self,
