@@ -297,20 +297,20 @@ def _between_classes(model: Any, X: NDArray[Any]) -> NDArray[Any]:
     return X
 
 
-def _score_trial(choices: Choices) -> "Trial":
-    kind = choices.pick("target", tuple(N_CLASSES))
-    count = 2 + len(STRANGERS[kind]) - (kind == MANY_LABELS)
-    number = choices.pick("model", tuple(range(count)))
+def _score_trial(choices: Choices) -> Trial:
+    kind = choices.pick("target", (TWO_CLASSES, *N_CLASSES))
+    strangers = range(1, 1 + len(STRANGERS[kind]))
+    ours = (0, 0) if kind == MANY_LABELS else (0, 1 + len(strangers))
+    number = choices.pick("model", (*strangers, *strangers, *ours))
     model = _model(kind, number)
     fitting = [name for name, one in METRICS.items() if kind in one.kinds]
     if not hasattr(model, "predict_proba") and kind != NUMBERS:
         fitting = [name for name in fitting if name in _OF_CLASSES]
     metric = choices.pick("metric", fitting)
     name = "labels" if kind == MANY_LABELS else kind
-    forms = ("dense", "dense", "dense", "dense by columns", "csr", "csc", "csc, row last", "coo")
-    strange = 0 < number <= len(STRANGERS[kind])
-    # Stores are for models of ours.
-    forms = forms if strange else (*forms, "store")
+    forms: tuple[str, ...] = ("dense", "dense by columns", "csr", "csc", "csc, row last", "coo")
+    # Others' models multiply matrices by BLAS; stores are for models of ours.
+    forms = (*["dense"] * 5, *forms) if number in strangers else (*forms, "store")
     way = choices.pick("people", ("", "", "person"))
     targets = partial(_targets, name, N_CLASSES[kind])
     one, other, form = draw(choices, targets, way, 1, forms)
