@@ -23,7 +23,7 @@ from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.fit.task import Binary
 from dplasso.losses.logistic import Logistic
-from dplasso.matrix.unit_rows import NO_HALVINGS, Scaling
+from dplasso.matrix.scaling import NO_HALVINGS, Scaling
 
 # Rows, columns, entries a row.
 CASES = (

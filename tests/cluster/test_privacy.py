@@ -16,7 +16,7 @@ from dplasso.cluster.worker import GradientSteps, Partition, VertexSteps
 from dplasso.errors import DataError
 from dplasso.fit.task import Binary
 from dplasso.losses.logistic import Logistic
-from dplasso.matrix.unit_rows import Scaling
+from dplasso.matrix.scaling import Scaling
 from neighbours import BOUND, pairs
 
 PACKAGE = Path(dplasso.__file__).parent

@@ -43,7 +43,7 @@ LASSO = "max_weights=None, feature_bound=1.0, fit_intercept=True"
 PEOPLE = "neighbors='add-remove', rows_per_person=1, weight_bound=1.0"
 START, RUN = (
     "prior=None, public_data=None",
-    "random_state=None, n_jobs=None, verbose=0, ledger=None",
+    "random_state=None, n_jobs=None, verbose=None, ledger=None",
 )
 STEPS = "l1_radius=10.0, n_iter=100, feature_bound=1.0, residual_bound='auto', fit_intercept=True"
 DRAWS = "mechanism='exponential', solver='sparse', selector='bucket', drift_tol='auto'"

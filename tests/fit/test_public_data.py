@@ -17,7 +17,7 @@ from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.estimators.fitting import method_of
 from dplasso.fit.prior import scaled_rows
-from dplasso.matrix.unit_rows import _SLACK
+from dplasso.matrix.scaling import SLACK
 
 RNG = np.random.default_rng(5)
 X = sp.csr_array(np.where(RNG.random((400, 8)) < 0.6, RNG.normal(size=(400, 8)), 0.0))
@@ -68,7 +68,7 @@ def test_it_is_trained_on_rows_as_the_fit_reads_them():
     scaled = method.as_read(X)
     lengths = np.sqrt((scaled**2).sum(axis=1))
     full = X.indptr[1:] > X.indptr[:-1]
-    np.testing.assert_allclose(lengths[full], np.sqrt(1 - 0.01) * (1 - _SLACK))
+    np.testing.assert_allclose(lengths[full], np.sqrt(1 - 0.01) * (1 - SLACK))
     assert abs(X.data).max() > 1.0, "the rows that were given are as they were"
     longest = abs(scaled_rows(X, 1.0, fit_intercept=False, n_threads=1)).max()
     assert longest <= 1.0

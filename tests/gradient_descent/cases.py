@@ -7,14 +7,9 @@ from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import Targets, targets_of
+from dplasso.matrix.scaling import NO_HALVINGS, constant_entry
 from dplasso.matrix.tiles import lay_tiles
-from dplasso.matrix.unit_rows import (
-    NO_HALVINGS,
-    UnitRows,
-    by_rows,
-    constant_entry,
-    row_factors,
-)
+from dplasso.matrix.unit_rows import UnitRows, by_rows, row_factors
 from dplasso.privacy.randomness import stream_from_key
 from dplasso.runtime.threads import ONE_THREAD
 

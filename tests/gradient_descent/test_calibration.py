@@ -15,7 +15,7 @@ from dplasso.losses.logistic import Logistic, sigma
 from dplasso.losses.many_labels import ManyLogistic
 from dplasso.losses.multinomial import Multinomial
 from dplasso.losses.targets import targets_of
-from dplasso.matrix.unit_rows import Scaling
+from dplasso.matrix.scaling import Scaling
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import records, stream
 from gradient_descent.reference import on_the_grid

@@ -31,7 +31,7 @@ from dplasso.gradient_descent.energies import (
 from dplasso.gradient_descent.records import records_of
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import targets_of
-from dplasso.matrix.unit_rows import MOST_HALVINGS, NO_HALVINGS, Scaling, constant_entry
+from dplasso.matrix.scaling import MOST_HALVINGS, NO_HALVINGS, Scaling, constant_entry
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import records, some_halvings
 from gradient_descent.reference import energies, factor, scaled

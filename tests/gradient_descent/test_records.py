@@ -10,8 +10,8 @@ from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import targets_of
+from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
-from dplasso.matrix.unit_rows import Scaling
 from dplasso.runtime.threads import ONE_THREAD
 from gradient_descent.cases import records
 

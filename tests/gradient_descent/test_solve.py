@@ -18,8 +18,8 @@ from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial
 from dplasso.losses.targets import targets_of
-from dplasso.matrix.unit_rows import Scaling
-from dplasso.privacy.gaussian_noise import LARGEST_SCALE
+from dplasso.matrix.scaling import Scaling
+from dplasso.privacy.gaussian import LARGEST_SCALE
 from dplasso.runtime.threads import thread_pool
 from gradient_descent.cases import (
     average,

@@ -13,7 +13,7 @@ from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
 from dplasso.losses.targets import targets_of
 from dplasso.matrix import tiles
 from dplasso.matrix.compressed import Compressed
-from dplasso.matrix.unit_rows import NO_HALVINGS
+from dplasso.matrix.scaling import NO_HALVINGS
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import gradients, records, some_halvings, targets_from, unit_rows
 from gradient_descent.reference import contributions

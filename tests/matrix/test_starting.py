@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso.matrix.compressed import compress
+from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel, StartingRows, loudness, starting_model
-from dplasso.matrix.unit_rows import Scaling
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 
 EVERY = np.zeros(0, dtype=np.int64)

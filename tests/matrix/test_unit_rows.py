@@ -9,12 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dplasso.losses.logistic import Logistic
+from dplasso.matrix.scaling import MOST_HALVINGS, NO_HALVINGS, constant_entry
 from dplasso.matrix.transpose import transpose
 from dplasso.matrix.unit_rows import (
-    MOST_HALVINGS,
-    NO_HALVINGS,
     by_rows,
-    constant_entry,
     keep_columns,
     row_factors,
     select_columns,

@@ -22,8 +22,7 @@ from dplasso.privacy.budget import (
     build_budget,
 )
 from dplasso.privacy.exponential_mechanism import SAMPLING_ERROR, TRUE_SIGN
-from dplasso.privacy.gaussian import gaussian_epsilon
-from dplasso.privacy.gaussian_noise import LARGEST_SCALE, TAIL
+from dplasso.privacy.gaussian import LARGEST_SCALE, TAIL, gaussian_epsilon
 from privacy.reference import exact_delta
 
 GAUSSIAN, VERTICES = Draws(gaussian=300_001.0), Draws(vertices=1000)

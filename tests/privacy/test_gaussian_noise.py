@@ -11,11 +11,9 @@ import pytest
 from scipy.stats import binom, chi2, norm
 
 from dplasso.privacy import gaussian_noise
+from dplasso.privacy.gaussian import LARGEST_SCALE, SMALLEST_SCALE, TAIL
 from dplasso.privacy.gaussian_noise import (
-    LARGEST_SCALE,
     LAYERS,
-    SMALLEST_SCALE,
-    TAIL,
     add_noise,
     entries_of,
     noise_table,

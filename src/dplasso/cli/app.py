@@ -1,15 +1,12 @@
 """The Typer application: its commands, how they are put together, and how an error ends one."""
 
-import ast
 import shlex
 import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
 from copy import copy
-from functools import cache, cached_property
-from importlib import import_module
+from functools import cached_property
 from importlib.metadata import version
-from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from dplasso.cli import output
 from dplasso.cli.options import documented, with_options
+from dplasso.cli.sources import StandIn, names_of
 from dplasso.data.source_files import check_argument
 from dplasso.errors import ClusterError, DataError, MissingExtraError, ParameterTypeError
 
@@ -47,15 +45,14 @@ class _Help:
 class Command(_Help, TyperCommand):
     """A command whose module is imported when its options are first asked for."""
 
-    home: tuple[str, str]
+    home: StandIn
     # Parameters that ``--help`` shows, the rest in `_EVERYTHING`; all without any.
     most_needed: tuple[str, ...] = ()
 
     @cached_property
     def _whole(self) -> Any:
-        module, function = self.home
         alone = typer.Typer(add_completion=False, context_settings=SETTINGS)
-        alone.command()(with_options(getattr(import_module(module), function)))
+        alone.command()(with_options(self.home))
         return typer.main.get_command(alone)
 
     params = property(lambda self: self._whole.params, lambda *_: None)
@@ -155,9 +152,10 @@ def add_group(app: typer.Typer, name: str, docstring: str, *homes: str) -> None:
 def add_command(app: typer.Typer, home: str) -> None:
     """Add a command, ``module.function`` of this package, without importing the module."""
     place, _, function = f"dplasso.cli.{home}".rpartition(".")
-    about = documented(_docstrings(place)[function])
+    command = names_of(place)[function]
+    about = documented(command.__doc__)
     names = SETTINGS["help_option_names"] + [_EVERYTHING] * bool(about.most_needed)
-    members = {"home": (place, function), "most_needed": about.most_needed}
+    members = {"home": command, "most_needed": about.most_needed}
     kind = type("Command", (Command,), members)
     app.command(
         function,
@@ -166,14 +164,6 @@ def add_command(app: typer.Typer, home: str) -> None:
         epilog=about.epilog,
         context_settings={"help_option_names": names},
     )(lambda: None)
-
-
-@cache
-def _docstrings(module: str) -> dict[str, str | None]:
-    """Read functions' docstrings off their source: importing the module may take seconds."""
-    spec: Any = find_spec(module)
-    parsed = ast.parse(spec.loader.get_source(module)).body
-    return {one.name: ast.get_docstring(one) for one in parsed if isinstance(one, ast.FunctionDef)}
 
 
 # --- the commands --------------------------------------------------------------------------------
@@ -214,8 +204,9 @@ def _options(_version: Annotated[bool, _VERSION] = False) -> None:
 
 
 for home in (
-    *("fit.fit", "tune.tune", "models.predict", "models.evaluate", "models.show", "models.report"),
-    *("planning.plan", "planning.budget", "audit.audit", "demo.demo", "stores.convert"),
+    *("fit.fit", "tune.tune", "models.predict", "models.evaluate"),
+    *("showing.show", "showing.report", "planning.plan", "planning.budget"),
+    *("audit.audit", "demo.demo", "stores.convert"),
 ):
     add_command(app, home)
 add_group(app, "data", "Stores: see what is in them.", "stores.info")

@@ -12,8 +12,6 @@ from rich.markup import escape
 
 from dplasso import ledger as ledgers
 from dplasso.cli import output
-from dplasso.estimators.cost import estimator_of
-from dplasso.estimators.fitting import method_of
 from dplasso.ledger.cohorts import listed
 from dplasso.ledger.composition import protected
 from dplasso.privacy.budget import Budget
@@ -79,6 +77,9 @@ class Planned:
         return ledgers.charge_of(self._cost(epsilon, budget.neighbors))
 
     def _cost(self, epsilon: float, neighbors: str) -> Budget:
+        from dplasso.estimators.cost import estimator_of
+        from dplasso.estimators.fitting import method_of
+
         settings: dict[str, Any] = {} if self.n_iter is None else {"n_iter": self.n_iter}
         settings |= {"epsilon": epsilon, "delta": self.delta, "neighbors": neighbors}
         settings |= {"rows_per_person": self.rows_per_person}

@@ -9,13 +9,18 @@ commands share (`SHARED`), and the estimators' docstrings.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from inspect import Parameter, Signature, cleandoc, signature
 from operator import itemgetter
-from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_args
 
 import typer
+
+from dplasso.cli.sources import StandIn, names_of
+
+Given = Mapping[str, Any]
+"""Stands for an option for each parameter of the estimators; those that were given."""
 
 # Options that are not called --the-same as the parameter.
 SPELT = {
@@ -169,21 +174,20 @@ def option_name(parameter: str, value: str | None = None) -> str:
     return called if value is None else f"{called} {value.strip(chr(39))}"
 
 
-def with_options(command: Callable[..., Any]) -> Callable[..., None]:
+def with_options(command: StandIn) -> Callable[..., None]:
     """Return a command as Typer takes it: one parameter, with its text, for each option.
 
-    A parameter that is a dataclass stands for the options that are its fields. A field whose
-    metadata hold `options` stands for all that this function lists, given the other fields; it
-    becomes a mapping of those that were given. A command that returns something has ``--json``, and
-    what it returns is printed in either way (`dplasso.cli.output.Result`).
+    A parameter that is a dataclass stands for the options that are its fields. A command that
+    returns something has ``--json``, and what it returns is printed in either way
+    (`dplasso.cli.output.Result`).
     """
     texts = documented(SHARED).texts
     options, arguments = _expanded(command, texts)
-    if get_type_hints(command)["return"] is not type(None):
+    if signature(command).return_annotation is not None:
         options.append(_declared("as_json", bool, False, texts))
 
     def run(**given: Any) -> None:
-        result = command(**arguments(given))
+        result = command.load()(**arguments(given))
         if result is not None:
             result.print(as_json=given["as_json"])
 
@@ -192,20 +196,21 @@ def with_options(command: Callable[..., Any]) -> Callable[..., None]:
 
 
 def _expanded(
-    owner: Any, texts: dict[str, Text]
+    owner: StandIn, texts: dict[str, Text]
 ) -> tuple[list[Parameter], Callable[[Mapping[str, Any]], dict[str, Any]]]:
     """Return options for what a command or a dataclass takes, and what makes its arguments."""
-    texts, kinds = texts | documented(owner.__doc__).texts, get_type_hints(owner)
-    metadata = {one.name: one.metadata for one in fields(owner)} if is_dataclass(owner) else {}
+    texts, parameters = texts | documented(owner.__doc__).texts, signature(owner).parameters
     options: list[Parameter] = []
     makers: dict[str, Callable[[Mapping[str, Any]], Any]] = {}
-    for name, parameter in signature(owner).parameters.items():
-        kind = kinds[name]
-        if is_dataclass(kind):
+    for name, parameter in parameters.items():
+        kind = parameter.annotation
+        if isinstance(kind, StandIn):
             more, arguments = _expanded(kind, texts)
-            makers[name] = partial(lambda make, of, given: make(**of(given)), kind, arguments)
-        elif "options" in metadata.get(name, {}):
-            more = metadata[name]["options"](kinds)
+            makers[name] = partial(
+                lambda kind, of, given: kind.load()(**of(given)), kind, arguments
+            )
+        elif kind == Given:
+            more = estimator_options(parameters)
             makers[name] = partial(_given, [one.name for one in more])
         else:
             more, makers[name] = [_declared(name, kind, parameter.default, texts)], itemgetter(name)
@@ -244,17 +249,16 @@ _keyword = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
 @cache
 def estimator_parameters() -> dict[str, tuple[Text, Parameter]]:
     """Return text and option of each parameter of the estimators, by name."""
-    from dplasso.estimators.cost import METHODS
-
+    methods = names_of("dplasso.estimators.cost")["METHODS"]
     takers: dict[str, dict[str, tuple[Parameter, Text, Collection[str]]]] = {}
-    for method, kinds in METHODS.items():
+    for method, kinds in methods.items():
         for estimator in filter(None, kinds):
             texts, parameters = documented(estimator.__doc__).texts, signature(estimator).parameters
             for name, parameter in parameters.items():
                 text = texts.get(name, Text("", ""))
                 takers.setdefault(name, {}).setdefault(method, (parameter, text, parameters))
     return {
-        name: _described(*next(iter(of.values())), [] if of.keys() == METHODS.keys() else [*of])
+        name: _described(*next(iter(of.values())), [] if of.keys() == methods.keys() else [*of])
         for name, of in takers.items()
     }
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dplasso.cli import output
 from dplasso.cli.inputs import ReadingOptions
-from dplasso.cli.options import estimator_options
+from dplasso.cli.options import Given
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
 from dplasso.encoding.origin import check_same_origin, origin_of
@@ -87,7 +87,7 @@ class EstimatorOptions:
     prior_standard_error: float | None = None
     public_data: list[str] | None = None
     public_labels: Path | None = None
-    given: Mapping[str, Any] = field(default_factory=dict, metadata={"options": estimator_options})
+    given: Given = field(default_factory=dict)
 
     @property
     def is_regression(self) -> bool:

@@ -26,8 +26,8 @@ from dplasso.losses.targets import targets_of
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.design import Design
 from dplasso.matrix.numbering import AS_GIVEN
+from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
-from dplasso.matrix.unit_rows import Scaling
 from dplasso.privacy.parameters import check_records
 from dplasso.privacy.randomness import RandomStream
 from dplasso.selection.contract import granularity, rebuild, select, update_many

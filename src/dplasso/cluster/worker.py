@@ -30,8 +30,8 @@ from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import compress
+from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
-from dplasso.matrix.unit_rows import Scaling
 from dplasso.runtime.threads import Threads, thread_pool
 
 # A partition with more different labels does not list them; they are not classes.

@@ -15,7 +15,6 @@ from dplasso.data.people import hash_people
 from dplasso.data.source_files import SourceFiles
 from dplasso.data.streams import Progress
 from dplasso.errors import DataError
-from dplasso.matrix.compressed import without_duplicates
 
 MOST_COLUMNS = 2**63 - 1
 INT32_MAX = 2**31 - 1
@@ -118,6 +117,8 @@ def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource
     Duplicate entries are added up, which makes float64 of them all; float32 without duplicates
     stays, other numbers become float64.
     """
+    from dplasso.matrix.compressed import without_duplicates
+
     rows = csr_array(without_duplicates(X))
     if rows.dtype != np.float32:
         rows = rows.astype(np.float64, copy=False)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.feature_extraction import FeatureHasher
 
 from dplasso.data.blocks import Rows
 from dplasso.encoding.contract import Coded, CodedOf, Codes, OfOneColumn, Part, Slot, TableColumns
@@ -26,6 +25,8 @@ def check_hash_bits(bits: int) -> None:
 
 def hash_names(names: Sequence[str], bits: int) -> NDArray[np.int64]:
     """Hash names to columns, as `FeatureHasher` does; two names may share a column."""
+    from sklearn.feature_extraction import FeatureHasher
+
     if not names:
         return np.empty(0, np.int64)
     hasher = FeatureHasher(2**bits, input_type="string", alternate_sign=False, dtype=np.float32)

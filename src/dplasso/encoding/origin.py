@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dplasso.data.store import Store, StoreMatrix
 from dplasso.encoding.schema import ReleasedEdges, Schema, schema_from_json
 from dplasso.errors import DataError
 
@@ -60,6 +59,8 @@ def with_origin(X: Any, origin: Origin | None) -> Any:
 
 def origin_of(X: Any) -> Origin | None:
     """Return how the columns of a matrix or store were made; None where nobody noted it."""
+    from dplasso.data.store import Store, StoreMatrix
+
     if isinstance(X, StoreMatrix):
         X = X.store
     if isinstance(X, Store):

@@ -76,8 +76,10 @@ class DPLogisticRegression(PrivateClassifier):
         experiments: the statement then says that the model is not private.
     n_jobs : int, default=None
         Number of threads; -1 uses all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar on standard error.
+    verbose : int, default=None
+        1 shows a progress bar on standard error, and 0 nothing. None prints one line if compiling
+        takes longer than two seconds, as it may in a first fit. A process without a terminal or
+        notebook writes it to the log "dplasso" instead.
     ledger : path or Ledger, default=None
         A budget ledger (docs/ledger.md). Every private fit of this estimator and of its clones is
         charged to it before the fit begins. `Ledger` also names the data set and the purpose.
@@ -146,7 +148,7 @@ class DPLogisticRegression(PrivateClassifier):
         public_data: tuple[Any, Any] | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: int = 0,
+        verbose: int | None = None,
         ledger: str | PathLike[str] | Ledger | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -226,8 +228,10 @@ class DPLassoClassifier(PrivateClassifier):
         experiments: the statement then says that the model is not private.
     n_jobs : int, default=None
         Number of threads; -1 uses all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar on standard error.
+    verbose : int, default=None
+        1 shows a progress bar on standard error, and 0 nothing. None prints one line if compiling
+        takes longer than two seconds, as it may in a first fit. A process without a terminal or
+        notebook writes it to the log "dplasso" instead.
     ledger : path or Ledger, default=None
         A budget ledger (docs/ledger.md). Every private fit of this estimator and of its clones is
         charged to it before the fit begins. `Ledger` also names the data set and the purpose.
@@ -300,7 +304,7 @@ class DPLassoClassifier(PrivateClassifier):
         public_data: tuple[Any, Any] | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: int = 0,
+        verbose: int | None = None,
         ledger: str | PathLike[str] | Ledger | None = None,
     ) -> None:
         self.epsilon = epsilon

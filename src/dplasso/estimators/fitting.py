@@ -22,7 +22,7 @@ from dplasso.model import Model
 from dplasso.model.linear import counted_records, steps_of
 from dplasso.model.weights import linear_part
 from dplasso.phases.releases import Drawn
-from dplasso.runtime.compilation import announce_compilation
+from dplasso.runtime.compilation import SILENT, announce_compilation, say_once
 from dplasso.runtime.progress import progress_bar, say
 
 # Fitted attributes that not every fit has.
@@ -49,13 +49,15 @@ def fit_estimator(
 ) -> Any:
     """Fit an estimator in place and return it; if the fit fails, it stays as it was.
 
-    Without a progress hook, `verbose` shows a bar.
+    Without a progress hook, `verbose` shows a bar, or says that kernels are compiled.
     """
     hooks = hooks or Hooks()
     with ExitStack() as shown:
         if estimator.verbose and hooks.progress is None:
             hooks = replace(hooks, progress=shown.enter_context(progress_bar("training")))
             shown.enter_context(announce_compilation(say))
+        elif estimator.verbose is None and hooks.progress is None:
+            shown.enter_context(announce_compilation(lambda _: say_once(), after=SILENT))
         method = method_of(estimator)
         records: Records
         if engine is None:

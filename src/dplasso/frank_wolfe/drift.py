@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.transcript import weight_scale
+from dplasso.frank_wolfe.problem import weight_scale
 from dplasso.losses.contract import gradient
 from dplasso.losses.targets import offset_of, weight_of, weighted_margins_within
 

@@ -15,7 +15,7 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.transcript import weight_scale
+from dplasso.frank_wolfe.problem import weight_scale
 from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import offset_of, weight_of
 from dplasso.matrix.compressed import clip

@@ -33,9 +33,8 @@ from dplasso.frank_wolfe.gradient import (
     replace_contributions,
     share_units,
 )
-from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.problem import Problem, weight_scale
 from dplasso.frank_wolfe.state import BLOCK_ROWS
-from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.losses.clipped_multinomial import STEEPEST
 from dplasso.losses.contract import residual_vector
 from dplasso.losses.targets import offset_of, weight_of

@@ -3,9 +3,11 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
+from dplasso.frank_wolfe import transcript
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import NO_OFFSETS, NO_WEIGHTS, Targets
 from dplasso.matrix.design import Design, adopt, lay_out
@@ -18,6 +20,8 @@ from dplasso.runtime.threads import Threads
 CONTRIBUTION_BITS = 32
 # Margins carry this many bits behind |x| = bound, fewer (21 at T = 2 million) in long runs.
 _MARGIN_BITS = 40
+
+weight_scale = njit(cache=True, nogil=True)(transcript.weight_scale)
 
 
 class Problem(NamedTuple):

@@ -18,9 +18,9 @@ from dplasso.frank_wolfe.gradient import (
     replace_contributions,
     share_units,
 )
+from dplasso.frank_wolfe.problem import weight_scale
 from dplasso.frank_wolfe.reports import begin_step, report
 from dplasso.frank_wolfe.state import BLOCK_ROWS
-from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.frank_wolfe.vertex_run import OPERATIONS_PER_GRADIENT, record_work
 from dplasso.losses.contract import gradient
 from dplasso.losses.targets import (

@@ -19,8 +19,7 @@ from dplasso.frank_wolfe.gradient import (
     renew_residuals,
     share_units,
 )
-from dplasso.frank_wolfe.problem import Problem
-from dplasso.frank_wolfe.transcript import weight_scale
+from dplasso.frank_wolfe.problem import Problem, weight_scale
 from dplasso.frank_wolfe.vertex_run import (
     OPERATIONS_PER_COORDINATE,
     OPERATIONS_PER_GRADIENT,

@@ -11,7 +11,6 @@ been taken already: t + t0 stands for t throughout (docs/model-file.md).
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 
@@ -72,10 +71,9 @@ class History:
     gap: NDArray[np.float64]
 
 
-@njit(cache=True, nogil=True)
-def weight_scale(step):
+def weight_scale(step: int) -> float:
     """Return ``w_m`` after `step` steps: 2 / ((t + 1)(t + 2))."""
-    t = np.float64(step)
+    t = float(step)
     return 2.0 / ((t + 1.0) * (t + 2.0))
 
 

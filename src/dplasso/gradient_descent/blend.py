@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dplasso.gradient_descent.calibration import Calibration, descend
 from dplasso.gradient_descent.points import CONSTANT
 from dplasso.gradient_descent.slopes import LONGEST, LinearModel
-from dplasso.matrix.unit_rows import Scaling
+from dplasso.matrix.scaling import Scaling
 from dplasso.privacy.randomness import RandomStream
 
 # How far noise may move a slope.

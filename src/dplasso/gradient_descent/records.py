@@ -9,20 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
-from dplasso.gradient_descent.energies import N_SIZES, NO_LOADS, row_sizes, tile_energies
+from dplasso.gradient_descent.energies import N_SIZES, NO_LOADS
+from dplasso.gradient_descent.energy_sums import row_sizes, tile_energies
 from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LONGEST, LinearModel, Margins
 from dplasso.losses.contract import without_offset
 from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import Compressed, clipped
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
+from dplasso.matrix.scaling import Scaling, constant_entry
 from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.matrix.tiles import Tiles, lay_tiles
 from dplasso.matrix.unit_rows import (
-    Scaling,
     UnitRows,
     by_rows,
-    constant_entry,
     keep_columns,
     parts_within,
     row_factors,

@@ -15,7 +15,7 @@ from dplasso.gradient_descent.points import CONSTANT, LARGEST_MARGIN, SLACK, Poi
 from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import Targets, weight_of
 from dplasso.matrix.compressed import clip
-from dplasso.matrix.unit_rows import Scaling
+from dplasso.matrix.scaling import Scaling
 from dplasso.privacy.share import share
 from dplasso.runtime.threads import ONE_THREAD, Threads, cut
 

@@ -17,8 +17,8 @@ from numba import njit
 
 from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import offset_of, weight_of
+from dplasso.matrix.scaling import SCALES
 from dplasso.matrix.tiles import column_of, row_of, tile_entries
-from dplasso.matrix.unit_rows import SCALES
 from dplasso.privacy.share import share
 
 # Rows whose residuals are computed together, entries that are added up in one loop.

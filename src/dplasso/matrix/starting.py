@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dplasso.matrix.compressed import Compressed
-from dplasso.matrix.unit_rows import Scaling, row_factors, unit_row_margins
+from dplasso.matrix.scaling import Scaling, spread
+from dplasso.matrix.unit_rows import row_factors, unit_row_margins
 from dplasso.runtime.threads import Threads
 
 # Margins are clipped to it, far beyond any that means something; one that is no number counts as 0.
@@ -60,17 +61,6 @@ def loudness(weights: NDArray[np.float64]) -> float:
     # Relative to the largest, squares neither overflow nor vanish.
     largest = float(size.max())
     return min(1.0, _USEFUL / largest / float(np.sqrt(np.mean((size / largest) ** 2))))
-
-
-def spread(
-    halvings: NDArray[np.int8], columns: NDArray[np.int64], n_columns: int
-) -> NDArray[np.int8]:
-    """Return how often all columns are halved, from that of some; empty for never."""
-    if not halvings.size:
-        return halvings
-    whole = np.zeros(n_columns, dtype=np.int8)
-    whole[columns] = halvings
-    return whole
 
 
 @dataclass(frozen=True)

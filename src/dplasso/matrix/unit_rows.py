@@ -11,40 +11,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.matrix.compressed import Compressed, compress
+from dplasso.matrix.scaling import NO_HALVINGS, SCALES, SLACK
 from dplasso.matrix.tiles import Tiles
 from dplasso.matrix.transpose import transpose
 from dplasso.runtime.threads import Threads, even_parts
 
-# Rows stay this much shorter than 1, so that no rounding makes one longer; the sum of n squares is
-# given its own room.
-_SLACK = 2.0**-30
+# The sum of n squares is given its own room.
 _ROUNDING = 2.0**-52
 # Rows whose largest entry is smaller count as empty: their factor would not be finite.
 _SMALLEST_ENTRY = 1e-290
-# Scales of columns are 2^-b with b up to this, which leaves every entry a finite number above 0.
-MOST_HALVINGS = 40
-SCALES: NDArray[np.float64] = np.ldexp(1.0, -np.arange(MOST_HALVINGS + 1))
-# Of columns that all keep their entries.
-NO_HALVINGS = np.zeros(0, dtype=np.int8)
-
-
-class Scaling(NamedTuple):
-    """How rows are made unit rows; public or released.
-
-    `kept`: the columns that are looked at, ascending; none for all.
-    `constant`: the constant entry of every row, as a part of its unit length.
-    `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
-    `halvings`: how often the entries of each of these columns are halved first; none for never.
-    `around`: the same of all columns of the records, where rows have their length in all columns.
-    `length`: what rows are divided by besides, where these columns hold a part of that length.
-    """
-
-    kept: NDArray[np.int64]
-    constant: float
-    norm_bound: float | None
-    halvings: NDArray[np.int8] = NO_HALVINGS
-    around: NDArray[np.int8] = NO_HALVINGS
-    length: float = 1.0
 
 
 class UnitRows(NamedTuple):
@@ -87,7 +62,7 @@ def row_factors(
     `halvings`: as of `UnitRows`; the length is that of the entries once they are halved.
     """
     factor = np.empty(rows.indptr.size - 1)
-    longest = np.sqrt(1.0 - constant * constant) * (1.0 - _SLACK)
+    longest = np.sqrt(1.0 - constant * constant) * (1.0 - SLACK)
     edges = even_parts(rows.indptr, threads.count)
 
     def part(t: int) -> None:
@@ -162,11 +137,6 @@ def _parts_within(rows, halvings, factor, longest, first, last, parts):
         for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
             if _entry(rows, halvings, p) != 0.0:
                 parts[i] = 0.0
-
-
-def constant_entry(constant: float) -> float:
-    """Return the constant entry as it is used: as much too short as the rows are."""
-    return constant * (1.0 - _SLACK)
 
 
 @njit(cache=True, nogil=True)

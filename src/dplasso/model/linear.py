@@ -9,8 +9,7 @@ from scipy.sparse import csr_array
 
 from dplasso.gradient_descent.energies import halvings_of, scales_of, shrinking
 from dplasso.gradient_descent.schedule import CONSTANT
-from dplasso.matrix.starting import spread
-from dplasso.matrix.unit_rows import NO_HALVINGS
+from dplasso.matrix.scaling import NO_HALVINGS, spread
 from dplasso.phases.releases import (
     Calibrated,
     Counted,

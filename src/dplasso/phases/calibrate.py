@@ -12,7 +12,7 @@ from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.energies import scales_of
 from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, SIGNIFICANT
 from dplasso.gradient_descent.slopes import LinearModel
-from dplasso.matrix.unit_rows import Scaling
+from dplasso.matrix.scaling import Scaling
 from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.course import Course, Descent, course_phase
 from dplasso.phases.releases import (

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.releases import Counted, Released
 from dplasso.privacy.budget import Budget, Draws
-from dplasso.privacy.gaussian_noise import LARGEST_SCALE
+from dplasso.privacy.gaussian import LARGEST_SCALE
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import Gaussian, release
 from dplasso.privacy.wording import number_of_classes

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dplasso.gradient_descent.energies import REACH_SHARE, halvings_of, shrinking
 from dplasso.gradient_descent.schedule import CONSTANT, Stage
-from dplasso.matrix.unit_rows import NO_HALVINGS, Scaling
+from dplasso.matrix.scaling import NO_HALVINGS, Scaling
 from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.releases import Release, Released
 from dplasso.privacy.budget import Budget, Draws

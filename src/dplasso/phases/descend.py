@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dplasso.gradient_descent.energies import CURVATURE_SHARE, SCALES_SHARE
 from dplasso.gradient_descent.schedule import CONSTANT, Schedule, Stage, further, schedule_for
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
+from dplasso.matrix.scaling import constant_entry
 from dplasso.matrix.starting import StartingModel
-from dplasso.matrix.unit_rows import constant_entry
 from dplasso.phases.calibrate import calibration, significance, start
 from dplasso.phases.contract import NOTHING, Fit, OneRelease, Phase, Snapshot, Steps
 from dplasso.phases.course import Course, Descent, course_phase, length_share

@@ -19,8 +19,8 @@ from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT
 from dplasso.gradient_descent.slopes import LinearModel
+from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
-from dplasso.matrix.unit_rows import Scaling
 from dplasso.phases.calibrate import CALIBRATION_WORDS, START_WORDS, calibrated, started
 from dplasso.phases.contract import NOTHING, Fit, OneRelease, Snapshot, Steps
 from dplasso.phases.course import Course, bounds

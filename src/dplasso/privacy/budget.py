@@ -35,8 +35,7 @@ from typing import Any, NamedTuple, Protocol
 from dplasso.errors import ParameterError
 from dplasso.privacy import accounting
 from dplasso.privacy.exponential_mechanism import SAMPLING_ERROR, sampling_delta_of
-from dplasso.privacy.gaussian import calibrate_mu, gaussian_epsilon
-from dplasso.privacy.gaussian_noise import LARGEST_SCALE, TAIL
+from dplasso.privacy.gaussian import LARGEST_SCALE, TAIL, calibrate_mu, gaussian_epsilon
 from dplasso.privacy.parameters import (
     check_delta,
     check_epsilon,

@@ -15,6 +15,11 @@ import math
 from dplasso.errors import ParameterError
 from dplasso.privacy.accounting import bracket
 
+# Standard deviations beyond which no mass is drawn by `dplasso.privacy.gaussian_noise`.
+TAIL = 16
+# Of its scales, in units: below, the noise is too coarse for its error to be small; above, words
+# are too short.
+SMALLEST_SCALE, LARGEST_SCALE = 2.0**24, 2.0**46
 # Relative width at which a bisection stops.
 _TOLERANCE = 1e-13
 # Relative error of the special functions used, with room to spare.

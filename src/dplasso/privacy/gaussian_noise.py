@@ -55,11 +55,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dplasso.privacy.gaussian import LARGEST_SCALE, SMALLEST_SCALE, TAIL
 from dplasso.privacy.randomness import RandomStream, next_words, random_word, refill
 
 LAYERS = 256
-# Standard deviations beyond which no mass is drawn.
-TAIL = 16
 # A standard deviation spans at least 2^10 of the blocks of integers that a rectangle is made of.
 _BLOCKS_BITS = 10
 # Of a rectangle's entry: below, where blocks are taken at once; above, its width.
@@ -68,8 +67,6 @@ _ENTRY_BITS, _ENTRY_MASK = np.uint64(16), np.uint64(2**16 - 1)
 _TOGETHER = 2**10
 # Comparisons nearer than this are settled exactly; more than so many do not come together.
 AMBIGUOUS, MOST_UNSETTLED = 2.0**-44, 16
-# In units: below, the noise is too coarse for its error to be small; above, words are too short.
-SMALLEST_SCALE, LARGEST_SCALE = 2.0**24, 2.0**46
 
 
 class NoiseTable(NamedTuple):

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from inspect import Parameter, Signature, signature
 from typing import Any, Self
 
-from sklearn.utils.validation import check_is_fitted
-
 from dplasso.ledger import Budget, Ledger, as_ledger, entry_of, read_budgets, share_of
 from dplasso.model.weights import BY_NOISE, Weights, row_name
 from dplasso.privacy.wording import rounded_up
@@ -159,9 +157,8 @@ class CalibrationDisplay(_Display):
         MissingExtraError
             If matplotlib is not installed.
         """
-        check_is_fitted(estimator, "coef_")
-        display = cls(score)
-        if score.model != estimator.model_.digest:
+        digest, display = _digest_of(estimator), cls(score)
+        if score.model != digest:
             raise ValueError("the score is of another model than the one to be drawn")
         return display.plot(ax)
 
@@ -230,13 +227,12 @@ class BudgetDisplay(_BarDisplay):
         MissingExtraError
             If matplotlib is not installed.
         """
-        check_is_fitted(estimator, "coef_")
+        release = _digest_of(estimator)
         asked = as_ledger(estimator.ledger if ledger is None else ledger)
         if asked is None:
             raise ValueError(
                 "no ledger paid for this fit; give the one to draw: plot_budget(ledger=PATH)"
             )
-        release = estimator.model_.digest
         paid = None if asked.dataset else entry_of(read_budgets(asked.path), release)
         return cls(asked.budget() if paid is None else paid[0], release).plot(ax)
 
@@ -264,6 +260,15 @@ def as_method(display: Any, name: str, module: str) -> Any:
         [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *parameters]
     )
     return plot
+
+
+def _digest_of(estimator: Any) -> str:
+    """Return the digest of the model of an estimator; raise NotFittedError before `fit`."""
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(estimator, "coef_")
+    digest: str = estimator.model_.digest
+    return digest
 
 
 def weight_bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:

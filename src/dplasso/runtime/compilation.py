@@ -1,17 +1,22 @@
 """Tell people when they are waiting for the compiler, and how long it took."""
 
+import logging
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
+
+from dplasso.runtime.progress import say
 
 COMPILING = (
     "compiling what this needs, once on this machine: on an idle one 5 to 10 s for a fit with "
     "defaults, 40 s with --method frank-wolfe"
 )
-# Seconds between two words about a compilation that lasts.
-STILL = 20.0
+# Seconds between two words about a compilation that lasts, and before a fit in Python says a word.
+STILL, SILENT = 20.0, 2.0
 
 
 @dataclass
@@ -21,28 +26,42 @@ class CompileTime:
     seconds: float = 0.0
 
 
-@contextmanager
-def announce_compilation(announce: Callable[[str], None]) -> Iterator[CompileTime]:
-    """Call `announce` with `COMPILING` when a kernel has to be compiled inside the block.
+@cache
+def say_once() -> None:
+    """Say once in a process why a fit takes long: on standard error, or else in the log."""
+    line = (
+        "dplasso: " + COMPILING.partition(",")[0] + ", once on this machine; verbose=0 hides this"
+    )
+    if sys.stderr.isatty() or "ipykernel" in sys.modules:
+        say(line)
+    else:
+        logging.getLogger("dplasso").info(line)
 
-    It is called again, with the time so far, where that lasts. Kernels that are loaded from numba's
-    cache on disk do not count. The time that is yielded grows.
+
+@contextmanager
+def announce_compilation(
+    announce: Callable[[str], None], after: float = 0.0
+) -> Iterator[CompileTime]:
+    """Call `announce` with `COMPILING` when kernels are compiled inside the block.
+
+    It is called when compiling has taken `after` seconds, and again, with the time so far, where
+    that lasts. Kernels that are loaded from numba's cache on disk do not count. The time that is
+    yielded grows.
     """
     from numba.core import event
 
-    spent, begun, told = CompileTime(), list[float](), [0.0]
+    spent, begun, due = CompileTime(), list[float](), [after]
 
     class Listener(event.Listener):
         """A kernel is compiled inside the compilation of the kernel that calls it."""
 
         def on_start(self, _event: Any) -> None:
-            if not begun and not spent.seconds:
-                announce(COMPILING)
             begun.append(time.perf_counter())
             so_far = spent.seconds + begun[-1] - begun[0]
-            if so_far > told[0] + STILL:
-                told[0] = so_far
-                announce(f"still compiling, {so_far:.0f} s so far")
+            if so_far >= due[0]:
+                first = due[0] == after
+                due[0] = so_far + STILL
+                announce(COMPILING if first else f"still compiling, {so_far:.0f} s so far")
 
         def on_end(self, _event: Any) -> None:
             # Another thread may have begun before there was anybody to listen.

@@ -73,7 +73,7 @@ def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
         raise ParameterError(
             "give the `ledger` to PrivateSearch, which makes one charge for all tries"
         )
-    ours = {"delta": delta, "verbose": 0}
+    ours = {"delta": delta, "verbose": None}
     base.set_params(**{name: value for name, value in ours.items() if name in known})
     grids: Sequence[Any] = [grid] if isinstance(grid, Mapping) else grid
     found = []

@@ -11,7 +11,7 @@ from dplasso.data.refusals import of_a_stranger
 from dplasso.errors import DataError
 from dplasso.fit.records import LocalRecords
 from dplasso.privacy.budget import Budget, Draws, build_budget
-from dplasso.privacy.gaussian_noise import LARGEST_SCALE, SMALLEST_SCALE
+from dplasso.privacy.gaussian import LARGEST_SCALE, SMALLEST_SCALE
 from dplasso.privacy.parameters import check_neighbors
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import Gaussian, release

@@ -1,0 +1,49 @@
+"""The sums over records that column energies and counts of rows by load are released from."""
+
+import numpy as np
+from numba import njit
+
+from dplasso.gradient_descent.energies import COLUMNS, LARGEST_LOAD, LOADS, ROW
+from dplasso.losses.targets import weight_of
+from dplasso.matrix.scaling import SCALES
+from dplasso.matrix.tiles import column_of, row_of, tile_entries
+from dplasso.privacy.share import share
+
+
+@njit(cache=True, nogil=True)
+def energy_share(weights, i, entry, unit):
+    """Return what an entry of unit row i adds to the energy of its column."""
+    return share(weight_of(weights, i) * entry * entry * COLUMNS * unit, COLUMNS * unit)
+
+
+@njit(cache=True, nogil=True)
+def tile_energies(tiles, blocks, halvings, factor, targets, unit, totals):
+    """Add to `totals` the energies of the columns of some blocks, in units of `energy_share`."""
+    constant, bits = np.float64(tiles.constant), tiles.block_bits
+    # Chunk by chunk: what is read here and there stays in the cache.
+    for r in range(tiles.bounds.shape[0]):
+        first = np.uint64(tiles.row_edges[r])
+        for b in blocks:
+            places, values = tile_entries(tiles, r, b)
+            times, own = halvings[b << bits : (b + 1) << bits], totals[b << bits : (b + 1) << bits]
+            for p in range(np.uint64(places.size)):
+                i, c = first + row_of(places[p]), column_of(places[p])
+                entry = np.float64(values[p]) if values.size else constant
+                if times.size:
+                    entry *= SCALES[np.uint64(times[c])]
+                own[c] += energy_share(targets.weights, i, entry * factor[i], unit)
+
+
+@njit(cache=True, nogil=True)
+def row_sizes(rows, loads, targets, unit, first, last, totals):
+    """Add rows to ``totals[s]`` by the loads of their entries, up to ``LOADS[s]`` together."""
+    # Stored zeros are no entries, also where all are zeros: how rows are stored must not show.
+    values = rows.values
+    stored = values.size > 0 or rows.constant != 0.0
+    for i in range(first, last):
+        load = np.int64(0)
+        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            if values[p] != 0 if values.size else stored:
+                load += loads[np.uint64(rows.indices[p])] if loads.size else LARGEST_LOAD
+        place = np.searchsorted(LOADS, load)
+        totals[place] += share(weight_of(targets.weights, i) * ROW * unit, ROW * unit)

@@ -1,0 +1,50 @@
+"""How rows become unit rows: public or released numbers, without any row."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Rows stay this much shorter than 1, so that no rounding makes one longer; the sum of n squares is
+# given its own room.
+SLACK = 2.0**-30
+# Scales of columns are 2^-b with b up to this, which leaves every entry a finite number above 0.
+MOST_HALVINGS = 40
+SCALES: NDArray[np.float64] = np.ldexp(1.0, -np.arange(MOST_HALVINGS + 1))
+# Of columns that all keep their entries.
+NO_HALVINGS = np.zeros(0, dtype=np.int8)
+
+
+class Scaling(NamedTuple):
+    """How rows are made unit rows; public or released.
+
+    `kept`: the columns that are looked at, ascending; none for all.
+    `constant`: the constant entry of every row, as a part of its unit length.
+    `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
+    `halvings`: how often the entries of each of these columns are halved first; none for never.
+    `around`: the same of all columns of the records, where rows have their length in all columns.
+    `length`: what rows are divided by besides, where these columns hold a part of that length.
+    """
+
+    kept: NDArray[np.int64]
+    constant: float
+    norm_bound: float | None
+    halvings: NDArray[np.int8] = NO_HALVINGS
+    around: NDArray[np.int8] = NO_HALVINGS
+    length: float = 1.0
+
+
+def constant_entry(constant: float) -> float:
+    """Return the constant entry as it is used: as much too short as the rows are."""
+    return constant * (1.0 - SLACK)
+
+
+def spread(
+    halvings: NDArray[np.int8], columns: NDArray[np.int64], n_columns: int
+) -> NDArray[np.int8]:
+    """Return how often all columns are halved, from that of some; empty for never."""
+    if not halvings.size:
+        return halvings
+    whole = np.zeros(n_columns, dtype=np.int8)
+    whole[columns] = halvings
+    return whole
