@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dplasso.data.blocks import Rows
 from dplasso.data.labels import TRUTH, as_number
+from dplasso.data.tables.dialect import decimal_of_groups
 from dplasso.errors import DataError
 
 Where = Callable[[str, int | None], str]
@@ -65,8 +66,11 @@ class TableColumns:
             numbers = [None if word is None else number_in(word) for word in given]
             for row, (word, number) in enumerate(zip(given, numbers, strict=True)):
                 if word is not None and number is None:
-                    place = self.where(column, row)
-                    raise DataError(f"{place}: the value is not a number") from None
+                    place, mark = self.where(column, row), decimal_of_groups(str(word))
+                    cure = ""
+                    if mark is not None:
+                        cure = f" unless marks stand between thousands: --decimal {mark} reads them"
+                    raise DataError(f"{place}: the value is not a number{cure}") from None
             cast = pa.array(numbers, pa.float64())
         found: NDArray[np.float64] = cast.to_numpy(zero_copy_only=False)
         self._refuse_missing(column, np.isnan(found), missing)
@@ -139,6 +143,7 @@ class TableColumns:
                 f"{self.where(column, None)}: {kind} is not a category; give a column of strings, "
                 "numbers or bools"
             ) from None
+        words = [word and word.strip() for word in words]
         indices = values.indices.cast(pa.int64()).fill_null(-1)
         codes = indices.to_numpy(zero_copy_only=False).copy()
         if empty := [k for k, word in enumerate(words) if not word]:
