@@ -84,7 +84,7 @@ class Categories(OfOneColumn, Coded):
         return f"{len(self.categories):,} categories"
 
     def codes_of(self, table: TableColumns, column: str) -> Codes:
-        words, codes = table.words(column, self.missing)
+        words, codes = table.words(column, self.missing, self.categories)
         key = _COMPARED_AS[type(self.categories[0])]
         places = {key(category): place for place, category in enumerate(self.categories)}
         unknown = len(places) if self.unknown == "column" else -1

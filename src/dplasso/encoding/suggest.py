@@ -2,13 +2,17 @@
 
 import math
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.data.labels import as_number
 from dplasso.data.streams import Progress
-from dplasso.encoding.contract import Part
+from dplasso.data.tables.batches import alike, check_columns
+from dplasso.data.tables.dialect import decimal_of_groups
+from dplasso.encoding.contract import USUAL_MISSING, Part
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.parts import Bins, Categories, Date, lowered
 from dplasso.encoding.schema import Schema
@@ -20,7 +24,13 @@ NOTE = (
     "Then delete this note"
 )
 
+THE_REST = ", the rest "
+"""Stands in the mark of a part whose column holds words for missing values."""
+
 _MOST_CATEGORIES = 30
+# A column with so large a share of numbers is one of numbers.
+_NUMBERS = 0.9
+_WORDS_SHOWN = 3
 _MOST_NUMBERS = 12
 _WORDS_OF_TEXT = 4.0
 _EDGES = 10
@@ -59,30 +69,44 @@ def guess_label(table: Any) -> str | None:
     return str(last) if few else None
 
 
-def suggest_schema(table: Any, label: str | None, progress: Progress | None = None) -> Schema:
+def suggest_schema(
+    table: Any,
+    label: str | None,
+    progress: Progress | None = None,
+    missing: Sequence[str] = USUAL_MISSING,
+) -> Schema:
     """Draft a schema from a pyarrow table; a sample will do. What is left out is named in the note.
 
     What was taken from the records is marked, to be confirmed. `progress` takes the columns looked
-    at so far, and how many there are.
+    at so far, and how many there are. `missing` are words for missing values.
     """
     names = table.column_names
     if label is None and "label" in names:
         label = "label"
-    if label is not None and label not in names:
-        raise DataError(f"no column {label!r}; there are {', '.join(map(repr, names))}")
+    if label is not None:
+        check_columns(names, [label], "the table has")
     parts: list[Part] = []
+    marks: list[str] = []
     left_out = []
+    grouped: dict[str, list[str]] = {}
     for number, name in enumerate(names):
         if progress is not None and number % _COLUMNS_AT_ONCE == 0:
             progress(number, len(names))
         if name != label:
-            found = draft_parts(name, table.column(name))
+            found, remark, decimal = _drafted(name, table.column(name), missing)
             parts += found
+            marks += ["; ".join(filter(None, (remark, _mark(part)))) for part in found]
             left_out += [] if found else [name]
+            grouped.setdefault(decimal, []).append(name)
+    for decimal in filter(None, grouped):
+        raise DataError(
+            f"marks stand between the thousands of numbers in {', '.join(grouped[decimal])}; draft "
+            f"the schema, and read the table, with --decimal {decimal}"
+        )
     if not parts:
         raise DataError("the table has no column of numbers, words, dates or bools to encode")
     note = NOTE if not left_out else f"{NOTE} (left out: {', '.join(left_out)})"
-    return Schema(tuple(parts), label, note, tuple(map(_mark, parts)))
+    return Schema(tuple(parts), label, note, tuple(marks), missing=tuple(missing))
 
 
 def _mark(part: Part) -> str:
@@ -95,8 +119,13 @@ def _mark(part: Part) -> str:
     return _SEEN.get(type(part), "")
 
 
-def draft_parts(name: str, values: Any) -> list[Part]:
+def draft_parts(name: str, values: Any, missing: Sequence[str] = USUAL_MISSING) -> list[Part]:
     """Draft what a column of a pyarrow table is; nothing if it is to be left out."""
+    return _drafted(name, values, missing)[0]
+
+
+def _drafted(name: str, values: Any, missing: Sequence[str]) -> tuple[list[Part], str, str]:
+    """Return the draft of a column, a remark on missing values, and a decimal mark to ask for."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -104,35 +133,65 @@ def draft_parts(name: str, values: Any) -> list[Part]:
         values = values.cast(values.type.value_type)
     kind = values.type
     if pa.types.is_boolean(kind):
-        return [Categories(name, (False, True))]
+        return [Categories(name, (False, True))], "", ""
     values = values.drop_null()
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return _of_dates(name, values, _FORMATS[0])
+        return _of_dates(name, values, _FORMATS[0]), "", ""
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return _of_numbers(name, values.cast(pa.float64(), safe=False).to_numpy())
+        return _of_numbers(name, values.cast(pa.float64(), safe=False).to_numpy()), "", ""
     if pa.types.is_string_view(kind):
         values, kind = values.cast(pa.string()), pa.string()
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        return []
+        return [], "", ""
     values = pc.utf8_trim_whitespace(values.filter(pc.not_equal(values, "")))
+    words = pa.array(list(map(alike, missing)), values.type)
+    absent = values.filter(pc.is_in(pc.utf8_lower(values), words))
+    n_values = len(values)
+    values = values.filter(pc.invert(pc.is_in(pc.utf8_lower(values), words)))
     if not len(values):
-        return []
+        return [], "", ""
+    parts, what, strange = _of_texts(name, values)
+    if any(map(decimal_of_groups, strange)):
+        return parts, "", str(next(filter(None, map(decimal_of_groups, strange))))
+    remark = ""
+    if rest := sorted(set(strange or absent.unique().to_pylist())):
+        shown = ", ".join(map(repr, rest[:_WORDS_SHOWN])) + ", ..." * (len(rest) > _WORDS_SHOWN)
+        share = math.floor(100.0 * (len(values) - len(strange)) / n_values)
+        cure = "which counts as missing"
+        if strange:
+            cure = 'words: write those that stand for a missing value under "missing"'
+        remark = f"{share} % {what}{THE_REST}{shown}, {cure}"
+    return parts, remark, ""
+
+
+def _of_texts(name: str, values: Any) -> tuple[list[Part], str, list[str]]:
+    """Draft a column of words, none missing; say what they are, and which are no numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     # No number is a date in any of the formats.
     try:
-        return _of_numbers(name, values.cast(pa.float64()).to_numpy())
+        return _of_numbers(name, values.cast(pa.float64()).to_numpy()), "numbers", []
     except pa.ArrowInvalid:
         pass
     # Nor is a word without a digit.
     for format in _FORMATS if any(map(str.isdigit, values[0].as_py())) else ():
         if not pc.strptime(values, format=format, unit="s", error_is_null=True).null_count:
-            return _of_dates(name, pc.strptime(values, format=format, unit="s"), format)
+            dates = _of_dates(name, pc.strptime(values, format=format, unit="s"), format)
+            return dates, "dates", []
+    given = values.to_pylist()
+    numbers = [number for number in map(as_number, given) if number is not None]
+    strange = [word for word in given if as_number(word) is None]
+    grouped = sum(decimal_of_groups(word) is not None for word in strange)
+    if len(numbers) + grouped >= _NUMBERS * len(given):
+        return _of_numbers(name, np.array(numbers)), "numbers", strange
     found = sorted(values.unique().to_pylist())
     if len(found) <= _MOST_CATEGORIES:
-        return [Categories(name, _completed(found))]
+        return [Categories(name, _completed(found))], "words", []
     n_words = pc.mean(pc.add(pc.count_substring(values, " "), 1)).as_py()
     if n_words >= _WORDS_OF_TEXT:
-        return [Text(name)]
-    return _hashed(name, len(found), len(values))
+        return [Text(name)], "texts", []
+    return _hashed(name, len(found), len(values)), "words", []
 
 
 def _hashed(name: str, n_found: int, n_records: int) -> list[Part]:
