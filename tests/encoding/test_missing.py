@@ -7,6 +7,7 @@ import pytest
 from dplasso import DPLogisticRegression, PublicEncoder
 from dplasso.encoding.contract import USUAL_MISSING
 from dplasso.encoding.hashed import Hashed
+from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Bins, Categories, Date
 from dplasso.encoding.schema import Schema, schema_from_json
 from dplasso.encoding.suggest import suggest_schema
@@ -51,7 +52,7 @@ def test_a_draft_says_what_counts_as_missing():
     numbers = [str(k % 80) for k in range(92)] + ["NA"] * 8
     table = pa.table({"age": numbers, "work": ["a", "b", "?", "c"] * 25, "y": ["no", "yes"] * 50})
     draft = suggest_schema(table, "y")
-    assert [type(part) for part in draft.parts] == [Bins, Categories]
+    assert [type(part) for part in draft.parts] == [Levels, Categories]
     assert draft.parts[1].categories == ("a", "b", "c")
     assert draft.missing == USUAL_MISSING
     assert draft.confirm[0].startswith("92 % numbers, the rest 'NA', which counts as missing; ")
@@ -63,7 +64,7 @@ def test_a_draft_says_which_words_stand_among_numbers():
         {"pay": [str(k % 80) for k in range(95)] + ["not known"] * 5, "y": [0, 1] * 50}
     )
     draft = suggest_schema(table, "y")
-    assert isinstance(draft.parts[0], Bins)
+    assert isinstance(draft.parts[0], Levels)
     assert "95 % numbers, the rest 'not known', words: write those" in draft.confirm[0]
     known = suggest_schema(table, "y", missing=["Not known"])
     assert "the rest 'not known', which counts as missing" in known.confirm[0]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dplasso.data.blocks import INT32_MAX, Rows
 from dplasso.encoding.contract import Coded, Part, Slot, TableColumns, Where
 from dplasso.encoding.hashed import Hashed, Text
+from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number
 from dplasso.errors import ParameterError
 from dplasso.privacy.budget import Budget
@@ -28,6 +29,7 @@ from dplasso.privacy.wording import rounded_up
 _KINDS: dict[str, Any] = {
     "categories": Categories,
     "bins": Bins,
+    "levels": Levels,
     "date": Date,
     "number": Number,
     "hashed": Hashed,
@@ -133,8 +135,8 @@ class Schema:
     Attributes
     ----------
     parts : tuple of parts
-        `Categories`, `Bins`, `Date`, `Number`, `Hashed`, `Text`, `Cross`. Columns that no part
-        takes are never read.
+        `Categories`, `Bins`, `Levels`, `Date`, `Number`, `Hashed`, `Text`, `Cross`. Columns that no
+        part takes are never read.
     label : str or None
         Column of the labels; needed to train only.
     note : str
@@ -188,7 +190,7 @@ class Schema:
         if len(found) != 1:
             raise ValueError(
                 f"a cross takes column {column!r}, which {len(found) or 'no'} parts of the kinds "
-                "categories, bins, date and hashed encode; exactly one must"
+                "categories, bins, levels, date and hashed encode; exactly one must"
             )
         return found[0]
 
@@ -201,6 +203,16 @@ class Schema:
     def n_features(self) -> int:
         """Number of columns."""
         return self.offsets[-1]
+
+    @property
+    def levels(self) -> tuple[tuple[int, int, int], ...]:
+        """Bins that may be too fine, by level: how many, first and last + 1 of their columns."""
+        found = []
+        for part, offset in zip(self.parts, self.offsets, strict=False):
+            if isinstance(part, Levels):
+                for level, start in zip(part.levels[1:], part.starts[1:], strict=False):
+                    found.append((level, offset + start, offset + start + level))
+        return tuple(found)
 
     def names(self, columns: Sequence[int] | NDArray[Any]) -> list[str]:
         """Return the names of some columns of the result, from 0 to ``n_features - 1``."""

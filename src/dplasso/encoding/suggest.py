@@ -1,7 +1,6 @@
 """A first schema from data, for a person to edit: the draft itself is not private."""
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,8 @@ from dplasso.data.tables.batches import alike, check_columns
 from dplasso.data.tables.dialect import decimal_of_groups
 from dplasso.encoding.contract import USUAL_MISSING, Part
 from dplasso.encoding.hashed import Hashed, Text
-from dplasso.encoding.parts import Bins, Categories, Date, lowered
+from dplasso.encoding.levels import Levels
+from dplasso.encoding.parts import Categories, Date, lowered
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 
@@ -35,8 +35,9 @@ _MOST_NUMBERS = 12
 _WORDS_OF_TEXT = 4.0
 _EDGES = 10
 _COLUMNS_AT_ONCE = 100
-# Beyond these ratios of large numbers to small ones, and to those in the middle, edges are powers
-# of ten and steps between.
+# Bins of a number on several resolutions.
+_RESOLUTIONS = (4, 16, 64)
+# Beyond these ratios of large numbers to small ones, and to those in the middle, steps grow.
 _WIDE, _SKEWED = 50.0, 5.0
 _LABELS = ("label", "target", "outcome", "class", "response", "y")
 # What is whole but no amount, by how its column is called.
@@ -53,7 +54,7 @@ _FORMATS = (
 _EITHER = ("%m/%d/%Y", "%d/%m/%Y")
 _SEEN = {
     Categories: "these are the values that occur in the records: list all that there can be",
-    Bins: "the range was taken from the records: set edges that were known without them",
+    Levels: "the range was taken from the records: set low and high as known without them",
     Date: "the range was taken from the records: set edges that were known without them",
     Hashed: "the number of bits follows from how many values the records have",
 }
@@ -240,26 +241,31 @@ def _of_numbers(name: str, numbers: NDArray[np.float64]) -> list[Part]:
     counted = found.size == numbers.size > _MOST_NUMBERS and bool((np.diff(found) == 1).all())
     if whole and (counted or ("id" in words and found.size == numbers.size)):
         return []
-    return [Bins(name, readable_edges(numbers))]
+    return [_levels(name, numbers, whole=whole)]
 
 
-def readable_edges(numbers: NDArray[np.float64]) -> tuple[float, ...]:
-    """Return some ten edges for numbers that a person can read: 1, 2, 5 and their tenfold."""
-    numbers = np.sort(numbers)
-    above = numbers[numbers > 0]
-    if numbers[0] >= 0 and above.size:
-        # What is 0 is below the first edge, in a bin of its own.
-        low, middle, high = (_quantile(above, share) for share in (0.01, 0.5, 0.99))
-        if high / low >= _WIDE and high / middle >= _SKEWED:
-            first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-            # As many to a power of ten as make some ten edges.
-            fitting = 1.5 * _EDGES / (last - first)
-            digits = next((some for some in ((1, 2, 5), (1, 3)) if len(some) <= fitting), (1,))
-            powers = range(first, last + 1)
-            edges = [float(f"{digit}e{power}") for power in powers for digit in digits]
-            begin = max(bisect_right(edges, low) - 1, 0)
-            return tuple(edges[begin : bisect_left(edges, high) + 1])
-    return _steps(_quantile(numbers, 0.01), _quantile(numbers, 0.99))
+def _levels(name: str, numbers: NDArray[np.float64], *, whole: bool) -> Levels:
+    """Draft bins on several resolutions, over a range that a person can read."""
+    ascending, sizes = np.sort(numbers), np.sort(np.abs(numbers[numbers != 0]))
+    low, high = float(ascending[0]), float(ascending[-1])
+    few, middle, most = (_quantile(sizes, share) for share in (0.01, 0.5, 0.99))
+    if most / few >= _WIDE and most / middle >= _SKEWED:
+        low = 0.0 if low >= 0 else -_round_up(-low)
+        high = 0.0 if high <= 0 else _round_up(high)
+        return Levels(name, low, high, _RESOLUTIONS, "signed-log")
+    edges = _steps(_quantile(ascending, 0.01), _quantile(ascending, 0.99))
+    if len(edges) == 1:
+        edges = edges[0], edges[0] + max(1.0, abs(edges[0]))
+    # Steps between whole numbers would stay empty.
+    steps = edges[-1] - edges[0] if whole else math.inf
+    levels = tuple(bins for bins in _RESOLUTIONS if bins <= max(steps, _RESOLUTIONS[0]))
+    return Levels(name, edges[0], edges[-1], levels)
+
+
+def _round_up(number: float) -> float:
+    """Return the next larger of 1, 2 and 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(number))
+    return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= number)
 
 
 def _quantile(ascending: NDArray[np.float64], share: float) -> float:
