@@ -41,6 +41,10 @@ from dplasso import (
 from dplasso.cluster import InProcessEngine
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
+from dplasso.encoding.levels import Levels
+from dplasso.encoding.origin import Origin, with_origin
+from dplasso.encoding.parts import Categories
+from dplasso.encoding.schema import Schema
 from dplasso.fit import column_plan
 from dplasso.gradient_descent import schedule
 from dplasso.matrix.compressed import canonical
@@ -204,6 +208,13 @@ def _kept(kind, n_classes, options, *given):
         return _fit(kind, n_classes, {"epsilon": 5.0} | options, *given)
 
 
+def _levels(kind, n_classes, options, relation, X, y, given):
+    """Fit columns that a schema made: of a number 2 and 4 bins on two levels, and 5 words."""
+    schema = Schema((Levels("a", 0, 1, (2, 4)), Categories("b", (1, 2, 3))))
+    given_so = with_origin(X, Origin(schema))
+    return _fit(kind, n_classes, options, relation, given_so, y, given)
+
+
 WEIGHTED, GROUPED = {"weight_bound": 2.0}, {"rows_per_person": 2}
 DRAWN = {"max_weights": 5, "feature_bound": 1.5, "epsilon": 5.0}
 RADIUS = {"feature_bound": 1.5, "epsilon": 5.0, "n_iter": 8, "l1_radius": 20.0}
@@ -307,6 +318,14 @@ def _cases():
             yield (
                 f"lasso of {classes} classes that keeps columns{name}",
                 Case(work, classes, uses, forms=forms),
+            )
+    for kind, classes in ((DPLogisticRegression, 2), (DPLinearRegression, 0)):
+        for name, options in (("", {"epsilon": 0.05}), (", people", GROUPED | {"epsilon": 0.1})):
+            uses = ("people",) * ("rows_per_person" in options)
+            work = partial(_levels, kind, classes, options)
+            yield (
+                f"levels of {classes} classes{name}",
+                Case(work, classes, uses, forms=("csr", "csc")),
             )
     own = {"class_weight": [1.0, 0.3], "n_iter": 5, "epsilon": 5.0}
     work = partial(_fit, DPFrankWolfeClassifier, 2, own)

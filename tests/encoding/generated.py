@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from dplasso.encoding.hashed import Hashed, Text
+from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number
 from dplasso.encoding.schema import Schema
 
@@ -39,21 +40,26 @@ def parts(draw, name, kind):
     # Fields of CSV are hashed as they stand, where a data frame has 1.0 or True.
     ways = {"real": [], "bool": ["categories"]}.get(kind, ["categories", "hashed"])
     if kind in ("whole", "real", "bool"):
-        ways += ["bins", "number"]
+        ways += ["bins", "number", "levels"]
     if kind in ("words", "text"):
         ways += ["text"]
     if kind == "day":
         ways += ["date"]
     way = draw(st.sampled_from(ways))
     if way == "categories":
-        declared = VALUES[kind].filter(lambda value: value != "")
-        found = draw(st.lists(declared, min_size=1, max_size=5, unique=True))
+        declared = VALUES[kind].filter(lambda value: str(value).strip() != "")
+        alike = {"unique_by": lambda value: value.strip() if kind == "words" else value}
+        found = draw(st.lists(declared, min_size=1, max_size=5, **alike))
         return Categories(name, found, draw(MISSING), missing)
     if way == "hashed":
         return Hashed((name,), draw(st.integers(1, 5)), missing)
     if way == "bins":
         edges = draw(st.lists(REAL | WHOLE, min_size=1, max_size=5, unique_by=float))
         return Bins(name, sorted(edges), draw(st.booleans()), missing)
+    if way == "levels":
+        low, levels = draw(REAL), draw(st.sampled_from([(4,), (2, 6), (4, 16, 64)]))
+        spacing = draw(st.sampled_from(["equal", "signed-log"]))
+        return Levels(name, low, low + draw(st.floats(1, 1e6)), levels, spacing, missing)
     if way == "date":
         take = draw(st.sampled_from(["year", "month", "weekday", "days"]))
         edges = draw(st.lists(st.integers(-3000, 3000), min_size=1, max_size=4, unique=True))
@@ -77,13 +83,14 @@ def tables(draw):
         columns[name] = draw(st.lists(st.none() | VALUES[kind], min_size=n_rows, max_size=n_rows))
         chosen.append(draw(parts(name, kind)))
     coded = [p.columns[0] if isinstance(p, Hashed) else p.column for p in chosen
-             if isinstance(p, Categories | Bins | Date | Hashed)]  # fmt: skip
+             if isinstance(p, Categories | Bins | Levels | Date | Hashed)]  # fmt: skip
     if len(coded) >= 2:
         crossed = draw(st.lists(st.sampled_from(coded), min_size=2, max_size=3, unique=True))
         chosen.append(Cross(crossed, draw(st.none() | st.integers(1, 10))))
     label = st.sampled_from(["no", "yes"])
     labels = ["no", "yes", *draw(st.lists(label, min_size=n_rows - 2, max_size=n_rows - 2))]
-    return Schema(chosen, "label"), columns | {"label": labels}
+    missing = draw(st.sampled_from([(), ("Rome", "5")]))
+    return Schema(chosen, "label", missing=missing), columns | {"label": labels}
 
 
 ARROW = {"words": pa.string(), "whole": pa.int64(), "real": pa.float64(), "bool": pa.bool_(),

@@ -10,7 +10,8 @@ import pytest
 from dplasso.encoding import files
 from dplasso.encoding.files import first_rows
 from dplasso.encoding.hashed import Hashed, Text
-from dplasso.encoding.parts import Bins, Categories, Date
+from dplasso.encoding.levels import Levels
+from dplasso.encoding.parts import Categories, Date
 from dplasso.encoding.schema import schema_from_json
 from dplasso.encoding.suggest import NOTE, _quantile, guess_label, suggest_schema
 from dplasso.errors import DataError
@@ -33,19 +34,21 @@ def test_kinds_of_columns():
     assert drafted([f"{word} is what was said" for word in words]) == Text("x")
 
 
-def test_edges_that_a_person_can_read():
+def test_ranges_that_a_person_can_read():
     rng = np.random.default_rng(0)
-    assert drafted(rng.uniform(0, 99, 5000)).edges == tuple(range(0, 110, 10))
+    assert drafted(rng.uniform(0, 99, 5000)) == Levels("x", 0, 100)
     incomes = np.exp(rng.normal(10, 1, 5000))
-    expected = (1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5)
-    assert drafted(incomes).edges == expected
-    # Of amounts that are mostly 0 that is a bin of its own, below the first edge.
-    assert drafted(np.where(rng.random(5000) < 0.9, 0, incomes)).edges[0] > 0
-    wide = drafted(np.exp(rng.normal(8, 3, 5000))).edges
-    assert wide[1] == 3 * wide[0]
-    assert len(drafted(np.exp(rng.normal(0, 20, 5000))).edges) < 50
-    assert drafted([-3.0, 4.5, 0.5, 1.5]).edges == tuple(range(-3, 6))
-    assert isinstance(drafted([0.5, 0.5, 0.5]), Bins)
+    assert drafted(incomes) == Levels("x", 0, 1e6, spacing="signed-log")
+    # Amounts that are mostly 0, and some below it.
+    mostly = np.where(rng.random(5000) < 0.9, 0, incomes)
+    assert drafted(mostly) == Levels("x", 0, 5e5, spacing="signed-log")
+    mostly[:100] = -8_000.0
+    assert drafted(mostly) == Levels("x", -1e4, 5e5, spacing="signed-log")
+    assert drafted([-3.0, 4.5, 0.5, 1.5]) == Levels("x", -3, 5)
+    assert isinstance(drafted([0.5, 0.5, 0.5]), Levels)
+    # Bins between whole numbers would stay empty.
+    assert drafted(list(range(1, 14)) * 2).levels == (4,)
+    assert drafted(list(range(1, 18)) * 2).levels == (4, 16)
 
 
 def test_pairs_that_everybody_knows_are_proposed_whole():

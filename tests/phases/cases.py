@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 from evidence.audit.replay import replay_state
+from scipy.sparse import csr_array
 
 from dplasso import (
     DPFrankWolfeClassifier,
@@ -18,6 +19,9 @@ from dplasso import (
     DPLinearRegression,
     DPLogisticRegression,
 )
+from dplasso.encoding.levels import Levels
+from dplasso.encoding.origin import Origin, with_origin
+from dplasso.encoding.schema import Schema
 from dplasso.estimators.fitting import method_of
 from dplasso.fit import column_plan
 from dplasso.fit.hooks import Begun, Hooks
@@ -47,12 +51,14 @@ class Case:
 
     `targets`: 2 or 3 classes, "labels" or "numbers".
     `scaled`: whether so few records are worth column scales.
+    `schema`: what made the columns.
     """
 
     estimator: Any
     targets: Any = 2
     columns: dict[str, Any] = field(default_factory=dict)
     scaled: bool = False
+    schema: Schema | None = None
 
 
 def _logistic(**options):
@@ -69,6 +75,8 @@ def _loop(**options):
 
 
 THREE = (0, 1, 2)
+# 30 columns: of each of two numbers 2, 4 and 8 bins, and one for missing values.
+LEVELS = Schema([Levels(name, 0, 1, (2, 4, 8)) for name in "ab"])
 PLANS = {
     "logistic": Case(_logistic()),
     "logistic, replace-one": Case(_logistic(neighbors="replace-one", rows_per_person=3)),
@@ -78,6 +86,10 @@ PLANS = {
     "short list, scaled": Case(_logistic(max_weights=2), scaled=True),
     "significant": Case(_logistic(max_weights="significant", epsilon=30.0)),
     "balanced": Case(_logistic(class_weight="balanced")),
+    "levels": Case(_logistic(epsilon=0.5), schema=LEVELS),
+    "levels, all": Case(_logistic(), schema=LEVELS),
+    "levels, scaled": Case(_logistic(epsilon=0.5), scaled=True, schema=LEVELS),
+    "levels, three classes": Case(_logistic(epsilon=0.5, classes=THREE), 3, schema=LEVELS),
     "prior": Case(_logistic(prior=PRIOR)),
     "prior of a short list": Case(_logistic(prior=PRIOR, max_weights=2), scaled=True),
     "three classes": Case(_logistic(classes=THREE), 3),
@@ -191,6 +203,8 @@ def prepared(case, data=None, **options) -> Begun:
     estimator = case.estimator
     if options:
         estimator = type(estimator)(**(estimator.get_params() | options))
+    if case.schema is not None:
+        X = with_origin(csr_array(X), Origin(case.schema))
     records = local_records(estimator, X, y, takes_matrix=case.targets == "labels")
     return _prepared(method_of(estimator), records, Hooks(cautioned=lambda _: None))
 

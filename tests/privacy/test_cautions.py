@@ -62,6 +62,14 @@ def test_the_levels(level, words, statement, known):
     assert [one.warning is not None for one in found] == [warns][: len(found)]
 
 
+def test_classes_from_the_data_are_listed():
+    (found,) = state(declared=False).cautions(classes=["no", "yes", "yse"])
+    assert "labels were taken from the data ('no', 'yes', 'yse'), which" in found.sentence
+    (found,) = state(declared=False).cautions(classes=range(25))
+    assert "18, 19, ...), which" in found.sentence
+    assert not state().cautions(classes=["no", "yes"])
+
+
 def test_red_comes_first_and_what_is_right_is_said():
     found = state(60.0, declared=False).cautions(n_records=2_000_000)
     assert [one.level for one in found] == ["red", "red", "amber"]
@@ -107,14 +115,25 @@ class TestClassesFromTheData:
         return [one.filename for one in found]
 
     @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])
+    def test_a_label_that_one_record_of_thousands_has_is_refused(self, kind):
+        X, y = np.ones((2_000, 1)), np.array(["no", "yes"] * 1_000, dtype="U4")
+        y[7] = "yse"
+        with pytest.raises(ValueError, match="a label occurs in one record of 2,000") as caught:
+            kind(1.0).fit(X, y)
+        assert "yse" not in str(caught.value)
+        assert kind(1.0, classes=["no", "yes", "yse"]).fit(X, y).classes_.size == 3
+        with pytest.warns(PrivacyLeakWarning, match="'no', 'yes', 'yse'"):
+            kind(1.0).fit(X[:900], y[:900])
+
+    @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])
     def test_a_private_fit_warns_once(self, kind):
         stray = np.where(np.arange(Y.size) == 7, 2, Y)
         quiet = {"classes": [0, 1, 2]}, {"epsilon": math.inf}, {"random_state": 0}
         for options in quiet:
             assert not self.warned(lambda own=options: kind(**own).fit(X, stray))
         assert self.warned(lambda: kind().fit(X, stray)) == [__file__]
-        # The same for other data: once in a process.
-        assert not self.warned(lambda: kind().fit(X, Y))
+        # The same for other data: once in a process for the same classes.
+        assert not self.warned(lambda: kind().fit(X, stray[::-1]))
 
     def test_a_regression_and_a_label_matrix_have_no_such_classes(self):
         several = np.stack([Y, 1 - Y], axis=1)

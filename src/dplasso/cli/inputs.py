@@ -61,6 +61,12 @@ class DialectOptions(Dialect):
     encoding : NAME
         How characters are written, for example utf-8, cp1252, utf-16. Default: as the header shows,
         else utf-8.
+    columns : NAME,NAME,...
+        The names of the columns of a file without a header.
+    header
+        Whether the first line holds the names of the columns; with --no-header they are called
+        column_1, column_2, ... Default: it does, and a first line that looks like a record is
+        refused.
     """
 
     @property

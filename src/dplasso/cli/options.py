@@ -27,6 +27,7 @@ SPELT = {
     "as_json": "--json",
     "fit_intercept": "--no-intercept",
     "groups": "--person-column",
+    "header": "--header/--no-header",
     "labels_path": "--labels",
     "n_features": "--features",
     "n_jobs": "--jobs",

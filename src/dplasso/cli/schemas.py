@@ -11,15 +11,20 @@ from dplasso.cli import output
 from dplasso.cli.inputs import DialectOptions
 from dplasso.cli.training import chosen_ledger
 from dplasso.data.source_files import expand
+from dplasso.encoding.contract import USUAL_MISSING
 from dplasso.encoding.files import first_rows, read_records
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema, read_schema
-from dplasso.encoding.suggest import guess_label, suggest_schema
+from dplasso.encoding.suggest import THE_REST, guess_label, suggest_schema
 from dplasso.tuning.quantiles import EdgesBudget, quantile_grids, quantiles_of
 
 
 def draft(
-    table: Path, dialect: DialectOptions, label_column: str | None = None, rows: int | None = None
+    table: Path,
+    dialect: DialectOptions,
+    label_column: str | None = None,
+    rows: int | None = None,
+    missing: str = ",".join(USUAL_MISSING),
 ) -> None:
     """Print a draft of a schema, as JSON.
 
@@ -34,6 +39,8 @@ def draft(
         Where the label is. Default: asked for on a terminal, elsewhere guessed, and said.
     rows : N >= 1
         Rows to look at. Default: 65,536, or fewer of a table with more than 256 columns.
+    missing : WORD,WORD,...
+        Words that stand for a missing value; the schema keeps the list.
 
     Examples
     --------
@@ -50,9 +57,12 @@ def draft(
     if label_column is None:
         label_column = _label_of(found)
     with output.progress_bars() as bars, bars.task("drafting") as progress:
-        schema = suggest_schema(found, label_column, progress)
+        schema = suggest_schema(found, label_column, progress, missing.split(","))
     output.write_out(_text(schema))
     output.warn(schema.note[0].upper() + schema.note[1:])
+    for part, mark in zip(schema.parts, schema.confirm, strict=True):
+        if THE_REST in mark:
+            output.note(f"{part.columns[0]}: {mark.partition(';')[0]}")
     if marked := sum(map(bool, schema.confirm)):
         output.note(
             f'{marked} of {len(schema.parts)} parts are marked "confirm": edit them in the file '

@@ -23,7 +23,7 @@ from dplasso.data.store.opening import is_store
 from dplasso.data.store.place import check_place
 from dplasso.data.tables.dialect import Dialect
 from dplasso.encoding.files import encode_files, first_rows
-from dplasso.encoding.parts import Bins
+from dplasso.encoding.levels import Levels
 from dplasso.encoding.suggest import draft_parts
 from dplasso.errors import DataError
 from dplasso.files.atomic import make_folder
@@ -176,7 +176,7 @@ def _warn_of_numbers(data: list[str], columns: str, dialect: Dialect | None) -> 
     table = first_rows(expand(data)[0], _ROWS_LOOKED_AT, dialect)
     for name in (name.strip() for name in columns.split(",")):
         drafted = draft_parts(name, table.column(name)) if name in table.column_names else []
-        if any(isinstance(part, Bins) for part in drafted):
+        if any(isinstance(part, Levels) for part in drafted):
             output.warn(
                 f"column {name!r} holds numbers: hashed, each becomes a category of its own, "
                 "and 34 has nothing in common with 35; bins of a schema put them in public "

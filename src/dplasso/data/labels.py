@@ -53,7 +53,7 @@ def numbers_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
     numbers = np.full(y.shape, -1.0)
     for number, label in enumerate(classes):
         numbers[y == label] = number
-    refuse_strange(numbers < 0, "the declared classes", classes)
+    refuse_strange(numbers < 0, "the declared classes", classes, y)
     return numbers
 
 
@@ -70,16 +70,21 @@ def label_matrix(y: NDArray[Any], n_labels: int) -> NDArray[np.float64]:
     return np.ascontiguousarray(y, dtype=np.float64)
 
 
-def refuse_strange(strange: NDArray[np.bool_], whose: str, classes: NDArray[Any]) -> None:
-    """Refuse labels that are none of the classes; `whose` is what to call these.
+def refuse_strange(
+    strange: NDArray[np.bool_], whose: str, classes: NDArray[Any], y: NDArray[Any] | None = None
+) -> None:
+    """Refuse labels `y` that are none of the classes; `whose` is what to call these.
 
     The message names the first of their rows, but no label: what nobody declared is private.
     """
     if np.any(strange):
         known = [repr(label) for label in classes.tolist()]
+        at, ours = int(np.argmax(strange)), [str(label).strip().lower() for label in classes]
+        like = y is not None and str(np.ravel(y)[at]).strip().lower() in ours
+        cure = "; it differs from one in capitals alone, and these count" if like else ""
         raise DataError(
             f"`y` holds a label that is not one of {whose} {', '.join(known[:-1])} and "
-            f"{known[-1]}: row {int(np.argmax(strange)) + 1:,} of those that enter"
+            f"{known[-1]}: row {at + 1:,} of those that enter{cure}"
         )
 
 

@@ -1,6 +1,6 @@
 """The contract of a part of a schema, and the columns of a table that it is given."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,12 +9,18 @@ from numpy.typing import NDArray
 
 from dplasso.data.blocks import Rows
 from dplasso.data.labels import TRUTH, as_number
+from dplasso.data.tables.batches import alike
+from dplasso.data.tables.dialect import decimal_of_groups
 from dplasso.errors import DataError
 
 Where = Callable[[str, int | None], str]
 """Says in words where a value stands: in which column, and in which row, counted from 0."""
 
 _MISSING = ("column", "ignore", "error")
+USUAL_MISSING = ("NA", "N/A", "#N/A", "NaN", "null", "?", "-", ".")
+"""Words that stand for a missing value in most tables."""
+# No number and no date is called so.
+_NEVER_VALUES = (*USUAL_MISSING, "None", "nil")
 Codes = NDArray[np.int64]
 CodedOf = Callable[[str], "Coded"]
 """Gives the one part whose codes of a column a cross takes."""
@@ -33,11 +39,14 @@ class Slot(NamedTuple):
 
 
 class TableColumns:
-    """The columns of a table; `where` serves messages."""
+    """The columns of a table; `where` serves messages, `missing` are words for missing values."""
 
-    def __init__(self, table: Mapping[str, Any], where: Where) -> None:
+    def __init__(
+        self, table: Mapping[str, Any], where: Where, missing: Collection[str] = ()
+    ) -> None:
         self.table = table
         self.where = where
+        self.missing = frozenset(map(alike, missing))
         self._codes: dict[tuple[Coded, str], NDArray[np.int64]] = {}
 
     def codes(self, part: "Coded", column: str) -> NDArray[np.int64]:
@@ -65,8 +74,11 @@ class TableColumns:
             numbers = [None if word is None else number_in(word) for word in given]
             for row, (word, number) in enumerate(zip(given, numbers, strict=True)):
                 if word is not None and number is None:
-                    place = self.where(column, row)
-                    raise DataError(f"{place}: the value is not a number") from None
+                    place, mark = self.where(column, row), decimal_of_groups(str(word))
+                    cure = ""
+                    if mark is not None:
+                        cure = f" unless marks stand between thousands: --decimal {mark} reads them"
+                    raise DataError(f"{place}: the value is not a number{cure}") from None
             cast = pa.array(numbers, pa.float64())
         found: NDArray[np.float64] = cast.to_numpy(zero_copy_only=False)
         self._refuse_missing(column, np.isnan(found), missing)
@@ -94,7 +106,7 @@ class TableColumns:
         return days
 
     def _decoded(self, column: str) -> tuple[Any, bool]:
-        """Return a column, and whether it is text: trimmed, an empty one missing."""
+        """Return a column, and whether it is text: trimmed, one without a value missing."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -106,7 +118,9 @@ class TableColumns:
         text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
         if text:
             values = pc.utf8_trim_whitespace(values)
-            values = pc.if_else(pc.equal(values, ""), None, values)
+            absent = ["", *self.missing, *map(alike, _NEVER_VALUES)]
+            is_absent = pc.is_in(pc.utf8_lower(values), pa.array(absent, values.type))
+            values = pc.if_else(is_absent, None, values)
         return values, text
 
     def texts(self, column: str, missing: str) -> tuple[list[str], NDArray[np.bool_]]:
@@ -120,8 +134,13 @@ class TableColumns:
                 raise DataError(f"{self.where(column, row)}: the value is not text")
         return [text or "" for text in texts], np.array([not text for text in texts], np.bool_)
 
-    def words(self, column: str, missing: str) -> tuple[list[str], NDArray[np.int64]]:
-        """Return the distinct values as words, and each record's word by number, -1 if missing."""
+    def words(
+        self, column: str, missing: str, declared: Collection[Any] = ()
+    ) -> tuple[list[str], NDArray[np.int64]]:
+        """Return the distinct values as words, and each record's word by number, -1 if missing.
+
+        A word for missing values is a value where it is `declared` as one.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -139,9 +158,11 @@ class TableColumns:
                 f"{self.where(column, None)}: {kind} is not a category; give a column of strings, "
                 "numbers or bools"
             ) from None
+        words = [word and word.strip() for word in words]
         indices = values.indices.cast(pa.int64()).fill_null(-1)
         codes = indices.to_numpy(zero_copy_only=False).copy()
-        if empty := [k for k, word in enumerate(words) if not word]:
+        absent = self.missing - {alike(word) for word in declared}
+        if empty := [k for k, word in enumerate(words) if not word or alike(word) in absent]:
             codes[np.isin(codes, empty)] = -1
             words = [word or "" for word in words]
         self._refuse_missing(column, codes < 0, missing)

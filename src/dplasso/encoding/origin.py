@@ -83,7 +83,8 @@ def check_same_origin(model: Origin | None, data: Origin | None, name: str = "X"
         pairs = zip(ours.parts, theirs.parts, strict=False)
         at = next((k for k, (one, other) in enumerate(pairs, 1) if one != other), None)
         at = at or min(len(ours.parts), len(theirs.parts)) + 1
-        fault = f"was encoded by another schema than the model's: they differ from part {at} on"
+        differ = f"from part {at} on" if ours.parts != theirs.parts else 'in "missing"'
+        fault = f"was encoded by another schema than the model's: they differ {differ}"
     elif model.binarize != data.binarize:
         words = ("as they are", "turned into 1")
         fault = (

@@ -54,12 +54,14 @@ class Categories(OfOneColumn, Coded):
         about = f"the categories of column {self.column!r}"
         if isinstance(given, str) or not isinstance(given, Sequence) or not given:
             raise ValueError(f"{about} must be a list of at least one")
-        object.__setattr__(self, "categories", tuple(given))
         kinds = {type(category) for category in given}
         if not (kinds <= {int, float} or len(kinds) == 1) or not kinds <= {str, bool, int, float}:
             raise ValueError(f"{about} must be all strings, all numbers or all bools")
         if kinds <= {int, float} and not np.isfinite([float(number) for number in given]).all():
             raise ValueError(f"{about} must be finite numbers")
+        if kinds == {str}:
+            given = [category.strip() for category in given]
+        object.__setattr__(self, "categories", tuple(given))
         if len(set(given)) != len(given):
             raise ValueError(f"{about} repeat one")
         if "" in given:
@@ -82,7 +84,7 @@ class Categories(OfOneColumn, Coded):
         return f"{len(self.categories):,} categories"
 
     def codes_of(self, table: TableColumns, column: str) -> Codes:
-        words, codes = table.words(column, self.missing)
+        words, codes = table.words(column, self.missing, self.categories)
         key = _COMPARED_AS[type(self.categories[0])]
         places = {key(category): place for place, category in enumerate(self.categories)}
         unknown = len(places) if self.unknown == "column" else -1

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dplasso.data.blocks import INT32_MAX, Rows
 from dplasso.encoding.contract import Coded, Part, Slot, TableColumns, Where
 from dplasso.encoding.hashed import Hashed, Text
+from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number
 from dplasso.errors import ParameterError
 from dplasso.privacy.budget import Budget
@@ -28,6 +29,7 @@ from dplasso.privacy.wording import rounded_up
 _KINDS: dict[str, Any] = {
     "categories": Categories,
     "bins": Bins,
+    "levels": Levels,
     "date": Date,
     "number": Number,
     "hashed": Hashed,
@@ -133,8 +135,8 @@ class Schema:
     Attributes
     ----------
     parts : tuple of parts
-        `Categories`, `Bins`, `Date`, `Number`, `Hashed`, `Text`, `Cross`. Columns that no part
-        takes are never read.
+        `Categories`, `Bins`, `Levels`, `Date`, `Number`, `Hashed`, `Text`, `Cross`. Columns that no
+        part takes are never read.
     label : str or None
         Column of the labels; needed to train only.
     note : str
@@ -143,6 +145,9 @@ class Schema:
         By part, what a person has to confirm of a draft; empty where nothing is left to confirm.
     edges : ReleasedEdges or None
         What is said of edges of bins that were released from the records to be fitted.
+    missing : tuple of str
+        Words that stand for a missing value in every column that does not declare them as
+        categories, whatever their capitals. In numbers and dates the usual ones always do.
     """
 
     parts: tuple[Part, ...]
@@ -150,9 +155,14 @@ class Schema:
     note: str = ""
     confirm: tuple[str, ...] = ()
     edges: ReleasedEdges | None = None
+    missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
+        words: Any = self.missing
+        if isinstance(words, str) or not all(isinstance(word, str) for word in words):
+            raise ValueError("missing must be a list of words")
+        object.__setattr__(self, "missing", tuple(words))
         object.__setattr__(self, "confirm", tuple(self.confirm) or ("",) * len(self.parts))
         if not self.parts:
             raise ValueError("a schema needs at least one part: declare what a column is")
@@ -180,7 +190,7 @@ class Schema:
         if len(found) != 1:
             raise ValueError(
                 f"a cross takes column {column!r}, which {len(found) or 'no'} parts of the kinds "
-                "categories, bins, date and hashed encode; exactly one must"
+                "categories, bins, levels, date and hashed encode; exactly one must"
             )
         return found[0]
 
@@ -193,6 +203,16 @@ class Schema:
     def n_features(self) -> int:
         """Number of columns."""
         return self.offsets[-1]
+
+    @property
+    def levels(self) -> tuple[tuple[int, int, int], ...]:
+        """Bins that may be too fine, by level: how many, first and last + 1 of their columns."""
+        found = []
+        for part, offset in zip(self.parts, self.offsets, strict=False):
+            if isinstance(part, Levels):
+                for level, start in zip(part.levels[1:], part.starts[1:], strict=False):
+                    found.append((level, offset + start, offset + start + level))
+        return tuple(found)
 
     def names(self, columns: Sequence[int] | NDArray[Any]) -> list[str]:
         """Return the names of some columns of the result, from 0 to ``n_features - 1``."""
@@ -215,6 +235,8 @@ class Schema:
         """Return the schema as JSON values; `schema_from_json` reads them back."""
         document: dict[str, Any] = {"note": self.note} if self.note else {}
         document["label"] = self.label
+        if self.missing:
+            document["missing"] = list(self.missing)
         kinds = {kind: name for name, kind in _KINDS.items()}
         document["parts"] = [
             {"kind": kinds[type(part)], **_values(part)} | ({"confirm": mark} if mark else {})
@@ -227,7 +249,7 @@ class Schema:
 
     def same_columns(self, other: "Schema") -> bool:
         """Return whether two schemas make the same columns, whatever they say of the label."""
-        return self.parts == other.parts
+        return (self.parts, self.missing) == (other.parts, other.missing)
 
 
 def _values(part: Any) -> dict[str, Any]:
@@ -242,8 +264,10 @@ def schema_from_json(document: Any) -> Schema:
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("parts"), list):
         raise ValueError('a schema is a JSON object with a list of "parts"')
-    if unknown := sorted(set(document) - {"parts", "label", "note", "edges"}):
-        raise ValueError(f"a schema has parts, label, note and edges, but no {unknown[0]!r}")
+    if unknown := sorted(set(document) - {"parts", "label", "note", "edges", "missing"}):
+        raise ValueError(
+            f"a schema has parts, label, missing, note and edges, but no {unknown[0]!r}"
+        )
     label = document.get("label")
     if label is not None and not isinstance(label, str):
         raise ValueError(f"label must be the name of a column, got {label!r}")
@@ -270,7 +294,9 @@ def schema_from_json(document: Any) -> Schema:
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"part {number}: {error}") from None
     note, edges = str(document.get("note") or ""), edges_from_json(document.get("edges"))
-    return Schema(tuple(parts), label, note, tuple(confirm), edges)
+    absent = document.get("missing")
+    absent = absent if isinstance(absent, str) else tuple(absent or ())
+    return Schema(tuple(parts), label, note, tuple(confirm), edges, absent)
 
 
 def read_schema(path: str | Path) -> Schema:
@@ -284,7 +310,7 @@ def read_schema(path: str | Path) -> Schema:
 
 def encode(schema: Schema, table: Mapping[str, Any], n_rows: int, where: Where) -> Rows:
     """Encode records of a table, as float32; None, NaN and an empty string are missing values."""
-    columns = TableColumns(table, where)
+    columns = TableColumns(table, where, schema.missing)
     blocks: list[Slot | Rows] = []
     for part, offset in zip(schema.parts, schema.offsets, strict=False):
         blocks += part.entries(schema.coded, columns, offset)

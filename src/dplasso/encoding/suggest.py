@@ -1,16 +1,20 @@
 """A first schema from data, for a person to edit: the draft itself is not private."""
 
 import math
-from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.data.labels import as_number
 from dplasso.data.streams import Progress
-from dplasso.encoding.contract import Part
+from dplasso.data.tables.batches import alike, check_columns
+from dplasso.data.tables.dialect import decimal_of_groups
+from dplasso.encoding.contract import USUAL_MISSING, Part
 from dplasso.encoding.hashed import Hashed, Text
-from dplasso.encoding.parts import Bins, Categories, Date, lowered
+from dplasso.encoding.levels import Levels
+from dplasso.encoding.parts import Categories, Date, lowered
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 
@@ -20,13 +24,20 @@ NOTE = (
     "Then delete this note"
 )
 
+THE_REST = ", the rest "
+"""Stands in the mark of a part whose column holds words for missing values."""
+
 _MOST_CATEGORIES = 30
+# A column with so large a share of numbers is one of numbers.
+_NUMBERS = 0.9
+_WORDS_SHOWN = 3
 _MOST_NUMBERS = 12
 _WORDS_OF_TEXT = 4.0
 _EDGES = 10
 _COLUMNS_AT_ONCE = 100
-# Beyond these ratios of large numbers to small ones, and to those in the middle, edges are powers
-# of ten and steps between.
+# Bins of a number on several resolutions.
+_RESOLUTIONS = (4, 16, 64)
+# Beyond these ratios of large numbers to small ones, and to those in the middle, steps grow.
 _WIDE, _SKEWED = 50.0, 5.0
 _LABELS = ("label", "target", "outcome", "class", "response", "y")
 # What is whole but no amount, by how its column is called.
@@ -43,7 +54,7 @@ _FORMATS = (
 _EITHER = ("%m/%d/%Y", "%d/%m/%Y")
 _SEEN = {
     Categories: "these are the values that occur in the records: list all that there can be",
-    Bins: "the range was taken from the records: set edges that were known without them",
+    Levels: "the range was taken from the records: set low and high as known without them",
     Date: "the range was taken from the records: set edges that were known without them",
     Hashed: "the number of bits follows from how many values the records have",
 }
@@ -59,30 +70,44 @@ def guess_label(table: Any) -> str | None:
     return str(last) if few else None
 
 
-def suggest_schema(table: Any, label: str | None, progress: Progress | None = None) -> Schema:
+def suggest_schema(
+    table: Any,
+    label: str | None,
+    progress: Progress | None = None,
+    missing: Sequence[str] = USUAL_MISSING,
+) -> Schema:
     """Draft a schema from a pyarrow table; a sample will do. What is left out is named in the note.
 
     What was taken from the records is marked, to be confirmed. `progress` takes the columns looked
-    at so far, and how many there are.
+    at so far, and how many there are. `missing` are words for missing values.
     """
     names = table.column_names
     if label is None and "label" in names:
         label = "label"
-    if label is not None and label not in names:
-        raise DataError(f"no column {label!r}; there are {', '.join(map(repr, names))}")
+    if label is not None:
+        check_columns(names, [label], "the table has")
     parts: list[Part] = []
+    marks: list[str] = []
     left_out = []
+    grouped: dict[str, list[str]] = {}
     for number, name in enumerate(names):
         if progress is not None and number % _COLUMNS_AT_ONCE == 0:
             progress(number, len(names))
         if name != label:
-            found = draft_parts(name, table.column(name))
+            found, remark, decimal = _drafted(name, table.column(name), missing)
             parts += found
+            marks += ["; ".join(filter(None, (remark, _mark(part)))) for part in found]
             left_out += [] if found else [name]
+            grouped.setdefault(decimal, []).append(name)
+    for decimal in filter(None, grouped):
+        raise DataError(
+            f"marks stand between the thousands of numbers in {', '.join(grouped[decimal])}; draft "
+            f"the schema, and read the table, with --decimal {decimal}"
+        )
     if not parts:
         raise DataError("the table has no column of numbers, words, dates or bools to encode")
     note = NOTE if not left_out else f"{NOTE} (left out: {', '.join(left_out)})"
-    return Schema(tuple(parts), label, note, tuple(map(_mark, parts)))
+    return Schema(tuple(parts), label, note, tuple(marks), missing=tuple(missing))
 
 
 def _mark(part: Part) -> str:
@@ -95,8 +120,13 @@ def _mark(part: Part) -> str:
     return _SEEN.get(type(part), "")
 
 
-def draft_parts(name: str, values: Any) -> list[Part]:
+def draft_parts(name: str, values: Any, missing: Sequence[str] = USUAL_MISSING) -> list[Part]:
     """Draft what a column of a pyarrow table is; nothing if it is to be left out."""
+    return _drafted(name, values, missing)[0]
+
+
+def _drafted(name: str, values: Any, missing: Sequence[str]) -> tuple[list[Part], str, str]:
+    """Return the draft of a column, a remark on missing values, and a decimal mark to ask for."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -104,35 +134,65 @@ def draft_parts(name: str, values: Any) -> list[Part]:
         values = values.cast(values.type.value_type)
     kind = values.type
     if pa.types.is_boolean(kind):
-        return [Categories(name, (False, True))]
+        return [Categories(name, (False, True))], "", ""
     values = values.drop_null()
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return _of_dates(name, values, _FORMATS[0])
+        return _of_dates(name, values, _FORMATS[0]), "", ""
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return _of_numbers(name, values.cast(pa.float64(), safe=False).to_numpy())
+        return _of_numbers(name, values.cast(pa.float64(), safe=False).to_numpy()), "", ""
     if pa.types.is_string_view(kind):
         values, kind = values.cast(pa.string()), pa.string()
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        return []
+        return [], "", ""
     values = pc.utf8_trim_whitespace(values.filter(pc.not_equal(values, "")))
+    words = pa.array(list(map(alike, missing)), values.type)
+    absent = values.filter(pc.is_in(pc.utf8_lower(values), words))
+    n_values = len(values)
+    values = values.filter(pc.invert(pc.is_in(pc.utf8_lower(values), words)))
     if not len(values):
-        return []
+        return [], "", ""
+    parts, what, strange = _of_texts(name, values)
+    if any(map(decimal_of_groups, strange)):
+        return parts, "", str(next(filter(None, map(decimal_of_groups, strange))))
+    remark = ""
+    if rest := sorted(set(strange or absent.unique().to_pylist())):
+        shown = ", ".join(map(repr, rest[:_WORDS_SHOWN])) + ", ..." * (len(rest) > _WORDS_SHOWN)
+        share = math.floor(100.0 * (len(values) - len(strange)) / n_values)
+        cure = "which counts as missing"
+        if strange:
+            cure = 'words: write those that stand for a missing value under "missing"'
+        remark = f"{share} % {what}{THE_REST}{shown}, {cure}"
+    return parts, remark, ""
+
+
+def _of_texts(name: str, values: Any) -> tuple[list[Part], str, list[str]]:
+    """Draft a column of words, none missing; say what they are, and which are no numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     # No number is a date in any of the formats.
     try:
-        return _of_numbers(name, values.cast(pa.float64()).to_numpy())
+        return _of_numbers(name, values.cast(pa.float64()).to_numpy()), "numbers", []
     except pa.ArrowInvalid:
         pass
     # Nor is a word without a digit.
     for format in _FORMATS if any(map(str.isdigit, values[0].as_py())) else ():
         if not pc.strptime(values, format=format, unit="s", error_is_null=True).null_count:
-            return _of_dates(name, pc.strptime(values, format=format, unit="s"), format)
+            dates = _of_dates(name, pc.strptime(values, format=format, unit="s"), format)
+            return dates, "dates", []
+    given = values.to_pylist()
+    numbers = [number for number in map(as_number, given) if number is not None]
+    strange = [word for word in given if as_number(word) is None]
+    grouped = sum(decimal_of_groups(word) is not None for word in strange)
+    if len(numbers) + grouped >= _NUMBERS * len(given):
+        return _of_numbers(name, np.array(numbers)), "numbers", strange
     found = sorted(values.unique().to_pylist())
     if len(found) <= _MOST_CATEGORIES:
-        return [Categories(name, _completed(found))]
+        return [Categories(name, _completed(found))], "words", []
     n_words = pc.mean(pc.add(pc.count_substring(values, " "), 1)).as_py()
     if n_words >= _WORDS_OF_TEXT:
-        return [Text(name)]
-    return _hashed(name, len(found), len(values))
+        return [Text(name)], "texts", []
+    return _hashed(name, len(found), len(values)), "words", []
 
 
 def _hashed(name: str, n_found: int, n_records: int) -> list[Part]:
@@ -181,26 +241,31 @@ def _of_numbers(name: str, numbers: NDArray[np.float64]) -> list[Part]:
     counted = found.size == numbers.size > _MOST_NUMBERS and bool((np.diff(found) == 1).all())
     if whole and (counted or ("id" in words and found.size == numbers.size)):
         return []
-    return [Bins(name, readable_edges(numbers))]
+    return [_levels(name, numbers, whole=whole)]
 
 
-def readable_edges(numbers: NDArray[np.float64]) -> tuple[float, ...]:
-    """Return some ten edges for numbers that a person can read: 1, 2, 5 and their tenfold."""
-    numbers = np.sort(numbers)
-    above = numbers[numbers > 0]
-    if numbers[0] >= 0 and above.size:
-        # What is 0 is below the first edge, in a bin of its own.
-        low, middle, high = (_quantile(above, share) for share in (0.01, 0.5, 0.99))
-        if high / low >= _WIDE and high / middle >= _SKEWED:
-            first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-            # As many to a power of ten as make some ten edges.
-            fitting = 1.5 * _EDGES / (last - first)
-            digits = next((some for some in ((1, 2, 5), (1, 3)) if len(some) <= fitting), (1,))
-            powers = range(first, last + 1)
-            edges = [float(f"{digit}e{power}") for power in powers for digit in digits]
-            begin = max(bisect_right(edges, low) - 1, 0)
-            return tuple(edges[begin : bisect_left(edges, high) + 1])
-    return _steps(_quantile(numbers, 0.01), _quantile(numbers, 0.99))
+def _levels(name: str, numbers: NDArray[np.float64], *, whole: bool) -> Levels:
+    """Draft bins on several resolutions, over a range that a person can read."""
+    ascending, sizes = np.sort(numbers), np.sort(np.abs(numbers[numbers != 0]))
+    low, high = float(ascending[0]), float(ascending[-1])
+    few, middle, most = (_quantile(sizes, share) for share in (0.01, 0.5, 0.99))
+    if most / few >= _WIDE and most / middle >= _SKEWED:
+        low = 0.0 if low >= 0 else -_round_up(-low)
+        high = 0.0 if high <= 0 else _round_up(high)
+        return Levels(name, low, high, _RESOLUTIONS, "signed-log")
+    edges = _steps(_quantile(ascending, 0.01), _quantile(ascending, 0.99))
+    if len(edges) == 1:
+        edges = edges[0], edges[0] + max(1.0, abs(edges[0]))
+    # Steps between whole numbers would stay empty.
+    steps = edges[-1] - edges[0] if whole else math.inf
+    levels = tuple(bins for bins in _RESOLUTIONS if bins <= max(steps, _RESOLUTIONS[0]))
+    return Levels(name, edges[0], edges[-1], levels)
+
+
+def _round_up(number: float) -> float:
+    """Return the next larger of 1, 2 and 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(number))
+    return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= number)
 
 
 def _quantile(ascending: NDArray[np.float64], share: float) -> float:

@@ -21,6 +21,7 @@ from dplasso.phases.contract import Fit, Plan
 from dplasso.phases.count import COUNT_SHARE, count, counted_of
 from dplasso.phases.course import Course, Descent
 from dplasso.phases.descend import gradient_phases
+from dplasso.phases.levels import levels
 from dplasso.phases.releases import Counted, Released
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import check_records, share_bits
@@ -89,10 +90,11 @@ class GradientDescent(Method):
         calibration = CALIBRATION_SHARE if self.from_prior else task.calibration
 
         def course(released: Released, budget: Budget) -> Course:  # noqa: ARG001
-            counted = counted_of(released)
+            counted, entered = counted_of(released), released.drawn_columns
+            own = stages if entered is None else plan_stages(most, entered.size, task.kappa)
             known: dict[str, Any] = {
                 "share": 1.0 - released.entries[0].share,
-                "stages": stages,
+                "stages": own,
                 "calibration": calibration,
                 "start": CALIBRATION_SHARE if self.from_prior else 0.0,
                 "learnt": LEARNT,
@@ -129,6 +131,9 @@ class GradientDescent(Method):
         phases = gradient_phases(
             descent, most_of_each, calibrates=calibration > 0.0, n_slopes=n_slopes
         )
+        # Cuts choose among all levels, and a public model has weights for all.
+        if self.levels and kept is None and not self.from_prior:
+            phases = (levels(self.levels, n_features, task.n_outputs), *phases)
         return Plan((counting, *phases), lay_out)
 
     def _balanced(self, task: Task, counted: Counted) -> tuple[Any, float]:

@@ -22,6 +22,7 @@ from dplasso.model.linear import n_outputs_of
 from dplasso.model.prior import MatchedPrior
 from dplasso.phases.contract import Plan
 from dplasso.phases.count import COUNT
+from dplasso.phases.levels import Spans
 from dplasso.privacy.budget import Budget, build_budget
 from dplasso.privacy.parameters import (
     check_delta,
@@ -53,6 +54,7 @@ class Method:
     `start`: what makes the prior; None where the fit starts from nothing.
     `prior`: the public model that it starts from, of these records' columns and classes; None for
     none, and until they are known.
+    `levels`: bins that may be too fine for the fit, as the schema of the columns says.
     """
 
     params: Mapping[str, Any]
@@ -69,6 +71,7 @@ class Method:
     start: Start | None = None
     prior: MatchedPrior | None = None
     n_records: int | None = None
+    levels: Spans = ()
 
     # Whether y may have a column for each label; memory that a fit takes for each column, as
     # measured, without any entry in it.
@@ -108,11 +111,15 @@ class Method:
         return replace(self, params=self.targets.in_order(self.params, task.classes))
 
     def starting(self, task: Task, records: Any) -> Self:
-        """Return the method once the columns are known too, with its prior for them.
+        """Return the method once the columns are known too, with its prior and levels for them.
 
         Raises ValueError, which says why the prior is not for such records.
         """
-        return self if self.start is None else replace(self, prior=self.start(self, task, records))
+        schema = None if records.origin is None else records.origin.schema
+        known = self if schema is None else replace(self, levels=schema.levels)
+        return (
+            known if self.start is None else replace(known, prior=self.start(self, task, records))
+        )
 
     def as_read(self, rows: csr_array) -> csr_array:
         """Return rows as the method's weights act on them: clipped, or scaled."""

@@ -86,7 +86,7 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
         task, budget, n_features, before=earlier, weighted=records.weighted
     )
     n_records = method.n_records if hooks.known_records is None else hooks.known_records
-    hooks.cautioned(statement.cautions(n_records))
+    hooks.cautioned(statement.cautions(n_records, classes=task.classes.tolist()))
     if hooks.checkpoints is None:
         check_affordable(method.ledger, budget)
     # This reads all of a store, so what can be refused without comes first.
@@ -126,8 +126,10 @@ def _modelled(
     counted, method, statement = released.last(Counted), begun.method, begun.statement
     n_records = method.n_records if hooks.known_records is None else hooks.known_records
     # What the released count adds; a delta that was said to be too large is not said again.
-    before = statement.cautions(n_records)
-    after = statement.cautions(counted.total) if n_records is None and counted else before
+    classes = begun.task.classes.tolist()
+    before = after = statement.cautions(n_records, classes=classes)
+    if n_records is None and counted:
+        after = statement.cautions(counted.total, classes=classes)
     if len(after) > len(before):
         hooks.cautioned([one for one in after if one not in before])
     run_of_last = getattr(last, "run", None)

@@ -26,6 +26,9 @@ from dplasso.data.labels import classes_of
 from dplasso.errors import ParameterError
 from dplasso.fit.task import Binary, Bounded, ManyLabels, Multiclass, Task
 
+# Of so many records, a label that one has is a mistake or a secret.
+_MANY = 1_000
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -57,7 +60,16 @@ class Labels:
             return self.of_classes(names, many_labels=True)
         # Asked for only where needed: partitions may have too many different labels.
         y = None if self.is_declared else records.labels
-        return self.of_classes(classes_of(y, self.declared))
+        classes = classes_of(y, self.declared)
+        if y is not None and _MANY <= records.shape[0] == len(y):
+            rare = int(np.sum(np.unique(y, return_counts=True)[1] == 1))
+            if rare:
+                labels = "a label occurs" if rare == 1 else f"{rare:,} labels occur"
+                raise ParameterError(
+                    f"{labels} in one record of {len(y):,}, and would leave with the model: name "
+                    "the classes with `classes`, or correct the label"
+                )
+        return self.of_classes(classes)
 
     def of_classes(self, classes: NDArray[Any], *, many_labels: bool = False) -> Task:
         if many_labels:

@@ -83,11 +83,10 @@ class Descent:
     def rows(self, fit: Fit, course: Course, released: Released) -> Any:
         """Return the records in the columns drawn, or in all, with the loss of the course."""
         if "descent" not in fit.layouts:
-            rows = fit.layouts.pop("gradients", None)
-            if rows is None:
-                drawn = released.drawn_columns
-                # All columns of a store are in its own order already.
-                kept = None if drawn is None or drawn.size == fit.n_features else drawn
+            rows, drawn = fit.layouts.pop("gradients", None), released.drawn_columns
+            # All columns of a store are in its own order already.
+            kept = None if drawn is None or drawn.size == fit.n_features else drawn
+            if rows is None or kept is not None:
                 layout = fit.layouts.pop("vertices", fit.records)
                 rows = layout.gradients(course.loss, fit.threads, kept, fit.prior)
             fit.layouts["descent"] = rows.with_loss(course.loss)

@@ -204,6 +204,19 @@ class Kept(Release):
 
 
 @dataclass(frozen=True)
+class Entered(Release):
+    """The columns that enter a fit, ascending, shape (k,): bins that are not too fine for it.
+
+    They follow from the schema, the noisy count and the budget.
+    """
+
+    kind: ClassVar[str] = "levels"
+    dtypes: ClassVar[Mapping[str, str]] = {"columns": "<i8"}
+
+    columns: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class RowLength(Release):
     """How long rows are in the columns of the next gradients, in root mean square; at most 1."""
 
@@ -309,8 +322,10 @@ class Released:
 
     @property
     def drawn_columns(self) -> NDArray[np.int64] | None:
-        """The columns of the vertices; None where no vertex is drawn."""
-        drawn = self.last(Drawn)
+        """The columns of the vertices, or those that enter; None where that is all of them."""
+        drawn, entered = self.last(Drawn), self.last(Entered)
+        if entered is not None:
+            return entered.columns
         return drawn.columns if drawn is not None and drawn.vertex.size else None
 
     @property

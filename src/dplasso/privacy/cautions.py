@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dplasso.errors import PrivacyLeakWarning, WeakPrivacyWarning
 from dplasso.privacy.wording import CLASSES_FROM_Y, NOT_RANDOM, odds, rounded_down, rounded_up
@@ -19,6 +19,7 @@ _EPSILON = 3.0, 10.0
 # The same for delta times the number of records; and red where that number is not known.
 _DELTA = 0.1, 1.0
 _LARGE_DELTA = 1e-3
+_CLASSES_SHOWN = 20
 _said = set[str]()
 
 
@@ -45,23 +46,31 @@ class Caution(NamedTuple):
 
 
 def cautions_of(
-    statement: "PrivacyStatement", n_records: float | None = None, *, draft: bool = False
+    statement: "PrivacyStatement",
+    n_records: float | None = None,
+    *,
+    draft: bool = False,
+    classes: Sequence[Any] = (),
 ) -> list[Caution]:
     """Return the cautions about a promise, red ones first.
 
     `n_records`: the number of records as released or given, if it is known.
     `draft`: whether the columns were made by a schema that was taken from the data, and unedited.
+    `classes`: the class labels, as far as they are known; those not declared are listed.
     """
     if not statement.is_private:
         told = [_not_private(statement)]
     else:
         told = [*_of_epsilon(statement.epsilon), *_of_delta(statement.delta, n_records)]
         if statement.classes == CLASSES_FROM_Y:
+            shown = ", ".join(map(repr, classes[:_CLASSES_SHOWN]))
+            more = ", ..." * (len(classes) > _CLASSES_SHOWN)
+            shown = f" ({shown}{more})" if shown else ""
             told.append(
                 Caution(
                     AMBER,
-                    "the class labels were taken from the data, which the guarantee does not "
-                    "protect: a label that only one record has would show; declare the "
+                    f"the class labels were taken from the data{shown}, which the guarantee does "
+                    "not protect: a label that only one record has would show; declare the "
                     "classes instead",
                     PrivacyLeakWarning,
                     once=True,

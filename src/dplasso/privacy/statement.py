@@ -208,7 +208,9 @@ class PrivacyStatement:
         cautions = [f"Caution: {one.sentence}." for one in told]
         return "\n\n".join([*wording.guarantee(self), *cautions, wording.assumptions(self)])
 
-    def cautions(self, n_records: float | None = None, *, draft: bool = False) -> list[Caution]:
+    def cautions(
+        self, n_records: float | None = None, *, draft: bool = False, classes: Sequence[Any] = ()
+    ) -> list[Caution]:
         """Return why the promise means less than it seems to.
 
         Parameters
@@ -217,13 +219,15 @@ class PrivacyStatement:
             The number of records, public or counted privately.
         draft : bool, default=False
             Whether the columns were made by a schema that was drafted from the data, and unedited.
+        classes : sequence, optional
+            The class labels. The caution lists those that were taken from the data.
 
         Returns
         -------
         list of Caution
             Level ("red" or "amber"), sentence, and what a fit in Python warns with; red ones first.
         """
-        return cautions_of(self, n_records, draft=draft)
+        return cautions_of(self, n_records, draft=draft, classes=classes)
 
     def __str__(self) -> str:
         return self.text()

@@ -83,7 +83,8 @@ def cautions_about(model: Model) -> list[Caution]:
     n_records = model.params.get("n_records") or counted_records(
         model.released, math.isfinite(model.statement.mu)
     )
-    return model.statement.cautions(n_records, draft=is_draft(model))
+    classes = model.classes.tolist()
+    return model.statement.cautions(n_records, draft=is_draft(model), classes=classes)
 
 
 def report_section(model: Model) -> str:

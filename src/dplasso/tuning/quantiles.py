@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dplasso.encoding.encoder import PublicEncoder
+from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import ReleasedEdges, Schema
 from dplasso.errors import DataError, ParameterError
@@ -99,7 +100,8 @@ def private_quantiles(
     table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch
         The records.
     schema : Schema
-        Its bins of the columns in `bounds` get other edges; all else stays.
+        Its bins of the columns in `bounds` get other edges, and levels of bins become one; all else
+        stays.
     bounds : mapping of str to (float, float)
         By column the interval that its numbers are publicly known to lie in. What lies outside
         counts at its ends.
@@ -152,7 +154,7 @@ def quantile_grids(schema: Schema, bounds: Bounds) -> Schema:
         )
     if not bounds:
         raise ParameterError("name at least one column of bins, and the `bounds` of its numbers")
-    known = [part.column for part in schema.parts if isinstance(part, Bins)]
+    known = [part.column for part in schema.parts if isinstance(part, Bins | Levels)]
     for column, pair in bounds.items():
         if known.count(column) != 1:
             raise ValueError(f"column {column!r} has no bins in the schema; declare it as bins")
@@ -247,7 +249,10 @@ def _with_edges(
     """Put edges into a schema; they need no confirmation any more."""
     parts, marks = [], []
     for part, mark in zip(schema.parts, schema.confirm, strict=True):
-        ours = isinstance(part, Bins) and part.column in edges
-        parts.append(replace(part, edges=edges[part.column]) if ours else part)  # type: ignore[attr-defined, type-var]
+        ours = isinstance(part, Bins | Levels) and part.column in edges
+        if isinstance(part, Levels) and ours:
+            parts.append(Bins(part.column, edges[part.column], missing=part.missing))
+        else:
+            parts.append(replace(part, edges=edges[part.column]) if ours else part)  # type: ignore[attr-defined, type-var]
         marks.append("" if ours else mark)
     return replace(schema, parts=tuple(parts), confirm=tuple(marks), edges=told)

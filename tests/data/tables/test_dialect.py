@@ -66,9 +66,12 @@ def test_what_is_asked_for_holds(written):
 def test_numbers_with_a_comma():
     values = ["3,5", " -,5", "1.234,5", "1.234", "0.125", "a,b", "1,2,3", "12", "", "01.02.2020"]
     expected = ["3.5", " -.5", "1.234,5", "1.234", "0.125", "a,b", "1,2,3", "12", "", "01.02.2020"]
-    assert with_points(values, None) == expected
+    assert with_points(values, ",", None) == expected
     asked = [*expected[:2], "1234.5", "1234", *expected[4:]]
-    assert with_points(values, Dialect(decimal=",")) == asked
+    assert with_points(values, ",", Dialect(decimal=",")) == asked
+    grouped = ["1,234.5", "12,345", "1.5", "1,23"]
+    assert with_points(grouped, ".", None) == grouped
+    assert with_points(grouped, ".", Dialect(decimal=".")) == ["1234.5", "12345", "1.5", "1,23"]
 
 
 def test_a_table_from_elsewhere_gives_the_same_rows(tmp_path, written):

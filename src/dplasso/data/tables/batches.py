@@ -48,7 +48,14 @@ def check_columns(names: Sequence[str], wanted: Sequence[str], whose: str) -> No
         if counts[column] != 1:
             fault = "no column" if column not in counts else "more than one column"
             there = ", ".join(map(repr, names[:200]))
-            raise DataError(f"{whose} {fault} {column!r}; there are {there}")
+            like = [name for name in counts if alike(name) == alike(column) and name != column]
+            cure = f": write {like[0]!r}, capitals and blanks count" if like else ""
+            raise DataError(f"{whose} {fault} {column!r}{cure}; there are {there}")
+
+
+def alike(word: Any) -> str:
+    """Return a word without what people overlook: capitals, and blanks at its ends."""
+    return str(word).strip().lower()
 
 
 class TableReader:
@@ -76,11 +83,10 @@ class TableReader:
 
         Two people whose names are numbers must not become one.
         """
-        comma = [one.decimal for one in self._dialect] == [","]
+        (decimal,) = [one.decimal for one in self._dialect] or [None]
         for batch in self.module.batches(self.path, columns, memory_bytes, *self._dialect):
-            if comma:
-                for name in set(columns) - {as_they_stand}:
-                    batch.columns[name] = with_points(batch.columns[name], self._asked)
+            for name in set(columns) - {as_they_stand} if decimal else ():
+                batch.columns[name] = with_points(batch.columns[name], decimal, self._asked)
             yield batch
 
 

@@ -1,10 +1,12 @@
 """How a text table is written: what stands between its fields, in its numbers, and in its bytes.
 
 Facts of a file's format are treated as public. They are read off the header, which is no record,
-and off a byte-order mark; no record is looked at, so none decides how another is read.
+and off a byte-order mark; no record is looked at, so none decides how another is read. A file
+without a header is read as its name says, unless something else is asked for.
 """
 
 import codecs
+import csv
 import re
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
@@ -20,8 +22,13 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _SHOWN = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 _NAMED = {"tab": "\t", "\\t": "\t", "space": " ", "none": ""}
 _HEADER_BYTES = 1 << 16
+SEPARATOR_NOTE = re.compile(r'\ufeff?"?sep=(.)"?\s*')
+"""The line that Excel writes before a header, to say what stands between fields."""
 _COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
-_GROUPED = re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?\s*")
+_GROUPED = {
+    ",": re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?\s*"),
+    ".": re.compile(r"\s*[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?\s*"),
+}
 
 
 @dataclass(frozen=True)
@@ -32,12 +39,16 @@ class Dialect:
     `decimal`: "." or ",". A comma that was asked for goes with points between groups of digits.
     `quote`: one character around fields, or "none".
     `encoding`: as Python calls it.
+    `header`: False where the first line is a record; True where it is none, whatever it looks like.
+    `columns`: names of the columns of a file without a header, with commas between them.
     """
 
     delimiter: str | None = None
     decimal: str | None = None
     quote: str | None = None
     encoding: str | None = None
+    header: bool | None = None
+    columns: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("delimiter", "quote"):
@@ -52,6 +63,14 @@ class Dialect:
             raise DataError(f"`delimiter` and `quote` cannot both be {self.quote!r}")
         if self.decimal not in (None, ".", ","):
             raise DataError(f"`decimal` must be . or , and not {self.decimal!r}")
+        if self.columns is not None:
+            if self.header:
+                raise DataError(
+                    "`columns` names the columns of a file without a header; leave it out, or "
+                    "`header`"
+                )
+            if not all(self.names or [None]) or len(set(self.names)) < len(self.names):
+                raise DataError("`columns` must be different names with commas between them")
         if self.encoding is not None:
             try:
                 if codecs.lookup(self.encoding)._is_text_encoding:
@@ -67,6 +86,16 @@ class Dialect:
         """Whether anything was said of it."""
         return any(getattr(self, field.name) is not None for field in fields(self))
 
+    @property
+    def names(self) -> list[str]:
+        """The names of `columns`; none where it is not given."""
+        return [] if self.columns is None else [n.strip() for n in next(csv.reader([self.columns]))]
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first line is taken for a header."""
+        return self.columns is None and self.header is not False
+
 
 def check_goes(path: Path, dialect: Dialect | None, *, text: bool) -> None:
     """Refuse what was said of a file that has none of it."""
@@ -74,12 +103,13 @@ def check_goes(path: Path, dialect: Dialect | None, *, text: bool) -> None:
         return
     if not text:
         raise DataError(
-            f"{path} is no text table; `delimiter`, `decimal`, `quote` and `encoding` go with CSV, "
-            "and encoding with JSON lines"
+            f"{path} is no text table; `delimiter`, `decimal`, `quote`, `columns`, `header` and "
+            "`encoding` go with CSV, and encoding with JSON lines"
         )
     if plain_suffix(path) not in DELIMITERS and replace(dialect, encoding=None).is_asked:
         raise DataError(
-            f"{path}: JSON lines have an encoding, but no `delimiter`, `decimal` or `quote`"
+            f"{path}: JSON lines have an encoding, but no `delimiter`, `decimal`, `quote`, "
+            "`header` or `columns`"
         )
 
 
@@ -88,15 +118,19 @@ def sniffed(path: Path, asked: Dialect | None) -> Dialect:
     asked = asked or Dialect()
     check_goes(path, asked, text=True)
     with closing(line_blocks(path, _HEADER_BYTES)) as blocks:
-        line = next(blocks, (b"", 0))[0].split(b"\n", 1)[0]
-    encoding = asked.encoding or _encoding(line)
+        line, _, rest = next(blocks, (b"", 0))[0].partition(b"\n")
+    encoding = asked.encoding or _encoding(line if asked.has_header else line[:2])
     if (usual := DELIMITERS.get(plain_suffix(path))) is None:
         return Dialect(encoding=encoding)
-    header = line.decode(encoding, "replace").strip("\r\n\ufeff")
+    note = SEPARATOR_NOTE.fullmatch(line.decode(encoding, "replace"))
+    if note and asked.has_header:
+        line = rest.partition(b"\n")[0]
+        encoding = asked.encoding or _encoding(line)
+    header = line.decode(encoding, "replace").strip("\r\n\ufeff") if asked.has_header else ""
     quote = asked.quote
     if quote is None:
         quote = "'" if '"' not in header and re.search(r"(^|\W)'[^']*'(\W|$)", header) else '"'
-    delimiter = asked.delimiter
+    delimiter = asked.delimiter or (note[1] if note else None)
     if delimiter is None:
         mark = re.escape(quote)
         bare = re.sub(f"{mark}[^{mark}]*{mark}", "", header) if quote else header
@@ -104,7 +138,7 @@ def sniffed(path: Path, asked: Dialect | None) -> Dialect:
         delimiter = "\t" if usual in bare and usual == "\t" else max(places, key=places.__getitem__)
         delimiter = delimiter if places[delimiter] else usual
     decimal = asked.decimal or ("," if delimiter == ";" else ".")
-    return Dialect(delimiter, decimal, quote, encoding)
+    return Dialect(delimiter, decimal, quote, encoding, asked.header, asked.columns)
 
 
 def _encoding(line: bytes) -> str:
@@ -124,8 +158,11 @@ def said(path: Path, asked: Dialect | None) -> str | None:
     if found in (Dialect(usual, ".", '"', "utf-8"), Dialect(encoding="utf-8")):
         return None
     told = []
+    if not found.has_header:
+        n_names = len(found.names)
+        told = [f"no header, {f'{n_names} columns named' if n_names else 'columns numbered'}"]
     if found.delimiter is not None:
-        told = [
+        told += [
             f"{_SHOWN.get(found.delimiter, repr(found.delimiter))} between fields",
             f"decimal {'comma' if found.decimal == ',' else 'point'}",
             f"quotes {found.quote}" if found.quote else "no quotes",
@@ -136,19 +173,29 @@ def said(path: Path, asked: Dialect | None) -> str | None:
     return f"{path.name}: {', '.join(told)} ({shown})"
 
 
-def with_points(values: list[str], asked: Dialect | None) -> list[str]:
-    """Write numbers with a decimal comma in the way that Python reads; nothing else is changed.
+def with_points(values: list[str], decimal: str, asked: Dialect | None) -> list[str]:
+    """Write numbers in the way that Python reads; nothing else is changed.
 
     A field is a number if all of it is: 3,5 and, where the comma was asked for, 1.234 or 1.234,5.
-    Without that 1.234 may be a fraction, and 1.234,5 is no number.
+    Without that 1.234 may be a fraction, and 1.234,5 is no number. Where the point was asked for,
+    1,234 and 1,234.5 are numbers.
     """
-    grouped = asked is not None and asked.decimal == ","
+    grouped = None if asked is None or asked.decimal is None else _GROUPED[decimal]
+    if decimal == "." and grouped is None:
+        return values
+    group = "." if decimal == "," else ","
 
     def plain(text: str) -> str:
-        if "," in text and _COMMA.fullmatch(text):
+        if decimal == "," in text and _COMMA.fullmatch(text):
             return text.replace(",", ".")
-        if grouped and "." in text and _GROUPED.fullmatch(text):
-            return text.replace(".", "").replace(",", ".")
+        if grouped and group in text and grouped.fullmatch(text):
+            return text.replace(group, "").replace(",", ".")
         return text
 
     return list(map(plain, values))
+
+
+def decimal_of_groups(text: str) -> str | None:
+    """Return the decimal mark of a number with marks between groups of digits and a fraction."""
+    last = text[max(text.rfind(","), text.rfind("."))] if "," in text and "." in text else ""
+    return last if last and _GROUPED[last].fullmatch(text) else None

@@ -1,4 +1,4 @@
-"""Records from CSV (with a header) and JSON lines, in bounded memory; errors name lines."""
+"""Records from CSV and JSON lines, in bounded memory; errors name lines."""
 
 import codecs
 import csv
@@ -6,14 +6,16 @@ import io
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from itertools import chain
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from dplasso.data.formats import plain_suffix
 from dplasso.data.streams import BLOCK_BYTES, line_blocks
-from dplasso.data.tables.batches import Batch
-from dplasso.data.tables.dialect import DELIMITERS, Dialect, sniffed
+from dplasso.data.tables.batches import Batch, alike, check_columns
+from dplasso.data.tables.dialect import DELIMITERS, SEPARATOR_NOTE, Dialect, sniffed
+from dplasso.data.tables.header import refuse_record, refuse_wrong_names
 from dplasso.errors import DataError
 
 # A quote that is never closed would otherwise take the rest of the file for one field.
@@ -22,14 +24,31 @@ LONGEST_FIELD = 16 << 20
 # Bytes for each character of text, n-grams and hashes included; measured on English reviews.
 _BYTES_PER_CHARACTER = 32
 _MOST_CHARACTERS = 4 << 20
+# Records, and fields, in which values of the first line are looked for.
+_RECORDS_LOOKED_AT, _FIELDS_LOOKED_AT = 1_000, 100_000
 
 
 def column_names(path: Path, dialect: Dialect | None = None) -> list[str]:
-    """Return the names in the header of CSV, or the keys of the first object of JSON lines."""
-    with closing(_Lines(path, BLOCK_BYTES, sniffed(path, dialect))) as lines:
-        if plain_suffix(path) in DELIMITERS:
-            return next(_csv_reader(lines))
-        return list(next(_objects(lines), {}))
+    """Return the names of the columns of CSV, or the keys of the first object of JSON lines.
+
+    They stand in the first line, without blanks around them, unless the dialect says that it is a
+    record. Raises `DataError` if the first line looks like one.
+    """
+    found = sniffed(path, dialect)
+    with closing(_Lines(path, BLOCK_BYTES, found)) as lines:
+        if plain_suffix(path) not in DELIMITERS:
+            return list(next(_objects(lines), {}))
+        rows = _csv_reader(lines)
+        names = [name.strip() for name in next(rows)]
+        if found.names:
+            refuse_wrong_names(path, names, found.names)
+            return found.names
+        if found.header is False:
+            return [f"column_{number}" for number in range(1, len(names) + 1)]
+        if found.header is None:
+            most = min(_RECORDS_LOOKED_AT, _FIELDS_LOOKED_AT // max(len(names), 1) + 1)
+            refuse_record(path, names, islice(rows, most))
+        return names
 
 
 def batches(
@@ -39,7 +58,8 @@ def batches(
     block_bytes = min(BLOCK_BYTES, max(memory_bytes // 8, 1 << 12))
     lines = _Lines(path, block_bytes, sniffed(path, dialect))
     most = min(memory_bytes // _BYTES_PER_CHARACTER, _MOST_CHARACTERS)
-    rows = _csv_rows if plain_suffix(path) in DELIMITERS else _json_rows
+    is_csv = plain_suffix(path) in DELIMITERS
+    rows = partial(_csv_rows, column_names(path, dialect)) if is_csv else _json_rows
     records: list[list[Any]] = []
     starts: list[int] = []
 
@@ -61,8 +81,9 @@ def batches(
 
 
 def labels(batch: Batch, column: str) -> list[Any]:
-    """Return a column's values as they stand."""
-    return list(batch.columns[column])
+    """Return a column's values, texts without blanks around them."""
+    given = batch.columns[column]
+    return [value.strip() if isinstance(value, str) else value for value in given]
 
 
 class _Lines:
@@ -103,7 +124,9 @@ class _Lines:
             for line in lines:
                 self.number += 1
                 self.characters += len(line)
-                yield line
+                noted = self.number == 1 and self.dialect.delimiter and self.dialect.has_header
+                if not (noted and SEPARATOR_NOTE.fullmatch(line)):
+                    yield line
 
 
 def _csv_reader(lines: _Lines) -> Iterator[list[str]]:
@@ -131,35 +154,41 @@ def _csv_reader(lines: _Lines) -> Iterator[list[str]]:
         raise DataError(f"{lines.path}: the file is empty; a header with the names is needed")
 
 
-def _csv_rows(lines: _Lines, columns: Sequence[str]) -> Iterator[tuple[list[str], int]]:
+def _csv_rows(
+    names: Sequence[str], lines: _Lines, columns: Sequence[str]
+) -> Iterator[tuple[list[str], int]]:
     """Yield the fields of the columns, and the line in which each record begins."""
     rows = _csv_reader(lines)
-    header = next(rows)
-    places = _places(lines.path, header, columns)
+    if lines.dialect.has_header:
+        next(rows)
+    places = _places(lines.path, names, columns)
     start = lines.number + 1
     for row in rows:
-        if row and len(row) != len(header):
-            raise DataError(
-                f"{lines.path}, line {start}: {len(row)} fields, the header has {len(header)}"
-            )
+        if row and len(row) != len(names):
+            has = "the header has" if lines.dialect.has_header else "there are names for"
+            raise DataError(f"{lines.path}, line {start}: {len(row)} fields, {has} {len(names)}")
         if row:
             yield [row[place] for place in places], start
         start = lines.number + 1
 
 
-def _places(path: Path, header: list[str], columns: Sequence[str]) -> list[int]:
+def _places(path: Path, names: Sequence[str], columns: Sequence[str]) -> list[int]:
     first: dict[str, int] = {}
     again: dict[str, int] = {}
-    for number, name in enumerate(header):
+    for number, name in enumerate(names):
         (again if name in first else first).setdefault(name, number)
+    # A first line with none of the names may be a record: it is not quoted.
+    is_header = {alike(name) for name in names} & {alike(name) for name in columns}
     for name in columns:
-        # Without a header the first line is a record: it is not quoted.
+        if name not in first and is_header:
+            check_columns(names, columns, f"{path}:")
         if name not in first:
-            cut = len(header) == 1 and any(mark in header[0] for mark in ",;|\t")
-            cure = "which has other marks between its fields: --delimiter sets them"
+            cut = len(names) == 1 and any(mark in names[0] for mark in ",;|\t")
+            cure = "other marks are between its fields: --delimiter sets them"
+            if not cut:
+                cure = "if it is a record, name the columns with --columns NAME,NAME,..."
             raise DataError(
-                f"{path}: no column {name!r} among the {len(header)} of the first line"
-                f"{f', {cure}' * cut}"
+                f"{path}: no column {name!r} among the {len(names)} of the first line; {cure}"
             )
         if name in again:
             raise DataError(
