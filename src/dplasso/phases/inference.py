@@ -93,16 +93,18 @@ class Moments(Release):
         return scales
 
     def estimate(self) -> Estimate:
-        """Return the weights after a Newton step in the directions that the curvature identifies.
+        """Return the weights after a Newton step, and which of them the curvature identifies.
 
-        Noise alone has no eigenvalue beyond about ``sqrt(2 n)`` of its standard deviations.
+        Noise alone has no eigenvalue beyond about ``sqrt(2 n)`` of its standard deviations. The
+        intercept depends on what every column explains, so it is identified if all of them are.
         """
         size = self.weights.size
         values, vectors = np.linalg.eigh(symmetric(self.curvature, size))
         edge = self.curvature_deviation * math.sqrt(2.0 * size)
-        clear = values > max(edge, _ROUNDING * float(values[-1]))
-        vectors = vectors[:, clear]
-        inverse = (vectors / values[clear]) @ vectors.T
+        least = max(edge, _ROUNDING * float(values[-1]))
+        # Shorter steps in directions that are lost: what they hold would bend the other estimates.
+        inverse = (vectors / np.maximum(values, least)) @ vectors.T
+        vectors = vectors[:, values > least]
         step = -inverse @ self.gradient
         # Of a symmetric matrix E of noise, E step has this covariance.
         of_curvature = (step @ step) * np.eye(size) + np.outer(step, step)
@@ -112,9 +114,12 @@ class Moments(Release):
         if self.squares.size:
             spread, directions = np.linalg.eigh(symmetric(self.squares, size))
             squares = (directions * np.maximum(spread, 0.0)) @ directions.T
+        identified = 1.0 - np.sum(vectors**2, axis=1) <= _LOST
+        if self.constant:
+            identified[-1] &= identified.all()
         return Estimate(
             self.weights + step,
-            1.0 - np.sum(vectors**2, axis=1) <= _LOST,
+            identified,
             inverse @ noise @ inverse,
             inverse @ squares @ inverse,
         )
