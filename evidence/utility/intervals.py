@@ -113,7 +113,7 @@ class Coverage:
     fits: int
     n_jobs: int
 
-    def __call__(self, X: Any, y: Any, advance: Advance) -> dict[str, Any]:  # noqa: ARG002
+    def __call__(self, X: Any, y: Any, advance: Advance) -> dict[str, Any]:
         design = DESIGNS[self.design]
         truth = np.append(coefficients(self.n_columns), design.intercept)
         every: list[tuple[NDArray[Any], ...]] = []

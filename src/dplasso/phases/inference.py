@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.energies import scales_of
 from dplasso.gradient_descent.moments import Units, symmetric, triangle_size
 from dplasso.gradient_descent.solve import gradient_unit
 from dplasso.matrix.unit_rows import Scaling, constant_entry
@@ -241,7 +240,7 @@ def _fitted(descent: Descent, fit: Fit, course: Course, released: Released) -> N
     assert before.norm_bound is not None, "rows keep their lengths"
     slopes = released.last(Calibrated) or Calibrated(1.0, np.zeros(1))
     factor = math.sqrt(1.0 - before.constant**2) / before.norm_bound / entry_scale
-    weights = found.weights[:, 0] * slopes.slope * scales_of(released.energies) * factor
+    weights = found.weights[:, 0] * slopes.slope * factor
     margin = float(((found.intercept + found.offset) * slopes.slope + slopes.shift)[0])
     if course.loss.two_targets:
         ends = np.array([margin - _AROUND, margin + _AROUND]) - course.loss.offset
