@@ -144,6 +144,9 @@ def _descent(choices: Choices, name: str, way: str, options: dict[str, Any]) -> 
         options["class_weight"] = [0.3, 7.0, 1.0][: 2 + (name == "three classes")]
         if weighs == "balanced" and not from_prior:
             options["class_weight"] = "balanced"
+    plain = options["max_weights"] is None and "class_weight" not in options and not from_prior
+    if plain and name in ("two classes", "numbers"):
+        options |= choices.pick("intervals", ({}, {"infer": "all", "row_norm": 2.0}))
     by_class = options.get("class_weight") == "balanced"
     by_class |= options["fit_intercept"] and not from_prior and name != "labels"
     # Where rows are replaced, what is counted is rows of whatever weight (docs/weights.md).

@@ -230,6 +230,14 @@ GRADIENTS = {
     ", prior": {"prior": "hostile"},
     ", prior of a short list": {"prior": "plain", "max_weights": 3} | WEIGHTED,
 }
+# Of two classes, and of numbers.
+INTERVALS = {"row_norm": 2.0, "infer": "all"}
+WITH_INTERVALS = {
+    ", intervals": INTERVALS,
+    ", intervals, no intercept": {"fit_intercept": False} | INTERVALS,
+    ", intervals, weights": WEIGHTED | INTERVALS,
+    ", intervals, people": GROUPED | INTERVALS,
+}
 # Fits of so many records and so much budget that energies of the columns pay, and scale them.
 SCALED_ROWS, SCALED = 2800, {"epsilon": 100.0}
 SCALED_GRADIENTS = {
@@ -306,6 +314,16 @@ def _cases():
             drawn = "epsilon" in options and name not in scaled
             many = family == "labels"
             yield f"{family}{name}", Case(work, classes, uses, drawn, forms, n_rows, many)
+    for family in ("logistic", "linear"):
+        kind, classes, _ = ESTIMATORS[family]
+        for name, options in WITH_INTERVALS.items():
+            uses = ("weights",) * ("weight_bound" in options)
+            uses += ("people",) * ("rows_per_person" in options)
+            forms = ("csr", "dense", "partitions") if uses else tuple(FORMS)
+            yield (
+                f"{family}{name}",
+                Case(partial(_fit, kind, classes, options), classes, uses, False, forms),
+            )
     own = {"prior": "plain", "max_weights": 3} | SCALED
     case = Case(partial(_fit, DPLogisticRegression, 2, own), n_rows=SCALED_ROWS)
     yield "logistic, scaled prior of a short list", case

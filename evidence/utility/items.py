@@ -10,7 +10,7 @@ from evidence.cells import CELLS, failed
 from evidence.items import ROOT, Item, Recipe, Settings, Table
 from evidence.report import fill, markdown_table, picture, plain, write_files
 from evidence.runner import published
-from evidence.utility import fits, public_start, rows, standard_errors
+from evidence.utility import fits, intervals, public_start, rows, standard_errors
 from evidence.utility.fits import EPSILONS, METHODS, auc, n_weights, options
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Found = tuple[Mapping[str, Any], dict[str, Any]]
 
 DATA = ("adult", "adult-crosses")
-UNSOURCED = {"rows", "rows-large"}  # They make their own
+UNSOURCED = {"rows", "rows-large", "intervals"}  # They make their own
 # What needs another version of this package, or records of known weights, is asked for by name.
 ALL = tuple(method for method in METHODS if method not in ("logistic-0.2.0", "oracle"))
 # In the order of the page; others follow.
@@ -240,7 +240,8 @@ def publish(
     found = [one for one in found if not rows.is_known(one[0])]
     errors = collect(folder, ("standard-errors",))
     starts = collect(folder, ("public-start",))
-    if not (found or known or errors or starts):
+    covered = collect(folder, ("intervals",))
+    if not (found or known or errors or starts or covered):
         return {}
     drawn = _pictures(found)
     tables = [
@@ -253,6 +254,7 @@ def publish(
     drawn += tables[-1:] if known else []
     tables += [public_start.item(starts, _TITLES)] if starts else []
     tables += [standard_errors.item(errors)] if errors else []
+    tables += [intervals.item(covered)] if covered else []
     home = folder.resolve() == published("utility")
     place = ROOT / "docs" / "images" if home else folder
     files = {
@@ -264,9 +266,9 @@ def publish(
         parts = [markdown_table(part) for one in tables for part in one.parts[-1:]]
         text = "\n\n".join(parts) + "\n"
         return files | {"utility": write_files({"md": text.encode()}, folder, "utility")}
-    page = ROOT / "docs" / "utility.md"
-    filled = fill(page.read_text(), tables).encode()
-    files[page.name] = write_files({"md": filled}, page.parent, page.stem)
+    for page in (ROOT / "docs" / f"{name}.md" for name in ("utility", "inference")):
+        filled = fill(page.read_text(), tables).encode()
+        files[page.name] = write_files({"md": filled}, page.parent, page.stem)
     return files
 
 
@@ -295,6 +297,7 @@ ITEMS = {
     "standard-errors": Recipe(
         standard_errors.cells, standard_errors.present, standard_errors.options
     ),
+    "intervals": Recipe(intervals.cells, intervals.present, intervals.options),
     "public-start": Recipe(public_start.cells, public_start.present, public_start.options),
     "rows": Recipe(rows.cells, rows.present, rows.options),
     "rows-large": Recipe(

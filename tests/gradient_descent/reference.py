@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from dplasso.gradient_descent.solve import BLOCK
-from dplasso.losses.contract import gradient, residual_vector
+from dplasso.losses.contract import gradient, residual_vector, second_derivative
 from dplasso.privacy.gaussian_noise import noise_table, noisy
 from dplasso.privacy.randomness import word_buffers
 
@@ -89,6 +89,28 @@ def energies(
         sizes = [0] * (len(edges) + 1)
         sizes[sum(load > edge for edge in edges)] = int(weight * 0.435 * unit)
         found.append([int(weight * z * z * 0.9 * unit) for z in entries] + sizes)
+    return np.array(found, dtype=object)
+
+
+def moments(dense, labels, model, loss, units, *, weights=None, constant=0.0, norm_bound=None):
+    """Return what each record adds to the gradient, the curvature and the squares, in units."""
+    dense, found = np.asarray(dense, dtype=np.float64), []
+    weights = np.ones(len(dense)) if weights is None else weights
+    for row, label, weight in zip(dense.tolist(), labels, weights.tolist(), strict=True):
+        scale = factor(row, constant, norm_bound)
+        z = [v * scale for v in row] + ([constant * (1.0 - SLACK)] if constant else [])
+        margin = 0.0
+        for entry, own in zip(z, model, strict=True):
+            margin += entry * own
+        q = weight * gradient(loss, margin, label)
+        h = weight * second_derivative(loss, margin, label)
+        pairs = [(j, k) for j in range(len(z)) for k in range(j, len(z))]
+        products = [z[j] * z[k] * (1.0 if j == k else math.sqrt(2.0)) for j, k in pairs]
+        sums = [int(q * entry * units.gradient) for entry in z]
+        sums += [int(h * product * units.curvature) for product in products]
+        if units.squares:
+            sums += [int(q * q * product * units.squares) for product in products]
+        found.append(sums)
     return np.array(found, dtype=object)
 
 

@@ -14,6 +14,7 @@ from dplasso.losses.contract import (
     gradient,
     margins_within,
     residual_vector,
+    second_derivative,
     tangent_offset,
     value,
     without_offset,
@@ -70,6 +71,19 @@ class TestOneMargin:
         if math.isnan(margin):
             assert found == 0.0
         assert without_offset(loss) == loss._replace(offset=0.0)
+
+    @given(data=st.data(), margin=anything)
+    def test_the_second_derivative_is_the_slope_of_the_residual(
+        self, losses, targets, near, data, margin
+    ):
+        loss, target, h = data.draw(losses), data.draw(targets), 2.0**-12
+        found = second_derivative(loss, margin, target)
+        assert 0.0 <= found <= loss.curvature
+        if math.isfinite(margin) and abs(margin) < 1e3:
+            low, middle, high = (gradient(loss, margin + s, target) for s in (-h, 0.0, h))
+            # But where residuals begin to be clipped.
+            if abs(high - 2.0 * middle + low) < 1e-7:
+                assert found == pytest.approx((high - low) / (2 * h), abs=1e-3)
 
     @given(data=st.data(), margin=margins)
     def test_the_gradient_is_the_slope_of_the_value(self, losses, targets, near, data, margin):

@@ -39,6 +39,7 @@ from recorded_fits import short_runs
 N_ROWS, N_COLUMNS = 90, 30
 PRIOR = np.linspace(-2.0, 2.0, N_COLUMNS)
 BOUNDS = {"target_bounds": (0.0, 3.0)}
+INTERVALS = {"infer": "all", "row_norm": 4.0}
 # Columns are drawn, or kept by gradients, of as few as there are here.
 DRAWN = {"MOST_COLUMNS": 10}
 KEPT = {"MOST_COLUMNS": 4, "_LONGEST_ROWS": 1e-3, "_STRENGTH": 2.0}
@@ -95,6 +96,12 @@ PLANS = {
     "three classes": Case(_logistic(classes=THREE), 3),
     "labels": Case(DPLogisticRegression(2.0), "labels"),
     "linear": Case(DPLinearRegression(2.0, **BOUNDS), "numbers"),
+    "intervals": Case(_logistic(**INTERVALS)),
+    "intervals, replace-one": Case(
+        _logistic(neighbors="replace-one", rows_per_person=3, fit_intercept=False, **INTERVALS)
+    ),
+    "intervals, scaled": Case(_logistic(**INTERVALS), scaled=True),
+    "intervals of numbers": Case(DPLinearRegression(2.0, **BOUNDS | INTERVALS), "numbers"),
     "lasso": Case(_lasso(), columns=DRAWN),
     "lasso, not refitted": Case(_lasso(epsilon=0.1), columns=DRAWN),
     "lasso, kept": Case(_lasso(), columns=KEPT),

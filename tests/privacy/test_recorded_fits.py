@@ -14,7 +14,7 @@ import recorded_fits
 from dplasso import DPLogisticRegression
 from dplasso.gradient_descent import calibration, solve
 from dplasso.gradient_descent.energies import halvings_of
-from dplasso.phases import count, scales
+from dplasso.phases import count, inference, scales
 from dplasso.privacy.release import release
 from recorded_fits import (
     CASES,
@@ -108,6 +108,7 @@ def test_stored_zeros_are_no_entries_whoever_stands_beside_them():
     [
         *((solve, "logistic"), (calibration, "logistic"), (count, "logistic")),
         (scales, "logistic, scaled"),
+        (inference, "linear, intervals"),
     ],
 )
 def test_noise_for_half_the_sensitivity_is_caught(module, name, monkeypatch):

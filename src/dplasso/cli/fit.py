@@ -114,6 +114,7 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     dplasso fit train.svm --epsilon 1 --model m.npz --checkpoint c.npz    (killed? the same again
         with --resume)
     dplasso fit train.svm.gz --epsilon 1 --max-weights 30 --model model.npz
+    dplasso fit table.csv --schema schema.json --epsilon 1 --row-norm 3 --infer all --model m.npz
     dplasso fit train.svm.gz --epsilon 1 --method lasso --model model.npz
     dplasso fit stores/ --cluster auto --epsilon 1 --classes 0,1 --checkpoint c.npz --model m.npz
         (after: dplasso convert 'part-*' stores/ --features 1000000 --cluster auto)
@@ -239,6 +240,7 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
             "n_significant": None if weights.clear is None else int(weights.clear.sum()),
             "heaviest": weights.top(HEAVIEST).rows(),
         }
+    report |= output.inferred(getattr(estimator, "inference_", None))
     if (path := asked.interruptions.checkpoint) is not None:
         report["checkpoint"] = {"path": path, "resumed_after": fitted.resumed_after}
     if fitted.cluster is not None:
@@ -268,6 +270,7 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
     output.text()
     if "heaviest" in report:
         output.weights(report["heaviest"], "The largest weights, for rows of length 1")
+    output.inference(getattr(estimator, "inference_", None))
     output.promise(estimator.privacy_, explain=explain)
     store = store_of(train.X)
     if asked.person_column is not None or (store is not None and store.knows_people):

@@ -31,6 +31,7 @@ from dplasso.runtime.compilation import CompileTime, announce_compilation
 from dplasso.runtime.progress import duration
 
 if TYPE_CHECKING:
+    from dplasso.model.inference import Inference
     from dplasso.privacy.cautions import Caution
     from dplasso.privacy.statement import PrivacyStatement
 
@@ -144,6 +145,17 @@ def facts(facts: Mapping[str, str], *, right: bool = False) -> None:
     for name, fact in facts.items():
         line = Text.assemble((name.ljust(name_width), "bold"), "  ", fact.rjust(fact_width))
         _print(line, soft_wrap=True)
+
+
+def inferred(estimates: "Inference | None") -> dict[str, Any]:
+    """Return the entry of a JSON object for estimates with intervals; none where there are none."""
+    return {} if estimates is None else {"inference": estimates.rows()}
+
+
+def inference(estimates: "Inference | None") -> None:
+    """Print estimates with intervals, if there are any."""
+    if estimates is not None:
+        text(f"{estimates.summary()}\n", wrap=False)
 
 
 def weights(heaviest: list[dict[str, Any]], title: str) -> None:

@@ -15,6 +15,7 @@ from dplasso.ledger import Budget, Charge, entry_of, read_budgets, share_of
 from dplasso.ledger.composition import protected
 from dplasso.model import Model, read_model
 from dplasso.model.file import written_by
+from dplasso.model.inference import inference_of
 from dplasso.model.weights import count_of, linear_part, weights_of
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_up
@@ -43,7 +44,7 @@ def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
     weights = weights_of(held)
     facts, heaviest = model_facts(held, weights), weights.top(top).rows()
     schema = None if held.origin is None else held.origin.schema
-    cautions = cautions_about(held)
+    cautions, estimates = cautions_about(held), inference_of(held)
     document = {
         "model": model,
         "facts": facts,
@@ -54,6 +55,7 @@ def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
         "n_clear": None if weights.clear is None else int(weights.clear.sum()),
         "weights": heaviest,
         "intercept": linear_part(held)[1][0],
+        **output.inferred(estimates),
         "privacy": held.statement.to_dict(),
         "cautions": [{"level": one.level, "sentence": one.sentence} for one in cautions],
     }
@@ -67,6 +69,7 @@ def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
         output.text()
         output.weights(heaviest, f"The {len(heaviest)} largest of {count_of(weights)}")
         output.text()
+        output.inference(estimates)
         output.promise(held.statement, explain=explain)
         for one in cautions if held.statement.is_private and not explain else []:
             output.text(f"Caution ({one.level}): {one.sentence}.")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.partitions import Partitions
-from dplasso.cluster.worker import EnergySteps, GradientSteps, MarginSteps
+from dplasso.cluster.worker import EnergySteps, GradientSteps, MarginSteps, MomentSteps
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.reports import WIDE, expected_entries, take_changes
 from dplasso.frank_wolfe.round_part import Changes, RoundSteps
@@ -21,6 +21,7 @@ from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.vertex_run import VertexRun
 from dplasso.gradient_descent.energies import NO_LOADS
+from dplasso.gradient_descent.moments import Units
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.compressed import Compressed
@@ -72,6 +73,13 @@ class PartitionedRecords:
         """Have the workers add up what `Records.energies` returns."""
         steps = EnergySteps(self.loss, self.columns, scaling, unit, loads, self.prior)
         self.partitions.begin("begin_sums", steps)
+        return sum_of(self.partitions.call("sums"))
+
+    def moments(
+        self, loss: Any, scaling: Scaling, weights: NDArray[np.float64], units: Units
+    ) -> NDArray[np.int64]:
+        """Have the workers add up what `Records.moments` returns."""
+        self.partitions.begin("begin_sums", MomentSteps(loss, scaling, weights, units))
         return sum_of(self.partitions.call("sums"))
 
     def margins(

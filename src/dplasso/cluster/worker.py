@@ -26,6 +26,7 @@ from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
 from dplasso.frank_wolfe.round_part import Changes, RoundRows, RoundSteps
 from dplasso.frank_wolfe.row_part import RowPart, VertexSteps
+from dplasso.gradient_descent.moments import Units
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.losses.targets import Targets, count_classes, targets_of
@@ -108,6 +109,21 @@ class EnergySteps:
         """Return what gives the energies."""
         records = records_of(X, self.loss, targets, threads, self.columns, prior=self.prior)
         return lambda: records.energies(self.scaling, self.unit, self.loads)
+
+
+@dataclass(frozen=True)
+class MomentSteps:
+    """What the sums that standard errors follow from are asked for with."""
+
+    loss: Any
+    scaling: Scaling
+    weights: NDArray[np.float64]
+    units: Units
+
+    def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
+        """Return what gives the sums."""
+        records = records_of(X, self.loss, targets, threads)
+        return lambda: records.moments(self.loss, self.scaling, self.weights, self.units)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,10 @@ class DPLogisticRegression(PrivateClassifier):
         longer rows to norm R, leaves shorter ones as they are, and divides all by R. Public.
     fit_intercept : bool, default=True
         Whether every row gets a constant entry, a tenth of its length.
+    infer : {"all"}, default=None
+        "all" adds intervals and p-values that hold the sampling error besides the noise
+        (docs/inference.md), for half of the budget. It takes two classes, at most 300 columns, and
+        a number as `row_norm`.
     classes : sequence of labels, default=None
         The class labels, declared as public; of two, the negative one first. None takes them from
         y, which the guarantee does not protect: a private fit then warns, and `privacy_` says so.
@@ -100,6 +104,9 @@ class DPLogisticRegression(PrivateClassifier):
     column_scale_ : ndarray, shape (D,), or (k,) for the k columns that `max_weights` keeps
         Factor of each column before rows are scaled to unit length, from released numbers; only if
         there are enough records to scale columns.
+    inference_ : Inference
+        Estimates, standard errors, p-values and intervals in the units of the columns; only with
+        `infer`.
     n_iter_ : int
         Number of gradients.
     n_records_ : float
@@ -139,6 +146,7 @@ class DPLogisticRegression(PrivateClassifier):
         max_weights: int | str | None = None,
         row_norm: float | str = "unit",
         fit_intercept: bool = True,
+        infer: str | None = None,
         classes: "ArrayLike | None" = None,
         class_weight: Mapping[Any, float] | Sequence[float] | str | None = None,
         neighbors: str = "add-remove",
@@ -156,6 +164,7 @@ class DPLogisticRegression(PrivateClassifier):
         self.max_weights = max_weights
         self.row_norm = row_norm
         self.fit_intercept = fit_intercept
+        self.infer = infer
         self.classes = classes
         self.class_weight = class_weight
         self.neighbors = neighbors

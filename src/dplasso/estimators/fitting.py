@@ -19,6 +19,7 @@ from dplasso.fit.run import run
 from dplasso.fit.weights import checked_weights
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.model import Model
+from dplasso.model.inference import inference_of
 from dplasso.model.linear import counted_records, steps_of
 from dplasso.model.weights import linear_part
 from dplasso.phases.releases import Drawn
@@ -28,7 +29,7 @@ from dplasso.runtime.progress import progress_bar, say
 # Fitted attributes that not every fit has.
 _OPTIONAL = (
     *("history_", "work_", "feature_names_in_"),
-    *("transcript_", "coef_standard_error_", "column_scale_", "n_records_"),
+    *("transcript_", "coef_standard_error_", "column_scale_", "n_records_", "inference_"),
 )
 
 
@@ -148,6 +149,7 @@ def set_fitted(estimator: Any, model: Model) -> None:
         "intercept_": intercept,
         "coef_standard_error_": error,
         "column_scale_": linear.scales,
+        "inference_": inference_of(model),
         "classes_": model.classes if model.classes.size else None,
         "n_iter_": steps_of(model.released),
         "transcript_": None if drawn is None else Transcript(drawn.vertex, drawn.sign),

@@ -38,6 +38,10 @@ class DPLinearRegression(PrivateRegressor):
         longer rows to norm R, leaves shorter ones as they are, and divides all by R. Public.
     fit_intercept : bool, default=True
         Whether every row gets a constant entry, a tenth of its length.
+    infer : {"all"}, default=None
+        "all" adds intervals and p-values that hold the sampling error besides the noise
+        (docs/inference.md), for half of the budget. It takes at most 300 columns, and a
+        number as `row_norm`.
     neighbors : {"add-remove", "replace-one"}, default="add-remove"
         Which data sets are neighbours: one record added or removed, or one replaced by another
         (which doubles the noise).
@@ -84,6 +88,9 @@ class DPLinearRegression(PrivateRegressor):
     column_scale_ : ndarray, shape (D,), or (k,) for the k columns that `max_weights` keeps
         Factor of each column before rows are scaled to unit length, from released numbers; only if
         there are enough records to scale columns.
+    inference_ : Inference
+        Estimates, standard errors, p-values and intervals in the units of the columns; only with
+        `infer`.
     n_iter_ : int
         Number of gradients.
     n_records_ : float
@@ -124,6 +131,7 @@ class DPLinearRegression(PrivateRegressor):
         max_weights: int | str | None = None,
         row_norm: float | str = "unit",
         fit_intercept: bool = True,
+        infer: str | None = None,
         neighbors: str = "add-remove",
         rows_per_person: int = 1,
         weight_bound: float = 1.0,
@@ -140,6 +148,7 @@ class DPLinearRegression(PrivateRegressor):
         self.max_weights = max_weights
         self.row_norm = row_norm
         self.fit_intercept = fit_intercept
+        self.infer = infer
         self.neighbors = neighbors
         self.rows_per_person = rows_per_person
         self.weight_bound = weight_bound

@@ -8,12 +8,14 @@ from typing import Any, ClassVar, Self
 
 from scipy.sparse import csr_array
 
+from dplasso.errors import ParameterError
 from dplasso.fit import noise
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.prior import scaled_rows
 from dplasso.fit.targets import Labels
 from dplasso.fit.task import Task
 from dplasso.gradient_descent.blend import LEARNT
+from dplasso.gradient_descent.moments import triangle_size
 from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, plan_stages
 from dplasso.losses.balance import DEVIATIONS, balanced_weights
 from dplasso.phases.calibrate import beyond
@@ -21,6 +23,7 @@ from dplasso.phases.contract import Fit, Plan
 from dplasso.phases.count import COUNT_SHARE, count, counted_of
 from dplasso.phases.course import Course, Descent
 from dplasso.phases.descend import gradient_phases
+from dplasso.phases.inference import INFERENCE_SHARE, MOST_COLUMNS, inference, n_coefficients
 from dplasso.phases.levels import levels
 from dplasso.phases.releases import Counted, Released
 from dplasso.privacy.budget import Budget
@@ -33,10 +36,12 @@ class GradientDescent(Method):
 
     `max_weights`: a number, "significant", or None for all.
     `norm_bound`: what `row_norm` stands for; None scales every row to unit length.
+    `infers`: whether intervals with sampling error follow the fit.
     """
 
     max_weights: int | str | None
     norm_bound: float | None
+    infers: bool
 
     many_labels: ClassVar[bool] = True
     column_bytes: ClassVar[int] = 48
@@ -44,8 +49,14 @@ class GradientDescent(Method):
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
         """Check the parameters of an estimator; TypeError, ValueError as `common_parameters`."""
+        infers = word_or_number(
+            params, "infer", {None: False, "all": True}, lambda _: False, "`None` or 'all'"
+        )
+        if infers:
+            _check_inference(params)
         return cls(
             **common_parameters(params),
+            infers=infers,
             max_weights=word_or_number(
                 params,
                 "max_weights",
@@ -71,6 +82,20 @@ class GradientDescent(Method):
         """Return rows scaled as in a fit."""
         return scaled_rows(rows, self.norm_bound, self.fit_intercept, self.n_threads)
 
+    def starting(self, task: Task, records: Any) -> Self:
+        """Return the method with its prior; ParameterError where no intervals can follow."""
+        if self.infers and task.n_outputs > 1:
+            raise ParameterError(
+                f"`infer` takes two classes or a regression, and y has {task.n_outputs} classes or "
+                "labels; fit one of them against the rest"
+            )
+        if self.infers and records.shape[1] > MOST_COLUMNS:
+            raise ParameterError(
+                f"`infer` takes at most {MOST_COLUMNS} columns, and X has {records.shape[1]:,}; "
+                "choose columns by what is public"
+            )
+        return super().starting(task, records)
+
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
         """Count, scale, descend and calibrate; a short list by successive cuts."""
         loss, kept = self.loss(task), self.max_weights
@@ -88,12 +113,13 @@ class GradientDescent(Method):
             # for more than 1: the sum of the weights is not public where one row replaces another.
             counting = count(task, by_weight=True)
         calibration = CALIBRATION_SHARE if self.from_prior else task.calibration
+        fitted = 1.0 - self.inference_share
 
         def course(released: Released, budget: Budget) -> Course:  # noqa: ARG001
             counted, entered = counted_of(released), released.drawn_columns
             own = stages if entered is None else plan_stages(most, entered.size, task.kappa)
             known: dict[str, Any] = {
-                "share": 1.0 - released.entries[0].share,
+                "share": fitted - released.entries[0].share,
                 "stages": own,
                 "calibration": calibration,
                 "start": CALIBRATION_SHARE if self.from_prior else 0.0,
@@ -134,7 +160,14 @@ class GradientDescent(Method):
         # Cuts choose among all levels, and a public model has weights for all.
         if self.levels and kept is None and not self.from_prior:
             phases = (levels(self.levels, n_features, task.n_outputs), *phases)
+        if self.infers:
+            phases += inference(descent, task.gradient_loss(task.inference_bound))
         return Plan((counting, *phases), lay_out)
+
+    @property
+    def inference_share(self) -> float:
+        """What part of the budget is for intervals."""
+        return INFERENCE_SHARE if self.infers else 0.0
 
     def _balanced(self, task: Task, counted: Counted) -> tuple[Any, float]:
         """Return the loss of classes that weigh the same by their counts, and what all weigh."""
@@ -155,7 +188,7 @@ class GradientDescent(Method):
         n_features: int,  # noqa: ARG002
     ) -> str:
         """Say where the noise outweighs what so many records can tell."""
-        mu = budget.mu_of(1.0 - COUNT_SHARE)
+        mu = budget.mu_of(1.0 - COUNT_SHARE - self.inference_share)
         return noise.told_of_gradients(budget, mu, n_records, task.n_outputs)
 
     def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:
@@ -169,4 +202,24 @@ class GradientDescent(Method):
             # Of each cut its columns, as it left them and with their weights.
             stages = plan_stages(kept, n_features)[1:]
             numbers += sum((n_outputs + 2) * stage.n_columns for stage in stages)
+        if self.infers:
+            size = n_coefficients(n_features, self.fit_intercept)
+            numbers += 2 * (2 * size + triangle_size(size) + 8) + triangle_size(size)
         return 0, numbers
+
+
+def _check_inference(params: Mapping[str, Any]) -> None:
+    """Refuse parameters with which coefficients are not those of the user's columns."""
+    if params["row_norm"] == "unit":
+        raise ParameterError(
+            "`infer` needs `row_norm` to be a number, a public bound on the L2 norm of a row: with "
+            "'unit' every row is divided by its own length, and coefficients are not in the units "
+            "of the columns"
+        )
+    others = ("max_weights", "class_weight", "prior", "public_data")
+    for name in others:
+        if params.get(name) is not None:
+            raise ParameterError(
+                f"`infer` and `{name}` cannot be combined: intervals are those of the plain loss "
+                "in all columns. Leave one of them out"
+            )

@@ -15,6 +15,8 @@ A task answers every question that depends on this.
 `encode`           labels as the losses take them
 `residual_bound`   what "auto" stands for where columns are drawn: bound C on each residual; in
                    private fits of classes one that clips nothing at zero weights
+`inference_bound`  the same for intervals: a class's residual is never clipped, and a number's only
+                   beyond half the interval
 `gradient_bound`   the same in a dense run, or as given: bound on the length of a record's residuals
 `norm_bound`       the length that goes with a bound C on each residual
 `vertex_loss`      the loss that columns are drawn by; its margins start at an offset
@@ -66,6 +68,7 @@ class Task:
     refit_kappa: ClassVar[float] = 1.0
     column_step: ClassVar[float] = 0.8
     calibration: ClassVar[float] = CALIBRATION_SHARE
+    inference_bound: ClassVar[float] = 1.0
     learns: ClassVar[str] = "classes"
 
     @property

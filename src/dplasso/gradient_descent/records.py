@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dplasso.data.store import Store
 from dplasso.gradient_descent.energies import N_SIZES, NO_LOADS
 from dplasso.gradient_descent.energy_sums import row_sizes, tile_energies
+from dplasso.gradient_descent.moments import Units, sum_moments
 from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LONGEST, LinearModel, Margins
 from dplasso.losses.contract import without_offset
@@ -111,6 +112,14 @@ class Records:
         own = self._by_rows(loads, scaling.kept)
         row_sizes(data.rows, own, self.targets, unit, 0, self.n_records, sizes)
         return totals
+
+    def moments(
+        self, loss: Any, scaling: Scaling, weights: NDArray[np.float64], units: Units
+    ) -> NDArray[np.int64]:
+        """Return the sums of `dplasso.gradient_descent.moments` at the weights of all columns."""
+        data, original = self._unit_rows(scaling), self.numbering.original
+        rows = data.rows, original, data.factor, data.constant
+        return sum_moments(*rows, loss, self.targets, weights, units, self.threads)
 
     def _unit_rows(self, scaling: Scaling) -> UnitRows:
         """Return unit rows of the columns that are kept, or of all."""

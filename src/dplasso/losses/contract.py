@@ -41,6 +41,11 @@ def residual_vector(loss: Any, margins: Any, target: float, residuals: Any) -> N
     implementation("residual_vector", loss)(loss, margins, target, residuals)
 
 
+def second_derivative(loss: Any, margin: float, target: float) -> float:
+    """Return how fast the residual grows with the margin, from 0 to `curvature`; 0 if clipped."""
+    return float(implementation("second_derivative", loss)(loss, margin, target))
+
+
 def value(loss: Any, margin: float, target: float) -> float:
     """Return the loss of a record: for the history of Algorithm 1."""
     return float(implementation("value", loss)(loss, margin, target))
@@ -73,7 +78,10 @@ def one_residual(loss, margins, target, residuals):
 
 _CONTRACT = {
     function.__name__: function
-    for function in (gradient, residual_vector, value, margins_within, tangent_offset)
+    for function in (
+        *(gradient, residual_vector, second_derivative),
+        *(value, margins_within, tangent_offset),
+    )
 }
 
 

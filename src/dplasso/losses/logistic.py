@@ -126,6 +126,15 @@ def logistic_gradient(loss, margin, target):
 
 
 @njit(cache=True, nogil=True)
+def logistic_second_derivative(loss, margin, target):
+    """Return ``sigma (1 - sigma)``; 0 where the residual is clipped."""
+    p = sigma(margin + loss.offset)
+    if not abs(p - target) <= loss.residual_bound:
+        return 0.0
+    return p * (1.0 - p) * (loss.positive_weight if target else loss.negative_weight)
+
+
+@njit(cache=True, nogil=True)
 def logistic_value(loss, margin, target):
     """Return the loss: ``log(1 + exp(z))``, z the margin on the wrong side, linear from C on."""
     wrong = -(margin + loss.offset) if target else margin + loss.offset
@@ -163,6 +172,7 @@ def logistic_tangent_offset(loss, q, target):
 register(
     Logistic,
     gradient=logistic_gradient,
+    second_derivative=logistic_second_derivative,
     value=logistic_value,
     margins_within=logistic_margins_within,
     tangent_offset=logistic_tangent_offset,

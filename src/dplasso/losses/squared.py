@@ -66,6 +66,12 @@ def squared_gradient(loss, margin, target):
 
 
 @njit(cache=True, nogil=True)
+def squared_second_derivative(loss, margin, target):
+    """Return 1; 0 where the residual is clipped."""
+    return 1.0 if abs(margin + loss.offset - target) <= loss.residual_bound else 0.0
+
+
+@njit(cache=True, nogil=True)
 def squared_value(loss, margin, target):
     """Return the loss: half the square of the distance, linear from C on."""
     distance = abs(margin + loss.offset - target)
@@ -94,6 +100,7 @@ def squared_tangent_offset(loss, q, target):
 register(
     Squared,
     gradient=squared_gradient,
+    second_derivative=squared_second_derivative,
     value=squared_value,
     margins_within=squared_margins_within,
     tangent_offset=squared_tangent_offset,

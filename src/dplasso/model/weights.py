@@ -156,10 +156,9 @@ def weights_of(model: Model) -> Weights:
         outputs, columns, values = _entries(coefficients)
     else:
         outputs, columns, correction = _entries(model.linear.coefficients)
-        correction = correction * _unit(model)[0]
+        correction = correction * target_unit(model)[0]
         values = np.asarray(coefficients[outputs, columns]).reshape(-1)
-    names, made = model.feature_names, model.row_steps
-    names = made.columns if names is None and made is not None else names
+    names = given_names(model)
     found = Weights(
         columns,
         values,
@@ -189,6 +188,12 @@ def weights_of(model: Model) -> Weights:
     return replace(
         found, steps=steps, clear=steps >= steps_beyond_chance(vertices.vertex.size, among)
     )
+
+
+def given_names(model: Model) -> NDArray[np.object_] | None:
+    """Return the names of all columns where X, or what makes its rows, has some."""
+    made = model.row_steps
+    return made.columns if model.feature_names is None and made is not None else model.feature_names
 
 
 def whole_model(model: Model) -> tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]:
@@ -226,12 +231,12 @@ def linear_part(
     coefficients, intercept, error = whole_model(model)
     if model.statement.target_bounds is None:
         return coefficients, intercept, error
-    half, middle = _unit(model)
+    half, middle = target_unit(model)
     error = None if error is None else error * half
     return coefficients * half, intercept * half + middle, error
 
 
-def _unit(model: Model) -> tuple[float, float]:
+def target_unit(model: Model) -> tuple[float, float]:
     """Return what 1 of the margins is in the target's unit, and what 0 is."""
     if model.statement.target_bounds is None:
         return 1.0, 0.0

@@ -1,0 +1,131 @@
+"""Sums over records from which standard errors follow: gradient, curvature and squared residuals.
+
+With z the row, q the residual and h its derivative by the margin, these are the sums of ``q z``,
+``h z z'`` and ``q^2 z z'``. Rows are no longer than 1, so a record adds at most C, the bound on h,
+and C^2 to them, in L2; of matrices in the Frobenius norm. A symmetric matrix is kept as its upper
+triangle with the entries off the diagonal times the square root of 2: its length is that norm.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.losses.contract import gradient, second_derivative
+from dplasso.losses.targets import Targets, weight_of
+from dplasso.matrix.compressed import Compressed
+from dplasso.privacy.share import share
+from dplasso.runtime.threads import Threads, even_parts
+
+_ROOT_2 = math.sqrt(2.0)
+
+
+class Units(NamedTuple):
+    """Fixed-point units per unit of each sum; that of the squares is 0 where they are not taken."""
+
+    gradient: float
+    curvature: float
+    squares: float
+
+
+def triangle_size(size: int) -> int:
+    """Return the number of entries of a symmetric matrix."""
+    return size * (size + 1) // 2
+
+
+def symmetric(triangle: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Return the matrix, shape (n, n), of a triangle whose outer entries are times sqrt(2)."""
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size)] = triangle
+    matrix = np.where(np.eye(size, dtype=bool), matrix, matrix / _ROOT_2)
+    return matrix + np.triu(matrix, 1).T
+
+
+def sum_moments(
+    rows: Compressed,
+    original: NDArray[np.integer],
+    factor: NDArray[np.float64],
+    constant: float,
+    loss: Any,
+    targets: Targets,
+    weights: NDArray[np.float64],
+    units: Units,
+    threads: Threads,
+) -> NDArray[np.int64]:
+    """Return the sums one after another: gradient and triangles, in units.
+
+    `original`: the column of each column number of `rows`; empty where they are the same.
+    `factor`, shape (N,): what each row's entries are multiplied by.
+    `constant`: the constant entry of every row, its last; 0 for none.
+    `weights`, shape (n,): the model, of all columns and of the constant entry.
+    """
+    edges = even_parts(rows.indptr, threads.count)
+    pairs = triangle_size(weights.size)
+    size = weights.size + pairs * (2 if units.squares else 1)
+    bounds = loss.residual_bound, loss.curvature, loss.residual_bound**2
+    most = Units(*(unit * bound for unit, bound in zip(units, bounds, strict=True)))
+    given = rows, original, factor, constant, loss, targets, weights, units, most
+
+    def some(t: int) -> NDArray[np.int64]:
+        totals = np.zeros(size, dtype=np.int64)
+        parts = np.split(totals, [weights.size, weights.size + pairs])
+        row_moments(*given, edges[t], edges[t + 1], *parts)
+        return totals
+
+    total: NDArray[np.int64] = np.sum(threads.run(some), axis=0)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def row_moments(
+    rows,
+    original,
+    factor,
+    constant,
+    loss,
+    targets,
+    weights,
+    units,
+    most,
+    first,
+    last,
+    gradients,
+    curvatures,
+    squares,
+):
+    """Add the shares of some rows, no larger than `most`, to the three sums.
+
+    Entries are taken in the order of the columns: a row's margin does not depend on how it, or
+    another, is stored.
+    """
+    size = weights.size
+    row, places = np.zeros(size), np.empty(size, np.int64)
+    for i in range(first, last):
+        row[:] = 0.0
+        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            j = np.int64(rows.indices[p])
+            value = np.float64(rows.values[p]) if rows.values.size else np.float64(rows.constant)
+            row[original[j] if original.size else j] = value * factor[i]
+        if constant != 0.0:
+            row[size - 1] = constant
+        count, margin = 0, 0.0
+        for j in range(size):
+            if row[j] != 0.0:
+                margin += row[j] * weights[j]
+                places[count] = j
+                count += 1
+        weight = weight_of(targets.weights, i)
+        q = weight * gradient(loss, margin, targets.labels[i])
+        h = weight * second_derivative(loss, margin, targets.labels[i])
+        for a in range(count):
+            j = places[a]
+            gradients[j] += share(q * row[j] * units.gradient, most.gradient)
+            begin = j * size - j * (j - 1) // 2 - j
+            for b in range(a, count):
+                k = places[b]
+                product = row[j] * row[k] * (1.0 if k == j else _ROOT_2)
+                curvatures[begin + k] += share(h * product * units.curvature, most.curvature)
+                if squares.size:
+                    squares[begin + k] += share(q * q * product * units.squares, most.squares)

@@ -1,0 +1,262 @@
+"""Coefficients with intervals that hold the noise and the sampling error, in the columns' units."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from dplasso.errors import ParameterError
+from dplasso.model.file import Model
+from dplasso.model.linear import counted_records
+from dplasso.model.weights import given_names, target_unit
+from dplasso.phases.inference import Moments
+
+INTERCEPT = "(intercept)"
+_WIDTH, _NAME = 80, 22
+
+
+@dataclass(frozen=True, repr=False)
+class Inference:
+    """Estimates of the coefficients, each with its error.
+
+    Arrays have one number for each column and, if the fit has an intercept, a last one for it. A
+    coefficient that the data do not identify at this budget has NaN everywhere.
+
+    Attributes
+    ----------
+    names : ndarray of str, shape (n,)
+        Names of the columns, ``x0`` and so on where they have none, then ``(intercept)``.
+    coef : ndarray, shape (n,)
+        Coefficients in the units of the columns, and of the target in a regression.
+    standard_error : ndarray, shape (n,)
+        Standard errors: the root of the squared sum of the next two.
+    noise_error, sampling_error : ndarray, shape (n,)
+        Parts of the standard error: by the noise, and because the records are a sample.
+    identified : ndarray of bool, shape (n,)
+        Whether noise leaves the coefficient identified.
+    learns_classes : bool
+        Whether coefficients are logarithms of odds ratios.
+    title : str
+        First lines of `summary`.
+    """
+
+    names: NDArray[np.object_]
+    coef: NDArray[np.float64]
+    standard_error: NDArray[np.float64]
+    noise_error: NDArray[np.float64]
+    sampling_error: NDArray[np.float64]
+    identified: NDArray[np.bool_]
+    learns_classes: bool
+    title: str
+
+    @property
+    def z(self) -> NDArray[np.float64]:
+        """Coefficients over their standard errors."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.coef / self.standard_error
+
+    @property
+    def p_value(self) -> NDArray[np.float64]:
+        """Two-sided p-values of the hypothesis that a coefficient is zero."""
+        found: NDArray[np.float64] = 2.0 * ndtr(-np.abs(self.z))
+        return found
+
+    @property
+    def low(self) -> NDArray[np.float64]:
+        """Lower ends of the 95 % intervals."""
+        return self.conf_int()[:, 0]
+
+    @property
+    def high(self) -> NDArray[np.float64]:
+        """Upper ends of the 95 % intervals."""
+        return self.conf_int()[:, 1]
+
+    @property
+    def not_identified(self) -> list[str]:
+        """Names of the coefficients without an estimate."""
+        return [str(name) for name in self.names[~self.identified]]
+
+    def conf_int(self, level: float = 0.95) -> NDArray[np.float64]:
+        """Return the intervals.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability that an interval covers its coefficient, in (0, 1).
+
+        Returns
+        -------
+        ndarray, shape (n, 2)
+            Lower and upper ends.
+
+        Raises
+        ------
+        ValueError
+            For a level outside (0, 1).
+        """
+        if not 0.0 < level < 1.0:
+            raise ParameterError(f"`level` must be between 0 and 1, got {level!r}")
+        reach = float(ndtri(0.5 + 0.5 * level)) * self.standard_error
+        return np.column_stack([self.coef - reach, self.coef + reach])
+
+    def odds_ratios(self, level: float = 0.95) -> NDArray[np.float64]:
+        """Return the odds ratios with their intervals.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            As of `conf_int`.
+
+        Returns
+        -------
+        ndarray, shape (n, 3)
+            Ratios, lower and upper ends.
+
+        Raises
+        ------
+        ValueError
+            For a regression, which has none, and as `conf_int`.
+        """
+        if not self.learns_classes:
+            raise ParameterError("a linear regression has no odds ratios; use `coef`")
+        with np.errstate(over="ignore"):
+            return np.exp(np.column_stack([self.coef, self.conf_int(level)]))
+
+    def adjusted_p_values(self, method: str = "holm") -> NDArray[np.float64]:
+        """Return p-values adjusted for the number of columns; the intercept is not one of them.
+
+        Parameters
+        ----------
+        method : {"holm", "benjamini-hochberg"}, default="holm"
+            Holm bounds the probability of any false discovery, Benjamini-Hochberg their share.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            NaN for the intercept and for columns that are not identified.
+
+        Raises
+        ------
+        ValueError
+            For another method.
+        """
+        if method not in _ADJUSTED:
+            right = " or ".join(map(repr, _ADJUSTED))
+            raise ParameterError(f"`method` must be {right}, got {method!r}")
+        tested = self.identified & (self.names != INTERCEPT)
+        found = np.full(self.coef.size, math.nan)
+        if tested.any():
+            found[tested] = _ADJUSTED[method](self.p_value[tested])
+        return found
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the table as JSON holds it, a row for each coefficient; None for NaN."""
+        numbers = ("coef", "standard_error", "z", "p_value", "low", "high")
+        parts: dict[str, list[Any]] = {"name": [str(name) for name in self.names]}
+        for name in (*numbers, "noise_error", "sampling_error"):
+            each = getattr(self, name).tolist()
+            parts[name] = [one if math.isfinite(one) else None for one in each]
+        parts["identified"] = self.identified.tolist()
+        return [dict(zip(parts, row, strict=True)) for row in zip(*parts.values(), strict=True)]
+
+    def to_frame(self) -> Any:
+        """Return the table as a pandas DataFrame, indexed by name."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows()).set_index("name").astype({"identified": bool})
+
+    def summary(self) -> str:
+        """Return the table as text of 80 columns."""
+        heads = f"{'':{_NAME}}{'coef':>10}{'std err':>10}{'z':>8}{'P>|z|':>8}"
+        lines = [self.title, "", f"{heads}{'[0.025':>11}{'0.975]':>11}", "-" * _WIDTH]
+        for row in self.rows():
+            if not row["identified"]:
+                told = f"{'not identified':>{_WIDTH - _NAME}}"
+            else:
+                z, p_value = row["z"] or 0.0, 1.0 if row["p_value"] is None else row["p_value"]
+                told = f"{row['coef']:>10.4g}{row['standard_error']:>10.4g}{z:>8.2f}{p_value:>8.3f}"
+                told += f"{row['low']:>11.4g}{row['high']:>11.4g}"
+            lines.append(f"{row['name'][: _NAME - 1]:{_NAME}}{told}")
+        lines.append("-" * _WIDTH)
+        if missing := self.not_identified:
+            told = ", ".join(missing)
+            lines.append(
+                fill(f"Not identified at this budget: {told}. See docs/inference.md.", _WIDTH)
+            )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+
+def inference_of(model: Model) -> Inference | None:
+    """Return the estimates of a model that was fitted with `infer`; None for any other."""
+    moments = model.released.last(Moments)
+    if moments is None:
+        return None
+    found, (unit, middle) = moments.estimate(), target_unit(model)
+    scales = unit * moments.units
+    parts = [np.sqrt(np.diag(part)) * scales for part in (found.noise, found.sampling)]
+    coef = found.coefficients * scales
+    named = _names(model)
+    if moments.constant:
+        named.append(INTERCEPT)
+        coef[-1] += middle
+    noise, sampling = (np.where(found.identified, part, math.nan) for part in parts)
+    return Inference(
+        np.array(named, dtype=object),
+        np.where(found.identified, coef, math.nan),
+        np.hypot(noise, sampling),
+        noise,
+        sampling,
+        found.identified,
+        model.statement.target_bounds is None,
+        _title(model),
+    )
+
+
+def _names(model: Model) -> list[str]:
+    names, columns = given_names(model), np.arange(model.n_features)
+    if names is not None:
+        return [str(name) for name in names]
+    schema = None if model.origin is None else model.origin.schema
+    return [f"x{j}" for j in columns] if schema is None else list(schema.names(columns))
+
+
+def _title(model: Model) -> str:
+    statement = model.statement
+    kind = "Logistic regression" if statement.target_bounds is None else "Linear regression"
+    if statement.target_bounds is None:
+        kind += f" of {model.classes[1]} against {model.classes[0]}"
+    counted = counted_records(model.released, math.isfinite(statement.mu))
+    lines = [f"{kind[:_WIDTH]}"]
+    if counted is not None:
+        lines.append(f"epsilon {statement.epsilon:.4g}, about {counted:,.0f} records")
+    lines.append("Standard errors and intervals hold the noise and the sampling error.")
+    return "\n".join(lines)
+
+
+def _holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
+    order, count = np.argsort(p_values), p_values.size
+    stepped = np.maximum.accumulate(p_values[order] * np.arange(count, 0, -1))
+    found = np.empty(count)
+    found[order] = np.minimum(1.0, stepped)
+    return found
+
+
+def _benjamini_hochberg(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
+    from scipy.stats import false_discovery_control
+
+    found: NDArray[np.float64] = false_discovery_control(p_values)
+    return found
+
+
+_ADJUSTED: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+    "holm": _holm,
+    "benjamini-hochberg": _benjamini_hochberg,
+}

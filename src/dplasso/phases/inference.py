@@ -1,0 +1,252 @@
+"""Phases after the gradients that release what intervals with sampling error follow from.
+
+Both phases are at weights that were released before: the first takes a Newton step away from those
+of the fit, which its clipped residuals bend and its length holds back, and the second is where the
+estimate and its covariance come from. See docs/inference.md.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.gradient_descent.moments import Units, symmetric, triangle_size
+from dplasso.gradient_descent.solve import gradient_unit
+from dplasso.matrix.scaling import Scaling, constant_entry
+from dplasso.phases.contract import Fit, OneRelease
+from dplasso.phases.course import Course, Descent
+from dplasso.phases.releases import NO_COLUMNS, Calibrated, Descended, Release, Released
+from dplasso.privacy.budget import Budget, Draws
+from dplasso.privacy.parameters import share_bits
+from dplasso.privacy.randomness import word_buffers
+from dplasso.privacy.release import Gaussian, release
+
+# What of the whole budget goes here, and parts of that: of both phases' gradient and curvature,
+# and of the squared residuals (docs/inference.md says how they were chosen).
+INFERENCE_SHARE = 0.5
+_STEP, _MOMENTS = (0.1, 0.1, 0.0), (0.4, 0.3, 0.1)
+# The most columns: the sums have a number for each pair of them.
+MOST_COLUMNS = 300
+# The constant entry of a row, as a part of its length.
+_CONSTANT = 0.5
+# A column is identified if no more than this part of it lies in directions that are not.
+_LOST = 0.05
+# Directions are lost below this part of the largest eigenvalue, also without noise.
+_ROUNDING = 1e-7
+# Half the width of the margins over which a clipped loss is compared with the logistic one.
+_AROUND = 2.0
+
+
+class Estimate(NamedTuple):
+    """An estimate and its error, in the units of the rows; of all columns and the constant.
+
+    `identified`: which coefficients are.
+    `noise`, `sampling`: covariances, shape (n, n), by the noise and by the sample.
+    """
+
+    coefficients: NDArray[np.float64]
+    identified: NDArray[np.bool_]
+    noise: NDArray[np.float64]
+    sampling: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Moments(Release):
+    """Noisy sums at some weights, of rows that are not longer than 1.
+
+    `weights`, `gradient`, shape (n,): of all columns and the constant entry, if rows have one.
+    `curvature`, `squares`, shape (n (n + 1) / 2,): triangles, see
+    `dplasso.gradient_descent.moments`; the second is empty where it was not taken.
+    `gradient_deviation`, `curvature_deviation`: of the noise of their entries.
+    `entry_scale`, `constant`: what the columns' entries are multiplied by, and the constant entry;
+    0 for none.
+    """
+
+    kind: ClassVar[str] = "moments"
+
+    weights: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    gradient_deviation: float
+    curvature_deviation: float
+    entry_scale: float
+    constant: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        size, pairs = self.weights.size, triangle_size(self.weights.size)
+        if self.gradient.size != size or self.curvature.size != pairs:
+            raise ValueError(f"its sums are not those of {size} coefficients")
+        if self.squares.size not in (0, pairs):
+            raise ValueError(f"its squares are not those of {size} coefficients")
+
+    @property
+    def units(self) -> NDArray[np.float64]:
+        """What coefficients of these rows are multiplied by for those of the data's columns."""
+        scales = np.full(self.weights.size, self.entry_scale)
+        if self.constant:
+            scales[-1] = self.constant
+        return scales
+
+    def estimate(self) -> Estimate:
+        """Return the weights after a Newton step, and which of them the curvature identifies.
+
+        Noise alone has no eigenvalue beyond about ``sqrt(2 n)`` of its standard deviations. The
+        intercept depends on what every column explains, so it is identified if all of them are.
+        """
+        size = self.weights.size
+        values, vectors = np.linalg.eigh(symmetric(self.curvature, size))
+        edge = self.curvature_deviation * math.sqrt(2.0 * size)
+        least = max(edge, _ROUNDING * float(values[-1]))
+        # Shorter steps in directions that are lost: what they hold would bend the other estimates.
+        inverse = (vectors / np.maximum(values, least)) @ vectors.T
+        vectors = vectors[:, values > least]
+        step = -inverse @ self.gradient
+        # Of a symmetric matrix E of noise, E step has this covariance.
+        of_curvature = (step @ step) * np.eye(size) + np.outer(step, step)
+        noise = self.gradient_deviation**2 * np.eye(size)
+        noise += self.curvature_deviation**2 / 2.0 * of_curvature
+        squares = np.zeros((size, size))
+        if self.squares.size:
+            spread, directions = np.linalg.eigh(symmetric(self.squares, size))
+            squares = (directions * np.maximum(spread, 0.0)) @ directions.T
+        identified = 1.0 - np.sum(vectors**2, axis=1) <= _LOST
+        if self.constant:
+            identified[-1] &= identified.all()
+        return Estimate(
+            self.weights + step,
+            identified,
+            inverse @ noise @ inverse,
+            inverse @ squares @ inverse,
+        )
+
+
+def n_coefficients(n_columns: int, fit_intercept: bool) -> int:
+    """Return how many coefficients are estimated."""
+    return n_columns + int(fit_intercept)
+
+
+def inference(descent: Descent, loss: Any) -> tuple[OneRelease, ...]:
+    """Return the phases; `loss` clips no residual that the model can explain."""
+    size = n_coefficients(min(descent.n_columns, MOST_COLUMNS), descent.fit_intercept)
+    pairs = triangle_size(size)
+
+    def stated(budget: Budget) -> dict[str, float]:
+        bounds = (loss.residual_bound, loss.curvature, loss.residual_bound**2)
+        names = ("gradient", "curvature", "squares")
+        parts = [
+            INFERENCE_SHARE * (one + other) for one, other in zip(_STEP, _MOMENTS, strict=True)
+        ]
+        costs = {f"share_{name}": part for name, part in zip(names, parts, strict=True)}
+        moved = {
+            f"sensitivity_{name}": budget.moved(b) for name, b in zip(names, bounds, strict=True)
+        }
+        return {"share": INFERENCE_SHARE, "sensitivity": budget.moved(1.0)} | costs | moved
+
+    def phase(parts: tuple[float, float, float], start: Any) -> OneRelease:
+        def make(fit: Fit, released: Released, mu: float) -> Release:
+            course = descent.course(released, fit.budget)
+            assert course is not None, "gradients come first"
+            weights = start(fit, course, released)
+            return _moments(descent, loss, fit, course, released, weights, mu, parts)
+
+        def share(budget: Budget, released: Released) -> float:  # noqa: ARG001
+            return INFERENCE_SHARE * math.fsum(parts)
+
+        draws = Draws(gaussian=float(size + pairs * sum(part > 0.0 for part in parts[1:])))
+        words = (
+            f"with {100.0 * INFERENCE_SHARE:g} % of mu^2 for intervals: noisy sums of residuals "
+            "times rows, of the curvature and of squared residuals over all pairs of columns"
+        )
+        return OneRelease("inference", draws, share, make, words, stated)
+
+    def fitted(fit: Fit, course: Course, released: Released) -> NDArray[np.float64]:
+        return _fitted(descent, fit, course, released)
+
+    def stepped(fit: Fit, course: Course, released: Released) -> NDArray[np.float64]:  # noqa: ARG001
+        before = released.last(Moments)
+        assert before is not None, "the second phase is where the first ended"
+        return before.estimate().coefficients
+
+    return phase(_STEP, fitted), phase(_MOMENTS, stepped)
+
+
+def _scaling(descent: Descent) -> tuple[Scaling, float]:
+    """Return how rows are scaled, and what the entries of those that are not too long become."""
+    constant, norm_bound = _CONSTANT if descent.fit_intercept else 0.0, descent.norm_bound
+    assert norm_bound is not None, "coefficients of unit rows are not those of the columns"
+    scaling = Scaling(NO_COLUMNS, constant, norm_bound)
+    return scaling, math.sqrt(1.0 - constant * constant) / norm_bound
+
+
+def _moments(
+    descent: Descent,
+    loss: Any,
+    fit: Fit,
+    course: Course,
+    released: Released,
+    weights: NDArray[np.float64],
+    mu: float,
+    parts: tuple[float, float, float],
+) -> Moments:
+    """Release the sums at some weights, each with its part of a phase's budget."""
+    bounds = loss.residual_bound, loss.curvature, loss.residual_bound**2
+    bits, size = share_bits(course.n_records), weights.size
+    whole = math.fsum(parts)
+    deviations = [
+        fit.budget.moved(bound) / (mu * math.sqrt(part / whole)) if part else 0.0
+        for bound, part in zip(bounds, parts, strict=True)
+    ]
+    units = Units(
+        *(
+            gradient_unit(bound, deviation, bits) if part else 0.0
+            for bound, deviation, part in zip(bounds, deviations, parts, strict=True)
+        )
+    )
+    scaling, entry_scale = _scaling(descent)
+    totals = descent.rows(fit, course, released).moments(loss, scaling, weights, units)
+    pairs = triangle_size(size)
+    sums = np.split(totals, [size, size + pairs])
+    found = []
+    for total, bound, deviation, unit in zip(sums, bounds, deviations, units, strict=True):
+        if not unit:
+            found.append(np.zeros(0))
+            continue
+        noise = None
+        if deviation:
+            noise = Gaussian(deviation * unit, word_buffers(fit.stream, 1)[0])
+        found.append(release(total, fit.budget.moved(bound) * unit, noise) / unit)
+    return Moments(
+        weights,
+        *found,
+        gradient_deviation=deviations[0],
+        curvature_deviation=deviations[1],
+        entry_scale=entry_scale,
+        constant=constant_entry(scaling.constant),
+    )
+
+
+def _fitted(descent: Descent, fit: Fit, course: Course, released: Released) -> NDArray[np.float64]:
+    """Return the weights of the fit for rows as the sums take them.
+
+    Of classes they are those of the logistic loss that gives about the same probabilities.
+    """
+    found, (scaling, entry_scale) = released.last(Descended), _scaling(descent)
+    before = descent.scaling(fit, released)
+    assert found is not None, "gradients come first"
+    assert before.norm_bound is not None, "rows keep their lengths"
+    slopes = released.last(Calibrated) or Calibrated(1.0, np.zeros(1))
+    factor = math.sqrt(1.0 - before.constant**2) / before.norm_bound / entry_scale
+    weights = found.weights[:, 0] * slopes.slope * factor
+    margin = float(((found.intercept + found.offset) * slopes.slope + slopes.shift)[0])
+    if course.loss.two_targets:
+        ends = np.array([margin - _AROUND, margin + _AROUND]) - course.loss.offset
+        chances = np.clip(course.loss.link(ends)[:, 1], 1e-6, 1.0 - 1e-6)
+        low, high = np.log(chances / (1.0 - chances))
+        weights, margin = weights * (high - low) / (2.0 * _AROUND), 0.5 * (low + high)
+    if not descent.fit_intercept:
+        return weights
+    return np.append(weights, margin / constant_entry(scaling.constant))

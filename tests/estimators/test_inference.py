@@ -1,0 +1,225 @@
+"""Intervals with sampling error: estimates, tables, what is refused, and files."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy.stats import false_discovery_control, norm
+
+import dplasso
+from dplasso import DPLinearRegression, DPLogisticRegression
+from dplasso.cluster import InProcessEngine
+
+INF = float("inf")
+TRUTH = np.array([1.2, 0.0, -0.8, 0.5])
+INTERCEPT = -0.7
+NAMES = ["age", "dose", "weight", "sex"]
+BOUNDS = (-6.0, 6.0)
+SETTINGS = {"infer": "all", "row_norm": 2.0}
+
+
+def records(n_rows=4_000, numbers=False, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (n_rows, 4))
+    margins = X @ TRUTH + INTERCEPT
+    if numbers:
+        return X, np.clip(margins + rng.normal(0.0, 0.8, n_rows), *BOUNDS)
+    return X, (rng.random(n_rows) < 1.0 / (1.0 + np.exp(-margins))).astype(int)
+
+
+def fitted(epsilon=INF, numbers=False, data=None, **options):
+    X, y = records(numbers=numbers) if data is None else data
+    if numbers:
+        return DPLinearRegression(epsilon, target_bounds=BOUNDS, **SETTINGS | options).fit(X, y)
+    return DPLogisticRegression(epsilon, classes=[0, 1], **SETTINGS | options).fit(X, y)
+
+
+def maximum_likelihood(X, y, numbers=False, intercept=True):
+    """Return coefficients and robust standard errors (HC0), slow and obvious."""
+    rows = np.column_stack([X, np.ones(len(X))]) if intercept else X
+    weights = np.zeros(rows.shape[1])
+    for _ in range(30):
+        margins = rows @ weights
+        mean = margins if numbers else 1.0 / (1.0 + np.exp(-margins))
+        bend = np.ones(len(y)) if numbers else mean * (1.0 - mean)
+        inverse = np.linalg.inv(rows.T @ (bend[:, np.newaxis] * rows))
+        weights = weights + inverse @ (rows.T @ (y - mean))
+    middle = rows.T @ (((y - mean) ** 2)[:, np.newaxis] * rows)
+    return weights, np.sqrt(np.diag(inverse @ middle @ inverse))
+
+
+@pytest.mark.parametrize("numbers", [False, True], ids=["classes", "numbers"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_without_noise_it_is_maximum_likelihood_with_robust_errors(numbers, fit_intercept):
+    X, y = records(numbers=numbers)
+    found = fitted(numbers=numbers, fit_intercept=fit_intercept).inference_
+    coef, error = maximum_likelihood(X, y, numbers, fit_intercept)
+    np.testing.assert_allclose(found.coef, coef, atol=2e-3)
+    np.testing.assert_allclose(found.standard_error, error, rtol=5e-3)
+    np.testing.assert_array_equal(found.sampling_error, found.standard_error)
+    assert not found.noise_error.any()
+    assert found.identified.all()
+    np.testing.assert_allclose(found.p_value, 2.0 * norm.sf(np.abs(found.z)))
+
+
+def test_intervals_cover_and_say_what_part_is_noise():
+    covers, zero = [], []
+    for seed in range(60):
+        X, y = records(seed=seed)
+        found = fitted(2.0, data=(X, y), random_state=seed).inference_
+        assert found.identified.all()
+        low, high = found.conf_int(0.9).T
+        covers.append((low <= [*TRUTH, INTERCEPT]) & ([*TRUTH, INTERCEPT] <= high))
+        zero.append(found.p_value[1] < 0.05)
+        np.testing.assert_allclose(
+            found.standard_error, np.hypot(found.noise_error, found.sampling_error)
+        )
+        assert (found.noise_error > 0.0).all()
+    # Of 300 intervals at 90 %, five to a fit.
+    assert 0.84 <= np.mean(covers) <= 0.97
+    assert np.mean(zero) <= 0.15
+
+
+def test_coefficients_are_in_the_units_of_the_columns():
+    X, y = records()
+    units = np.array([10.0, 0.5, 1.0, 1.0])
+    plain = fitted(data=(X, y)).inference_
+    scaled = fitted(data=(X * units, y), row_norm=25.0).inference_
+    np.testing.assert_allclose(scaled.coef[:4] * units, plain.coef[:4], atol=0.02)
+    assert scaled.coef[4] == pytest.approx(plain.coef[4], abs=0.02)
+
+
+def test_every_layout_and_partitions_give_the_same_table():
+    X, y = records(300)
+    expected = fitted(3.0, data=(X, y), random_state=0).inference_
+    for made in (sp.csr_array(X), sp.csc_array(X), np.asfortranarray(X)):
+        found = fitted(3.0, data=(made, y), random_state=0).inference_
+        np.testing.assert_array_equal(found.standard_error, expected.standard_error)
+        np.testing.assert_array_equal(found.coef, expected.coef)
+    parts = [X[:100], X[100:]], [y[:100], y[100:]]
+    model = DPLogisticRegression(3.0, classes=[0, 1], random_state=0, **SETTINGS)
+    found = model.fit(*parts, engine=InProcessEngine()).inference_
+    np.testing.assert_array_equal(found.coef, expected.coef)
+
+
+@pytest.fixture(scope="module")
+def found():
+    X, y = records()
+    return fitted(3.0, data=(pd.DataFrame(X, columns=NAMES), y), random_state=1).inference_
+
+
+class TestTable:
+    def test_rows_and_frame_hold_the_same(self, found):
+        assert [row["name"] for row in found.rows()] == [*NAMES, "(intercept)"]
+        frame = found.to_frame()
+        assert list(frame.index) == [*NAMES, "(intercept)"]
+        for name in ("coef", "standard_error", "z", "p_value", "low", "high", "noise_error"):
+            np.testing.assert_array_equal(frame[name], getattr(found, name))
+        json.dumps(found.rows(), allow_nan=False)
+
+    def test_intervals_follow_from_coefficients_and_errors(self, found):
+        low, high = found.conf_int(0.9).T
+        np.testing.assert_allclose(high - low, 2.0 * norm.ppf(0.95) * found.standard_error)
+        np.testing.assert_array_equal(np.column_stack([found.low, found.high]), found.conf_int())
+        np.testing.assert_allclose(
+            found.odds_ratios(0.9), np.exp(np.column_stack([found.coef, low, high]))
+        )
+        for level in (0.0, 1.0, 95.0):
+            with pytest.raises(ValueError, match="level must be between 0 and 1"):
+                found.conf_int(level)
+
+    def test_p_values_are_adjusted_over_the_columns(self, found):
+        p_values = found.p_value[:4]
+        adjusted = found.adjusted_p_values("benjamini-hochberg")
+        np.testing.assert_allclose(adjusted[:4], false_discovery_control(p_values))
+        holm = found.adjusted_p_values()
+        order = np.argsort(p_values)
+        expected = [
+            max(min(1.0, (4 - k) * p_values[order[k]]) for k in range(j + 1)) for j in range(4)
+        ]
+        np.testing.assert_allclose(holm[:4][order], expected)
+        assert np.isnan(holm[4])
+        with pytest.raises(ValueError, match="method must be 'holm' or 'benjamini-hochberg'"):
+            found.adjusted_p_values("bonferroni")
+
+    def test_the_summary_fits_80_columns_and_names_each_column(self, found):
+        lines = found.summary().splitlines()
+        assert max(map(len, lines)) == 80
+        assert repr(found) == found.summary()
+        assert all(any(line.startswith(name) for line in lines) for name in [*NAMES, "(intercept)"])
+        assert "of 1 against 0" in lines[0]
+
+    def test_a_regression_has_no_odds_ratios(self):
+        with pytest.raises(ValueError, match="no odds ratios"):
+            fitted(numbers=True).inference_.odds_ratios()
+
+
+def test_what_is_not_identified_is_named_and_has_no_interval():
+    X, y = records()
+    twice = np.column_stack([X, X[:, 0]])
+    for epsilon in (INF, 5.0):
+        found = fitted(epsilon, data=(twice, y), row_norm=3.0, random_state=0).inference_
+        assert found.not_identified == ["x0", "x4", "(intercept)"]
+        lost = ~found.identified
+        for name in ("coef", "standard_error", "z", "p_value", "low", "high"):
+            assert np.isnan(getattr(found, name)[lost]).all()
+            assert np.isfinite(getattr(found, name)[~lost]).all()
+        assert found.summary().count("not identified") == 3
+        assert "Not identified at this budget: x0, x4, (intercept)" in found.summary()
+        rows = found.rows()
+        assert rows[0]["coef"] is None
+        assert not rows[0]["identified"]
+    few = fitted(0.1, data=records(200), random_state=0).inference_
+    assert not few.identified.any()
+    assert np.isnan(few.adjusted_p_values()).all()
+
+
+@pytest.mark.parametrize("numbers", [False, True], ids=["classes", "numbers"])
+def test_a_file_holds_the_same_table(tmp_path, numbers):
+    model = fitted(2.0, numbers=numbers, random_state=3)
+    model.save(tmp_path / "model.npz")
+    again = dplasso.load(tmp_path / "model.npz")
+    assert again.inference_.rows() == model.inference_.rows()
+    assert again.get_params()["infer"] == "all"
+    assert again.set_params(infer=None, row_norm="unit").fit(*records()) is again
+    assert not hasattr(again, "inference_")
+
+
+def test_the_statement_says_what_intervals_cost():
+    model = fitted(1.0)
+    stated = model.privacy_.find("inference")
+    numbers = stated.numbers
+    parts = [numbers[f"share_{name}"] for name in ("gradient", "curvature", "squares")]
+    assert sum(parts) == pytest.approx(numbers["share"]) == 0.5
+    bounds = [numbers[f"sensitivity_{name}"] for name in ("gradient", "curvature", "squares")]
+    assert bounds == [1.0, 0.25, 1.0]
+    assert "50 % of mu^2 for intervals" in stated.words
+    cost = dplasso.privacy_cost(1.0, n_features=4, **SETTINGS)
+    assert cost.find("inference") == stated
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"infer": "some"}, "infer must be None or 'all', got 'some'"),
+        ({"infer": 3}, "infer must be None or 'all', got 3"),
+        ({"row_norm": "unit"}, "infer needs row_norm to be a number"),
+        ({"max_weights": 3}, "infer and max_weights cannot be combined"),
+        ({"class_weight": "balanced"}, "infer and class_weight cannot be combined"),
+        ({"prior": np.ones(4)}, "infer and prior cannot be combined"),
+        ({"classes": [0, 1, 2]}, "infer takes two classes or a regression"),
+    ],
+)
+def test_what_does_not_go_with_intervals_is_refused(options, message):
+    model = DPLogisticRegression(**{"classes": [0, 1]} | SETTINGS | options)
+    with pytest.raises(ValueError, match=message):
+        model.fit(*records(50))
+    assert not hasattr(model, "coef_")
+
+
+def test_too_many_columns_are_refused():
+    X = sp.random_array((50, 301), density=0.1, format="csr", rng=np.random.default_rng(0))
+    with pytest.raises(ValueError, match="infer takes at most 300 columns, and X has 301"):
+        fitted(1.0, data=(X, np.arange(50) % 2))

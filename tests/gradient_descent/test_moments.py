@@ -1,0 +1,165 @@
+"""Sums that intervals follow from: the reference's integers, one record's share, every layout."""
+
+from fractions import Fraction
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dplasso.cluster.coordinators import PartitionedRecords
+from dplasso.cluster.engines import InProcessEngine
+from dplasso.cluster.partitions import Partitions
+from dplasso.cluster.worker import Partition
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import write_store
+from dplasso.gradient_descent.moments import Units, symmetric, triangle_size
+from dplasso.gradient_descent.records import records_of
+from dplasso.losses.logistic import Logistic
+from dplasso.losses.squared import Squared
+from dplasso.losses.targets import targets_of
+from dplasso.matrix.scaling import Scaling
+from dplasso.runtime.threads import ONE_THREAD, thread_pool
+from gradient_descent.cases import records
+from gradient_descent.reference import moments
+from neighbours import INPUT_KINDS, moved_by, pairs
+
+NONE = np.zeros(0, dtype=np.int64)
+UNITS, WITHOUT_SQUARES = Units(2.0**32, 2.0**34, 2.0**31), Units(2.0**30, 2.0**32, 0.0)
+LOSSES = {"logistic": Logistic(1.0), "clipped": Logistic(0.5), "squared": Squared(0.5)}
+each_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+
+
+def model(size, length=3.0):
+    return np.random.default_rng(8).normal(0.0, length, size)
+
+
+def released(X, y, loss, weights=None, *, scaling, units=UNITS, threads=ONE_THREAD, length=3.0):
+    """Return the exact sums."""
+    size = X.shape[1] + int(scaling.constant != 0.0)
+    found = records_of(X, loss, targets_of(np.asarray(y, dtype=np.float64), weights), threads)
+    return found.moments(loss, scaling, model(size, length), units)
+
+
+@each_loss
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("values", ["mixed", "threes"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("constant", "norm_bound"), [(0.5, 4.0), (0.0, 1.5)])
+@pytest.mark.parametrize("units", [UNITS, WITHOUT_SQUARES], ids=["three", "two"])
+def test_sums_are_those_of_the_reference(
+    loss, dtype, values, weighted, constant, norm_bound, units
+):
+    X, y = records(dtype=dtype)
+    X = np.where(X != 0.0, 3.0, 0.0).astype(dtype) if values == "threes" else X
+    weights = np.random.default_rng(1).random(40) if weighted else None
+    options = {"weights": weights, "constant": constant, "norm_bound": norm_bound}
+    expected = moments(X, y, model(12 + (constant > 0)), loss, units, **options).sum(axis=0)
+    scaling = Scaling(NONE, constant, norm_bound)
+    found = released(X, y, loss, weights, scaling=scaling, units=units)
+    # The compiled exponential may differ from the interpreted one in its last bit.
+    assert np.abs((found - expected).astype(np.float64)).max() <= 2**8
+    assert found.any()
+
+
+@pytest.mark.parametrize("form", [form for form in INPUT_KINDS if form not in ("coo", "list")])
+def test_every_layout_and_number_of_threads_gives_the_same_sums(form):
+    X, y = records(dtype=np.float32)
+    loss, scaling = Logistic(1.0), Scaling(NONE, 0.5, 2.0)
+    expected = released(sp.csr_array(X), y, loss, scaling=scaling)
+    dtype, make = INPUT_KINDS[form]
+    for n_threads in (1, 2, 3):
+        made = make(X.astype(dtype))
+        with thread_pool(n_threads) as threads:
+            own = getattr(made, "store", made)
+            found = released(own, y, loss, scaling=scaling, threads=threads)
+        np.testing.assert_array_equal(found, expected)
+
+
+@each_loss
+def test_partitions_and_stores_add_up_to_the_same_sums(tmp_path, loss):
+    X, y = records(90)
+    scaling = Scaling(NONE, 0.5, 2.0)
+    expected = released(X, y, loss, scaling=scaling)
+    store = write_store(matrix_source(X, y), tmp_path / "records.store", memory=2**27)
+    assert (np.diff(store.original_column) < 0).any()
+    np.testing.assert_array_equal(released(store, y, loss, scaling=scaling), expected)
+    parts = [
+        Partition(f"rows {a} to {b}", X=sp.csr_array(X[a:b]), y=y[a:b])
+        for a, b in pairwise((0, 11, 70, 90))
+    ]
+    with Partitions(InProcessEngine(), parts) as workers:
+        workers.tell("encode", SimpleNamespace(encode=lambda labels: labels))
+        found = PartitionedRecords(workers, loss).moments(loss, scaling, model(13), UNITS)
+    np.testing.assert_array_equal(found, expected)
+
+
+DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
+HOSTILE = DOUBLES | st.sampled_from([1.7e308, -1e300, 1e-300, 5e-324, 2.3e-290, 1.0, 0.0, -0.0])
+
+
+@each_loss
+@given(
+    row=st.lists(HOSTILE, min_size=1, max_size=12),
+    label=st.sampled_from([0.0, 1.0]),
+    weight=st.floats(),
+    constant=st.sampled_from([0.0, 0.5]),
+    norm_bound=st.sampled_from([1e-3, 1.0, 1e10]),
+    length=st.sampled_from([0.0, 3.0, 1e150, 1e308]),
+)
+@example(row=[1.0] * 12, label=0.0, weight=1.0, constant=0.5, norm_bound=1.0, length=1e150)
+@example(row=[1.7e308] * 12, label=1.0, weight=1.0, constant=0.0, norm_bound=1.0, length=0.0)
+def test_a_record_moves_each_sum_by_at_most_its_bound(
+    loss, row, label, weight, constant, norm_bound, length
+):
+    """In integers, and in L2, whatever the record is."""
+    scaling, X = Scaling(NONE, constant, norm_bound), np.array([row])
+    given = {"scaling": scaling, "length": length}
+    # Interpreted kernels warn of what compiled ones pass over.
+    with np.errstate(all="ignore"):
+        found = released(X, [label], loss, np.array([weight]), **given)
+    size = len(row) + int(constant > 0.0)
+    parts = np.split(found, [size, size + triangle_size(size)])
+    bounds = loss.residual_bound, loss.curvature, loss.residual_bound**2
+    for part, bound, unit in zip(parts, bounds, UNITS, strict=True):
+        assert sum(t * t for t in part.tolist()) <= Fraction(bound * unit) ** 2
+
+
+@each_loss
+def test_a_record_may_use_its_bounds_up(loss):
+    X, scaling = np.array([[2.0, 0.0, 2.0]]), Scaling(NONE, 0.0, 1.0)
+    sums = records_of(X, loss, targets_of(np.array([1.0])), ONE_THREAD)
+    at_once = sums.moments(loss, scaling, np.array([-40.0, 0.0, -40.0]), UNITS)
+    gradient, squares = at_once[:3] / UNITS.gradient, at_once[9:] / UNITS.squares
+    assert np.linalg.norm(gradient) == pytest.approx(loss.residual_bound)
+    assert np.linalg.norm(squares) == pytest.approx(loss.residual_bound**2)
+    labels = targets_of(np.array([0.5]))
+    curvature = records_of(X, loss, labels, ONE_THREAD).moments(loss, scaling, np.zeros(3), UNITS)
+    assert np.linalg.norm(curvature[3:9]) / UNITS.curvature == pytest.approx(loss.curvature)
+
+
+@each_loss
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("kind", ["mixed", "binary"])
+def test_neighbours_differ_by_at_most_the_sensitivity(loss, relation, kind):
+    scaling = Scaling(NONE, 0.5, 1.0)
+    for pair in pairs(relation, kind=kind):
+        one, other = (released(X, np.zeros(len(X)), loss, scaling=scaling) for X in pair.rows)
+        size = pair.rows[0].shape[1] + 1
+        bounds = loss.residual_bound, loss.curvature, loss.residual_bound**2
+        parts = np.split(one - other, [size, size + triangle_size(size)])
+        for part, bound, unit in zip(parts, bounds, UNITS, strict=True):
+            moved = Fraction(moved_by(1.0, relation)) * Fraction(bound * unit)
+            assert sum(t * t for t in part.tolist()) <= moved**2, pair.name
+
+
+def test_a_triangle_is_as_long_as_its_matrix():
+    triangle = np.random.default_rng(0).normal(size=triangle_size(5))
+    matrix = symmetric(triangle, 5)
+    np.testing.assert_array_equal(matrix, matrix.T)
+    assert np.linalg.norm(matrix) == pytest.approx(np.linalg.norm(triangle))
+    assert matrix[0, 0] == triangle[0]
+    assert matrix[0, 1] == pytest.approx(triangle[1] / np.sqrt(2.0))
