@@ -141,7 +141,8 @@ def test_an_update_is_momentum_and_step():
         w = weights - np.repeat(steps, 6 // steps.size) * v
         for averaging in (False, True):
             state = velocity.copy(), weights.copy(), averaged.copy()
-            update(totals, UNIT, 0.8, steps, *state, averaging)
+            counting = state if averaging else (*state[:2], None)
+            update(totals, UNIT, 0.8, steps, *counting)
             np.testing.assert_array_equal(state, [v, w, averaged + w if averaging else averaged])
 
 

@@ -14,6 +14,7 @@ With K outputs a record has K residuals, of L2 norm C together, and its contribu
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import offset_of, weight_of
@@ -190,26 +191,23 @@ def tile_gradients(
                     sums[column_of(places[p])] += whole[row + row_of(places[p])]
 
 
-@njit(cache=True, nogil=True)
-def update(totals, unit, momentum, steps, velocity, weights, averaged, averaging):
+def update(
+    totals: NDArray[np.int64],
+    unit: float,
+    momentum: float,
+    steps: NDArray[np.float64],
+    velocity: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    averaged: NDArray[np.float64] | None,
+) -> None:
     """Take a step ``m <- beta m + g``, ``w <- w - h m`` along some coordinates, in place.
 
     `totals`: their noisy gradients, in units.
     `steps`: h of each of their columns, which have equally many coordinates.
+    `averaged`: where weights are added to, if they count.
     """
-    inverse, width = 1.0 / unit, totals.size // steps.size
-    if width == 1:
-        for k in range(totals.size):
-            velocity[k] = momentum * velocity[k] + np.float64(totals[k]) * inverse
-        for k in range(totals.size):
-            weights[k] -= steps[k] * velocity[k]
-        if averaging:
-            for k in range(totals.size):
-                averaged[k] += weights[k]
-        return
-    for c in range(steps.size):
-        for k in range(c * width, (c + 1) * width):
-            velocity[k] = momentum * velocity[k] + np.float64(totals[k]) * inverse
-            weights[k] -= steps[c] * velocity[k]
-            if averaging:
-                averaged[k] += weights[k]
+    velocity *= momentum
+    velocity += totals * (1.0 / unit)
+    weights.reshape(steps.size, -1)[:] -= steps[:, None] * velocity.reshape(steps.size, -1)
+    if averaged is not None:
+        averaged += weights
