@@ -14,6 +14,7 @@ With K outputs a record has K residuals, of L2 norm C together, and its contribu
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.losses.contract import gradient, residual_vector
@@ -95,7 +96,7 @@ def row_gradient_vectors(
                 totals[k] += share(q * constant * unit, limit)
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def halved(count, b):
     """Return an integer divided by 2^b, rounded towards zero."""
     return (count + ((count >> 63) & ((np.int64(1) << b) - 1))) >> b
