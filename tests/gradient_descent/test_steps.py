@@ -7,7 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso.gradient_descent.row_part import GradientPart
-from dplasso.gradient_descent.steps import halve_contributions, tile_gradients, update
+from dplasso.gradient_descent.steps import (
+    halve_contributions,
+    tile_gradient_vectors,
+    tile_gradients,
+    update,
+)
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
 from dplasso.losses.targets import targets_of
@@ -86,11 +91,14 @@ def test_no_share_is_larger_than_the_bound(n_outputs, values):
     for pull in (2.0**62, -(2.0**62)):
         levels = np.full((41, n_outputs), int(pull))
         halve_contributions(UNIT, 0, n_outputs, levels)
-        totals = np.ones(3 * n_outputs, dtype=np.int64)
-        given = n_outputs, halvings, np.full(n_outputs, pull), levels, UNIT
-        tile_gradients(laid, np.array([0]), 0, 1, *given, totals, np.array([0]))
+        shape, add = (1, 3), tile_gradient_vectors
+        if n_outputs == 1:
+            shape, add = (1,), tile_gradients
+        totals = np.zeros((3, *shape[1:]), dtype=np.int64)
+        given = halvings, np.full(shape, pull), levels, UNIT
+        add(laid, np.array([0]), 0, 1, *given, totals, np.array([0]))
         expected = np.sign(pull) * np.array([UNIT, UNIT, 2.0**22])
-        assert totals.tolist() == np.repeat(expected, n_outputs).tolist()
+        assert totals.ravel().tolist() == np.repeat(expected, n_outputs).tolist()
 
 
 def test_what_is_halved_is_bounded_after():
@@ -141,7 +149,8 @@ def test_an_update_is_momentum_and_step():
         w = weights - np.repeat(steps, 6 // steps.size) * v
         for averaging in (False, True):
             state = velocity.copy(), weights.copy(), averaged.copy()
-            update(totals, UNIT, 0.8, steps, *state, averaging)
+            counting = state if averaging else (*state[:2], None)
+            update(totals, UNIT, 0.8, steps, *counting)
             np.testing.assert_array_equal(state, [v, w, averaged + w if averaging else averaged])
 
 

@@ -217,9 +217,10 @@ def test_words_give_the_variates_of_the_reference(scale):
 def test_what_is_taken_at_once_is_right_and_nearly_all(scale):
     table, rng = noise_table(scale), np.random.default_rng(6)
     words = np.append(hard_words(table, rng), rng.integers(0, 2**64, 2**14, dtype=np.uint64))
-    chosen, left = np.empty(words.size, np.uint64), np.empty(words.size, np.uint64)
-    values = np.empty(words.size, np.int64)
-    take_at_once(words, entries_of(table), np.uint64(table.low_bits), chosen, values, left)
+    values, places = np.zeros(words.size, np.int64), np.empty(words.size + 1, np.int64)
+    room = (np.empty(1000, kind) for kind in (np.uint64, np.int64, np.uint64))
+    given = words, entries_of(table), np.uint64(table.low_bits), values, places
+    left = np.isin(np.arange(words.size), places[: take_at_once(*given, *room)])
 
     def unexpected():
         raise AssertionError("this word is not enough")

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from dplasso.gradient_descent.steps import (
     halve_contributions,
+    tile_gradient_vectors,
     tile_gradients,
+    tile_product_vectors,
     tile_products,
 )
 from dplasso.matrix.unit_rows import UnitRows
@@ -25,6 +27,7 @@ class InTiles:
         tiles = data.tiles
         self._tiles, self._halvings = tiles, data.halvings
         self._n_outputs, self._threads = n_outputs, threads
+        self._shape = (-1,) if n_outputs == 1 else (-1, n_outputs)
         self._chunks = even_parts(np.append(tiles.bounds[:, 0], tiles.places.size), threads.count)
         self.row_edges = tiles.row_edges[self._chunks]
         # Of blocks with much of all, every thread adds up some rows; the others are divided.
@@ -40,8 +43,11 @@ class InTiles:
 
     def multiply(self, t: int, weights: NDArray[np.float64]) -> None:
         """Set `scaled` to the products of thread t's rows with weights."""
-        chunks = self._chunks[t], self._chunks[t + 1]
-        tile_products(self._tiles, *chunks, self._n_outputs, weights, self.scaled)
+        first, last = self._n_outputs * self.row_edges[t : t + 2]
+        self.scaled[first:last] = 0.0
+        multiply = tile_products if self._n_outputs == 1 else tile_product_vectors
+        chunks, given = self._chunks[t : t + 2], (weights, self.scaled)
+        multiply(self._tiles, *chunks, *(one.reshape(self._shape) for one in given))
 
     def halve(self, t: int, limit: float) -> None:
         """Make ready what thread t's rows, whose entries are alike, contribute to each column."""
@@ -51,19 +57,23 @@ class InTiles:
 
     def add_up(self, limit: float, totals: NDArray[np.int64]) -> None:
         """Set `totals` to what all rows contribute to the columns, K numbers each."""
-        width, n_chunks = self._tiles.width * self._n_outputs, self._tiles.bounds.shape[0]
-        given = self._n_outputs, self._halvings, self.scaled, self._levels, limit
+        width, n_chunks = self._tiles.width, self._tiles.bounds.shape[0]
+        add = tile_gradients if self._n_outputs == 1 else tile_gradient_vectors
+        given = self._halvings, self.scaled.reshape(self._shape), self._levels, limit
+        totals = totals.reshape(self._shape)
 
         def some(t: int) -> NDArray[np.int64]:
-            blocks, chunks = self._others[t], (self._chunks[t], self._chunks[t + 1])
-            tile_gradients(self._tiles, blocks, 0, n_chunks, *given, totals, blocks * width)
-            own = np.empty(self._large.size * width, dtype=np.int64)
+            blocks, chunks = self._others[t], self._chunks[t : t + 2]
+            for begin in blocks * width:
+                totals[begin : begin + width] = 0
+            add(self._tiles, blocks, 0, n_chunks, *given, totals, blocks * width)
+            own = np.zeros((self._large.size * width, *totals.shape[1:]), dtype=np.int64)
             begins = np.arange(self._large.size) * width
-            tile_gradients(self._tiles, self._large, *chunks, *given, own, begins)
+            add(self._tiles, self._large, *chunks, *given, own, begins)
             return own
 
         parts = self._threads.run(some)
         for k, b in enumerate(self._large):
             whole = totals[b * width : (b + 1) * width]
-            own = slice(k * width, k * width + whole.size)
+            own = slice(k * width, k * width + len(whole))
             np.sum([part[own] for part in parts], axis=0, out=whole)

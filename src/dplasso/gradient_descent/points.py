@@ -7,14 +7,13 @@ every one of the many sums of a search costs what there are points, however many
 Records that count in part, and those of other losses, are points of their own.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.losses.targets import Targets, weight_of
-from dplasso.matrix.compressed import clip
+from dplasso.losses.targets import Targets
 from dplasso.runtime.threads import Threads, cut
 
 # Weight of the constants beside the slopes, c.
@@ -27,6 +26,7 @@ LARGEST_MARGIN = 2.0**400
 # On the grid, the lengths 1 + |s| / `_SHORT` are rounded to so many bits after the first, of one
 # part and of each of two; and none is longer than 1 + 2^`_OCTAVES`.
 _SHORT, _BITS, _OCTAVES = 2.0**-6, (6, 3), 16
+_ROWS = 2**13
 
 
 class Points(NamedTuple):
@@ -53,8 +53,11 @@ def points_of(
     if loss.n_outputs == 1 and loss.two_targets:
         parts, labels, weights, counts = _alike(parts, targets, threads)
     scales = np.empty(len(parts))
-    edges = cut(0, len(parts), threads.count)
-    threads.run(lambda t: fill_scales(weights, parts, longest, edges[t], edges[t + 1], scales))
+
+    def scale(rows: slice) -> None:
+        scales[rows] = point_scales(weights[rows], parts[rows], longest)
+
+    _some(len(parts), threads, scale)
     return Points(parts, labels, scales, counts)
 
 
@@ -66,10 +69,15 @@ def _alike(
     bits = _BITS[n_parts - 1]
     side = 2 * ((_OCTAVES + 1) << bits) + 1
     cells, each = np.empty(n_records, dtype=np.int64), np.empty(n_records)
-    edges = cut(0, n_records, threads.count)
-    threads.run(
-        lambda t: fill_cells(parts, targets, bits, side, edges[t], edges[t + 1], cells, each)
-    )
+
+    def fill(rows: slice) -> None:
+        cell = np.zeros(len(parts[rows]), dtype=np.int64)
+        for s in range(n_parts - 1, -1, -1):
+            cell = cell * side + places_of(parts[rows, s, 0], bits) + side // 2
+        cells[rows] = 2 * cell + (targets.labels[rows] != 0.0)
+        each[rows] = _within(targets.weights[rows], cell.size)
+
+    _some(n_records, threads, fill)
     alone = (each > 0.0) & (each < 1.0)
     counts: NDArray[np.int64] = np.bincount(cells[each == 1.0], minlength=2 * side**n_parts)
     found = np.flatnonzero(counts)
@@ -87,38 +95,46 @@ def margins_at(places: NDArray[np.int64], bits: int) -> NDArray[np.float64]:
     return np.copysign((lengths - 1.0) * _SHORT, places)
 
 
-@njit(cache=True, nogil=True)
-def place_of(margin, bits):
-    """Return the place of a margin on the grid, by the first bits of 1 + its length."""
-    s = clip(margin, _SHORT * 2.0**_OCTAVES)
-    length = np.float64(1.0 + abs(s) / _SHORT).view(np.int64)
-    place = ((length + (np.int64(1) << (51 - bits))) >> (52 - bits)) - (np.int64(1023) << bits)
-    return -place if s < 0.0 else place
+def places_of(margins: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
+    """Return the places of margins on the grid, by the first bits of 1 + their length."""
+    s = _finite(margins, _SHORT * 2.0**_OCTAVES)
+    lengths = (1.0 + np.abs(s) / _SHORT).view(np.int64)
+    places = ((lengths + (1 << (51 - bits))) >> (52 - bits)) - (1023 << bits)
+    return np.where(s < 0.0, -places, places)
 
 
-@njit(cache=True, nogil=True)
-def fill_cells(parts, targets, bits, side, first, last, cells, each):
-    """Set `cells` to a number for places and target of each record, and `each` to its weight."""
-    for i in range(first, last):
-        cell = 0
-        for s in range(parts.shape[1] - 1, -1, -1):
-            cell = cell * side + place_of(parts[i, s, 0], bits) + side // 2
-        cells[i] = 2 * cell + (targets.labels[i] != 0.0)
-        each[i] = weight_of(targets.weights, i)
-
-
-@njit(cache=True, nogil=True)
-def fill_scales(weights, parts, longest, first, last, scales):
-    """Set what residuals are multiplied by, for shares no longer than a residual.
+def point_scales(
+    weights: NDArray[np.float64], parts: NDArray[np.float64], longest: float
+) -> NDArray[np.float64]:
+    """Return what residuals are multiplied by, for shares no longer than a residual.
 
     By Cauchy's inequality ``sum_s (q.s)^2 + c^2 |q|^2 <= |q|^2 (|s|^2 + c^2)``.
     """
-    for i in range(first, last):
-        squares = CONSTANT * CONSTANT
-        for s in range(parts.shape[1]):
-            for k in range(parts.shape[2]):
-                own = clip(parts[i, s, k], LARGEST_MARGIN)
-                squares += own * own
-        length = np.sqrt(squares)
-        counts = SLACK / length * min(1.0, longest / length)
-        scales[i] = weight_of(weights, i) * counts
+    squares = np.full(len(parts), CONSTANT * CONSTANT)
+    for own in _finite(parts, LARGEST_MARGIN).reshape(len(parts), -1).T:
+        squares += own * own
+    length = np.sqrt(squares)
+    return SLACK / length * np.minimum(1.0, longest / length) * _within(weights, len(parts))
+
+
+def _finite(numbers: NDArray[np.float64], bound: float) -> NDArray[np.float64]:
+    """Return numbers clipped to [-bound, bound]; 0 for NaN."""
+    return np.where(numbers == numbers, np.clip(numbers, -bound, bound), 0.0)
+
+
+def _within(weights: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Return what so many records count, as `weight_of` does."""
+    if not weights.size:
+        return np.ones(count)
+    return np.where(weights > 0.0, np.minimum(weights, 1.0), 0.0)
+
+
+def _some(n_rows: int, threads: Threads, work: Callable[[slice], None]) -> None:
+    """Do some work on all rows, so few at a time that a cache holds what is made of them."""
+    edges = cut(0, n_rows, threads.count)
+
+    def part(t: int) -> None:
+        for begin in range(edges[t], edges[t + 1], _ROWS):
+            work(slice(begin, min(begin + _ROWS, edges[t + 1])))
+
+    threads.run(part)

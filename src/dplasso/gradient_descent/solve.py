@@ -100,9 +100,9 @@ class NoisyGradientDescent:
                 totals = self._part.sums(begin, end)
                 release(totals, schedule.sensitivity * self._unit, self._noise[number][step - 1])
                 span = slice(begin * self.n_outputs, end * self.n_outputs)
-                state = self.velocity[span], self.weights[span], self.averaged[span]
-                steps = self._unit, schedule.momentum, self._steps[begin:end]
-                update(totals, *steps, *state, averaging)
+                averaged = self.averaged[span] if averaging else None
+                state = self.velocity[span], self.weights[span], averaged
+                update(totals, self._unit, schedule.momentum, self._steps[begin:end], *state)
 
         self._threads.run(some)
 

@@ -14,6 +14,8 @@ With K outputs a record has K residuals, of L2 norm C together, and its contribu
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
+from numpy.typing import NDArray
 
 from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import offset_of, weight_of
@@ -94,37 +96,43 @@ def row_gradient_vectors(
                 totals[k] += share(q * constant * unit, limit)
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def halved(count, b):
     """Return an integer divided by 2^b, rounded towards zero."""
     return (count + ((count >> 63) & ((np.int64(1) << b) - 1))) >> b
 
 
 @njit(cache=True, nogil=True)
-def tile_products(tiles, first, last, n_outputs, weights, products):
-    """Set `products` to those of the rows of some chunks with weights, as `row_products` does.
-
-    `weights`, `products`: K numbers for each column and row, in one dimension.
-    """
-    constant, outputs = np.float64(tiles.constant), np.uint64(n_outputs)
+def tile_products(tiles, first, last, weights, products):
+    """Add to `products` those of the rows of some chunks with weights, as `row_products` does."""
+    constant = np.float64(tiles.constant)
     for r in range(first, last):
-        own = products[tiles.row_edges[r] * n_outputs : tiles.row_edges[r + 1] * n_outputs]
-        own[:] = 0.0
+        own = products[tiles.row_edges[r] : tiles.row_edges[r + 1]]
         for b in range(tiles.bounds.shape[1] - 1):
-            some = weights[b * (n_outputs << tiles.block_bits) :]
+            some = weights[b << tiles.block_bits :]
             places, values = tile_entries(tiles, r, b)
-            if n_outputs == 1 and values.size:
+            if values.size:
                 for p in range(np.uint64(places.size)):
                     own[row_of(places[p])] += np.float64(values[p]) * some[column_of(places[p])]
-            elif n_outputs == 1:
-                for p in range(np.uint64(places.size)):
-                    own[row_of(places[p])] += constant * some[column_of(places[p])]
             else:
                 for p in range(np.uint64(places.size)):
-                    value = np.float64(values[p]) if values.size else constant
-                    i, j = row_of(places[p]) * outputs, column_of(places[p]) * outputs
-                    for k in range(outputs):
-                        own[i + k] += value * some[j + k]
+                    own[row_of(places[p])] += constant * some[column_of(places[p])]
+
+
+@njit(cache=True, nogil=True)
+def tile_product_vectors(tiles, first, last, weights, products):
+    """Do what `tile_products` does, for K outputs: K numbers for each column and row."""
+    constant, outputs = np.float64(tiles.constant), weights.shape[1]
+    for r in range(first, last):
+        row = np.uint64(tiles.row_edges[r])
+        for b in range(tiles.bounds.shape[1] - 1):
+            column = np.uint64(b << tiles.block_bits)
+            places, values = tile_entries(tiles, r, b)
+            for p in range(np.uint64(places.size)):
+                value = np.float64(values[p]) if values.size else constant
+                i, j = row + row_of(places[p]), column + column_of(places[p])
+                for k in range(outputs):
+                    products[i, k] += value * weights[j, k]
 
 
 @njit(cache=True, nogil=True)
@@ -141,38 +149,20 @@ def halve_contributions(limit, first, last, levels):
 
 
 @njit(cache=True, nogil=True)
-def tile_gradients(
-    tiles, blocks, first, last, n_outputs, halvings, scaled, levels, limit, totals, begins
-):
-    """Set `totals` to what the rows of some chunks contribute to the columns of some blocks.
+def tile_gradients(tiles, blocks, first, last, halvings, scaled, levels, limit, totals, begins):
+    """Add to `totals` what the rows of some chunks contribute to the columns of some blocks.
 
-    `scaled`, ``levels[b]``: K numbers for each row, as of `row_gradients` and
-    `halve_contributions`.
-    `begins`: where the blocks, of K numbers for each column, begin in `totals`.
+    `scaled`, ``levels[b]``: a number for each row, as of `row_gradients` and `halve_contributions`.
+    `begins`: where the blocks begin in `totals`.
     """
-    width, size = n_outputs << tiles.block_bits, np.uint64(levels.shape[1])
-    whole, outputs = levels.reshape(-1), np.uint64(n_outputs)
-    for begin in begins:
-        totals[begin : begin + width] = 0
+    bits = tiles.block_bits
     # Chunk by chunk: what is read here and there stays in the cache, and totals are passed through.
     for r in range(first, last):
-        row = np.uint64(tiles.row_edges[r]) * outputs
+        row = np.uint64(tiles.row_edges[r])
         for k in range(blocks.size):
-            b = blocks[k]
-            places, values = tile_entries(tiles, r, b)
-            times = halvings[b << tiles.block_bits : (b + 1) << tiles.block_bits]
-            sums = totals[begins[k] : begins[k] + width]
-            if n_outputs > 1:
-                for p in range(np.uint64(places.size)):
-                    i, c = row + row_of(places[p]) * outputs, column_of(places[p])
-                    how_often = np.uint64(times[c]) if times.size else np.uint64(0)
-                    for m in range(outputs):
-                        if values.size:
-                            pull = scaled[i + m] * np.float64(values[p])
-                            sums[c * outputs + m] += share(pull * SCALES[how_often], limit)
-                        else:
-                            sums[c * outputs + m] += whole[how_often * size + i + m]
-            elif values.size and times.size:
+            places, values = tile_entries(tiles, r, blocks[k])
+            times, sums = halvings[blocks[k] << bits :], totals[begins[k] :]
+            if values.size and times.size:
                 for p in range(np.uint64(places.size)):
                     c, pull = column_of(places[p]), scaled[row + row_of(places[p])]
                     pull *= np.float64(values[p])
@@ -184,32 +174,51 @@ def tile_gradients(
             elif times.size:
                 for p in range(np.uint64(places.size)):
                     c = column_of(places[p])
-                    sums[c] += whole[np.uint64(times[c]) * size + row + row_of(places[p])]
+                    sums[c] += levels[np.uint64(times[c]), row + row_of(places[p])]
             else:
                 for p in range(np.uint64(places.size)):
-                    sums[column_of(places[p])] += whole[row + row_of(places[p])]
+                    sums[column_of(places[p])] += levels[0, row + row_of(places[p])]
 
 
 @njit(cache=True, nogil=True)
-def update(totals, unit, momentum, steps, velocity, weights, averaged, averaging):
+def tile_gradient_vectors(
+    tiles, blocks, first, last, halvings, scaled, levels, limit, totals, begins
+):
+    """Do what `tile_gradients` does, for K outputs: K numbers for each row and column."""
+    bits, outputs = tiles.block_bits, scaled.shape[1]
+    for r in range(first, last):
+        row = np.uint64(tiles.row_edges[r])
+        for k in range(blocks.size):
+            places, values = tile_entries(tiles, r, blocks[k])
+            times, sums = halvings[blocks[k] << bits :], totals[begins[k] :]
+            for p in range(np.uint64(places.size)):
+                i, c = row + row_of(places[p]), column_of(places[p])
+                how_often = np.uint64(times[c]) if times.size else np.uint64(0)
+                for m in range(outputs):
+                    if values.size:
+                        pull = scaled[i, m] * np.float64(values[p])
+                        sums[c, m] += share(pull * SCALES[how_often], limit)
+                    else:
+                        sums[c, m] += levels[how_often, i * outputs + m]
+
+
+def update(
+    totals: NDArray[np.int64],
+    unit: float,
+    momentum: float,
+    steps: NDArray[np.float64],
+    velocity: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    averaged: NDArray[np.float64] | None,
+) -> None:
     """Take a step ``m <- beta m + g``, ``w <- w - h m`` along some coordinates, in place.
 
     `totals`: their noisy gradients, in units.
     `steps`: h of each of their columns, which have equally many coordinates.
+    `averaged`: where weights are added to, if they count.
     """
-    inverse, width = 1.0 / unit, totals.size // steps.size
-    if width == 1:
-        for k in range(totals.size):
-            velocity[k] = momentum * velocity[k] + np.float64(totals[k]) * inverse
-        for k in range(totals.size):
-            weights[k] -= steps[k] * velocity[k]
-        if averaging:
-            for k in range(totals.size):
-                averaged[k] += weights[k]
-        return
-    for c in range(steps.size):
-        for k in range(c * width, (c + 1) * width):
-            velocity[k] = momentum * velocity[k] + np.float64(totals[k]) * inverse
-            weights[k] -= steps[c] * velocity[k]
-            if averaging:
-                averaged[k] += weights[k]
+    velocity *= momentum
+    velocity += totals * (1.0 / unit)
+    weights.reshape(steps.size, -1)[:] -= steps[:, None] * velocity.reshape(steps.size, -1)
+    if averaged is not None:
+        averaged += weights

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.losses.contract import margins_within, tangent_offset
@@ -93,7 +94,7 @@ def weight_of(weights, i):
     return weights[i] if weights[i] > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def offset_of(offsets, i, k):
     """Return where margin k of record i starts."""
     return offsets[i, k] if offsets.shape[0] else 0.0

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.matrix.compressed import Compressed
@@ -90,19 +91,19 @@ def lay_tiles(
     return tiles
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def row_of(place):
     """Return the row of an entry within its chunk."""
     return np.uint64(place & _ROW_MASK)
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def column_of(place):
     """Return the column of an entry within its block."""
     return np.uint64(place >> _ROW_SHIFT)
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def tile_entries(tiles, r, b):
     """Return places and values of the entries of a tile; no values where all are one."""
     span = slice(tiles.bounds[r, b], tiles.bounds[r, b + 1])
@@ -110,26 +111,21 @@ def tile_entries(tiles, r, b):
     return tiles.places[span], tiles.values[span]
 
 
-@njit(cache=True, nogil=True)
-def _fill(rows, original, tiles, first, last):
+def _fill(
+    rows: Compressed, original: NDArray[np.integer], tiles: Tiles, first: int, last: int
+) -> None:
     """Lay some chunks: deal their entries out to the blocks, then sort each tile by column."""
     for r in range(first, last):
-        bounds = tiles.bounds[r]
-        begin, end = rows.indptr[tiles.row_edges[r]], rows.indptr[tiles.row_edges[r + 1]]
+        bounds, (begin, end) = tiles.bounds[r], rows.indptr[tiles.row_edges[r : r + 2]]
         columns = rows.indices[begin:end]
         if original.size:
-            columns = np.empty_like(columns)
-            for p in range(np.uint64(columns.size)):
-                columns[p] = original[np.uint64(rows.indices[np.uint64(begin) + p])]
+            columns = original[columns].astype(columns.dtype, copy=False)
         bounds[0] = begin
         count_blocks(columns, tiles.block_bits, 0, columns.size, bounds[1:])
-        for b in range(bounds.size - 1):
-            bounds[b + 1] += bounds[b]
+        np.cumsum(bounds, out=bounds)
         dealt, entries = np.empty(end - begin, np.uint32), np.empty_like(rows.values[begin:end])
         _deal(rows, columns, tiles, r, dealt, entries)
-        for b in range(bounds.size - 1):
-            span = slice(bounds[b] - begin, bounds[b + 1] - begin)
-            _sort(dealt[span], entries[span], bounds[b], tiles)
+        _sort(dealt, entries, tiles, r)
 
 
 @njit(cache=True, nogil=True)
@@ -151,17 +147,23 @@ def _deal(rows, columns, tiles, r, dealt, entries):
 
 
 @njit(cache=True, nogil=True)
-def _sort(dealt, entries, begin, tiles):
-    """Sort a tile by column, keeping the order of rows, from `begin` on."""
-    position = np.zeros((1 << tiles.block_bits) + 1, dtype=np.int64)
-    for p in range(np.uint64(dealt.size)):
-        position[column_of(dealt[p]) + np.uint64(1)] += 1
-    for k in range(position.size - 1):
-        position[k + 1] += position[k]
-    for p in range(np.uint64(dealt.size)):
-        k = column_of(dealt[p])
-        place = np.uint64(begin + position[k])
-        position[k] += 1
-        tiles.places[place] = dealt[p]
-        if entries.size:
-            tiles.values[place] = entries[p]
+def _sort(dealt, entries, tiles, r):
+    """Sort the tiles of a chunk by column, keeping the order of rows."""
+    bounds, width = tiles.bounds[r], np.uint64(1) << np.uint64(tiles.block_bits)
+    position = np.zeros(width + np.uint64(1), dtype=np.int64)
+    for b in range(bounds.size - 1):
+        for k in range(position.size):
+            position[k] = 0
+        begin, end = np.uint64(bounds[b] - bounds[0]), np.uint64(bounds[b + 1] - bounds[0])
+        for p in range(begin, end):
+            position[column_of(dealt[p]) + np.uint64(1)] += 1
+        position[0] = bounds[b]
+        for k in range(width):
+            position[k + np.uint64(1)] += position[k]
+        for p in range(begin, end):
+            k = column_of(dealt[p])
+            place = np.uint64(position[k])
+            position[k] += 1
+            tiles.places[place] = dealt[p]
+            if entries.size:
+                tiles.values[place] = entries[p]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.matrix.compressed import Compressed, compress
@@ -72,7 +73,7 @@ def row_factors(
     return factor
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def _entry(rows, halvings, p):
     """Return the entry of a row at place p, times the scale of its column; exact."""
     value = np.float64(rows.values[p]) if rows.values.size else np.float64(rows.constant)
@@ -246,21 +247,15 @@ def unit_row_margins(
     offsets = np.atleast_1d(np.asarray(offset, dtype=np.float64))
     margins = np.empty((factor.size, *weights.shape[1:]))
     edges = even_parts(rows.indptr, threads.count)
-    fill = _margins if weights.ndim == 1 else _margin_vectors
-    threads.run(lambda t: fill(rows, edges[t], edges[t + 1], weights, factor, offsets, margins))
+    products = row_products if weights.ndim == 1 else row_product_vectors
+
+    def part(t: int) -> None:
+        own = slice(edges[t], edges[t + 1])
+        products(rows, edges[t], edges[t + 1], weights, margins[own])
+        # Of huge entries a margin may be infinite, or no number.
+        with np.errstate(over="ignore", invalid="ignore"):
+            margins[own] *= factor[own].reshape(-1, *[1] * (weights.ndim - 1))
+            margins[own] += offsets
+
+    threads.run(part)
     return margins
-
-
-@njit(cache=True, nogil=True)
-def _margins(rows, first, last, weights, factor, offset, margins):
-    row_products(rows, first, last, weights, margins[first:last])
-    for i in range(first, last):
-        margins[i] = margins[i] * factor[i] + offset[0]
-
-
-@njit(cache=True, nogil=True)
-def _margin_vectors(rows, first, last, weights, factor, offset, margins):
-    row_product_vectors(rows, first, last, weights, margins[first:last])
-    for i in range(first, last):
-        for k in range(weights.shape[1]):
-            margins[i, k] = margins[i, k] * factor[i] + offset[k]

@@ -56,15 +56,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.privacy.gaussian import LARGEST_SCALE, SMALLEST_SCALE, TAIL
-from dplasso.privacy.randomness import RandomStream, next_words, random_word, refill
+from dplasso.privacy.randomness import RandomStream, fill_words, next_words, random_word
 
 LAYERS = 256
 # A standard deviation spans at least 2^10 of the blocks of integers that a rectangle is made of.
 _BLOCKS_BITS = 10
 # Of a rectangle's entry: below, where blocks are taken at once; above, its width.
 _ENTRY_BITS, _ENTRY_MASK = np.uint64(16), np.uint64(2**16 - 1)
-# Words that are looked at together, before those of them that were not taken at once.
-_TOGETHER = 2**10
+# Words that are looked at together; and before those of them that were not taken at once.
+_TOGETHER, _AT_ONCE = 2**10, 2**15
 # Comparisons nearer than this are settled exactly; more than so many do not come together.
 AMBIGUOUS, MOST_UNSETTLED = 2.0**-44, 16
 
@@ -148,41 +148,45 @@ def _exact_heights(blocks: list[int], low_bits: int, area: float) -> list[Fracti
     return heights
 
 
-@njit(cache=True, nogil=True)
-def entries_of(table):
+def entries_of(table: NoiseTable) -> NDArray[np.uint64]:
     """Return for each rectangle, in one number, its width and where blocks are taken at once."""
-    entries = np.empty(LAYERS, dtype=np.uint64)
-    for layer in range(LAYERS):
-        # A block that is taken in part is looked at.
-        taken = np.uint64(table.whole[layer]) >> np.uint64(table.low_bits)
-        entries[layer] = (table.blocks[layer] << _ENTRY_BITS) | min(taken, _ENTRY_MASK)
-    return entries
+    # A block that is taken in part is looked at.
+    taken = table.whole.astype(np.uint64) >> np.uint64(table.low_bits)
+    return (table.blocks << _ENTRY_BITS) | np.minimum(taken, _ENTRY_MASK)
 
 
 @njit(cache=True, nogil=True)
-def take_at_once(words, entries, low_bits, chosen, values, left):
-    """Set `values` to the variates of some words, and `left` to 1 where it takes more to tell.
+def take_at_once(words, entries, low_bits, totals, places, chosen, values, left):
+    """Add to `totals` the variates of their words; set `places` to those where it takes more.
 
-    `chosen`: room for as many entries. The value is 0 where `left` is 1.
+    Returns how many of these there are; nothing is added there.
+    `chosen`, `values`, `left`: room for as many words as are looked at together.
     """
     low_mask = (np.uint64(1) << low_bits) - np.uint64(1)
     high_bits = np.uint64(64 - 9) - low_bits
     high_mask = (np.uint64(1) << high_bits) - np.uint64(1)
-    n_words = np.uint64(words.size)
-    # Apart from what follows, which then has no scattered access and is compiled to vectors.
-    for k in range(n_words):
-        chosen[k] = entries[words[k] & np.uint64(255)]
-    for k in range(n_words):
-        word = words[k]
-        width = chosen[k] >> _ENTRY_BITS
-        product = (word >> (np.uint64(9) + low_bits)) * width
-        block = product >> high_bits
-        magnitude = np.int64((block << low_bits) | ((word >> np.uint64(9)) & low_mask))
-        # All ones turn m into -m - 1.
-        sign = -np.int64((word >> np.uint64(8)) & np.uint64(1))
-        more = (block >= (chosen[k] & _ENTRY_MASK)) | ((product & high_mask) < width)
-        values[k] = (magnitude ^ sign) & (np.int64(more) - np.int64(1))
-        left[k] = more
+    n_words, together, n_left = np.uint64(words.size), np.uint64(chosen.size), np.uint64(0)
+    for begin in range(np.uint64(0), n_words, together):
+        size = together if begin + together < n_words else n_words - begin
+        # Apart from what follows, which then has no scattered access and is compiled to vectors.
+        for k in range(size):
+            chosen[k] = entries[words[begin + k] & np.uint64(255)]
+        for k in range(size):
+            word = words[begin + k]
+            width = chosen[k] >> _ENTRY_BITS
+            product = (word >> (np.uint64(9) + low_bits)) * width
+            block = product >> high_bits
+            magnitude = np.int64((block << low_bits) | ((word >> np.uint64(9)) & low_mask))
+            # All ones turn m into -m - 1.
+            sign = -np.int64((word >> np.uint64(8)) & np.uint64(1))
+            more = (block >= (chosen[k] & _ENTRY_MASK)) | ((product & high_mask) < width)
+            values[k] = (magnitude ^ sign) & (np.int64(more) - np.int64(1))
+            left[k] = more
+        for k in range(size):
+            totals[begin + k] += values[k]
+            places[n_left] = begin + k
+            n_left += left[k]
+    return n_left
 
 
 @njit(cache=True, nogil=True)
@@ -204,7 +208,7 @@ def draw_exactly(table, buffer, firsts, places, totals, ambiguous, unsettled, co
         while not drawn:
             # Before the candidate is known: a word is never thrown away for what it chose.
             if position + 2 > words.size:
-                refill(buffer)
+                fill_words(buffer.state, words)
                 position = 0
             layer = np.int64(word & np.uint64(255))
             width = blocks[layer]
@@ -246,8 +250,14 @@ def draw_exactly(table, buffer, firsts, places, totals, ambiguous, unsettled, co
     return count
 
 
-@njit(cache=True, nogil=True)
-def add_noise(table, buffer, firsts, totals, ambiguous, unsettled):
+def add_noise(
+    table: NoiseTable,
+    buffer: RandomStream,
+    firsts: NDArray[np.uint64],
+    totals: NDArray[np.int64],
+    ambiguous: float,
+    unsettled: NDArray[np.int64],
+) -> int:
     """Add a variate to each of `totals` in place; return how many comparisons were left open.
 
     `firsts`: their first words; any further ones are those of `buffer`.
@@ -256,18 +266,14 @@ def add_noise(table, buffer, firsts, totals, ambiguous, unsettled):
     of the first U.
     """
     entries, low_bits, count = entries_of(table), np.uint64(table.low_bits), 0
-    chosen, left = np.empty(_TOGETHER, np.uint64), np.empty(_TOGETHER, np.uint64)
-    values, places = np.empty(_TOGETHER, np.int64), np.empty(_TOGETHER + 1, np.int64)
-    for begin in range(np.uint64(0), np.uint64(totals.size), np.uint64(_TOGETHER)):
-        part, words = totals[begin : begin + _TOGETHER], firsts[begin : begin + _TOGETHER]
-        take_at_once(words, entries, low_bits, chosen, values, left)
-        n_left = np.uint64(0)
-        for k in range(np.uint64(part.size)):
-            part[k] += values[k]
-            places[n_left] = begin + k
-            n_left += left[k]
-        given = firsts, places[:n_left], totals, ambiguous, unsettled, count
-        count = draw_exactly(table, buffer, *given)
+    chosen, left, values = (np.empty(_TOGETHER, kind) for kind in (np.uint64, np.uint64, np.int64))
+    places = np.empty(min(_AT_ONCE, totals.size) + 1, np.int64)
+    for begin in range(0, totals.size, _AT_ONCE):
+        own = slice(begin, begin + _AT_ONCE)
+        room = places, chosen, values, left
+        n_left = int(take_at_once(firsts[own], entries, low_bits, totals[own], *room))
+        others = places[:n_left] + begin
+        count = draw_exactly(table, buffer, firsts, others, totals, ambiguous, unsettled, count)
     return count
 
 

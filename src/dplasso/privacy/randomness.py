@@ -99,7 +99,7 @@ def random_stream(random_state: Any = None) -> RandomStream:
     return stream_from_key(np.asarray(key, dtype=np.uint32))
 
 
-@njit(forceinline=True)
+@register_jitable(forceinline=True)
 def _quarter_round(a, b, c, d):
     """Return four words after a quarter round."""
     a = np.uint32(a + b)
@@ -117,7 +117,7 @@ def _quarter_round(a, b, c, d):
     return a, b, c, d
 
 
-@njit(forceinline=True)
+@register_jitable(forceinline=True)
 def _two_rounds(block):
     """Return the 16 words of a block after a round of its columns and one of its diagonals."""
     a, b, c, d, e, f, g, h, i, j, k, m, n, o, p, q = block
