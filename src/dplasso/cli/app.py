@@ -214,7 +214,14 @@ def _options(_version: Annotated[bool, _VERSION] = False) -> None:
 
 
 for home in (
-    *("fit.fit", "tune.tune", "models.predict", "models.evaluate", "models.show", "models.report"),
+    *(
+        "fit.fit",
+        "tune.tune",
+        "models.predict",
+        "models.evaluate",
+        "reports.show",
+        "reports.report",
+    ),
     *("planning.plan", "planning.budget", "audit.audit", "demo.demo", "stores.convert"),
 ):
     add_command(app, home)

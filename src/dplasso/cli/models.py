@@ -1,14 +1,9 @@
-"""What is done with a model file: ``predict``, ``evaluate``, ``show`` and ``report``."""
+"""What is done with a model file and rows: ``predict`` and ``evaluate``."""
 
-import json
 import shlex
-from dataclasses import asdict, dataclass, fields, replace
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
 
 import typer
@@ -16,22 +11,14 @@ import typer
 import dplasso
 from dplasso.cli import output
 from dplasso.cli.clusters import ClusterOptions, over_stores
-from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, read_raw, refuse
-from dplasso.cli.ledger_report import cohort_of, left_after, left_sentence, sentence
+from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
+from dplasso.cli.ledger_report import left_after, left_sentence
+from dplasso.cli.raw_rows import read_raw
 from dplasso.cli.scoring import print_confusion, print_scores, score
 from dplasso.cli.training import chosen_ledger
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
 from dplasso.estimators.record_wise import split
-from dplasso.ledger import Budget, Charge, entry_of, read_budgets, share_of
-from dplasso.ledger.composition import protected
-from dplasso.model import Model, read_model
-from dplasso.model.file import written_by
-from dplasso.model.weights import count_of, linear_part, weights_of
-from dplasso.privacy.wording import rounded_up
-from dplasso.report.bars import Bar
-from dplasso.report.displays import budget_bars
-from dplasso.report.page import Beside, cautions_about, model_facts, report_page
 from dplasso.tuning.scores import PrivateScore
 
 _NOT_PRIVATE = (
@@ -230,158 +217,3 @@ def _print_private(score: PrivateScore, left: dict[str, Any] | None, *, explain:
 
 def _noisy(one: Any, value: float) -> list[str]:
     return [f"{one.rows:,.0f}", f"{value:.3f}", f"{one.low:.3f} to {one.high:.3f}"]
-
-
-def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
-    """Name a model's largest weights, its settings and what it promises.
-
-    Options
-    -------
-    top : K >= 0
-        How many of the largest weights.
-
-    Examples
-    --------
-    dplasso show model.npz
-    dplasso show model.npz --top 50 --explain
-    dplasso show model.npz --json
-
-    All of this is in the model file: whoever has the file may see it.
-    """
-    held = read_model(model)
-    weights = weights_of(held)
-    facts, heaviest = model_facts(held, weights), weights.top(top).rows()
-    schema = None if held.origin is None else held.origin.schema
-    cautions = cautions_about(held)
-    document = {
-        "model": model,
-        "facts": facts,
-        "n_features": held.n_features,
-        "params": {**held.params, "classes": held.classes.tolist()},
-        "schema": None if schema is None else schema.to_json(),
-        "n_nonzero": len(weights),
-        "n_clear": None if weights.clear is None else int(weights.clear.sum()),
-        "weights": heaviest,
-        "intercept": linear_part(held)[1][0],
-        "privacy": held.statement.to_dict(),
-        "cautions": [{"level": one.level, "sentence": one.sentence} for one in cautions],
-    }
-
-    def print_model() -> None:
-        indent = " " * (max(map(len, facts)) + 2)
-        width, shown = max(output.out.width - len(indent), 40), {"model": str(model), **facts}
-        for name in {"schema", "settings"} & facts.keys():
-            shown[name] = f"\n{indent}".join(wrap(facts[name], width, break_on_hyphens=False))
-        output.facts(shown)
-        output.text()
-        output.weights(heaviest, f"The {len(heaviest)} largest of {count_of(weights)}")
-        output.text()
-        output.promise(held.statement, explain=explain)
-        for one in cautions if held.statement.is_private and not explain else []:
-            output.text(f"Caution ({one.level}): {one.sentence}.")
-
-    return output.Result(document, print_model)
-
-
-def report(
-    model: Path,
-    out: Path,
-    ledger: Path | None = None,
-    score: list[Path] | None = None,
-    force: bool = False,
-) -> None:
-    """Write what a model promises and holds on one page that can be printed and signed.
-
-    Output
-    ------
-    out : OUT.html
-        Write the page here.
-
-    Options
-    -------
-    ledger : LEDGER
-        Look up the entry that paid for the model here.
-    score : SCORE.json
-        A private score of this model, as evaluate --epsilon --json printed it; may be given again.
-
-    Examples
-    --------
-    dplasso report model.npz --out report.html
-    dplasso report model.npz --out report.html --ledger team.ledger
-    dplasso report model.npz --out report.html --score score.json    (after: dplasso evaluate
-        model.npz test.svm.gz --epsilon 0.1 --json > score.json)
-
-    The first part of the page is for whoever decides, the second for a statistician. With --ledger
-    the page names the entry that paid for the model, its purpose and what is spent: the curator
-    decides whether that part is handed on.
-    """
-    output.check_outputs([out], [model, ledger, *(score or [])], force=force)
-    held = read_model(model)
-    scores = [_released_score(path, held) for path in score or []]
-    paid, budget = _paid(held, ledger)
-    beside = Beside(
-        file={
-            "file": model.name,
-            "SHA-256": sha256(model.read_bytes()).hexdigest(),
-            "written by": written_by(model),
-            "reported by": f"dplasso {version('dplasso')}",
-            "date of this report": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        },
-        ledger=paid,
-        budget=budget,
-        scores=scores,
-    )
-    with output.uninterrupted():
-        output.write_file(out, report_page(held, beside))
-    output.facts({"written": str(out)})
-
-
-def _released_score(path: Path, model: Model) -> dict[str, Any]:
-    """Read a private score, which must be of this model and may be shown with it."""
-    try:
-        held = json.loads(path.read_text(encoding="utf-8-sig"))
-        score = {one.name: held[one.name] for one in fields(PrivateScore)}
-        statement = dplasso.PrivacyStatement.from_dict(score["privacy"])
-        known = all(isinstance(score[name], float) for name in ("value", "low", "high"))
-    except (ValueError, LookupError, TypeError):
-        known = False
-    if not known:
-        raise ValueError(
-            f"{path} holds no private score; make one with dplasso evaluate --epsilon 0.1 --json"
-        )
-    if not statement.is_private:
-        raise ValueError(f"{path}: the score is not private, so it has no place on the page")
-    if score["model"] != model.digest:
-        raise ValueError(f"{path}: the score is of another model than this one")
-    return score
-
-
-def _paid(model: Model, ledger: Path | None) -> tuple[dict[str, str] | str, list[Bar]]:
-    """Word the entry of a ledger that paid for a model, and draw the budget that it is part of."""
-    if ledger is None:
-        return "No ledger was given to this report.", []
-    digest, budgets = model.digest, read_budgets(ledger)
-    found = entry_of(budgets, digest)
-    if found is None:
-        told = (
-            f"No entry of {ledger.name} has paid for this model: it was charged elsewhere, before "
-            "entries held digests, or not at all."
-        )
-        return told, []
-    budget, entry = found
-    charge, cohort = entry.charge, cohort_of(ledger, budget.name)
-    facts = {
-        "entry": f"{entry.number} of {ledger.name}",
-        "data set": budget.name or "(without a name)",
-        "purpose": charge.purpose or "(none given)",
-        "charged": f"{_cost(charge)}, {entry.reserved_at}",
-        "budget": f"{_cost(budget)} for all releases from this data set, for "
-        f"{protected(budget.rows_per_person)}",
-        "share": f"{share_of(budget, charge):.1%} of the budget",
-        **({} if cohort is None else {"people": sentence(cohort)}),
-    }
-    return facts, budget_bars(budget, digest, purposes=False)
-
-
-def _cost(one: Budget | Charge) -> str:
-    return f"epsilon {rounded_up(one.epsilon)} at delta {rounded_up(one.delta)}"
