@@ -1,5 +1,7 @@
 """Numbers in bins on several resolutions, and how many of them enter a fit."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -163,8 +165,7 @@ def test_levels_follow_from_the_noisy_count_alone():
     phase = levels(((16, 4, 20), (64, 20, 84)), 85, 1)
     for count, size in ((10.0, 5), (1_000.0, 21), (1e6, 85)):
         released = Released().then(0.01, Counted(np.array([count / 2, count / 2]), 1.0))
-        # No record can be asked for anything.
-        fit = Fit(budget, None, random_stream(0), ONE_THREAD)
+        fit = Fit(budget, SimpleNamespace(shape=(500, 85)), random_stream(0), ONE_THREAD)
         entered = phase.begin(fit, released, 0.0, NO_SNAPSHOT).release()
         assert (85 if entered is None else entered.columns.size) == size
         assert phase.share(budget, released) == 0.0
