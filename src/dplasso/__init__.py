@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dplasso.privacy.statement import PrivacyStatement as PrivacyStatement
     from dplasso.report.displays import BudgetDisplay as BudgetDisplay
     from dplasso.report.displays import CalibrationDisplay as CalibrationDisplay
+    from dplasso.report.displays import CurvesDisplay as CurvesDisplay
     from dplasso.report.displays import WeightsDisplay as WeightsDisplay
     from dplasso.tuning.quantiles import private_quantiles as private_quantiles
     from dplasso.tuning.scores import PrivateScore as PrivateScore, private_score as private_score
@@ -69,7 +70,7 @@ _HOMES = {
 }
 _HOMES |= dict.fromkeys(("BudgetError", "DataError", "LedgerError", "LedgerWarning"), "errors")
 _HOMES |= dict.fromkeys(
-    ("BudgetDisplay", "CalibrationDisplay", "WeightsDisplay"), "report.displays"
+    ("BudgetDisplay", "CalibrationDisplay", "CurvesDisplay", "WeightsDisplay"), "report.displays"
 )
 _HOMES |= dict.fromkeys(("ModelFileError", "NoiseWarning", "StoreError"), "errors")
 _HOMES |= dict.fromkeys(("PrivacyLeakWarning", "WeakPrivacyWarning"), "errors")

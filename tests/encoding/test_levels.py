@@ -1,5 +1,7 @@
 """Numbers in bins on several resolutions, and how many of them enter a fit."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,8 +10,12 @@ from dplasso import DPLassoClassifier, DPLogisticRegression, PublicEncoder, load
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Categories, Cross
 from dplasso.encoding.schema import Schema, schema_from_json
-from dplasso.phases.levels import entering
-from dplasso.phases.releases import Entered
+from dplasso.estimators.fitting import method_of
+from dplasso.phases.contract import NO_SNAPSHOT, Fit
+from dplasso.phases.levels import entering, levels
+from dplasso.phases.releases import Counted, Entered, Released
+from dplasso.privacy.randomness import random_stream
+from dplasso.runtime.threads import ONE_THREAD
 
 
 def rows(part, *values):
@@ -151,3 +157,15 @@ def test_a_fit_with_some_levels_is_that_of_a_schema_with_as_many(table):
 def test_short_lists_and_public_models_see_all_levels(table, model):
     X, y = table
     assert model.fit(encoded(X), y).model_.released.last(Entered) is None
+
+
+def test_levels_follow_from_the_noisy_count_alone():
+    budget = DPLogisticRegression(1.0, classes=[0, 1])
+    budget = method_of(budget).cost()
+    phase = levels(((16, 4, 20), (64, 20, 84)), 85, 1)
+    for count, size in ((10.0, 5), (1_000.0, 21), (1e6, 85)):
+        released = Released().then(0.01, Counted(np.array([count / 2, count / 2]), 1.0))
+        fit = Fit(budget, SimpleNamespace(shape=(500, 85)), random_stream(0), ONE_THREAD)
+        entered = phase.begin(fit, released, 0.0, NO_SNAPSHOT).release()
+        assert (85 if entered is None else entered.columns.size) == size
+        assert phase.share(budget, released) == 0.0

@@ -11,8 +11,9 @@ import typer
 import dplasso
 from dplasso.cli import output
 from dplasso.cli.clusters import ClusterOptions, over_stores
-from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, read_raw, refuse
+from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cli.ledger_report import left_after, left_sentence
+from dplasso.cli.raw_rows import read_raw
 from dplasso.cli.scoring import print_confusion, print_scores, score
 from dplasso.cli.training import chosen_ledger
 from dplasso.data.formats import Dataset

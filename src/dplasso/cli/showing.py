@@ -14,17 +14,20 @@ from dplasso.cli.ledger_report import cohort_of, sentence
 from dplasso.ledger import Budget, Charge, entry_of, read_budgets, share_of
 from dplasso.ledger.composition import protected
 from dplasso.model import Model, read_model
+from dplasso.model.curves import curves_of
 from dplasso.model.file import written_by
 from dplasso.model.inference import inference_of
 from dplasso.model.weights import count_of, linear_part, weights_of
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_up
-from dplasso.report.bars import Bar
-from dplasso.report.displays import budget_bars
+from dplasso.report.bars import Bar, png_of
+from dplasso.report.displays import CurvesDisplay, WeightsDisplay, budget_bars
 from dplasso.report.page import Beside, cautions_about, model_facts, report_page
 
 
-def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
+def show(
+    model: Path, top: int = 20, explain: bool = False, plot: Path | None = None, force: bool = False
+) -> output.Result:
     """Name a model's largest weights, its settings and what it promises.
 
     Options
@@ -32,16 +35,29 @@ def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
     top : K >= 0
         How many of the largest weights.
 
+    Output
+    ------
+    plot : OUT.png
+        Draw the effect of each number that the schema has in bins on several levels; without any,
+        the largest weights.
+
     Examples
     --------
     dplasso show model.npz
+    dplasso show model.npz --plot curves.png
     dplasso show model.npz --top 50 --explain
     dplasso show model.npz --json
 
     All of this is in the model file: whoever has the file may see it.
     """
+    if plot is not None:
+        output.check_outputs([plot], [model], force=force)
     held = read_model(model)
-    weights = weights_of(held)
+    weights, curves = weights_of(held), curves_of(held)
+    if plot is not None:
+        display = CurvesDisplay(curves) if curves else WeightsDisplay(weights.top(top))
+        with output.uninterrupted():
+            output.write_file(plot, png_of(display.plot().figure_))
     facts, heaviest = model_facts(held, weights), weights.top(top).rows()
     schema = None if held.origin is None else held.origin.schema
     cautions, estimates = cautions_about(held), inference_of(held)
@@ -54,6 +70,9 @@ def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
         "n_nonzero": len(weights),
         "n_clear": None if weights.clear is None else int(weights.clear.sum()),
         "weights": heaviest,
+        "curves": [
+            {"column": one.column, "class": one.label, "bins": one.rows()} for one in curves
+        ],
         "intercept": linear_part(held)[1][0],
         **output.inferred(estimates),
         "privacy": held.statement.to_dict(),
@@ -68,6 +87,10 @@ def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
         output.facts(shown)
         output.text()
         output.weights(heaviest, f"The {len(heaviest)} largest of {count_of(weights)}")
+        if plot is not None:
+            output.facts({"written": str(plot)})
+        elif curves:
+            output.text(f"--plot OUT.png draws the curves of {len(curves):,} numbers.")
         output.text()
         output.inference(estimates)
         output.promise(held.statement, explain=explain)

@@ -198,10 +198,14 @@ class Part:
 
     It takes `columns` of the table and makes `width` columns: `names` returns the names of some of
     them, `entries` yields the entries of a table in their order. `described` says in words what it
-    declares of the table.
+    declares of the table, `slots` how many entries a usual row has.
     """
 
     missing: str = "ignore"
+
+    def slots(self, coded: CodedOf) -> list[tuple[int, int, float]]:
+        """Return first and last + 1 of columns, and how many entries a usual row has in them."""
+        return [(0, self.width(coded), 1.0)]
 
     if TYPE_CHECKING:
 

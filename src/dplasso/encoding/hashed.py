@@ -15,6 +15,8 @@ from dplasso.encoding.contract import Coded, CodedOf, Codes, OfOneColumn, Part, 
 
 # scikit-learn hashes to 32-bit column numbers.
 MOST_BITS = 30
+# Assumed of a text where the length of a usual row is asked for.
+_USUAL_WORDS = 20.0
 
 
 def check_hash_bits(bits: int) -> None:
@@ -108,6 +110,9 @@ class Hashed(_HashedWords, Coded):
     def codes(self) -> int:
         return (1 << self.bits) + self.own_missing
 
+    def slots(self, coded: CodedOf) -> list[tuple[int, int, float]]:
+        return [(0, self.width(coded), float(len(self.columns)))]
+
     def _word_names(self) -> dict[int, str]:
         named = [f"{name}={word}" for name in self.columns for word in self.words]
         return names_by_column(named, named, self.bits)
@@ -164,6 +169,9 @@ class Text(OfOneColumn, _HashedWords):
         object.__setattr__(self, "ngrams", (shortest, longest))
         self._check_bools("binary", "lowercase")
         self._check_hashed()
+
+    def slots(self, coded: CodedOf) -> list[tuple[int, int, float]]:
+        return [(0, self.width(coded), _USUAL_WORDS)]
 
     def _word_names(self) -> dict[int, str]:
         return names_by_column(

@@ -5,6 +5,7 @@ the budget: coarse bins are learnt first, fine ones correct them as far as the n
 many levels enter a fit follows from public facts and the noisy count (`dplasso.phases.levels`).
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -62,13 +63,13 @@ class Levels(OfOneColumn, Coded):
 
     def edges(self, level: int) -> NDArray[np.float64]:
         """Return the edges of one level, from `low` to `high`; all are edges of finer levels."""
-        finest = self.levels[-1]
+        finest, ends = self.levels[-1], (self.low, self.high)
         if self.spacing == "equal":
             found = np.linspace(self.low, self.high, finest + 1)
         else:
             unit = _LINEAR_PART * max(abs(self.low), abs(self.high))
-            ends = [np.sign(end) * np.log1p(abs(end) / unit) for end in (self.low, self.high)]
-            steps = np.linspace(*ends, finest + 1)
+            low, high = (math.copysign(math.log1p(abs(end) / unit), end) for end in ends)
+            steps = np.linspace(low, high, finest + 1)
             found = np.sign(steps) * np.expm1(np.abs(steps)) * unit
         return found[:: finest // level]
 
@@ -96,6 +97,10 @@ class Levels(OfOneColumn, Coded):
         inner = [f"{edge:g}" for edge in self.edges(level)[1:-1]]
         between = [f"{a}<={self.column}<{b}" for a, b in pairwise(inner)]
         return [f"{self.column}<{inner[0]}", *between, f"{self.column}>={inner[-1]}"]
+
+    def slots(self, coded: CodedOf) -> list[tuple[int, int, float]]:
+        pairs = zip(self.starts, self.levels, strict=False)
+        return [(start, start + level, 1.0) for start, level in pairs]
 
     def described(self) -> str:
         steps = "" if self.spacing == "equal" else " in steps that grow"

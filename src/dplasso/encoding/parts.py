@@ -125,6 +125,9 @@ class Bins(OfOneColumn, Coded):
     def width(self, coded: CodedOf) -> int:
         return self.codes - self.cumulative
 
+    def slots(self, coded: CodedOf) -> list[tuple[int, int, float]]:
+        return [(0, self.width(coded), len(self.edges) / 2.0 if self.cumulative else 1.0)]
+
     def names(self, coded: CodedOf, columns: Codes) -> list[str]:
         return [self._name(code + self.cumulative, self.cumulative) for code in columns.tolist()]
 

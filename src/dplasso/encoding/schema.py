@@ -214,6 +214,16 @@ class Schema:
                     found.append((level, offset + start, offset + start + level))
         return tuple(found)
 
+    @property
+    def slots(self) -> list[tuple[int, int, float]]:
+        """Of all parts first and last + 1 of columns, and the entries of a usual row in them."""
+        pairs = zip(self.parts, self.offsets, strict=False)
+        return [
+            (offset + first, offset + last, entries)
+            for part, offset in pairs
+            for first, last, entries in part.slots(self.coded)
+        ]
+
     def names(self, columns: Sequence[int] | NDArray[Any]) -> list[str]:
         """Return the names of some columns of the result, from 0 to ``n_features - 1``."""
         wanted, offsets = np.asarray(columns, np.int64), self.offsets
@@ -294,9 +304,7 @@ def schema_from_json(document: Any) -> Schema:
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"part {number}: {error}") from None
     note, edges = str(document.get("note") or ""), edges_from_json(document.get("edges"))
-    absent = document.get("missing")
-    absent = absent if isinstance(absent, str) else tuple(absent or ())
-    return Schema(tuple(parts), label, note, tuple(confirm), edges, absent)
+    return Schema(tuple(parts), label, note, tuple(confirm), edges, document.get("missing") or ())
 
 
 def read_schema(path: str | Path) -> Schema:

@@ -21,8 +21,15 @@ from dplasso.estimators.onnx_graph import to_onnx
 from dplasso.fit.method import Method
 from dplasso.fit.prior import PARAMETERS
 from dplasso.model import write_model
+from dplasso.model.curves import Curve, curves_of
 from dplasso.model.weights import Weights, weights_of
-from dplasso.report.displays import BudgetDisplay, CalibrationDisplay, WeightsDisplay, as_method
+from dplasso.report.displays import (
+    BudgetDisplay,
+    CalibrationDisplay,
+    CurvesDisplay,
+    WeightsDisplay,
+    as_method,
+)
 from dplasso.report.page import report_section
 
 
@@ -151,7 +158,26 @@ class PrivateLinearModel(BaseEstimator):
         check_is_fitted(self, "coef_")
         return weights_of(self.model_).top(count)
 
+    def curves(self) -> list[Curve]:
+        """Return the effect of each number that a schema has in bins on several levels.
+
+        Returns
+        -------
+        list of Curve
+            For each such column of the table, and each class if there are more than two: bins,
+            effects on the margin of a typical row, and their standard errors by the noise alone
+            (`dplasso.model.curves.Curve`: `rows`, `to_pandas`).
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        """
+        check_is_fitted(self, "coef_")
+        return curves_of(self.model_)
+
     plot_weights = as_method(WeightsDisplay, "plot_weights", __name__)
+    plot_curves = as_method(CurvesDisplay, "plot_curves", __name__)
     plot_budget = as_method(BudgetDisplay, "plot_budget", __name__)
 
     def save(self, path: str | PathLike[str]) -> None:

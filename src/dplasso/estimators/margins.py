@@ -17,22 +17,14 @@ from dplasso.matrix.compressed import Compressed, checked, clipped, compress
 from dplasso.matrix.design import refuse_damage
 from dplasso.matrix.transpose import transpose
 from dplasso.matrix.unit_rows import row_factors, select_columns, unit_row_margins
-from dplasso.model.linear import Reading, reading_of
+from dplasso.model.linear import Reading, reading_for
 from dplasso.phases.releases import Descended
 from dplasso.runtime.threads import count_threads, thread_pool
 
 
 def reading(fitted: Any) -> Reading:
     """Return how a fitted estimator's model reads rows."""
-    model, norm = fitted.model_, fitted.model_.params.get("row_norm", "unit")
-    return reading_of(
-        model.released,
-        model.n_features,
-        row_norm=None if norm == "unit" else float(norm),
-        fit_intercept=model.params["fit_intercept"],
-        feature_bound=model.statement.number("feature_bound"),
-        from_prior=model.prior is not None,
-    )
+    return reading_for(fitted.model_)
 
 
 def task_of(fitted: Any) -> Task:

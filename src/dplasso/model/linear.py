@@ -162,6 +162,19 @@ def reading_of(
     return Reading(columns if columns.size else None, None, row_norm, constant, halvings_of(own))
 
 
+def reading_for(model: Any) -> Reading:
+    """Return how a model reads rows."""
+    norm = model.params.get("row_norm", "unit")
+    return reading_of(
+        model.released,
+        model.n_features,
+        row_norm=None if norm == "unit" else float(norm),
+        fit_intercept=model.params["fit_intercept"],
+        feature_bound=model.statement.number("feature_bound"),
+        from_prior=model.prior is not None,
+    )
+
+
 def counted_records(released: Released, is_private: bool) -> float | None:
     """Return the number of records where it is a release; None where it was given or is exact."""
     counted = released.last(Counted)

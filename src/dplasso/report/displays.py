@@ -11,9 +11,11 @@ from inspect import Parameter, Signature, signature
 from typing import Any, Self
 
 from dplasso.ledger import Budget, Ledger, as_ledger, entry_of, read_budgets, share_of
+from dplasso.model.curves import Curve
 from dplasso.model.weights import BY_NOISE, Weights, row_name
 from dplasso.privacy.wording import rounded_up
 from dplasso.report.bars import BLUE, GREY, QUIET, Bar, draw_bars, tidy
+from dplasso.report.curves import axes_for, draw_curve
 from dplasso.runtime.extras import need
 
 _BAR_HEIGHT = 0.38
@@ -111,6 +113,77 @@ class WeightsDisplay(_BarDisplay):
         draw_bars(ax, self.bars)
         error = self.weights.standard_error is not None
         ax.set_xlabel("weight, ± 3 standard errors of the noise" if error else "weight")
+
+
+class CurvesDisplay(_Display):
+    """The effect of each number on the margin, with three standard errors of the noise.
+
+    Parameters
+    ----------
+    curves : list of Curve
+        As an estimator's `curves` returns them; one picture for each.
+    """
+
+    def __init__(self, curves: Sequence[Curve]) -> None:
+        if not curves:
+            raise ValueError(
+                "curves are drawn of numbers that a schema has in bins on several levels "
+                '("kind": "levels"), and this model has none'
+            )
+        self.curves = list(curves)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, ax: Any = None) -> Self:
+        """Draw the effect of each number that a schema has in bins on several levels.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted; of this package.
+        ax : sequence of matplotlib.axes.Axes, default=None
+            Axes to draw on, one for each curve; None makes a figure.
+
+        Returns
+        -------
+        CurvesDisplay
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        ValueError
+            If the model has no such numbers.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        return cls(estimator.curves()).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the picture.
+
+        Parameters
+        ----------
+        ax : sequence of matplotlib.axes.Axes, default=None
+            Axes to draw on, one for each curve; None makes a figure.
+
+        Returns
+        -------
+        display
+            Itself. `ax_` (a list) and `figure_` are what it was drawn on last.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        need("matplotlib", "The picture")
+        if ax is None:
+            ax = axes_for(len(self.curves))
+        self.ax_ = list(ax)
+        self.figure_ = self.ax_[0].figure
+        for own, curve in zip(self.ax_, self.curves, strict=True):
+            draw_curve(own, curve)
+        return self
 
 
 class CalibrationDisplay(_Display):

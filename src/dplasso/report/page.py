@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from dplasso.gradient_descent.schedule import SIGNIFICANT
+from dplasso.model.curves import curves_of
 from dplasso.model.file import Model
 from dplasso.model.linear import counted_records, method_words, steps_of
 from dplasso.model.weights import Weights, beyond_by_chance, count_of, weights_of
@@ -19,6 +20,7 @@ from dplasso.privacy.cautions import AMBER, GREEN, RED, Caution, level_of
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import PICTURED, assumptions, guarantee, odds, rounded_up
 from dplasso.report.bars import Bar, bars_as_html
+from dplasso.report.curves import curves_as_html
 from dplasso.report.displays import curve_bars, weight_bars
 
 _SHOWN, _SHOWN_FIRST = 20, 8
@@ -196,7 +198,7 @@ def _promise(model: Model, every: Weights) -> str:
         f"<h2>The guarantee</h2>{told}"
         f"<h2>What was public</h2><p>{escape(assumptions(statement))}</p>"
         f"{_table(model_facts(model, every))}"
-        f"<h2>The weights</h2>{_weights(every.top(_SHOWN), every)}"
+        f"{_curves(model)}<h2>The weights</h2>{_weights(every.top(_SHOWN), every)}"
     )
 
 
@@ -236,6 +238,20 @@ def _heaviest(model: Model, every: Weights) -> str:
     if every.clear is None:
         told = f"The {len(shown)} largest of {count_of(every)}.{side}"
     return f"{bars_as_html(weight_bars(shown.rows()))}<p><small>{escape(told)}</small></p>"
+
+
+def _curves(model: Model) -> str:
+    """Draw the effect of each number that has bins on several levels; nothing without any."""
+    curves = curves_of(model)
+    if not curves:
+        return ""
+    unit = "the target" if model.statement.target_bounds else "the log-odds"
+    told = (
+        f"What a number adds to {unit} of a typical row, less its mean over the bins: bins of all "
+        f"levels together. Shaded: {SIGNIFICANT:g} standard errors of the noise; sampling error is "
+        "not in them."
+    )
+    return f"<h2>The numbers</h2>{curves_as_html(curves)}<p><small>{told}</small></p>"
 
 
 def _weights(shown: Weights, every: Weights) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dplasso.encoding.contract import Part
 from dplasso.encoding.encoder import PublicEncoder
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Bins
@@ -247,7 +248,8 @@ def _with_edges(
     schema: Schema, edges: Mapping[str, tuple[float, ...]], told: ReleasedEdges
 ) -> Schema:
     """Put edges into a schema; they need no confirmation any more."""
-    parts, marks = [], []
+    parts: list[Part] = []
+    marks: list[str] = []
     for part, mark in zip(schema.parts, schema.confirm, strict=True):
         ours = isinstance(part, Bins | Levels) and part.column in edges
         if isinstance(part, Levels) and ours:

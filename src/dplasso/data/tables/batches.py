@@ -83,7 +83,7 @@ class TableReader:
 
         Two people whose names are numbers must not become one.
         """
-        (decimal,) = [one.decimal for one in self._dialect] or [None]
+        decimal = "".join(one.decimal or "" for one in self._dialect)
         for batch in self.module.batches(self.path, columns, memory_bytes, *self._dialect):
             for name in set(columns) - {as_they_stand} if decimal else ():
                 batch.columns[name] = with_points(batch.columns[name], decimal, self._asked)

@@ -1,0 +1,163 @@
+"""A number's effect as one curve: the bins of all levels together, with the noise in them."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.encoding.levels import Levels
+from dplasso.encoding.schema import Schema
+from dplasso.gradient_descent.schedule import SIGNIFICANT
+from dplasso.matrix.unit_rows import SCALES
+from dplasso.model.file import Model
+from dplasso.model.linear import reading_for
+from dplasso.model.weights import linear_part
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What a number adds to the margin of a typical row, less its mean over the bins.
+
+    A typical row has one entry in each part of the schema, and the usual length of rows. For two
+    classes the margin is the logarithm of the odds of the second class; for a regression it is the
+    target.
+
+    `column`: the column of the table.
+    `label`: the class whose margin it is; None for a regression.
+    `edges`, shape (m + 1,): of the bins. Numbers beyond the ends belong to the first and last bin.
+    `effect`, shape (m,): of the numbers in each bin.
+    `standard_error`, shape (m,): of each effect by the noise alone; None where the method has none.
+    `log_scale`: whether steps grow with the size of the number.
+    """
+
+    column: str
+    label: Any
+    edges: NDArray[np.float64]
+    effect: NDArray[np.float64]
+    standard_error: NDArray[np.float64] | None
+    log_scale: bool = False
+
+    @property
+    def band(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The effect less and plus three standard errors of the noise."""
+        error = 0.0 if self.standard_error is None else SIGNIFICANT * self.standard_error
+        return self.effect - error, self.effect + error
+
+    @property
+    def name(self) -> str:
+        """The column, with the class where there are several curves of it."""
+        return self.column if self.label is None else f"{self.column}: {self.label}"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the bins as JSON holds them: ``low``, ``high``, ``effect``, ``standard_error``."""
+        errors: list[Any] = [None] * self.effect.size
+        if self.standard_error is not None:
+            errors = self.standard_error.tolist()
+        names = "low", "high", "effect", "standard_error"
+        parts = self.edges[:-1].tolist(), self.edges[1:].tolist(), self.effect.tolist(), errors
+        return [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with these rows."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
+
+
+def curves_of(model: Model) -> list[Curve]:
+    """Return a curve for each number that the model's schema has in bins on several levels.
+
+    Of more than two classes, or several labels, one for each class.
+    """
+    schema = None if model.origin is None else model.origin.schema
+    if schema is None or not any(isinstance(part, Levels) for part in schema.parts):
+        return []
+    coefficients, _, error = linear_part(model)
+    weights = coefficients if isinstance(coefficients, np.ndarray) else coefficients.toarray()
+    errors = None if error is None else _of_all(error, model)
+    factor = typical_factor(model, schema)
+    labels: list[Any] = model.classes.tolist() if len(weights) > 1 else [None]
+    if len(weights) == 1 and model.statement.target_bounds is None:
+        labels = [model.classes[1]]
+    found = []
+    for part, offset in zip(schema.parts, schema.offsets, strict=False):
+        if isinstance(part, Levels):
+            levels = _entered(part, offset, model.linear.columns)
+            for output, label in enumerate(labels):
+                own = None if errors is None else factor * errors[output]
+                curve = _merged(part, levels, factor * weights[output], own)
+                found.append(Curve(part.column, label, *curve, part.spacing != "equal"))
+    return found
+
+
+def typical_factor(model: Model, schema: Schema) -> float:
+    """Return what the entries of a typical row are multiplied by.
+
+    It has one entry in each slot of the schema's parts, as far as these enter the model; where
+    columns have scales, the slot has the mean of them by energy.
+    """
+    reading = reading_for(model)
+    if reading.bound is not None:
+        return 1.0
+    scales, energies = np.ones(schema.n_features), np.ones(schema.n_features)
+    kept = slice(None) if reading.kept is None else reading.kept
+    if reading.halvings.size:
+        scales[kept] = SCALES[reading.halvings]
+        energies[kept] = np.maximum(1e-9, model.released.energies)
+    if reading.kept is not None:
+        left_out = np.ones(schema.n_features, np.bool_)
+        left_out[reading.kept] = False
+        energies[left_out] = 0.0
+    square = 0.0
+    for first, last, entries in schema.slots:
+        own = energies[first:last]
+        if own.any():
+            square += entries * float(own @ scales[first:last] ** 2 / own.sum())
+    longest, root = math.sqrt(1.0 - reading.constant**2), math.sqrt(square or 1.0)
+    return longest / root if reading.norm_bound is None else longest / max(reading.norm_bound, root)
+
+
+def _of_all(error: NDArray[np.float64], model: Model) -> NDArray[np.float64]:
+    """Return standard errors for all columns, shape (K, D); 0 for those that do not enter."""
+    n_outputs, n_features = model.linear.coefficients.shape
+    found = np.zeros((n_outputs, n_features))
+    every = error.shape[-1] == n_features
+    found[:, slice(None) if every else model.linear.columns] = error
+    return found
+
+
+def _entered(part: Levels, offset: int, columns: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Return the levels that may have weights, and their first columns."""
+    pairs = [
+        (level, offset + start) for level, start in zip(part.levels, part.starts, strict=False)
+    ]
+    if not columns.size:
+        return pairs
+    found = [
+        (level, first)
+        for level, first in pairs
+        if np.searchsorted(columns, first) < np.searchsorted(columns, first + level)
+    ]
+    return found or pairs[:1]
+
+
+def _merged(
+    part: Levels,
+    levels: list[tuple[int, int]],
+    weights: NDArray[np.float64],
+    errors: NDArray[np.float64] | None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
+    """Return edges of the finest bins, the sum of their levels' weights, and its error."""
+    finest = levels[-1][0]
+    effect, variance = np.zeros(finest), np.zeros(finest)
+    for level, first in levels:
+        own = weights[first : first + level]
+        effect += np.repeat(own - own.mean(), finest // level)
+        if errors is not None:
+            squares = errors[first : first + level] ** 2
+            # Of a weight less the mean of its level.
+            centred = squares * (1.0 - 2.0 / level) + squares.sum() / level**2
+            variance += np.repeat(centred, finest // level)
+    return part.edges(finest), effect, None if errors is None else np.sqrt(variance)
