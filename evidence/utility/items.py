@@ -266,7 +266,7 @@ def publish(
         parts = [markdown_table(part) for one in tables for part in one.parts[-1:]]
         text = "\n\n".join(parts) + "\n"
         return files | {"utility": write_files({"md": text.encode()}, folder, "utility")}
-    for page in (ROOT / "docs" / f"{name}.md" for name in ("utility", "inference")):
+    for page in (ROOT / "docs" / f"{name}.md" for name in ("utility", "howto-inference")):
         filled = fill(page.read_text(), tables).encode()
         files[page.name] = write_files({"md": filled}, page.parent, page.stem)
     return files

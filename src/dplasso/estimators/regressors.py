@@ -40,7 +40,7 @@ class DPLinearRegression(PrivateRegressor):
         Whether every row gets a constant entry, a tenth of its length.
     infer : {"all"}, default=None
         "all" adds intervals and p-values that hold the sampling error besides the noise
-        (docs/inference.md), for half of the budget. It takes at most 300 columns, and a
+        (docs/howto-inference.md), for half of the budget. It takes at most 300 columns, and a
         number as `row_norm`.
     neighbors : {"add-remove", "replace-one"}, default="add-remove"
         Which data sets are neighbours: one record added or removed, or one replaced by another

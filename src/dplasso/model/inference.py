@@ -186,7 +186,7 @@ class Inference:
         if missing := self.not_identified:
             told = ", ".join(missing)
             lines.append(
-                fill(f"Not identified at this budget: {told}. See docs/inference.md.", _WIDTH)
+                fill(f"Not identified at this budget: {told}. See docs/howto-inference.md.", _WIDTH)
             )
         return "\n".join(lines)
 

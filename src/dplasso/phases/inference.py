@@ -2,7 +2,7 @@
 
 Both phases are at weights that were released before: the first takes a Newton step away from those
 of the fit, which its clipped residuals bend and its length holds back, and the second is where the
-estimate and its covariance come from. See docs/inference.md.
+estimate and its covariance come from. See docs/howto-inference.md.
 """
 
 import math
@@ -24,7 +24,7 @@ from dplasso.privacy.randomness import word_buffers
 from dplasso.privacy.release import Gaussian, release
 
 # What of the whole budget goes here, and parts of that: of both phases' gradient and curvature,
-# and of the squared residuals (docs/inference.md says how they were chosen).
+# and of the squared residuals (docs/howto-inference.md says how they were chosen).
 INFERENCE_SHARE = 0.5
 _STEP, _MOMENTS = (0.1, 0.1, 0.0), (0.4, 0.3, 0.1)
 # The most columns: the sums have a number for each pair of them.

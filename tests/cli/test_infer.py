@@ -1,0 +1,46 @@
+"""``--infer``: intervals with sampling error, from the fit to the model file and ``show``."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import dplasso
+from cli.conftest import done, found
+
+INFER = ("--infer", "all", "--row-norm", 2, "--epsilon", 3, "--classes", "0,1")
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Give rows of three columns, of which the first tells the label."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (3_000, 3))
+    y = (rng.random(3_000) < 1.0 / (1.0 + np.exp(-1.5 * X[:, 0]))).astype(int)
+    path = tmp_path / "rows.npz"
+    sp.save_npz(path, sp.csr_array(X))
+    np.save(tmp_path / "labels.npy", y)
+    return path, "--labels", tmp_path / "labels.npy"
+
+
+def test_the_table_is_printed_kept_and_shown_again(table, tmp_path):
+    out = tmp_path / "model.npz"
+    printed = done("fit", *table, *INFER, "--model", out).stdout
+    estimates = dplasso.load(out).inference_
+    summary = estimates.summary()
+    assert summary in printed
+    assert summary in done("show", out).stdout
+    assert estimates.low[0] > 0.5
+    shown = found("show", out)
+    assert shown["inference"] == estimates.rows()
+    assert shown["params"]["infer"] == "all"
+    report = found("fit", *table, *INFER, "--features", 3)
+    assert [row["name"] for row in report["inference"]] == ["x0", "x1", "x2", "(intercept)"]
+    assert "inference" not in report["not_for_release"]
+
+
+def test_without_it_nothing_is_said_of_intervals(table, tmp_path):
+    out = tmp_path / "model.npz"
+    report = found("fit", *table, "--epsilon", 3, "--classes", "0,1", "--model", out)
+    assert "inference" not in report
+    assert "inference" not in found("show", out)
+    assert "std err" not in done("show", out).stdout
