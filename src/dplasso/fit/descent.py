@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 from scipy.sparse import csr_array
 
+from dplasso.errors import ParameterError
 from dplasso.fit import noise
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.prior import scaled_rows
@@ -43,7 +44,7 @@ class GradientDescent(Method):
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
         """Check the parameters of an estimator; TypeError, ValueError as `common_parameters`."""
-        return cls(
+        found = cls(
             **common_parameters(params),
             max_weights=word_or_number(
                 params,
@@ -61,6 +62,12 @@ class GradientDescent(Method):
                 "'unit' or a number > 0",
             ),
         )
+        if found.learn_geometry is not None and found.norm_bound is not None:
+            raise ParameterError(
+                f"`public_rows` needs rows of unit length, got `row_norm={found.norm_bound:g}`",
+                advice='leave out one of them',
+            )
+        return found
 
     def loss(self, task: Task) -> Any:
         """Return the loss, whose bound clips no residual at zero weights."""
@@ -115,19 +122,25 @@ class GradientDescent(Method):
             n_columns=n_features,
             n_outputs=task.n_outputs,
             residual_bound=loss.residual_bound,
+            geometry=self.geometry,
         )
 
         def lay_out(fit: Fit) -> None:
             n_records = fit.records.shape[0]
             check_records(n_records, share_bits(n_records))
             rows = fit.records.gradients(loss, fit.threads, prior=fit.prior)
-            rows.lay_out()
+            if self.geometry is None:
+                rows.lay_out()
             fit.layouts["gradients"] = rows
 
         n_slopes = task.n_outputs if task.many_labels else 1
         most_of_each = [(stage.n_steps, stage.n_columns) for stage in stages]
         phases = gradient_phases(
-            descent, most_of_each, calibrates=calibration > 0.0, n_slopes=n_slopes
+            descent,
+            most_of_each,
+            calibrates=calibration > 0.0,
+            n_slopes=n_slopes,
+            mixes=self.learn_geometry is not None,
         )
         return Plan((counting, *phases), lay_out)
 
