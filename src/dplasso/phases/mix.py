@@ -29,7 +29,7 @@ _LEADING = 30
 # The relevance that is expected, and the standard deviation around it; the largest that is used.
 _EXPECTED, _AROUND, _LARGEST = 0.02, 0.02, 0.1
 # A direction is learnt if its eigenvalue times N mu is at least this.
-_LEARNT = 1.2
+_LEARNT = 1.6
 # The squared length of latent entries: this times the relevance, over the last eigenvalue times
 # N mu, up to the largest; below the least, directions are left out.
 _STRENGTH, _LARGEST_PART, _LEAST_PART = 300.0, 0.94, 0.05
