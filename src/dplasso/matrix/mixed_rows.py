@@ -99,10 +99,11 @@ def _mix_rows(rows, factor, place, directions, own, latent, first, begin_row, en
                 mixed.indices[q] = j
                 mixed.values[q] = np.float32(own * value)
                 q += np.uint64(1)
-            if place[j] >= 0:
-                for k in range(count):
-                    sums[k] += value * np.float64(directions[place[j], k])
-        for k in range(count):
+            if place[np.uint64(j)] >= 0:
+                direction = directions[np.uint64(place[np.uint64(j)])]
+                for k in range(np.uint64(count)):
+                    sums[k] += value * np.float64(direction[k])
+        for k in range(np.uint64(count)):
             mixed.indices[q] = first + k
             mixed.values[q] = np.float32(latent * sums[k])
             q += np.uint64(1)
@@ -117,10 +118,10 @@ def unmixed(
     """
     own, latent = mix.weights(geometry)
     n_columns, columns = geometry.n_features, geometry.columns
-    directions = geometry.directions[:, : mix.n_directions].astype(np.float64)
+    directions = geometry.directions[:, : mix.n_directions]
     found = own * weights[:n_columns]
-    found[columns] += latent * (directions @ weights[n_columns:])
+    found[columns] += latent * (directions @ weights[n_columns:].astype(np.float32))
     squares = np.full(n_columns, own * own)
-    squares[columns] += latent * latent * np.square(directions).sum(axis=1)
+    squares[columns] += latent * latent * np.einsum("jk,jk->j", directions, directions)
     return found, np.sqrt(squares)
 
