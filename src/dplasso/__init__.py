@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dplasso.estimators.cost import weakest_association as weakest_association
     from dplasso.fit.public_model import Prior as Prior
     from dplasso.ledger.charging import Ledger as Ledger
+    from dplasso.matrix.geometry import Geometry as Geometry
     from dplasso.privacy.cautions import Caution as Caution
     from dplasso.privacy.statement import PrivacyStatement as PrivacyStatement
     from dplasso.report.displays import BudgetDisplay as BudgetDisplay
@@ -52,6 +53,7 @@ _HOMES = {
     "DPLassoClassifier": "estimators.classifiers",
     "DPLinearRegression": "estimators.regressors",
     "DPLogisticRegression": "estimators.classifiers",
+    "Geometry": "matrix.geometry",
     "Ledger": "ledger.charging",
     "Prior": "fit.public_model",
     "PrivacyStatement": "privacy.statement",

@@ -54,7 +54,7 @@ class GradientDescent(Method):
         )
         if infers:
             _check_inference(params)
-        return cls(
+        found = cls(
             **common_parameters(params),
             infers=infers,
             max_weights=word_or_number(
@@ -73,6 +73,12 @@ class GradientDescent(Method):
                 "'unit' or a number > 0",
             ),
         )
+        if found.learn_geometry is not None and found.norm_bound is not None:
+            raise ParameterError(
+                f"`public_rows` needs rows of unit length, got `row_norm={found.norm_bound:g}`",
+                advice="leave out one of them",
+            )
+        return found
 
     def loss(self, task: Task) -> Any:
         """Return the loss, whose bound clips no residual at zero weights."""
@@ -143,22 +149,29 @@ class GradientDescent(Method):
             n_columns=n_features,
             n_outputs=task.n_outputs,
             residual_bound=loss.residual_bound,
+            geometry=self.geometry,
         )
 
         def lay_out(fit: Fit) -> None:
             n_records = fit.records.shape[0]
             check_records(n_records, share_bits(n_records))
             rows = fit.records.gradients(loss, fit.threads, prior=fit.prior)
-            rows.lay_out()
+            if self.geometry is None:
+                rows.lay_out()
             fit.layouts["gradients"] = rows
 
         n_slopes = task.n_outputs if task.many_labels else 1
         most_of_each = [(stage.n_steps, stage.n_columns) for stage in stages]
         phases = gradient_phases(
-            descent, most_of_each, calibrates=calibration > 0.0, n_slopes=n_slopes
+            descent,
+            most_of_each,
+            calibrates=calibration > 0.0,
+            n_slopes=n_slopes,
+            mixes=self.learn_geometry is not None,
         )
-        # Cuts choose among all levels, and a public model has weights for all.
-        if self.levels and kept is None and not self.from_prior:
+        # Cuts choose among all levels; public models, latent directions and intervals are of all.
+        public = self.from_prior or self.learn_geometry is not None
+        if self.levels and kept is None and not (public or self.infers):
             phases = (levels(self.levels, n_features, task.n_outputs), *phases)
         if self.infers:
             phases += inference(descent, task.gradient_loss(task.inference_bound))

@@ -14,9 +14,11 @@ from scipy.sparse import csr_array
 from dplasso.encoding.origin import Origin
 from dplasso.errors import ParameterError
 from dplasso.fit.prior import PARAMETERS, Start, start_of
+from dplasso.fit.public_rows import Learn, geometry_of
 from dplasso.fit.targets import Labels, targets_of
 from dplasso.fit.task import Bounded, Task
 from dplasso.ledger import Ledger, checked_ledger
+from dplasso.matrix.geometry import Geometry
 from dplasso.matrix.starting import StartingModel, starting_model
 from dplasso.model.linear import n_outputs_of
 from dplasso.model.prior import MatchedPrior
@@ -55,6 +57,7 @@ class Method:
     `prior`: the public model that it starts from, of these records' columns and classes; None for
     none, and until they are known.
     `levels`: bins that may be too fine for the fit, as the schema of the columns says.
+    `learn_geometry`, `geometry`: the same of the latent directions of public rows.
     """
 
     params: Mapping[str, Any]
@@ -72,6 +75,8 @@ class Method:
     prior: MatchedPrior | None = None
     n_records: int | None = None
     levels: Spans = ()
+    learn_geometry: Learn | None = None
+    geometry: Geometry | None = None
 
     # Whether y may have a column for each label; memory that a fit takes for each column, as
     # measured, without any entry in it.
@@ -111,15 +116,18 @@ class Method:
         return replace(self, params=self.targets.in_order(self.params, task.classes))
 
     def starting(self, task: Task, records: Any) -> Self:
-        """Return the method once the columns are known too, with its prior and levels for them.
+        """Return the method once the columns are known too: with prior, geometry and levels.
 
         Raises ValueError, which says why the prior is not for such records.
         """
-        schema = None if records.origin is None else records.origin.schema
-        known = self if schema is None else replace(self, levels=schema.levels)
-        return (
-            known if self.start is None else replace(known, prior=self.start(self, task, records))
-        )
+        known = self
+        if records.origin is not None:
+            known = replace(known, levels=records.origin.schema.levels)
+        if self.start is not None:
+            known = replace(known, prior=self.start(self, task, records))
+        if self.learn_geometry is not None:
+            known = replace(known, geometry=self.learn_geometry(records))
+        return known
 
     def as_read(self, rows: csr_array) -> csr_array:
         """Return rows as the method's weights act on them: clipped, or scaled."""
@@ -181,6 +189,7 @@ class Method:
             target_bounds=task.target_bounds,
             weight_bound=self.weight_bound if weighted else None,
             prior=self.starts_from,
+            public_rows="" if self.geometry is None else self.geometry.told,
             many_labels=task.many_labels,
         )
 
@@ -245,6 +254,7 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
         "weight_bound": None if math.isinf(epsilon) else weight_bound,
         "n_threads": _checked_threads(params),
         "start": start_of(params),
+        "learn_geometry": geometry_of(params.get("public_rows")),
         "ledger": ledger,
         "random_state": check_random_state(params["random_state"]),
     }

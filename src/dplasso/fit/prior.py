@@ -28,8 +28,9 @@ from dplasso.matrix.unit_rows import row_factors
 from dplasso.model.prior import MatchedPrior, matched_prior
 from dplasso.runtime.threads import thread_pool
 
-# Parameters that a model file does not hold: it holds the prior that follows from them.
-PARAMETERS = ("prior", "public_data")
+# Parameters that a model file does not hold: it holds what follows from them.
+_STARTS = ("prior", "public_data")
+PARAMETERS = (*_STARTS, "public_rows")
 # Names of so many columns are held at a time: a hashed text may have millions.
 _CHUNK = 2**16
 _SHOWN = 3
@@ -46,7 +47,7 @@ def start_of(params: Mapping[str, Any]) -> Start | None:
 
     Raises TypeError, ValueError, OSError: one sentence on what is wrong with the prior.
     """
-    prior, data = (params.get(name) for name in PARAMETERS)
+    prior, data = (params.get(name) for name in _STARTS)
     if prior is not None and data is not None:
         raise ParameterError(
             "`prior` and `public_data` cannot be combined: each defines where the fit starts",

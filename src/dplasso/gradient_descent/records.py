@@ -17,6 +17,8 @@ from dplasso.gradient_descent.slopes import LONGEST, LinearModel, Margins
 from dplasso.losses.contract import without_offset
 from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import Compressed, clipped
+from dplasso.matrix.geometry import Geometry
+from dplasso.matrix.mixed_rows import Mix, mixed_rows
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.scaling import Scaling, constant_entry
 from dplasso.matrix.starting import StartingModel, StartingRows
@@ -120,6 +122,22 @@ class Records:
         data, original = self._unit_rows(scaling), self.numbering.original
         rows = data.rows, original, data.factor, data.constant
         return sum_moments(*rows, loss, self.targets, weights, units, self.threads)
+
+    def mixed(
+        self, scaling: Scaling, geometry: Geometry, mix: Mix, start: StartingModel | None = None
+    ) -> "Records":
+        """Return the records with latent entries behind their own, as `Mix` says.
+
+        `start`: the public model that margins start from: those of unit rows without the latent
+        entries.
+        """
+        targets = self.targets
+        if self.whole is not None and start is not None:
+            factor = self.whole.factors(scaling, self.threads)
+            targets = targets._replace(offsets=self.whole.margins(start, factor, self.threads))
+        own, numbering = mixed_rows(self.rows, self.numbering, geometry, mix, self.threads)
+        size = mix.n_directions + self.n_columns * (mix.part < 1.0)
+        return Records(own, size, numbering, np.empty, self.loss, targets, self.threads)
 
     def _unit_rows(self, scaling: Scaling) -> UnitRows:
         """Return unit rows of the columns that are kept, or of all."""

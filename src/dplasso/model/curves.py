@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.schema import Schema
 from dplasso.gradient_descent.schedule import SIGNIFICANT
-from dplasso.matrix.unit_rows import SCALES
+from dplasso.matrix.scaling import SCALES
 from dplasso.model.file import Model
 from dplasso.model.linear import reading_for
 from dplasso.model.weights import linear_part

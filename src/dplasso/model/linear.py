@@ -105,8 +105,10 @@ def _of_gradients(
     if marks is not None:
         columns = np.flatnonzero(marks.marks.any(axis=1))
         weights = np.where(marks.marks, weights, 0.0)[columns]
-    own = scales[columns] if marks is not None and energies.size else scales
-    errors = np.broadcast_to(calibrated.slope * found.standard_error / length * own, len(weights))
+    errors = calibrated.slope * found.errors / length * scales
+    errors = np.broadcast_to(errors, len(found.weights))
+    if marks is not None:
+        errors = errors[columns]
     if calibrated.label_slopes.size:
         errors = calibrated.label_slopes[:, np.newaxis] * errors
     coefficients: Any = np.ascontiguousarray(weights.T) * (slopes / length).reshape(-1, 1)

@@ -81,7 +81,7 @@ def significance(descent: Descent) -> OneRelease:
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:  # noqa: ARG001
         found = released.last(Descended)
         assert found is not None, "weights come before their significance"
-        least = SIGNIFICANT * found.standard_error * scales_of(released.energies)
+        least = SIGNIFICANT * found.errors * scales_of(released.energies)
         beyond_noise = np.abs(found.weights) > np.reshape(least, (-1, 1))
         return Significant(beyond_noise.astype(np.int8))
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dplasso.gradient_descent.energies import REACH_SHARE, halvings_of, shrinking
 from dplasso.gradient_descent.schedule import CONSTANT, Stage
+from dplasso.matrix.geometry import Geometry
 from dplasso.matrix.scaling import NO_HALVINGS, Scaling
 from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.releases import Release, Released
@@ -60,6 +61,7 @@ class Descent:
     `from_prior`: whether the fit starts from a public model.
     `n_columns`, `n_outputs`: D and K.
     `residual_bound`: bound on the length of a record's residuals.
+    `geometry`: latent directions of public rows; None for none, and until they are known.
     """
 
     course: ChooseCourse
@@ -70,6 +72,7 @@ class Descent:
     n_columns: int
     n_outputs: int
     residual_bound: float
+    geometry: Geometry | None = None
 
     def bounds(self, budget: Budget) -> dict[str, float]:
         """Return the bound on a record's residuals, and how far a gradient can move, in L2."""

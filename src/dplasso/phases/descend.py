@@ -14,12 +14,23 @@ from numpy.typing import NDArray
 from dplasso.gradient_descent.energies import CURVATURE_SHARE, SCALES_SHARE
 from dplasso.gradient_descent.schedule import CONSTANT, Schedule, Stage, further, schedule_for
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
+from dplasso.matrix.geometry import MOST_DIRECTIONS
+from dplasso.matrix.mixed_rows import unmixed
 from dplasso.matrix.scaling import constant_entry
 from dplasso.matrix.starting import StartingModel
 from dplasso.phases.calibrate import calibration, significance, start
 from dplasso.phases.contract import NOTHING, Fit, OneRelease, Phase, Snapshot, Steps
 from dplasso.phases.course import Course, Descent, course_phase, length_share
-from dplasso.phases.releases import Curvature, Descended, Kept, Release, Released, Started
+from dplasso.phases.mix import MIX_SHARE, mix
+from dplasso.phases.releases import (
+    Curvature,
+    Descended,
+    Kept,
+    Mixed,
+    Release,
+    Released,
+    Started,
+)
 from dplasso.phases.scales import curvature, row_length, scales
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.parameters import check_records, share_bits
@@ -37,18 +48,23 @@ def gradient_phases(
     *,
     calibrates: bool,
     n_slopes: int = 1,
+    mixes: bool = False,
 ) -> tuple[Phase, ...]:
     """Return the gradient phases of a plan.
 
     `most`: the most gradients of each stage, and the most columns that they are of.
+    `mixes`: whether the first stage uses latent directions of public rows, known or not yet.
     `calibrates`: whether margins are calibrated in the end, with so many slopes.
     """
-    found: list[Phase] = [scales(descent)]
+    found: list[Phase] = [mix(descent)] if mixes else []
+    found += [scales(descent)]
     found += [start(descent)] if descent.from_prior else []
     for stage, (n_steps, n_columns) in enumerate(most):
         found += [cut(descent, stage)] if stage else []
         found += [row_length(descent, stage)] if descent.from_prior else []
-        found += [curvature(descent, stage), Descend(descent, stage, n_steps, n_columns)]
+        n_latent = MOST_DIRECTIONS if mixes and not stage else 0
+        own = Descend(descent, stage, n_steps, n_columns + n_latent)
+        found += [curvature(descent, stage), own]
     found += [significance(descent)] if descent.significant else []
     found += [calibration(descent, n_slopes)] if calibrates else []
     return tuple(found)
@@ -122,6 +138,8 @@ class Descend:
         left = 1.0 - course.calibration - course.start - length_share(course, self.descent)
         if released.energies.size:
             left -= SCALES_SHARE + CURVATURE_SHARE
+        if released.last(Mixed) is not None:
+            left -= MIX_SHARE
         return course.share * self.own(course).share * left
 
     def own(self, course: Course) -> Stage:
@@ -156,8 +174,8 @@ class Descend:
 
     def starting_weights(
         self, course: Course, released: Released, n_columns: int
-    ) -> tuple[NDArray[np.float64] | None, float]:
-        """Return the weights that the run starts from, None for zeros, and their error."""
+    ) -> tuple[NDArray[np.float64] | None, Any]:
+        """Return the weights that the run starts from, None for zeros, and their errors."""
         constant = course.constant / constant_entry(CONSTANT)
         before = released.last(Descended)
         if before is None:
@@ -173,7 +191,9 @@ class Descend:
         start = _START * np.concatenate([before.weights[places], *ends])
         if course.constant.any():
             start[-1] += (1.0 - _START) * constant
-        return start.ravel(), _START * before.standard_error
+        return start.ravel(), _START * (
+            before.errors[places] if before.spread.size else before.errors
+        )
 
 
 class _Gradients:
@@ -191,16 +211,19 @@ class _Gradients:
         check_records(fit.records.shape[0], share_bits(course.n_records))
         self._course = course
         schedule = phase.schedule(fit.budget, course, released, mu)
-        scaling = phase.descent.scaling(fit, released)
+        scaling, drawn = phase.descent.scaling(fit, released), released.drawn_columns
+        self._mixing = mixing = None if phase.stage else released.mix
+        self._geometry, prior = phase.descent.geometry, starting_model(fit, released)
         rows = phase.descent.rows(fit, course, released)
-        drawn = released.drawn_columns
+        if mixing is not None:
+            rows, prior = rows.mixed(scaling, self._geometry, mixing, prior), None
         self._columns = scaling.kept if drawn is None else drawn
         n_columns = scaling.kept.size or rows.n_columns
         start, self._started_error = phase.starting_weights(course, released, n_columns)
         bits = share_bits(course.n_records)
         unit = gradient_unit(course.loss.residual_bound, float(schedule.noise_scales.max()), bits)
         self._run = NoisyGradientDescent(
-            rows.part(scaling, unit, starting_model(fit, released)),
+            rows.part(scaling, unit, prior),
             n_columns,
             course.loss.n_outputs,
             unit,
@@ -230,7 +253,13 @@ class _Gradients:
     def release(self) -> Release:
         """Return the average of the last iterates."""
         weights, constant = self._run.average()
-        error = math.hypot(self._run.schedule.standard_error, self._started_error)
+        error, spread = self._run.schedule.standard_error, np.zeros(0)
+        if self._mixing is not None:
+            weights, spread = unmixed(weights, self._geometry, self._mixing)
+        elif np.ndim(self._started_error):
+            spread = np.hypot(1.0, self._started_error / error) if error else spread
+        else:
+            error = math.hypot(error, self._started_error)
         return Descended(
             columns=self._columns,
             weights=weights,
@@ -238,4 +267,5 @@ class _Gradients:
             offset=np.zeros(weights.shape[1]) + self._course.loss.offset,
             standard_error=error,
             n_steps=self.n_steps,
+            spread=spread,
         )

@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 
 from dplasso.frank_wolfe.transcript import Transcript, weights
 from dplasso.gradient_descent.schedule import CONSTANT
+from dplasso.matrix.mixed_rows import Mix
 from dplasso.matrix.scaling import constant_entry
 
 _NOTHING = np.zeros(0)
@@ -95,6 +96,21 @@ class Counted(Release):
     def total(self) -> float:
         """The number of records."""
         return float(self.counts.sum())
+
+
+@dataclass(frozen=True)
+class Mixed(Release):
+    """How much of the latent directions of public rows the gradients use.
+
+    `relevance`: the part of the first gradient that the leading directions hold, but for the noise.
+    `n_directions`: 0 where they are left out. `part`: of the squared length of rows.
+    """
+
+    kind: ClassVar[str] = "mix"
+
+    relevance: float
+    n_directions: int
+    part: float
 
 
 @dataclass(frozen=True)
@@ -243,6 +259,8 @@ class Descended(Release):
     `offset`, shape (K,): what margins start from besides.
     `standard_error`: of each weight by the noise alone, but for the scale of its column.
     `n_steps`: gradients.
+    `spread`, shape of `columns`: what the standard error of each weight is multiplied by, where
+    they differ; empty for 1.
     """
 
     kind: ClassVar[str] = "gradients"
@@ -254,6 +272,12 @@ class Descended(Release):
     offset: NDArray[np.float64]
     standard_error: float
     n_steps: int
+    spread: NDArray[np.float64] = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def errors(self) -> Any:
+        """Standard deviation of the weights by the noise alone, but for the scales of columns."""
+        return self.standard_error * (self.spread if self.spread.size else 1.0)
 
     @property
     def intercept(self) -> NDArray[np.float64]:
@@ -333,6 +357,14 @@ class Released:
         """The columns that the last cut left; none for all."""
         cut = self.last(Kept)
         return NO_COLUMNS if cut is None else cut.columns
+
+    @property
+    def mix(self) -> Mix | None:
+        """How gradients of all columns use public rows; None where they do not."""
+        found = self.last(Mixed)
+        if found is None or not found.n_directions:
+            return None
+        return Mix(found.n_directions, found.part)
 
     @property
     def length(self) -> float:

@@ -62,9 +62,10 @@ def _of_energies(descent: Descent) -> tuple[float, dict[str, Any]]:
 def scales(descent: Descent) -> OneRelease:
     """Release the energies of the columns, where there are records enough for column scales."""
 
-    def applies(course: Course, released: Released, budget: Budget) -> bool:  # noqa: ARG001
+    def applies(course: Course, released: Released, budget: Budget) -> bool:
         deviation = budget.moved(1.0) / budget.mu_of(course.share * SCALES_SHARE)
-        return pays(course.n_records, deviation)
+        # Latent directions do what scales do.
+        return released.mix is None and pays(course.n_records, deviation)
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         totals, unit = _energies(descent, fit, course, released, mu)

@@ -89,6 +89,9 @@ class PrivacyStatement:
         None where records had none, or nothing is private.
     prior : str
         The public model that the fit started from, and its digest; empty for none.
+    public_rows : str
+        The public rows without labels that the fit used, and the digest of their geometry; empty
+        for none.
     many_labels : bool
         Whether a record has or has not each of `n_classes` labels; otherwise it is in one class.
     """
@@ -115,6 +118,7 @@ class PrivacyStatement:
     about: str = "model"
     weight_bound: float | None = None
     prior: str = ""
+    public_rows: str = ""
     many_labels: bool = False
 
     def __post_init__(self) -> None:
@@ -244,6 +248,7 @@ def make_statement(
     target_bounds: tuple[float, float] | None = None,
     weight_bound: float | None = None,
     prior: str = "",
+    public_rows: str = "",
     many_labels: bool = False,
     about: str = "model",
 ) -> PrivacyStatement:
@@ -276,6 +281,7 @@ def make_statement(
         epsilon_by_rows=by_rows,
         weight_bound=weight_bound,
         prior=prior,
+        public_rows=public_rows,
         many_labels=many_labels,
         about=about,
     )
@@ -385,7 +391,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
         ("is_private", "many_labels"), (lambda value: isinstance(value, bool), "true or false")
     ),
     **dict.fromkeys(("steps", "rows_per_person"), (_whole(1), "a whole number >= 1")),
-    **dict.fromkeys(("accountant", "prior"), (_text, "text")),
+    **dict.fromkeys(("accountant", "prior", "public_rows"), (_text, "text")),
     "n_classes": (_whole(0), "a whole number >= 0"),
     "delta": (lambda value: _number(value) and 0 < value < 1, "in (0, 1)"),
     "target_bounds": (

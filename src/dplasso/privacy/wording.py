@@ -125,6 +125,7 @@ def assumptions(statement: "PrivacyStatement") -> str:
     if statement.classes == CLASSES_FROM_Y:
         labels += " (they were taken from the data)"
     start = f" {started_from(statement)}" if statement.prior else ""
+    start += f" {directions_from(statement)}" if statement.public_rows else ""
     if not statement.is_private:
         return (
             f"Settings: {statement.steps:,} steps, mechanism {statement.mechanism!r}, randomness "
@@ -171,4 +172,12 @@ def started_from(statement: "PrivacyStatement") -> str:
     return (
         f"The fit starts from {statement.prior}; the people behind it are not protected by this "
         "fit."
+    )
+
+
+def directions_from(statement: "PrivacyStatement") -> str:
+    """Word whose rows said which columns go together, and that these are not protected."""
+    return (
+        f"The fit uses the latent directions of {statement.public_rows}; the people in these rows "
+        "are not protected by this fit."
     )

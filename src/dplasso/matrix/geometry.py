@@ -1,0 +1,238 @@
+"""What public rows without labels say about the columns: which of them go together.
+
+A geometry has a weight for each column, its inverse document frequency, and a few latent
+directions: the leading right singular vectors of the weighted public rows. It is learnt from public
+rows alone, so everything in it is public.
+"""
+
+import math
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from dplasso.errors import DataError, ModelFileError
+from dplasso.files.archive import ArchiveKind, array_of, read_archive, write_archive
+from dplasso.matrix.compressed import checked, compress, without_duplicates, working_dtype
+from dplasso.matrix.unit_rows import row_factors
+from dplasso.runtime.threads import ONE_THREAD
+
+# Directions at most, and the fewest that a fit uses where there are so many.
+MOST_DIRECTIONS, FEWEST_DIRECTIONS = 300, 10
+# Rows and columns that directions are learnt from, at most: more of them change little and take
+# long. The rows are drawn at random, the columns are those of the largest energy.
+_MOST_ROWS, _MOST_COLUMNS = 15_000, 100_000
+_FEWEST_ROWS = 20
+# A part of the rows measures what the directions of the others hold of new rows.
+_HELD_OUT = 0.2
+# Of the randomised decomposition: further directions, and power iterations.
+_OVERSAMPLED, _ITERATIONS = 10, 2
+# An eigenvalue is the mean of this part of the directions before it.
+_WINDOW = 0.2
+_SHOWN = 16
+_ARRAYS = {"columns": "<i8", "directions": "<f4", "energies": "<f8"}
+_OLDER = "learn it again from the public rows"
+_KIND = ArchiveKind("geometry", "dplasso-geometry", 1, ModelFileError, _OLDER)
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Latent directions of public rows, for the parameter `public_rows` of the estimators.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns D of the rows.
+    n_rows : int
+        Number of public rows.
+    columns : ndarray of int64, shape (p,)
+        Columns that the directions have weights for, ascending.
+    directions : ndarray of float32, shape (p, k)
+        The latent row of a row x is ``x[columns] @ directions / |x|``.
+    energies : ndarray of float64, shape (k,)
+        Mean squares of the latent rows of public rows that did not make the directions.
+
+    Examples
+    --------
+    >>> from scipy.sparse import random_array
+    >>> from dplasso import Geometry
+    >>> rows = random_array((100, 50), density=0.2, format="csr", rng=0)
+    >>> Geometry.learn(rows).n_rows
+    100
+    """
+
+    n_features: int
+    n_rows: int
+    columns: NDArray[np.int64] = field(repr=False)
+    directions: NDArray[np.float32] = field(repr=False)
+    energies: NDArray[np.float64] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        columns, (n_columns, count) = self.columns, self.directions.shape
+        if not (columns.size == n_columns > 0 and self.energies.shape == (count,) and count > 0):
+            raise ValueError("columns, directions and energies of a geometry do not fit together")
+        if not (columns[0] >= 0 and columns[-1] < self.n_features and (np.diff(columns) > 0).all()):
+            raise ValueError(f"the columns of a geometry are not some of {self.n_features:,}")
+        if not (np.isfinite(self.directions).all() and np.isfinite(self.energies).all()):
+            raise ValueError("a geometry has NaN or infinity")
+
+    @classmethod
+    def learn(cls, rows: Any, *, random_state: int = 0) -> Self:
+        """Learn a geometry from public rows.
+
+        Parameters
+        ----------
+        rows : sparse or dense matrix, shape (N, D)
+            Public rows, encoded as the private rows are. No labels are needed.
+        random_state : int, default=0
+            Seed of the randomised decomposition.
+
+        Returns
+        -------
+        Geometry
+            The same for the same rows and seed on the same machine.
+
+        Raises
+        ------
+        DataError
+            For NaN or infinity, fewer than 20 rows, or rows that have no columns in common.
+        """
+        public = _canonical(rows)
+        if public.shape[0] < _FEWEST_ROWS:
+            raise DataError(
+                f"`public_rows` has {public.shape[0]:,} rows, and directions need at least "
+                f"{_FEWEST_ROWS}",
+                advice="give more rows, or leave `public_rows` out",
+            )
+        rng = np.random.default_rng(random_state)
+        chosen = rng.permutation(public.shape[0])[:_MOST_ROWS]
+        held_out = int(_HELD_OUT * chosen.size)
+        columns, tried = _directions(public[chosen[held_out:]], rng)
+        energies = np.mean(np.square(public[chosen[:held_out]][:, columns] @ tried), axis=0)
+        columns, directions = _directions(public[chosen], rng)
+        count = min(energies.size, directions.shape[1])
+        return cls(
+            n_features=int(public.shape[1]),
+            n_rows=int(public.shape[0]),
+            columns=columns,
+            directions=np.ascontiguousarray(directions[:, :count], dtype=np.float32),
+            energies=energies[:count].astype(np.float64),
+        )
+
+    @property
+    def n_directions(self) -> int:
+        """Number of latent directions."""
+        return int(self.energies.size)
+
+    @cached_property
+    def digest(self) -> str:
+        """64 hexadecimal digits that change with any of its numbers."""
+        parts = (np.ascontiguousarray(getattr(self, k), dtype=v) for k, v in _ARRAYS.items())
+        begun = repr((self.n_features, self.n_rows, self.directions.shape)).encode()
+        return sha256(b"".join([begun, *(part.tobytes() for part in parts)])).hexdigest()
+
+    @property
+    def told(self) -> str:
+        """What it is, for the statement."""
+        return f"{self.n_rows:,} public rows without labels (digest {self.digest[:_SHOWN]})"
+
+    def rms(self, count: int) -> float:
+        """Return the length of latent rows of so many directions, in root mean square."""
+        return math.sqrt(max(float(self.energies[:count].sum()), 1e-30))
+
+    def eigenvalue(self, count: int) -> float:
+        """Return the part of the energy of so many directions that the last of them has."""
+        window = max(1, int(_WINDOW * count))
+        return float(self.energies[count - window : count].mean()) / self.rms(count) ** 2
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the geometry to a file; `load` reads it."""
+        header = {"n_features": self.n_features, "n_rows": self.n_rows}
+        arrays = {k: getattr(self, k).ravel().astype(v) for k, v in _ARRAYS.items()}
+        write_archive(path, _KIND, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a geometry that `save` wrote; ModelFileError if the file is damaged or foreign."""
+
+        def parse(header: dict[str, Any], members: dict[str, bytes]) -> Self:
+            parts = {name: array_of(members, name, kind) for name, kind in _ARRAYS.items()}
+            shape = parts["columns"].size, parts["energies"].size
+            parts["directions"] = parts["directions"].reshape(shape)
+            return cls(int(header["n_features"]), int(header["n_rows"]), **parts)
+
+        return read_archive(path, _KIND, parse)
+
+
+def _canonical(rows: Any) -> csr_array:
+    """Return rows of unit length in double precision, without stored zeros."""
+    found = checked(without_duplicates(rows))
+    found = csr_array(found if hasattr(found, "tocsr") else np.asarray(found, dtype=np.float64))
+    found = found.astype(working_dtype(found))
+    if not np.isfinite(found.data).all():
+        raise DataError("`public_rows` has NaN or infinity")
+    factors = row_factors(compress(found)[0], 0.0, None, ONE_THREAD)
+    lengths = np.diff(found.indptr)
+    unit = csr_array(
+        (found.data * np.repeat(factors, lengths), found.indices, found.indptr), shape=found.shape
+    )
+    unit.eliminate_zeros()
+    return unit
+
+
+def _directions(
+    rows: csr_array, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return columns, and what turns unit rows in these columns into latent rows."""
+    n_rows, n_features = rows.shape
+    seen = np.bincount(rows.indices, minlength=n_features)
+    idf = np.log((1.0 + n_rows) / (1.0 + seen)) + 1.0
+    weighted = rows.copy()
+    weighted.data *= idf[rows.indices]
+    lengths = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1))).ravel()
+    weighted.data /= np.repeat(np.where(lengths > 0.0, lengths, 1.0), np.diff(rows.indptr))
+    columns = np.flatnonzero(seen > 1)
+    if columns.size > _MOST_COLUMNS:
+        energy = np.bincount(rows.indices, weights=weighted.data**2, minlength=n_features)
+        largest = np.argsort(-energy[columns], kind="stable")[:_MOST_COLUMNS]
+        columns = np.sort(columns[largest])
+    if columns.size < 2:
+        raise DataError(
+            "`public_rows` has no two columns that occur in two rows each",
+            advice="give more rows, or leave `public_rows` out",
+        )
+    vectors = _singular_vectors(weighted[:, columns].astype(np.float32), rng)
+    return columns.astype(np.int64), vectors * idf[columns, np.newaxis]
+
+
+def _singular_vectors(rows: csr_array, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return the leading right singular vectors of rows without their mean direction, (p, k).
+
+    Halko, Martinsson, Tropp: Finding structure with randomness (2011), algorithm 4.4.
+    """
+    mean = np.asarray(rows.mean(axis=0), dtype=np.float32).ravel()
+    mean /= max(np.linalg.norm(mean), np.float32(1e-30))
+    along, columns = rows @ mean, rows.T.tocsr()
+
+    def times(right: Any) -> Any:
+        return rows @ right - np.outer(along, mean @ right)
+
+    def transposed(left: Any) -> Any:
+        product = columns @ left
+        return product - np.outer(mean, mean @ product)
+
+    count = min(MOST_DIRECTIONS, min(rows.shape) - 1)
+    size = min(count + _OVERSAMPLED, *rows.shape)
+    basis = np.linalg.qr(rng.standard_normal((rows.shape[0], size)).astype(np.float32))[0]
+    for _ in range(1 + _ITERATIONS):
+        basis = np.linalg.qr(times(transposed(basis)))[0]
+    right = transposed(basis).astype(np.float64)
+    squares, turned = np.linalg.eigh(right.T @ right)
+    order = np.argsort(-squares)[:count]
+    order = order[squares[order] > 1e-10 * max(float(squares.max()), 1e-30)]
+    return np.asarray(right @ (turned[:, order] / np.sqrt(squares[order])))

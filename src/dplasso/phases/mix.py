@@ -1,0 +1,102 @@
+"""How much of the latent directions of public rows a fit uses: one small release decides.
+
+A direction is learnt before noise ends training if its eigenvalue is large beside ``1 / (N mu)``, so
+a fit takes as many directions as that lets it. Whether they help depends on what the labels have to
+do with them: on the energy of the gradient at zero weights in the leading directions. That is
+released, and counts the less the more noise it has; of so many records that no direction matters,
+nothing is. All constants were chosen on public data (docs/public-rows.md).
+"""
+
+import math
+
+import numpy as np
+
+from dplasso.gradient_descent.solve import gradient_unit
+from dplasso.matrix.geometry import FEWEST_DIRECTIONS, Geometry
+from dplasso.matrix.mixed_rows import Mix
+from dplasso.matrix.scaling import Scaling
+from dplasso.phases.contract import Fit, OneRelease
+from dplasso.phases.course import Course, Descent, course_phase
+from dplasso.phases.releases import NO_COLUMNS, Mixed, Released
+from dplasso.privacy.budget import Budget
+from dplasso.privacy.parameters import share_bits
+from dplasso.privacy.randomness import word_buffers
+from dplasso.privacy.release import Gaussian, release
+
+# Share of the budget, and the directions whose gradient is released.
+MIX_SHARE = 0.03
+_LEADING = 30
+# The relevance that is expected, and the standard deviation around it; the largest that is used.
+_EXPECTED, _AROUND, _LARGEST = 0.02, 0.02, 0.1
+# A direction is learnt if its eigenvalue times N mu is at least this.
+_LEARNT = 1.6
+# The squared length of latent entries: this times the relevance, over the last eigenvalue times
+# N mu, up to the largest; below the least, directions are left out.
+_STRENGTH, _LARGEST_PART, _LEAST_PART = 300.0, 0.94, 0.05
+
+
+def told_of(course: Course, budget: Budget) -> float:
+    """Return N mu: in how many standard deviations of the noise all records pull together."""
+    return course.weight * budget.mu_of(course.share) / budget.moved(1.0)
+
+
+def directions_of(geometry: Geometry, told: float) -> int:
+    """Return how many directions are learnt before noise ends training."""
+    most = geometry.n_directions
+    counts = range(min(FEWEST_DIRECTIONS, most), most + 1)
+    learnt = [one for one in counts if told * geometry.eigenvalue(one) >= _LEARNT]
+    return max(learnt, default=counts[0])
+
+
+def part_of(geometry: Geometry, told: float, relevance: float) -> Mix:
+    """Return how much of which directions a fit uses; of none where that is next to nothing."""
+    count = directions_of(geometry, told)
+    part = _STRENGTH * relevance / max(told * geometry.eigenvalue(count), 1e-30)
+    return Mix(count, min(_LARGEST_PART, part)) if part >= _LEAST_PART else Mix(0, 0.0)
+
+
+def _noise_of_relevance(n_leading: int, n_outputs: int, told: float) -> float:
+    """Return the standard deviation of a relevance by the noise."""
+    return math.sqrt(2.0 * n_leading * n_outputs) / (told * told * MIX_SHARE)
+
+
+def mix(descent: Descent) -> OneRelease:
+    """Release how much the labels have to do with the directions, and decide on their use."""
+
+    def applies(course: Course, released: Released, budget: Budget) -> bool:  # noqa: ARG001
+        geometry = descent.geometry
+        if geometry is None or math.isinf(told := told_of(course, budget)):
+            return False
+        return part_of(geometry, told, _LARGEST).n_directions > 0
+
+    def make(fit: Fit, course: Course, released: Released, mu: float) -> Mixed:
+        geometry, told = descent.geometry, told_of(course, fit.budget)
+        assert geometry is not None, "directions are used where they are known"
+        leading = min(_LEADING, geometry.n_directions)
+        rows = descent.rows(fit, course, released)
+        # Latent rows alone, shortened to the length that most of them have.
+        scaling = Scaling(NO_COLUMNS, 0.0, 1.0)
+        latent = rows.mixed(scaling, geometry, Mix(leading, 1.0))
+        bound, n_outputs = course.loss.residual_bound, course.loss.n_outputs
+        moved = fit.budget.moved(bound)
+        unit = gradient_unit(bound, moved / mu, share_bits(course.n_records))
+        totals = latent.part(scaling, unit).whole(np.zeros(leading * n_outputs))
+        noise = Gaussian(moved / mu * unit, word_buffers(fit.stream, 1)[0])
+        gradient = release(totals, moved * unit, noise) / unit
+        squares = float(gradient @ gradient) - totals.size * (moved / mu) ** 2
+        found = squares / (course.weight * bound) ** 2
+        certain = _AROUND**2 / (_AROUND**2 + _noise_of_relevance(leading, n_outputs, told) ** 2)
+        relevance = certain * found + (1.0 - certain) * _EXPECTED
+        relevance = min(_LARGEST, max(0.0, relevance))
+        return Mixed(relevance, *part_of(geometry, told, relevance))
+
+    return course_phase(
+        descent,
+        "public rows",
+        _LEADING * float(descent.n_outputs),
+        lambda course, released: MIX_SHARE,  # noqa: ARG005
+        make,
+        applies,
+        said="a noisy gradient that says how much the latent directions of public rows matter",
+        stated=descent.bounds,
+    )
