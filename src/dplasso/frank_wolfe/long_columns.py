@@ -92,4 +92,5 @@ def gradient_of(
     if rows.size and not 0 <= rows.min() <= rows.max() < len(residuals):
         refuse_damage()
     given = clip_all(values[begin:end] if values.size else np.array(constant), bound)
-    return int(contributions(residuals[rows, output] * unit, given, limit).sum())
+    found: int = contributions(residuals[rows, output] * unit, given, limit).sum().item()
+    return found
