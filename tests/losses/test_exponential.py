@@ -83,7 +83,7 @@ from dplasso.fit.task import Binary
 from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.exponential import logarithm
 from dplasso.losses.logistic import Logistic, sigma
-from dplasso.matrix.unit_rows import Scaling
+from dplasso.matrix.scaling import Scaling
 
 def digest(*arrays):
     return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest()
