@@ -72,8 +72,8 @@ OTHERS = {
     *("getattr(given, 'nbytes', 0)", "seconds", "time.perf_counter() - began", "time.time()"),
     *("math.log(workers, _FAN_IN)", "workers / (self.places or workers)"),
     # Loads, of released energies, and the numbers that loads are compared with.
-    "np.rint(_LARGEST_LOAD * np.exp2(np.arange(-9, 49) / 3.0))",
-    "np.ceil(_LARGEST_LOAD * np.minimum(1.0, parts))",
+    "np.rint(LARGEST_LOAD * np.exp2(np.arange(-9, 49) / 3.0))",
+    "np.ceil(LARGEST_LOAD * np.minimum(1.0, parts))",
     "math.log2(noise_scale * unit / LARGEST_SCALE)",
     "min(guess, np.float64(n_steps))",
     "max(fewest, min(float(most), (1.0 + root) / (4.0 * memory)))",

@@ -1,5 +1,6 @@
 """People are told when they wait for the compiler, and only then."""
 
+import gc
 import logging
 import sys
 import time
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from numba import njit
 from numba.core import event
+from numba.core.errors import TypingError
 
 from dplasso import DPLogisticRegression
 from dplasso.runtime.compilation import COMPILING, SILENT, announce_compilation, say_once
@@ -62,6 +64,30 @@ def test_an_error_inside_ends_the_listening():
         raise KeyError("inside")
     fresh_kernel()(1)
     assert said == []
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_garbage_is_collected_again_when_a_kernel_is_compiled(collecting):
+    seen = []
+
+    class Listener(event.Listener):
+        def on_start(self, _):
+            seen.append(gc.isenabled())
+
+        def on_end(self, _):
+            pass
+
+    (gc.enable if collecting else gc.disable)()
+    try:
+        with event.install_listener("numba:compile", Listener()):
+            assert fresh_kernel()(2) == 4
+        assert gc.isenabled() == collecting
+        assert seen == [False]
+        with pytest.raises(TypingError):
+            fresh_kernel()(object())
+        assert gc.isenabled() == collecting
+    finally:
+        gc.enable()
 
 
 def test_it_can_be_announced_when_it_has_lasted():

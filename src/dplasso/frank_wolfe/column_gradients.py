@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.gradient import (
     contribution,
+    contributions,
     renew_residuals,
     replace_contributions,
     share_units,
@@ -94,10 +95,13 @@ def sums_of_columns(
     shared = np.empty(0 if columns.values.size else residuals.size, dtype=np.int64)
     rows = cut(0, shared.size, threads.count)
     value = clip(columns.constant, bound)
+
+    def share(t: int) -> None:
+        own = slice(rows[t], rows[t + 1])
+        shared[own] = contributions(residuals[own] * unit, value, limit)
+
     if shared.size:
-        threads.run(
-            lambda t: _contribute(residuals, value, unit, limit, rows[t], rows[t + 1], shared)
-        )
+        threads.run(share)
     # Columns differ in length beyond measure: many parts of about equally many entries.
     parts = 8 * threads.count
     edges = even_parts(columns.indptr, parts)
@@ -145,12 +149,6 @@ def _alpha_by_rows(
     for other in others[: n_parts - 1]:
         alpha += other
     return alpha
-
-
-@njit(cache=True, nogil=True)
-def _contribute(residuals, value, unit, limit, first, last, found):
-    for i in range(first, last):
-        found[i] = contribution(residuals[i] * unit, value, limit)
 
 
 @njit(cache=True, nogil=True)

@@ -19,7 +19,7 @@ from dplasso.frank_wolfe.problem import weight_scale
 from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import offset_of, weight_of
 from dplasso.matrix.compressed import clip
-from dplasso.privacy.share import share
+from dplasso.privacy.share import share, shares
 from dplasso.selection.contract import NOTHING_REPORTED
 
 # Of the entry that is its bound, with some room for rounding (`frank_wolfe.problem.margin_unit`).
@@ -34,6 +34,13 @@ _TOGETHER = 256
 def contribution(scaled_gradient, value, limit):
     """Return a record's contribution to one column gradient: rint(q S x), within `limit`."""
     return share(np.rint(scaled_gradient * value), limit)
+
+
+def contributions(
+    scaled_gradients: NDArray[np.float64], values: NDArray[np.float64] | float, limit: float
+) -> NDArray[np.int64]:
+    """Return the contributions of many records, as `contribution` does each."""
+    return shares(np.rint(scaled_gradients * values), limit)
 
 
 @njit(cache=True, nogil=True)

@@ -10,15 +10,15 @@ such. Which columns these are decides how a number is computed and when, but no 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import Units, sums_of_columns
-from dplasso.frank_wolfe.gradient import contribution
-from dplasso.matrix.compressed import Compressed, clip
+from dplasso.frank_wolfe.gradient import contributions
+from dplasso.matrix.compressed import Compressed, clip_all
 from dplasso.matrix.design import Design, column_of, refuse_damage
 from dplasso.matrix.numbering import AS_GIVEN
-from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
+from dplasso.matrix.unit_rows import take_columns
+from dplasso.runtime.threads import ONE_THREAD, Threads
 
 # Other columns are left out where they hold so large a part of all entries.
 _WORTH = 0.1
@@ -51,7 +51,7 @@ class LongColumns(NamedTuple):
         return (starts + self.numbers).ravel()
 
 
-def long_columns(design: Design, fewest: int, threads: Threads = ONE_THREAD) -> LongColumns | None:
+def long_columns(design: Design, fewest: int) -> LongColumns | None:
     """Return the columns of at least so many entries; None where leaving out the rest pays little.
 
     In a store, which has columns by falling length, they are a part of its arrays; otherwise they
@@ -73,12 +73,9 @@ def long_columns(design: Design, fewest: int, threads: Threads = ONE_THREAD) -> 
         )
         numbers = original[places].astype(np.int64) if original.size else places
     else:
-        values = np.empty(pointers[-1] if columns.values.size else 0, columns.values.dtype)
         # Row numbers of two bytes, where they will do, are read faster.
         kind = np.uint16 if design.n_rows <= 2**16 else columns.indices.dtype
-        chosen = Compressed(pointers, np.empty(pointers[-1], kind), values, columns.constant)
-        edges = even_parts(pointers, threads.count)
-        threads.run(lambda t: _copy(columns, places, edges[t], edges[t + 1], chosen))
+        chosen = take_columns(columns, places, kind)
         numbers = places
     is_long = np.zeros(design.n_columns, dtype=np.bool_)
     is_long[numbers] = True
@@ -89,35 +86,11 @@ def gradient_of(
     design: Design, j: int, units: Units, residuals: NDArray[np.float64], output: int
 ) -> int:
     """Return the gradient of one column, for record gradients of shape (N, K)."""
-    column, begin, end = column_of(design, j, ONE_THREAD)
-    found: tuple[bool, int] = _gradient_of(column, begin, end, units, residuals, output)
-    return found[1] if found[0] else refuse_damage()
-
-
-@njit(cache=True, nogil=True)
-def _gradient_of(column, first, last, units, residuals, output):
-    """Return whether all row numbers were inside the matrix, and the sum of the contributions."""
-    (indices, values, constant), (bound, unit, limit) = column, units
-    value, total = clip(constant, bound), np.int64(0)
-    for p in range(first, last):
-        i = indices[p]
-        # Indices from a store on disk have not been looked at before.
-        if i < 0 or i >= len(residuals):
-            return False, total
-        if values.size:
-            value = clip(values[p], bound)
-        total += contribution(residuals[i, output] * unit, value, limit)
-    return True, total
-
-
-@njit(cache=True, nogil=True)
-def _copy(columns, places, first, last, chosen):
-    """Copy the columns at some places side by side."""
-    indptr, indices, values = columns.indptr, columns.indices, columns.values
-    pointers, to_indices, to_values = chosen.indptr, chosen.indices, chosen.values
-    for m in range(first, last):
-        begin, at = np.uint64(indptr[places[m]]), np.uint64(pointers[m])
-        for p in range(np.uint64(pointers[m + 1]) - at):
-            to_indices[at + p] = indices[begin + p]
-            if values.size:
-                to_values[at + p] = values[begin + p]
+    (indices, values, constant), begin, end = column_of(design, j, ONE_THREAD)
+    rows, (bound, unit, limit) = indices[begin:end], units
+    # Indices from a store on disk have not been looked at before.
+    if rows.size and not 0 <= rows.min() <= rows.max() < len(residuals):
+        refuse_damage()
+    given = clip_all(values[begin:end] if values.size else np.array(constant), bound)
+    found: int = contributions(residuals[rows, output] * unit, given, limit).sum().item()
+    return found

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.losses.targets import Targets
+from dplasso.matrix.compressed import clip_all
 from dplasso.runtime.threads import Threads, cut
 
 # Weight of the constants beside the slopes, c.
@@ -97,7 +98,7 @@ def margins_at(places: NDArray[np.int64], bits: int) -> NDArray[np.float64]:
 
 def places_of(margins: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
     """Return the places of margins on the grid, by the first bits of 1 + their length."""
-    s = _finite(margins, _SHORT * 2.0**_OCTAVES)
+    s = clip_all(margins, _SHORT * 2.0**_OCTAVES)
     lengths = (1.0 + np.abs(s) / _SHORT).view(np.int64)
     places = ((lengths + (1 << (51 - bits))) >> (52 - bits)) - (1023 << bits)
     return np.where(s < 0.0, -places, places)
@@ -111,15 +112,10 @@ def point_scales(
     By Cauchy's inequality ``sum_s (q.s)^2 + c^2 |q|^2 <= |q|^2 (|s|^2 + c^2)``.
     """
     squares = np.full(len(parts), CONSTANT * CONSTANT)
-    for own in _finite(parts, LARGEST_MARGIN).reshape(len(parts), -1).T:
+    for own in clip_all(parts, LARGEST_MARGIN).reshape(len(parts), -1).T:
         squares += own * own
     length = np.sqrt(squares)
     return SLACK / length * np.minimum(1.0, longest / length) * _within(weights, len(parts))
-
-
-def _finite(numbers: NDArray[np.float64], bound: float) -> NDArray[np.float64]:
-    """Return numbers clipped to [-bound, bound]; 0 for NaN."""
-    return np.where(numbers == numbers, np.clip(numbers, -bound, bound), 0.0)
 
 
 def _within(weights: NDArray[np.float64], count: int) -> NDArray[np.float64]:

@@ -72,6 +72,12 @@ def clip(value, bound):
     return number if number == number else 0.0
 
 
+def clip_all(numbers: NDArray[Any], bound: float) -> NDArray[np.float64]:
+    """Return numbers clipped as `clip` does each."""
+    within: Any = np.clip(numbers.astype(np.float64, copy=False), -bound, bound)
+    return np.where(within == within, within, 0.0)
+
+
 def clipped(matrix: Compressed, bound: float) -> Compressed:
     """Return a matrix with its entries clipped to [-bound, bound]; copied if any is beyond.
 

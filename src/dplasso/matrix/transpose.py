@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from dplasso.matrix.compressed import Compressed
 from dplasso.runtime.threads import Threads, cut, even_parts, thread_pool
@@ -37,8 +38,11 @@ def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compres
     bits = min(_MOST_BITS, max(_FEWEST_BITS, int(n_columns).bit_length() - _STREAM_BITS))
     n_blocks = -(-n_columns >> bits)
     if n_blocks <= 1:
-        _place(matrix.indptr, matrix.indices, matrix.values, indptr, rows, values)
-        return result
+        given = matrix.values if values.size else np.empty(n_entries, dtype=np.int8)
+        parts = given, matrix.indices, matrix.indptr
+        turned = csr_array(parts, shape=(n_rows, n_columns)).tocsc()
+        indptr[:], rows[:] = turned.indptr, turned.indices
+        return result._replace(values=turned.data if values.size else values)
 
     edges = even_parts(matrix.indptr, n_threads)
     counts = np.zeros((n_threads, n_blocks), dtype=np.int64)
@@ -115,27 +119,6 @@ def _sort_together(
         _put(columns[spans[t]], own[0], own[1], places[t], rows, values)
 
     threads.run(put)
-
-
-@njit(cache=True, nogil=True)
-def _place(from_indptr, from_indices, from_values, indptr, indices, values):
-    """Transpose by a plain counting sort."""
-    for p in range(from_indices.size):
-        indptr[from_indices[p] + 1] += 1
-    for k in range(indptr.size - 1):
-        indptr[k + 1] += indptr[k]
-    # indptr[k] serves as column k's write position, then is put back.
-    for i in range(from_indptr.size - 1):
-        for p in range(from_indptr[i], from_indptr[i + 1]):
-            k = from_indices[p]
-            place = indptr[k]
-            indices[place] = i
-            if values.size:
-                values[place] = from_values[p]
-            indptr[k] = place + 1
-    for k in range(indptr.size - 1, 0, -1):
-        indptr[k] = indptr[k - 1]
-    indptr[0] = 0
 
 
 @njit(cache=True, nogil=True)

@@ -219,16 +219,25 @@ def _take_kept(rows, places, first, last, taken):
                 place += np.uint64(1)
 
 
+def take_columns(columns: Compressed, kept: NDArray[np.integer], index: Any) -> Compressed:
+    """Return the matrix of some columns, in this order, with row numbers of a type."""
+    pointers = np.zeros(kept.size + 1, dtype=np.int64)
+    np.cumsum(columns.indptr[kept + 1] - columns.indptr[kept], out=pointers[1:])
+    indices = np.empty(pointers[-1], dtype=index)
+    values = np.empty(pointers[-1] if columns.values.size else 0, columns.values.dtype)
+    spans = (columns.indptr[kept], columns.indptr[kept + 1], pointers[:-1], pointers[1:])
+    for first, last, begin, end in zip(*(span.tolist() for span in spans), strict=True):
+        indices[begin:end] = columns.indices[first:last]
+        if values.size:
+            values[begin:end] = columns.values[first:last]
+    return Compressed(pointers, indices, values, columns.constant)
+
+
 def select_columns(
     columns: Compressed, kept: NDArray[np.integer], n_rows: int, n_threads: int
 ) -> tuple[Compressed, Compressed]:
     """Return the matrix of some columns, in this order, by rows and by columns."""
-    spans = [slice(int(columns.indptr[j]), int(columns.indptr[j + 1])) for j in kept]
-    pointers = np.cumsum([0, *(span.stop - span.start for span in spans)], dtype=np.int64)
-    indices = np.concatenate([columns.indices[:0], *(columns.indices[span] for span in spans)])
-    # Without values, each span of them is empty too.
-    values = np.concatenate([columns.values[:0], *(columns.values[span] for span in spans)])
-    taken = Compressed(pointers, indices, values, columns.constant)
+    taken = take_columns(columns, kept, columns.indices.dtype)
     return transpose(taken, n_rows, n_threads), taken
 
 

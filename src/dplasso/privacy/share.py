@@ -6,13 +6,11 @@ NaN out of ``0 * inf``, residuals of rows that nobody expected. So the bound is 
 the number becomes an integer, and nowhere else does one become an integer.
 """
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.matrix.compressed import clip
+from dplasso.matrix.compressed import clip, clip_all
 
 
 @njit(cache=True, nogil=True)
@@ -27,6 +25,5 @@ def share(value, limit):
 
 def shares(values: NDArray[np.float64], limit: float) -> NDArray[np.int64]:
     """Return the shares of many records, an array of any shape, as `share` does one by one."""
-    within: Any = np.clip(np.where(values == values, values, 0.0), -limit, limit)
-    integers: NDArray[np.int64] = within.astype(np.int64)
+    integers: NDArray[np.int64] = clip_all(values, limit).astype(np.int64)
     return integers

@@ -1,5 +1,6 @@
 """Tell people when they are waiting for the compiler, and how long it took."""
 
+import gc
 import logging
 import sys
 import time
@@ -71,3 +72,23 @@ def announce_compilation(
 
     with event.install_listener("numba:compile", Listener()):
         yield spent
+
+
+def put_off_collecting() -> None:
+    """Collect no garbage while a kernel is compiled: that would take a sixth of the time."""
+    from numba.core import event
+
+    begun: list[bool] = []
+
+    class Listener(event.Listener):
+        """The compiler holds a lock: one thread compiles at a time, a kernel inside another."""
+
+        def on_start(self, _event: Any) -> None:
+            begun.append(gc.isenabled())
+            gc.disable()
+
+        def on_end(self, _event: Any) -> None:
+            if begun and begun.pop():
+                gc.enable()
+
+    event.register("numba:compile", Listener())

@@ -11,6 +11,9 @@ from typing import Any
 from numba import types
 from numba.extending import overload
 
+from dplasso.runtime.compilation import put_off_collecting
+
+put_off_collecting()
 _IMPLEMENTATIONS: dict[tuple[str, type], Callable[..., Any]] = {}
 
 

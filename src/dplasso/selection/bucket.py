@@ -143,7 +143,7 @@ def bucket_state(
     )
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def fold(gradient):
     """Return a for a >= 0, else -a - 1: the magnitude, so that level edges are those of a >> shift.
 
@@ -152,7 +152,7 @@ def fold(gradient):
     return gradient ^ (gradient >> 63)
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def level_of(folded, shift, bits):
     """Return the level of a `fold`: linear up to ``2^(bits + 1)`` levels, then logarithmic."""
     steps = folded >> shift
@@ -269,7 +269,7 @@ def scan_top(selector, alpha, top):
             return best
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def weigh_levels(selector, top):
     """Set the ticks of the levels within reach of the top; return those of all members."""
     start, bound, mass = selector.start, selector.bound, selector.mass
