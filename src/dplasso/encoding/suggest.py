@@ -256,9 +256,9 @@ def _levels(name: str, numbers: NDArray[np.float64], *, whole: bool) -> Levels:
     edges = _steps(_quantile(ascending, 0.01), _quantile(ascending, 0.99))
     if len(edges) == 1:
         edges = edges[0], edges[0] + max(1.0, abs(edges[0]))
-    # Steps between whole numbers would stay empty.
-    steps = edges[-1] - edges[0] if whole else math.inf
-    levels = tuple(bins for bins in _RESOLUTIONS if bins <= max(steps, _RESOLUTIONS[0]))
+    # Most bins between whole numbers would stay empty.
+    most_bins = 2.0 * (edges[-1] - edges[0]) if whole else math.inf
+    levels = tuple(bins for bins in _RESOLUTIONS if bins <= most_bins)
     return Levels(name, edges[0], edges[-1], levels)
 
 
