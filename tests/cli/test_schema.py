@@ -368,8 +368,7 @@ def test_the_curator_is_told_of_columns_that_say_nothing(tmp_path):
     done("convert", tmp_path / "t.csv", tmp_path / "t.store", "--schema", path)
     assert found("fit", tmp_path / "t.store", *fit)["schema_remarks"] == expected
     parts[0] |= {"unknown": "ignore"}
-    path.write_text(
-        json.dumps({"label": "back", "parts": parts[:1] + [{"kind": "hashed", "columns": ["age"]}]})
-    )
+    parts[1:] = [{"kind": "hashed", "columns": ["age"]}]
+    path.write_text(json.dumps({"label": "back", "parts": parts}))
     (said_so,) = found("fit", tmp_path / "t.csv", "--schema", path, *fit)["schema_remarks"]
     assert said_so == "job: none of 400 rows is in one of its categories"
