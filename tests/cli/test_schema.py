@@ -49,7 +49,7 @@ def test_a_draft_is_json_and_says_that_it_is_not_private(run, visits, tmp_path):
     result = done("schema", "draft", visits, "--label-column", "back")
     draft = json.loads(result.stdout)
     assert draft["label"] == "back"
-    assert [part["kind"] for part in draft["parts"]] == ["bins", "categories"]
+    assert [part["kind"] for part in draft["parts"]] == ["levels", "categories"]
     assert result.stderr.startswith("This draft is not private: ")
     (tmp_path / "s.json").write_text(result.stdout)
     fit = ("fit", visits, "--epsilon", "1", "--schema", tmp_path / "s.json")
@@ -155,13 +155,15 @@ def test_a_draft_says_how_it_read_and_what_it_guessed(run, table):
     assert lines[0].startswith("bank.csv: semicolons between fields, decimal comma, quotes")
     assert lines[1] == "the label is taken to be 'bought'; --label-column names another"
     assert lines[2].startswith("This draft is not private: ")
-    assert lines[3].startswith('4 of 6 parts are marked "confirm": edit them')
+    assert lines[3].startswith('4 of 6 parts say "confirm": edit them')
     parts = json.loads(result.stdout)["parts"]
-    kinds = ["bins", "categories", "categories", "date", "date", "bins"]
+    kinds = ["levels", "categories", "categories", "date", "date", "levels"]
     assert [part["kind"] for part in parts] == kinds
     assert ["confirm" in part for part in parts] == [True, True, False, True, False, True]
-    income = parts[-1]["edges"]
-    assert set(income) <= {d * 10**k for d in (1, 2, 5) for k in range(7)}
+    income = parts[-1]
+    assert {income["low"], income["high"]} <= {0, *(d * 10**k for d in (1, 2, 5) for k in range(7))}
+    assert all("about" in part for part in parts)
+    assert result.stdout.endswith(' "confirmed": false\n}\n')
     refused_here = run("schema", "draft", table, "--delimiter", "tab")
     assert "no column looks like the label" in refused_here.stderr
     assert "no column of numbers, words, dates or bools" in refused_here.stderr
@@ -177,21 +179,30 @@ def test_a_terminal_is_asked_for_the_label(table, monkeypatch):
 
 def test_a_draft_edited_by_hand_fits_without_a_warning(table, drafted, tmp_path):
     document = json.loads(drafted.read_text())
-    age, branch, *_, income = document["parts"]
-    age["edges"] = {"low": 0, "high": 100, "bins": 5, "spacing": "equal"}
+    age, branch, *_ = document["parts"]
+    age |= {"low": 0, "high": 100, "levels": [5]}
     branch |= {"categories": ["Köln", "Bonn", "Halle, Saale"], "unknown": "ignore"}
-    income["edges"] = {"low": 1000, "high": 1e6, "bins": 3, "spacing": "log"}
+    edges = {"low": 1000, "high": 1e6, "bins": 3, "spacing": "log"}
+    document["parts"][-1] = {"kind": "bins", "column": "income", "edges": edges}
     del document["parts"][3]
-    for part in document["parts"]:
-        part.pop("confirm", None)
     drafted.write_text(json.dumps(document))
     fit = ("fit", table, "--schema", drafted, "--epsilon", "1", "--classes", "no,yes",
            "--model", tmp_path / "m.npz")  # fmt: skip
-    # As long as the note is there.
+    # As long as nobody has confirmed it.
     assert "nobody has edited" in done(*fit, "--force").stderr
-    drafted.write_text(json.dumps(document | {"note": ""}))
+    assert [one["level"] for one in found("show", tmp_path / "m.npz")["cautions"]] == ["red"]
+    unmarked = [{k: v for k, v in part.items() if k != "confirm"} for part in document["parts"]]
+    drafted.write_text(json.dumps(document | {"note": "", "parts": unmarked}))
+    assert "nobody has confirmed that what the schema says" in done(*fit, "--force").stderr
+    assert [one["level"] for one in found("show", tmp_path / "m.npz")["cautions"]] == ["amber"]
+    drafted.write_text(json.dumps(document | {"confirmed": True}))
     told = done(*fit, "--force").stderr
-    assert "nobody has edited" not in told
+    assert "nobody has" not in told
+    assert found("show", tmp_path / "m.npz")["cautions"] == []
+    # What the draft said of the records does not leave with the model.
+    kept = dplasso.load(tmp_path / "m.npz").model_.origin.schema.to_json()
+    assert kept["confirmed"] is True
+    assert not {"note", "confirm", "about"} & {*kept, *(k for part in kept["parts"] for k in part)}
     names = dplasso.load(tmp_path / "m.npz").top_features(40).index
     assert {"20<=age<40", "10000<=income<100000"} <= set(names)
     assert "semicolons between fields" in told
@@ -328,3 +339,36 @@ def test_what_cannot_be_is_refused(folder, run):
     again = ("--schema", folder / "e.json", "--out", folder / "f.json")
     refused(run(*release(folder, *again)), "were released before")
     refused(run(*fit(folder, "--neighbors", "replace-one")), "released for --neighbors add-remove")
+
+
+def test_the_curator_is_told_of_columns_that_say_nothing(tmp_path):
+    rows = "".join(f"clerk,{k % 90},{k % 2},,{'yes' if k % 3 else 'no'}\n" for k in range(400))
+    (tmp_path / "t.csv").write_text("job,age,on,note,back\n" + rows)
+    parts = [
+        {"kind": "categories", "column": "job", "categories": ["Clerk", "cook"]},
+        {"kind": "levels", "column": "age", "low": 1000, "high": 2000},
+        {"kind": "bins", "column": "on", "edges": [5]},
+        {"kind": "categories", "column": "note", "categories": ["a"]},
+    ]
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps({"label": "back", "parts": parts}))
+    fit = ("--epsilon", "1", "--classes", "no,yes")
+    expected = [
+        "job: all 400 rows fell into 'unknown'",
+        "age: all 400 rows are in the bin at one end of its range",
+        "on: all 400 rows are in the bin at one end of its range",
+        "note: all 400 rows are missing",
+    ]
+    report = found("fit", tmp_path / "t.csv", "--schema", path, *fit)
+    assert report["schema_remarks"] == expected
+    assert "schema_remarks" in report["not_for_release"]
+    told = " ".join(done("fit", tmp_path / "t.csv", "--schema", path, *fit).stdout.split())
+    assert told.index("not for release") < told.index("job: all 400 rows fell into 'unknown'; age:")
+    # The same of a store, whose columns have numbers of their own.
+    done("convert", tmp_path / "t.csv", tmp_path / "t.store", "--schema", path)
+    assert found("fit", tmp_path / "t.store", *fit)["schema_remarks"] == expected
+    parts[0] |= {"unknown": "ignore"}
+    parts[1:] = [{"kind": "hashed", "columns": ["age"]}]
+    path.write_text(json.dumps({"label": "back", "parts": parts}))
+    (said_so,) = found("fit", tmp_path / "t.csv", "--schema", path, *fit)["schema_remarks"]
+    assert said_so == "job: none of 400 rows is in one of its categories"

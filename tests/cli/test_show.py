@@ -83,7 +83,9 @@ def test_show_fits_80_columns_and_says_what_the_file_says(models, kind, monkeypa
     document = found("show", path, "--top", "3")
     assert [one["name"] for one in document["weights"]] == list(top.index[:3])
     assert document["privacy"] == model.privacy_.to_dict()
-    cautions = model.privacy_.cautions(getattr(model, "n_records_", None))
+    cautions = model.privacy_.cautions(
+        getattr(model, "n_records_", None), classes=model.classes_.tolist()
+    )
     assert [one["sentence"] for one in document["cautions"]] == [one.sentence for one in cautions]
     assert ("Caution (red): an epsilon of 15" in told) == (kind == "lasso")
     assert document["facts"]["digest"] == model.model_.digest
@@ -117,7 +119,9 @@ def test_the_page_is_one_file_with_everything_on_it(models, kind, tmp_path):
     told = cells(text)
     for paragraph in model.privacy_.text().split("\n\n"):
         assert paragraph in told or paragraph.startswith("Caution: ")
-    for one in model.privacy_.cautions(getattr(model, "n_records_", None)):
+    for one in model.privacy_.cautions(
+        getattr(model, "n_records_", None), classes=model.classes_.tolist()
+    ):
         assert f"{one.sentence}." in told
     assert ("an epsilon of 15" in text) == (kind == "lasso")
     for name, _ in model.top_features(20):

@@ -159,6 +159,9 @@ def test_a_draft_says_that_it_is_not_private(table):
         PublicEncoder(without).fit(table)
     parts = [{k: v for k, v in part.items() if k != "confirm"} for part in without["parts"]]
     edited = without | {"parts": parts}
+    with pytest.warns(PrivacyLeakWarning, match="nobody has confirmed"):
+        PublicEncoder(edited).fit(table)
+    edited |= {"confirmed": True}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         PublicEncoder(edited).fit(table)

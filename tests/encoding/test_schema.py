@@ -172,5 +172,11 @@ def test_a_draft_stays_one_until_its_note_and_its_marks_are_gone():
     assert not Origin(edited).is_unedited_draft
     assert not Origin().is_unedited_draft
     assert edited.same_columns(draft)
+    # Confirmed as it is, it says nothing of the records any more.
+    confirmed = schema_from_json(document | {"confirmed": True})
+    assert (confirmed.note, confirmed.confirm, confirmed.confirmed) == ("", ("", ""), True)
+    assert not confirmed.is_unedited_draft
+    with pytest.raises(ValueError, match="confirmed must be true or false"):
+        schema_from_json(document | {"confirmed": "yes"})
     with pytest.warns(PrivacyLeakWarning, match="nobody has edited: parts for a are to be conf"):
         warn_of_draft(replace(draft, note=""))

@@ -46,9 +46,9 @@ def test_ranges_that_a_person_can_read():
     assert drafted(mostly) == Levels("x", -1e4, 5e5, spacing="signed-log")
     assert drafted([-3.0, 4.5, 0.5, 1.5]) == Levels("x", -3, 5)
     assert isinstance(drafted([0.5, 0.5, 0.5]), Levels)
-    # Bins between whole numbers would stay empty.
-    assert drafted(list(range(1, 14)) * 2).levels == (4,)
-    assert drafted(list(range(1, 18)) * 2).levels == (4, 16)
+    # Most bins between whole numbers would stay empty.
+    assert drafted(list(range(1, 17)) * 2).levels == (4, 16)
+    assert drafted(list(range(1, 41)) * 2).levels == (4, 16, 64)
 
 
 def test_pairs_that_everybody_knows_are_proposed_whole():

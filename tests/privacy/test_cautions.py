@@ -49,7 +49,8 @@ def state(epsilon=1.0, delta=1e-6, *, seeded=False, declared=True):
         ("red", "one record in 100;", state(delta=0.01), {}),
         ("amber", "labels were taken from the data", state(declared=False), {}),
         ("red", "a seed was given", state(seeded=True), {"n_records": 2e6}),
-        ("red", "draft that nobody has edited", state(), {"draft": True}),
+        ("red", "draft that nobody has edited", state(), {"draft": True, "unconfirmed": True}),
+        ("amber", "nobody has confirmed", state(), {"unconfirmed": True}),
     ],
 )
 def test_the_levels(level, words, statement, known):

@@ -24,6 +24,7 @@ from dplasso.cli.scoring import check_known, score, scores_text
 from dplasso.cli.training import EstimatorOptions, OutputOptions, train_with_bar
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
+from dplasso.encoding.fallen import told_of_rows
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.estimators.base import PrivateLinearModel
@@ -36,7 +37,10 @@ from dplasso.model.weights import beyond_by_chance, count_of, weights_of
 
 HEAVIEST = 10
 # Entries of the JSON object that depend on the data without noise, or on other fits.
-_CURATORS = ("n_samples", "nnz", "seconds", "test", "checkpoint", "cluster", "ledger")
+_CURATORS = (
+    *("n_samples", "nnz", "seconds", "test", "checkpoint", "cluster", "ledger"),
+    "schema_remarks",
+)
 _SCORES = ("auc", "accuracy", "r2", "mae", "n_samples")
 
 
@@ -248,6 +252,8 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
     if fitted.scores is not None:
         scores = fitted.scores.items()
         report["test"] = {name: value for name, value in scores if name in _SCORES}
+    if told := _schema_remarks(train):
+        report["schema_remarks"] = told
     if wanted.ledger is not None:
         release = estimator.model_.digest
         report["ledger"] = left_after(wanted.ledger, wanted.dataset, estimator.privacy_, release)
@@ -284,6 +290,8 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
     output.text()
     output.text(output.NOT_FOR_RELEASE)
     facts = {"data": output.data_text(report)}
+    if told := report.get("schema_remarks"):
+        facts["schema"] = f"{'; '.join(told)}. Does it fit this table?"
     if fitted.scores is not None:
         facts["test"] = scores_text(fitted.scores)
     if "ledger" in report:
@@ -313,6 +321,20 @@ def _model_text(estimator: PrivateLinearModel, report: dict[str, Any]) -> str:
         chance = beyond_by_chance(report["n_features"])
         beyond += f" ({chance:,} by chance)" if chance else ""
     return f"{weights} after {made}, {beyond}"
+
+
+def _schema_remarks(train: Dataset) -> list[str]:
+    """Say where no row fell where a schema expects some; nothing of rows that a cluster holds."""
+    origin, store, X = origin_of(train.X), store_of(train.X), train.X
+    if origin is None or origin.schema is None:
+        return []
+    if store is not None:
+        counts = np.diff(np.asarray(store.columns.indptr))[store.internal_column]
+    elif hasattr(X, "indices"):
+        counts = np.bincount(X.indices, minlength=X.shape[1])
+    else:
+        return []
+    return told_of_rows(origin.schema, counts, int(X.shape[0]))
 
 
 def _columns_note(train: Dataset) -> str | None:

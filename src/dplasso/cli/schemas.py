@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -15,7 +16,7 @@ from dplasso.encoding.contract import USUAL_MISSING
 from dplasso.encoding.files import first_rows, read_records
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema, read_schema
-from dplasso.encoding.suggest import THE_REST, guess_label, suggest_schema
+from dplasso.encoding.suggest import ABOUT, THE_REST, guess_label, suggest_schema
 from dplasso.tuning.quantiles import EdgesBudget, quantile_grids, quantiles_of
 
 
@@ -48,8 +49,8 @@ def draft(
     dplasso fit visits.csv --schema schema.json --epsilon 1 --model model.npz
 
     Edit the draft before you fit with it. It is not private: categories, ranges and numbers of bits
-    come from the first rows. In each part marked "confirm", write what was known without the
-    records and delete the mark. Then delete the note.
+    come from the first rows. Where a part says "confirm", write what was known without the records.
+    Then set "confirmed", at the end, to true.
     """
     dialect.say([table])
     with output.progress_bars() as bars, bars.task(f"reading {table.name}") as progress:
@@ -65,8 +66,8 @@ def draft(
             output.note(f"{part.columns[0]}: {mark.partition(';')[0]}")
     if marked := sum(map(bool, schema.confirm)):
         output.note(
-            f'{marked} of {len(schema.parts)} parts are marked "confirm": edit them in the file '
-            "and delete each mark"
+            f'{marked} of {len(schema.parts)} parts say "confirm": edit them in the file, then set '
+            '"confirmed" to true'
         )
 
 
@@ -194,4 +195,22 @@ def _bounds(text: str) -> tuple[str, tuple[float, float]]:
 
 
 def _text(schema: Schema) -> str:
-    return json.dumps(schema.to_json(), indent=1, ensure_ascii=False) + "\n"
+    """Write a schema with a line for each entry, and a few for each part; a draft explains them."""
+    document = schema.to_json()
+    parts = document.pop("parts")
+    lines = [f" {_json(name)}: {_json(value)}" for name, value in document.items()]
+    place = 1 + list(document).index("missing" if "missing" in document else "label")
+    drafted = schema.confirmed is False
+    written = []
+    for part, own in zip(schema.parts, parts, strict=True):
+        told = {"confirm": own.pop("confirm")} if "confirm" in own else {}
+        if drafted and type(part) in ABOUT:
+            told = {"about": ABOUT[type(part)]} | told
+        more = (f",\n   {_json(name)}: {_json(value)}" for name, value in told.items())
+        written.append(f"  {_json(own)[:-1]}{''.join(more)}}}")
+    lines.insert(place, ' "parts": [\n' + ",\n".join(written) + "\n ]")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

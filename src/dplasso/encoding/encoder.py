@@ -198,16 +198,20 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
 
 
 def warn_of_draft(schema: Schema) -> None:
-    """Warn with `PrivacyLeakWarning` if a schema is a draft, or has parts left to confirm."""
+    """Warn with `PrivacyLeakWarning` if a schema is a draft that nobody has edited or confirmed."""
     if schema.is_unedited_draft:
         parts = zip(schema.parts, schema.confirm, strict=True)
         marked = [part.columns[0] for part, mark in parts if mark]
         left = f"parts for {', '.join(marked[:5])}{' ...' * (len(marked) > 5)} are to be confirmed"
-        warnings.warn(
-            f"the schema is a draft that nobody has edited: {schema.note or left}",
-            PrivacyLeakWarning,
-            stacklevel=3,
+        sentence = f"the schema is a draft that nobody has edited: {schema.note or left}"
+    elif schema.confirmed is False:
+        sentence = (
+            "nobody has confirmed that what the schema says is known without the records: set "
+            '"confirmed" to true in its file'
         )
+    else:
+        return
+    warnings.warn(sentence, PrivacyLeakWarning, stacklevel=3)
 
 
 def is_frame(X: Any) -> bool:

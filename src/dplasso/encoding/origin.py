@@ -31,6 +31,11 @@ class Origin:
         return self.schema is not None and self.schema.is_unedited_draft
 
     @property
+    def is_unconfirmed(self) -> bool:
+        """Whether the columns come from a draft that nobody has confirmed."""
+        return self.schema is not None and self.schema.confirmed is False
+
+    @property
     def edges(self) -> ReleasedEdges | None:
         """What is said of edges that were released from the records; None for none."""
         return None if self.schema is None else self.schema.edges

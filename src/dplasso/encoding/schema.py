@@ -36,7 +36,9 @@ _KINDS: dict[str, Any] = {
     "text": Text,
     "cross": Cross,
 }
-"""Says in words where a value stands: in which column, and in which row, counted from 0."""
+_ENTRIES = ("label", "parts", "missing", "note", "edges", "confirmed")
+# Entries of any part: its kind, and what a draft says of it.
+_OF_PARTS = ("kind", "about", "confirm")
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,9 @@ class Schema:
     missing : tuple of str
         Words that stand for a missing value in every column that does not declare them as
         categories, whatever their capitals. In numbers and dates the usual ones always do.
+    confirmed : bool or None
+        Of a draft, whether a person has confirmed that all of it is known without the records; None
+        for a schema that nobody drafted.
     """
 
     parts: tuple[Part, ...]
@@ -156,6 +161,7 @@ class Schema:
     confirm: tuple[str, ...] = ()
     edges: ReleasedEdges | None = None
     missing: tuple[str, ...] = ()
+    confirmed: bool | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
@@ -175,8 +181,8 @@ class Schema:
 
     @property
     def is_unedited_draft(self) -> bool:
-        """Whether it was drafted from records, and its note or a mark to confirm is still there."""
-        return bool(self.note) or any(self.confirm)
+        """Whether it is a draft whose note or a mark is still there, and nobody confirmed it."""
+        return not self.confirmed and (bool(self.note) or any(self.confirm))
 
     @property
     def columns(self) -> list[str]:
@@ -254,6 +260,8 @@ class Schema:
         ]
         if self.edges is not None:
             document["edges"] = self.edges.to_json()
+        if self.confirmed is not None:
+            document["confirmed"] = self.confirmed
         plain: dict[str, Any] = json.loads(json.dumps(document))
         return plain
 
@@ -274,10 +282,8 @@ def schema_from_json(document: Any) -> Schema:
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("parts"), list):
         raise ValueError('a schema is a JSON object with a list of "parts"')
-    if unknown := sorted(set(document) - {"parts", "label", "note", "edges", "missing"}):
-        raise ValueError(
-            f"a schema has parts, label, missing, note and edges, but no {unknown[0]!r}"
-        )
+    if unknown := sorted(set(document) - {*_ENTRIES}):
+        raise ValueError(f"a schema has {', '.join(_ENTRIES)}, but no {unknown[0]!r}")
     label = document.get("label")
     if label is not None and not isinstance(label, str):
         raise ValueError(f"label must be the name of a column, got {label!r}")
@@ -289,7 +295,7 @@ def schema_from_json(document: Any) -> Schema:
                 f"part {number}: kind must be one of {', '.join(_KINDS)}, got {kind!r}"
             )
         names = {field.name: field.default is MISSING for field in fields(_KINDS[kind])}
-        values = {name: value for name, value in given.items() if name not in ("kind", "confirm")}
+        values = {name: value for name, value in given.items() if name not in _OF_PARTS}
         confirm.append(str(given.get("confirm") or ""))
         if unknown := sorted(set(values) - names.keys()):
             raise ValueError(
@@ -304,7 +310,14 @@ def schema_from_json(document: Any) -> Schema:
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"part {number}: {error}") from None
     note, edges = str(document.get("note") or ""), edges_from_json(document.get("edges"))
-    return Schema(tuple(parts), label, note, tuple(confirm), edges, document.get("missing") or ())
+    confirmed = document.get("confirmed")
+    if confirmed not in (True, False, None):
+        raise ValueError(f"confirmed must be true or false, got {confirmed!r}")
+    missing = document.get("missing") or ()
+    if confirmed:
+        # What a draft says of the records does not leave with a model.
+        note, confirm = "", []
+    return Schema(tuple(parts), label, note, tuple(confirm), edges, missing, confirmed)
 
 
 def read_schema(path: str | Path) -> Schema:

@@ -20,9 +20,17 @@ from dplasso.errors import DataError
 
 NOTE = (
     "this draft is not private: its columns, categories and ranges were taken from the records. "
-    'In each part marked "confirm", write what was known without the records and delete the mark. '
-    "Then delete this note"
+    'Where a part says "confirm", write what was known without the records. Then set "confirmed", '
+    "at the end, to true"
 )
+ABOUT: dict[type[Part], str] = {
+    Categories: "a column for each category; unknown and missing: column, ignore or error",
+    Levels: "bins on several resolutions from low to high; those at the ends take what is beyond",
+    Date: "take year, month, weekday or days; edges are bins of years or days",
+    Hashed: "each word is hashed to one of 2^bits columns",
+    Text: "each word of the text is hashed to one of 2^bits columns",
+}
+"""What a draft explains of a part."""
 
 THE_REST = ", the rest "
 """Stands in the mark of a part whose column holds words for missing values."""
@@ -107,7 +115,7 @@ def suggest_schema(
     if not parts:
         raise DataError("the table has no column of numbers, words, dates or bools to encode")
     note = NOTE if not left_out else f"{NOTE} (left out: {', '.join(left_out)})"
-    return Schema(tuple(parts), label, note, tuple(marks), missing=tuple(missing))
+    return Schema(tuple(parts), label, note, tuple(marks), missing=tuple(missing), confirmed=False)
 
 
 def _mark(part: Part) -> str:
@@ -256,9 +264,9 @@ def _levels(name: str, numbers: NDArray[np.float64], *, whole: bool) -> Levels:
     edges = _steps(_quantile(ascending, 0.01), _quantile(ascending, 0.99))
     if len(edges) == 1:
         edges = edges[0], edges[0] + max(1.0, abs(edges[0]))
-    # Steps between whole numbers would stay empty.
-    steps = edges[-1] - edges[0] if whole else math.inf
-    levels = tuple(bins for bins in _RESOLUTIONS if bins <= max(steps, _RESOLUTIONS[0]))
+    # Most bins between whole numbers would stay empty.
+    most_bins = 2.0 * (edges[-1] - edges[0]) if whole else math.inf
+    levels = tuple(bins for bins in _RESOLUTIONS if bins <= most_bins)
     return Levels(name, edges[0], edges[-1], levels)
 
 

@@ -50,12 +50,14 @@ def cautions_of(
     n_records: float | None = None,
     *,
     draft: bool = False,
+    unconfirmed: bool = False,
     classes: Sequence[Any] = (),
 ) -> list[Caution]:
     """Return the cautions about a promise, red ones first.
 
     `n_records`: the number of records as released or given, if it is known.
     `draft`: whether the columns were made by a schema that was taken from the data, and unedited.
+    `unconfirmed`: whether that schema was edited, but nobody has confirmed it.
     `classes`: the class labels, as far as they are known; those not declared are listed.
     """
     if not statement.is_private:
@@ -82,6 +84,14 @@ def cautions_of(
                 RED,
                 "the schema is a draft that nobody has edited: its columns, categories and ranges "
                 "were taken from the records without noise, and leave with the model",
+            )
+        )
+    elif unconfirmed:
+        told.append(
+            Caution(
+                AMBER,
+                "the schema was drafted from the records, and nobody has confirmed that what it "
+                'says is known without them: set "confirmed" to true in its file and fit again',
             )
         )
     return sorted(told, key=lambda one: one.level != RED)

@@ -213,7 +213,12 @@ class PrivacyStatement:
         return "\n\n".join([*wording.guarantee(self), *cautions, wording.assumptions(self)])
 
     def cautions(
-        self, n_records: float | None = None, *, draft: bool = False, classes: Sequence[Any] = ()
+        self,
+        n_records: float | None = None,
+        *,
+        draft: bool = False,
+        unconfirmed: bool = False,
+        classes: Sequence[Any] = (),
     ) -> list[Caution]:
         """Return why the promise means less than it seems to.
 
@@ -223,6 +228,8 @@ class PrivacyStatement:
             The number of records, public or counted privately.
         draft : bool, default=False
             Whether the columns were made by a schema that was drafted from the data, and unedited.
+        unconfirmed : bool, default=False
+            Whether that schema was edited, but nobody has confirmed it.
         classes : sequence, optional
             The class labels. The caution lists those that were taken from the data.
 
@@ -231,7 +238,7 @@ class PrivacyStatement:
         list of Caution
             Level ("red" or "amber"), sentence, and what a fit in Python warns with; red ones first.
         """
-        return cautions_of(self, n_records, draft=draft, classes=classes)
+        return cautions_of(self, n_records, draft=draft, unconfirmed=unconfirmed, classes=classes)
 
     def __str__(self) -> str:
         return self.text()

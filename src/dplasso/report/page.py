@@ -85,8 +85,12 @@ def cautions_about(model: Model) -> list[Caution]:
     n_records = model.params.get("n_records") or counted_records(
         model.released, math.isfinite(model.statement.mu)
     )
-    classes = model.classes.tolist()
-    return model.statement.cautions(n_records, draft=is_draft(model), classes=classes)
+    return model.statement.cautions(
+        n_records,
+        draft=is_draft(model),
+        unconfirmed=model.origin is not None and model.origin.is_unconfirmed,
+        classes=model.classes.tolist(),
+    )
 
 
 def report_section(model: Model) -> str:
