@@ -210,7 +210,7 @@ def _moments(
     totals = descent.rows(fit, course, released).moments(loss, scaling, weights, units)
     pairs = triangle_size(size)
     sums = np.split(totals, [size, size + pairs])
-    found = []
+    found: list[NDArray[np.float64]] = []
     for total, bound, deviation, unit in zip(sums, bounds, deviations, units, strict=True):
         if not unit:
             found.append(np.zeros(0))
@@ -219,9 +219,12 @@ def _moments(
         if deviation:
             noise = Gaussian(deviation * unit, word_buffers(fit.stream, 1)[0])
         found.append(release(total, fit.budget.moved(bound) * unit, noise) / unit)
+    gradient, curvature, squares = found
     return Moments(
         weights,
-        *found,
+        gradient,
+        curvature,
+        squares,
         gradient_deviation=deviations[0],
         curvature_deviation=deviations[1],
         entry_scale=entry_scale,
