@@ -31,12 +31,16 @@ Found = tuple[Mapping[str, Any], dict[str, Any]]
 
 
 class Design(NamedTuple):
-    """Records with known coefficients: their columns, a public bound on rows, and the intercept."""
+    """Records with known coefficients: their columns, a public bound on rows, and the intercept.
+
+    `plan`: what a plan is told of them; None for columns that no plan is for.
+    """
 
     make: Callable[[np.random.Generator, int, int], NDArray[np.float64]]
     row_norm: Callable[[int], float]
     intercept: float = -0.3
     numbers: bool = False
+    plan: Mapping[str, Any] | None = None
 
 
 def _uniform(rng: np.random.Generator, n_rows: int, n_columns: int) -> NDArray[np.float64]:
@@ -57,11 +61,16 @@ def _factors(rng: np.random.Generator, n_rows: int, n_columns: int) -> NDArray[n
 
 _SPAN = math.sqrt(_CORRELATION) + math.sqrt(1.0 - _CORRELATION)
 DESIGNS = {
-    "uniform": Design(_uniform, math.sqrt),
+    "uniform": Design(_uniform, math.sqrt, plan={"spread": 3.0**-0.5, "positive": 0.44}),
     "factors": Design(_factors, lambda n: math.sqrt(n // (len(_SHARES) - 1))),
     "correlated .9": Design(_correlated, lambda n: _SPAN * math.sqrt(n)),
     "5 % positive": Design(_uniform, math.sqrt, intercept=-3.3),
-    "numbers": Design(_uniform, math.sqrt, numbers=True),
+    "numbers": Design(
+        _uniform,
+        math.sqrt,
+        numbers=True,
+        plan={"spread": 3.0**-0.5, "residual": _SPREAD / BOUNDS[1], "target_bounds": BOUNDS},
+    ),
 }
 # Rows and columns of each design, and fits of each at most.
 SIZES = {
@@ -178,6 +187,18 @@ def cells(settings: Settings) -> list[Cell]:
     return found
 
 
+def _planned(about: Mapping[str, Any]) -> float | None:
+    """Return what width over that without privacy a plan foretells."""
+    from dplasso.estimators.interval_plan import plan_intervals
+
+    own = DESIGNS[about["design"]].plan
+    if own is None:
+        return None
+    size = about["rows"], about["columns"]
+    found = plan_intervals(about["epsilon"], about["delta"], *size, **own)
+    return found.standard_error / found.without_privacy
+
+
 def present(settings: Settings, results: list[Any]) -> Item:
     """Lay out the table."""
     measured = zip(cells(settings), results, strict=True)
@@ -200,7 +221,8 @@ def item(found: Sequence[Found]) -> Item:
         of += [f"{about['epsilon']:g}", f"{about['fits']}", f"{result['identified']:.2f}"]
         shown = [*result["coverage"], result["false_rejections"]]
         of += ["-" if one is None else f"{one:.3f}" for one in shown]
-        lines.append([*of, "-" if result["width"] is None else f"{result['width']:.2f}"])
+        widths = [result["width"], _planned(about) if result["width"] else None]
+        lines.append([*of, *("-" if one is None else f"{one:.2f}" for one in widths)])
     head = ["design", "rows", "columns", "epsilon", "fits", "identified", "covers, 90 %"]
-    head += ["covers, 95 %", "p < .05 at zero", "width over non-private"]
+    head += ["covers, 95 %", "p < .05 at zero", "width over non-private", "planned"]
     return Item("intervals", TITLE, (Table(head, lines),))
