@@ -63,9 +63,10 @@ class IntervalOptions:
     def told(self, found: PlannedIntervals) -> str:
         """Word what intervals will be."""
         if found.identified:
+            without = f"without privacy {found.without_privacy:.2g}"
             said = (
                 f"95 % intervals of the fit with --infer all: about {found.width:.2g} wide "
-                f"(standard error {found.standard_error:.2g}, without privacy {found.without_privacy:.2g})."
+                f"(standard error {found.standard_error:.2g}, {without})."
             )
         else:
             said = (
