@@ -174,6 +174,7 @@ def test_what_is_not_identified_is_named_and_has_no_interval():
         assert not rows[0]["identified"]
     few = fitted(0.1, data=records(200), random_state=0).inference_
     assert not few.identified.any()
+    assert "Not identified at this budget: all of them." in few.summary()
     assert np.isnan(few.adjusted_p_values()).all()
 
 
@@ -196,7 +197,7 @@ def test_the_statement_says_what_intervals_cost():
     assert sum(parts) == pytest.approx(numbers["share"]) == 0.5
     bounds = [numbers[f"sensitivity_{name}"] for name in ("gradient", "curvature", "squares")]
     assert bounds == [1.0, 0.25, 1.0]
-    assert "50 % of mu^2 for intervals" in stated.words
+    assert "noisy sums for intervals, with 50 % of mu^2" in stated.words
     cost = dplasso.privacy_cost(1.0, n_features=4, **SETTINGS)
     assert cost.find("inference") == stated
 

@@ -299,6 +299,11 @@ def test_each_standard_error_is_compared_with_its_own_column(
 @pytest.mark.parametrize("design", intervals.DESIGNS)
 def test_designs_are_bounded_and_their_coefficients_are_found(design):
     made, rng = intervals.DESIGNS[design], np.random.default_rng(0)
+    if made.population is not None:
+        rows, labels = made.population()
+        assert rows.shape == (len(labels), 8)
+        assert np.linalg.norm(rows, axis=1).max() <= made.row_norm(8)
+        return
     rows = made.make(rng, 500, 12)
     assert rows.shape == (500, 12)
     assert np.linalg.norm(rows, axis=1).max() <= made.row_norm(12) * (1.0 + 1e-12)
@@ -328,5 +333,6 @@ def test_errors_without_privacy_are_those_of_a_fit_without_noise():
     X = rng.uniform(-1.0, 1.0, (1_000, 3))
     y = (rng.random(1_000) < 1.0 / (1.0 + np.exp(-X[:, 0]))).astype(float)
     model = DPLogisticRegression(math.inf, infer="all", row_norm=2.0).fit(X, y)
-    errors = intervals.maximum_likelihood(X, y, numbers=False)
+    weights, errors = intervals.maximum_likelihood(X, y, numbers=False)
+    np.testing.assert_allclose(weights, model.inference_.coef, atol=1e-2)
     np.testing.assert_allclose(errors, model.inference_.standard_error, rtol=1e-2)

@@ -57,8 +57,7 @@ class IntervalOptions:
             raise typer.BadParameter("--infer is for one fit, not for a search: leave --tries out")
         known = {name: fit[name] for name in ("target_bounds", "rows_per_person", "neighbors")}
         own = {name: value for name, value in asdict(self).items() if name != "infer"}
-        budget = own_part.epsilon, own_part.delta
-        return plan_intervals(*budget, rows, columns, **own, **known)
+        return plan_intervals(own_part.epsilon, own_part.delta, rows, columns, **own, **known)
 
     def told(self, found: PlannedIntervals) -> str:
         """Word what intervals will be."""

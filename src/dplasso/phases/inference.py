@@ -196,7 +196,7 @@ def inference(descent: Descent, loss: Any) -> tuple[OneRelease, ...]:
 
         draws = Draws(gaussian=float(size + pairs * sum(part > 0.0 for part in parts[1:])))
         words = (
-            f"with {100.0 * INFERENCE_SHARE:g} % of mu^2 for intervals: noisy sums of residuals "
+            f"noisy sums for intervals, with {100.0 * INFERENCE_SHARE:g} % of mu^2: of residuals "
             "times rows, of the curvature and of squared residuals over all pairs of columns"
         )
         return OneRelease("inference", draws, share, make, words, stated)
