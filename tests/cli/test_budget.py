@@ -1,11 +1,13 @@
 """``dplasso budget`` and ``plan``."""
 
 import math
+from dataclasses import asdict
 
 import pytest
 
 import dplasso
 from cli.conftest import charged_to, done, found, new_ledger, refused, run_command, said
+from dplasso.estimators.interval_plan import plan_intervals
 
 
 def budget(*more, epsilon=1):
@@ -146,3 +148,35 @@ def test_a_search_is_planned_for_and_printed():
     numbers = run_command(*PLAN, "--method", "logistic", "--target-bounds", "0,9")
     refused(numbers, "--target-bounds does not go with --method logistic")
     assert "A fit on 100 partitions" in said("plan", "--rows", 10**9, "--workers", 100)
+
+
+class TestIntervals:
+    PLAN = ("plan", "--epsilon", 1, "--columns", 5, "--infer")
+
+    def test_they_are_those_of_the_library_at_the_budget_of_the_fit(self):
+        report = found(*self.PLAN, "--rows", 30_000, "--effect", 0.2, "--neighbors", "replace-one")
+        (fit,) = [part for part in report["parts"] if part["name"] == "fit"]
+        budget = fit["epsilon"], fit["delta"]
+        planned = plan_intervals(*budget, 30_000, 5, effect=0.2, neighbors="replace-one")
+        assert report["intervals"] == asdict(planned)
+        text = said(*self.PLAN, "--rows", 30_000, "--effect", 0.2)
+        assert "95 % intervals of the fit with --infer all: about" in text
+        assert "To find an effect of 0.2 with probability 0.8 takes about" in text
+        assert "identify hardly any coefficient" in said(*self.PLAN, "--rows", 300)
+        assert "intervals" not in found("plan", "--epsilon", 1, "--rows", 300)
+
+    @pytest.mark.parametrize(
+        ("more", "message"),
+        [
+            (("--tries", 3), "leave --tries out"),
+            (("--method", "lasso"), "--infer is for the methods logistic"),
+            (("--n-classes", 3), "--infer is for the methods logistic"),
+            (("--power", 1.5), "--power must be between 0 and 1"),
+        ],
+    )
+    def test_what_has_none_is_refused(self, more, message):
+        result = run_command(*self.PLAN, "--rows", 3_000, *more)
+        assert result.exit_code != 0
+        assert message in " ".join(result.stderr.replace("│", " ").split())
+        alone = run_command("plan", "--epsilon", 1, "--rows", 300, "--effect", 1)
+        assert "give --infer too" in " ".join(alone.stderr.replace("│", " ").split())

@@ -11,6 +11,7 @@ from scipy.stats import false_discovery_control, norm
 import dplasso
 from dplasso import DPLinearRegression, DPLogisticRegression
 from dplasso.cluster import InProcessEngine
+from dplasso.estimators.interval_plan import plan_intervals
 
 INF = float("inf")
 TRUTH = np.array([1.2, 0.0, -0.8, 0.5])
@@ -173,6 +174,7 @@ def test_what_is_not_identified_is_named_and_has_no_interval():
         assert not rows[0]["identified"]
     few = fitted(0.1, data=records(200), random_state=0).inference_
     assert not few.identified.any()
+    assert "Not identified at this budget: all of them." in few.summary()
     assert np.isnan(few.adjusted_p_values()).all()
 
 
@@ -195,7 +197,7 @@ def test_the_statement_says_what_intervals_cost():
     assert sum(parts) == pytest.approx(numbers["share"]) == 0.5
     bounds = [numbers[f"sensitivity_{name}"] for name in ("gradient", "curvature", "squares")]
     assert bounds == [1.0, 0.25, 1.0]
-    assert "50 % of mu^2 for intervals" in stated.words
+    assert "noisy sums for intervals, with 50 % of mu^2" in stated.words
     cost = dplasso.privacy_cost(1.0, n_features=4, **SETTINGS)
     assert cost.find("inference") == stated
 
@@ -223,3 +225,33 @@ def test_too_many_columns_are_refused():
     X = sp.random_array((50, 301), density=0.1, format="csr", rng=np.random.default_rng(0))
     with pytest.raises(ValueError, match="infer takes at most 300 columns, and X has 301"):
         fitted(1.0, data=(X, np.arange(50) % 2))
+
+
+def test_plans_are_about_what_fits_give():
+    X, y = records(8_000)
+    planned = plan_intervals(2.0, 1e-6, 8_000, 4, row_norm=2.0, spread=3**-0.5, positive=0.35)
+    table = fitted(2.0, data=(X, y), random_state=0).inference_
+    assert planned.identified
+    ours = np.median(table.standard_error[:4]), np.median(table.sampling_error[:4])
+    assert ours == pytest.approx((planned.standard_error, planned.without_privacy), rel=0.25)
+    X, y = records(8_000, numbers=True)
+    given = {"spread": 3**-0.5, "residual": 0.8 / 6.0, "target_bounds": BOUNDS}
+    planned = plan_intervals(2.0, 1e-6, 8_000, 4, **given)
+    table = fitted(2.0, numbers=True, data=(X, y), random_state=0).inference_
+    ours = np.median(table.standard_error[:4]), np.median(table.sampling_error[:4])
+    assert ours == pytest.approx((planned.standard_error, planned.without_privacy), rel=0.25)
+
+
+def test_as_many_rows_as_are_planned_find_the_effect():
+    planned = plan_intervals(1.0, 1e-6, 1_000, 4, spread=3**-0.5, effect=0.5)
+    assert not planned.identified
+    enough = plan_intervals(1.0, 1e-6, planned.rows_needed, 4, spread=3**-0.5)
+    assert enough.identified
+    # 80 % at p < 0.05: 1.96 + 0.84 standard errors, or as many rows as identify it.
+    assert 0.5 / enough.standard_error >= 2.8 - 0.01
+    fewer = plan_intervals(1.0, 1e-6, 0.9 * planned.rows_needed, 4, spread=3**-0.5)
+    assert not fewer.identified or 0.5 / fewer.standard_error < 2.8
+    assert plan_intervals(1.0, 1e-6, 1_000, 4).rows_needed is None
+    for name, value in (("positive", 0.0), ("power", 1.0)):
+        with pytest.raises(ValueError, match=f"{name} must be between 0 and 1"):
+            plan_intervals(1.0, 1e-6, 1_000, 4, **{name: value})

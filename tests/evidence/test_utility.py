@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from evidence.datasets import UnavailableError
 from evidence.report import fill, markdown_table
-from evidence.utility import competitors, items, public_start
+from evidence.utility import competitors, intervals, items, public_start
 from evidence.utility.fits import DELTA, METHODS, scores, split
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
@@ -294,3 +294,45 @@ def test_each_standard_error_is_compared_with_its_own_column(
     if not too_small:
         assert found["all"]["root_mean_square"] == pytest.approx(1.0, abs=0.06)
     assert sum(group["columns"] for group in found["groups"]) == 40
+
+
+@pytest.mark.parametrize("design", intervals.DESIGNS)
+def test_designs_are_bounded_and_their_coefficients_are_found(design):
+    made, rng = intervals.DESIGNS[design], np.random.default_rng(0)
+    if made.population is not None:
+        rows, labels = made.population()
+        assert rows.shape == (len(labels), 8)
+        assert np.linalg.norm(rows, axis=1).max() <= made.row_norm(8)
+        return
+    rows = made.make(rng, 500, 12)
+    assert rows.shape == (500, 12)
+    assert np.linalg.norm(rows, axis=1).max() <= made.row_norm(12) * (1.0 + 1e-12)
+    assert (intervals.coefficients(12)[::2] == 0.0).all()
+
+
+def test_coverage_is_counted_over_identified_coefficients():
+    measure = intervals.Coverage("uniform", 2_000, 5, 5.0, 3, 1)
+    shares = []
+    found = measure(None, None, shares.append)
+    assert shares == [pytest.approx(k / 3) for k in (1, 2, 3)]
+    assert found["identified"] == 1.0
+    assert (found["intervals"], found["zeros"]) == (18, 9)
+    assert all(0.7 <= one <= 1.0 for one in found["coverage"])
+    assert 1.0 <= found["width"] <= 2.0
+    about = {"design": "uniform", "rows": 2_000, "columns": 5, "epsilon": 5.0, "fits": 3}
+    (table,) = intervals.item([(about | {"delta": DELTA}, found)]).parts
+    (line,) = table.rows
+    assert line[:6] == ["uniform", "2,000", "5", "5", "3", "1.00"]
+    assert float(line[-1]) == pytest.approx(float(line[-2]), rel=0.3)
+
+
+def test_errors_without_privacy_are_those_of_a_fit_without_noise():
+    from dplasso import DPLogisticRegression
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (1_000, 3))
+    y = (rng.random(1_000) < 1.0 / (1.0 + np.exp(-X[:, 0]))).astype(float)
+    model = DPLogisticRegression(math.inf, infer="all", row_norm=2.0).fit(X, y)
+    weights, errors = intervals.maximum_likelihood(X, y, numbers=False)
+    np.testing.assert_allclose(weights, model.inference_.coef, atol=1e-2)
+    np.testing.assert_allclose(errors, model.inference_.standard_error, rtol=1e-2)

@@ -10,6 +10,7 @@ import typer
 
 from dplasso import privacy_cost, weakest_association
 from dplasso.cli import output
+from dplasso.cli.interval_plan import IntervalOptions, intervals_text
 from dplasso.cli.options import option_name
 from dplasso.cli.training import default_method, parse_target_bounds
 from dplasso.cluster.estimate import Estimate
@@ -209,6 +210,7 @@ def _print_noise(rows: list[dict[str, Any]], mine: int, asked: PrivacyStatement)
 
 def plan(
     rows: int,
+    intervals: IntervalOptions,
     epsilon: float | None = None,
     delta: float = 1e-6,
     neighbors: str = "add-remove",
@@ -268,6 +270,7 @@ def plan(
     dplasso plan --epsilon 2 --rows 30000
     dplasso plan --epsilon 2 --rows 30000 --columns 120 --row-entries 14
     dplasso plan --epsilon 2 --rows 30000 --tries 3
+    dplasso plan --epsilon 2 --rows 30000 --columns 12 --infer --effect 0.3
     dplasso plan --epsilon 2 --rows 30000 --target-bounds 0,100
     dplasso plan --rows 1000000000 --columns 1000000 --entries 2e10 --workers 100
 
@@ -301,6 +304,9 @@ def plan(
     found = {
         part: _finds(part, rows, columns, extent) for part in plan_budget(**whole, **fit, **shares)
     }
+    planned = intervals.planned(found, rows, columns, fit)
+    if planned is not None:
+        report["intervals"] = asdict(planned)
     parts = [
         {name: getattr(part, name) for name in ("name", "share", "epsilon", "delta")}
         | {"try_epsilon": part.try_epsilon or None, "finds": finds}
@@ -309,6 +315,7 @@ def plan(
 
     def show() -> None:
         _print_plan(whole | fit | {"target_bounds": target_bounds}, found, tries)
+        intervals_text(intervals, planned)
         if takes:
             output.text("\n" + takes)
 

@@ -44,8 +44,8 @@ class DPLogisticRegression(PrivateClassifier):
         Whether every row gets a constant entry, a tenth of its length.
     infer : {"all"}, default=None
         "all" adds intervals and p-values that hold the sampling error besides the noise
-        (docs/howto-inference.md), for half of the budget. It takes two classes, at most 300 columns, and
-        a number as `row_norm`.
+        (docs/howto-inference.md), for half of the budget. It takes two classes, at most 300
+        columns, and a number as `row_norm`.
     classes : sequence of labels, default=None
         The class labels, declared as public; of two, the negative one first. None takes them from
         y, which the guarantee does not protect: a private fit then warns, and `privacy_` says so.

@@ -105,9 +105,9 @@ def row_moments(
     for i in range(first, last):
         row[:] = 0.0
         for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-            j = np.int64(rows.indices[p])
+            c = np.int64(rows.indices[p])
             value = np.float64(rows.values[p]) if rows.values.size else np.float64(rows.constant)
-            row[original[j] if original.size else j] = value * factor[i]
+            row[original[c] if original.size else c] = value * factor[i]
         if constant != 0.0:
             row[size - 1] = constant
         count, margin = 0, 0.0

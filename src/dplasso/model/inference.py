@@ -184,7 +184,7 @@ class Inference:
             lines.append(f"{row['name'][: _NAME - 1]:{_NAME}}{told}")
         lines.append("-" * _WIDTH)
         if missing := self.not_identified:
-            told = ", ".join(missing)
+            told = ", ".join(missing) if self.identified.any() else "all of them"
             lines.append(
                 fill(f"Not identified at this budget: {told}. See docs/howto-inference.md.", _WIDTH)
             )

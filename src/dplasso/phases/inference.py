@@ -124,6 +124,44 @@ class Moments(Release):
         )
 
 
+class Precision(NamedTuple):
+    """What noise the sums will have, from public numbers.
+
+    `bounds`: on residuals and on their derivative. `size`: number of coefficients.
+    """
+
+    budget: Budget
+    bounds: tuple[float, float]
+    size: int
+    norm_bound: float
+    fit_intercept: bool
+
+    def of(
+        self, curvature: float, squares: float, spread: float, *, noise: bool = True
+    ) -> tuple[float, bool]:
+        """Return the standard error of a coefficient, and whether it is about to be identified.
+
+        `curvature`, `squares`: sums over the records of the residuals' derivatives and squares.
+        `spread`: standard deviation of each column.
+        """
+        scale = math.sqrt(1.0 - (_CONSTANT if self.fit_intercept else 0.0) ** 2) / self.norm_bound
+        energy = (scale * spread) ** 2
+        value, size = curvature * energy, self.size
+        shares = _STEP[0], _MOMENTS[0], _MOMENTS[1]
+        bounds = self.bounds[0], self.bounds[0], self.bounds[1]
+        first, gradient, bend = (
+            self.budget.moved(bound) / self.budget.mu_of(INFERENCE_SHARE * share) if noise else 0.0
+            for bound, share in zip(bounds, shares, strict=True)
+        )
+        # The last step takes back the noise of the one before, and has its own.
+        step = (first**2 + gradient**2 + squares * energy) / value**2
+        of_curvature = bend**2 / 2.0 * (size + 1.0) * step
+        # Noise spreads equal eigenvalues by so much to both sides.
+        edge = bend * math.sqrt(2.0 * size)
+        variance = (squares * energy + gradient**2 + of_curvature) / value**2
+        return scale * math.sqrt(variance), value > 2.0 * edge
+
+
 def n_coefficients(n_columns: int, fit_intercept: bool) -> int:
     """Return how many coefficients are estimated."""
     return n_columns + int(fit_intercept)
@@ -158,7 +196,7 @@ def inference(descent: Descent, loss: Any) -> tuple[OneRelease, ...]:
 
         draws = Draws(gaussian=float(size + pairs * sum(part > 0.0 for part in parts[1:])))
         words = (
-            f"with {100.0 * INFERENCE_SHARE:g} % of mu^2 for intervals: noisy sums of residuals "
+            f"noisy sums for intervals, with {100.0 * INFERENCE_SHARE:g} % of mu^2: of residuals "
             "times rows, of the curvature and of squared residuals over all pairs of columns"
         )
         return OneRelease("inference", draws, share, make, words, stated)
@@ -210,7 +248,7 @@ def _moments(
     totals = descent.rows(fit, course, released).moments(loss, scaling, weights, units)
     pairs = triangle_size(size)
     sums = np.split(totals, [size, size + pairs])
-    found = []
+    found: list[NDArray[np.float64]] = []
     for total, bound, deviation, unit in zip(sums, bounds, deviations, units, strict=True):
         if not unit:
             found.append(np.zeros(0))
@@ -219,9 +257,12 @@ def _moments(
         if deviation:
             noise = Gaussian(deviation * unit, word_buffers(fit.stream, 1)[0])
         found.append(release(total, fit.budget.moved(bound) * unit, noise) / unit)
+    gradient, curvature, squares = found
     return Moments(
         weights,
-        *found,
+        gradient,
+        curvature,
+        squares,
         gradient_deviation=deviations[0],
         curvature_deviation=deviations[1],
         entry_scale=entry_scale,
