@@ -14,7 +14,7 @@ from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.prior import scaled_rows
 from dplasso.fit.targets import Labels
 from dplasso.fit.task import Task
-from dplasso.gradient_descent.blend import LEARNT
+from dplasso.gradient_descent.blend import LEARNT, LEARNT_WITH_DIRECTIONS
 from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, plan_stages
 from dplasso.losses.balance import DEVIATIONS, balanced_weights
 from dplasso.phases.calibrate import beyond
@@ -65,7 +65,7 @@ class GradientDescent(Method):
         if found.learn_geometry is not None and found.norm_bound is not None:
             raise ParameterError(
                 f"`public_rows` needs rows of unit length, got `row_norm={found.norm_bound:g}`",
-                advice='leave out one of them',
+                advice="leave out one of them",
             )
         return found
 
@@ -102,7 +102,7 @@ class GradientDescent(Method):
                 "stages": stages,
                 "calibration": calibration,
                 "start": CALIBRATION_SHARE if self.from_prior else 0.0,
-                "learnt": LEARNT,
+                "learnt": LEARNT if self.geometry is None else LEARNT_WITH_DIRECTIONS,
                 "n_records": counted.total,
             }
             if balanced:

@@ -124,4 +124,3 @@ def unmixed(
     squares = np.full(n_columns, own * own)
     squares[columns] += latent * latent * np.einsum("jk,jk->j", directions, directions)
     return found, np.sqrt(squares)
-

@@ -1,10 +1,10 @@
 """How much of the latent directions of public rows a fit uses: one small release decides.
 
-A direction is learnt before noise ends training if its eigenvalue is large beside ``1 / (N mu)``, so
-a fit takes as many directions as that lets it. Whether they help depends on what the labels have to
-do with them: on the energy of the gradient at zero weights in the leading directions. That is
-released, and counts the less the more noise it has; of so many records that no direction matters,
-nothing is. All constants were chosen on public data (docs/public-rows.md).
+The noise ends training before a direction is learnt whose eigenvalue is small beside 1 / (N mu). So
+the number of directions follows from N mu. Whether they help depends on the labels: on the part of
+the gradient at zero weights that lies in the leading directions. The fit releases this gradient.
+The noisier it is, the less it counts. A fit of so many records that directions do not matter
+releases nothing here. All constants were chosen on public data (docs/public-rows.md).
 """
 
 import math
