@@ -10,7 +10,7 @@ from evidence.cells import CELLS, failed
 from evidence.items import ROOT, Item, Recipe, Settings, Table
 from evidence.report import fill, markdown_table, picture, plain, write_files
 from evidence.runner import published
-from evidence.utility import fits, public_start, rows, standard_errors
+from evidence.utility import fits, public_rows, public_start, rows, standard_errors
 from evidence.utility.fits import EPSILONS, METHODS, auc, n_weights, options
 
 if TYPE_CHECKING:
@@ -240,7 +240,8 @@ def publish(
     found = [one for one in found if not rows.is_known(one[0])]
     errors = collect(folder, ("standard-errors",))
     starts = collect(folder, ("public-start",))
-    if not (found or known or errors or starts):
+    unlabelled: list[Any] = [*collect(folder, ("public-rows",))]
+    if not (found or known or errors or starts or unlabelled):
         return {}
     drawn = _pictures(found)
     tables = [
@@ -252,7 +253,11 @@ def publish(
     tables += [rows.item(known)] if known else []
     drawn += tables[-1:] if known else []
     tables += [public_start.item(starts, _TITLES)] if starts else []
+    tables += [public_rows.item(unlabelled, _TITLES)] if unlabelled else []
     tables += [standard_errors.item(errors)] if errors else []
+    if any(about["kind"] == "20" for about, _ in unlabelled):
+        shown = partial(public_rows.draw, unlabelled, _TITLES)
+        drawn.append(Item("utility-public-rows", "", (), draw=shown, size=(9.0, 3.2)))
     home = folder.resolve() == published("utility")
     place = ROOT / "docs" / "images" if home else folder
     files = {
@@ -296,6 +301,7 @@ ITEMS = {
         standard_errors.cells, standard_errors.present, standard_errors.options
     ),
     "public-start": Recipe(public_start.cells, public_start.present, public_start.options),
+    "public-rows": Recipe(public_rows.cells, public_rows.present, public_rows.options),
     "rows": Recipe(rows.cells, rows.present, rows.options),
     "rows-large": Recipe(
         partial(rows.cells, rows=rows.LARGE), partial(rows.present, rows=rows.LARGE), rows.options

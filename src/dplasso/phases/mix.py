@@ -32,7 +32,7 @@ _EXPECTED, _AROUND, _LARGEST = 0.02, 0.02, 0.1
 _LEARNT = 1.6
 # The squared length of latent entries: this times the relevance, over the last eigenvalue times
 # N mu, up to the largest; below the least, directions are left out.
-_STRENGTH, _LARGEST_PART, _LEAST_PART = 300.0, 0.94, 0.05
+_STRENGTH, _LARGEST_PART, _LEAST_PART = 200.0, 0.94, 0.05
 
 
 def told_of(course: Course, budget: Budget) -> float:
