@@ -32,6 +32,7 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
+    Geometry,
     NoiseWarning,
     PrivateScore,
     PrivateSearch,
@@ -140,7 +141,17 @@ def _public(sizes: str, n_classes: int) -> Any:
     return matched_prior(weights, rng.normal(size=shape[0]), sizes)
 
 
+def _public_rows() -> Geometry:
+    """Return the directions of rows that nobody protects, some of them longer than all others."""
+    rng = np.random.default_rng(8)
+    rows = rng.normal(size=(60, 3)) @ rng.normal(size=(3, N_COLUMNS))
+    rows[rng.random(rows.shape) < 0.5] = 0.0
+    return Geometry.learn(rows * 10.0 ** rng.integers(-3, 4, (60, 1)))
+
+
 def _fit(kind, n_classes, options, relation, X, y, given):
+    if "public_rows" in options:
+        options = options | {"public_rows": _public_rows()}
     if "prior" in options:
         options = options | {"prior": _public(options["prior"], n_classes)}
     target = {"classes": list(range(n_classes))} if n_classes else {"target_bounds": BOUNDS}
@@ -238,6 +249,15 @@ WITH_INTERVALS = {
     ", intervals, weights": WEIGHTED | INTERVALS,
     ", intervals, people": GROUPED | INTERVALS,
 }
+DIRECTIONS = {"public_rows": True}
+# Of rows in one process.
+WITH_DIRECTIONS = {
+    "": DIRECTIONS,
+    " and a short list": DIRECTIONS | {"max_weights": 3},
+    " and a prior": DIRECTIONS | {"prior": "hostile"},
+    " and weights": DIRECTIONS | WEIGHTED,
+    " and people": DIRECTIONS | GROUPED,
+}
 # Fits of so many records and so much budget that energies of the columns pay, and scale them.
 SCALED_ROWS, SCALED = 2800, {"epsilon": 100.0}
 SCALED_GRADIENTS = {
@@ -324,6 +344,15 @@ def _cases():
                 f"{family}{name}",
                 Case(partial(_fit, kind, classes, options), classes, uses, False, forms),
             )
+    for family in ("logistic", "three classes", "labels", "linear"):
+        kind, classes, _ = ESTIMATORS[family]
+        for name, options in WITH_DIRECTIONS.items():
+            uses = ("weights",) * ("weight_bound" in options)
+            uses += ("people",) * ("rows_per_person" in options)
+            forms = ("csr", "dense") if uses else ("csr", "csc", "dense", "store")
+            work, many = partial(_fit, kind, classes, options), family == "labels"
+            case = Case(work, classes, uses, forms=forms, many_labels=many)
+            yield f"{family}, public rows{name}", case
     own = {"prior": "plain", "max_weights": 3} | SCALED
     case = Case(partial(_fit, DPLogisticRegression, 2, own), n_rows=SCALED_ROWS)
     yield "logistic, scaled prior of a short list", case

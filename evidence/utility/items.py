@@ -10,7 +10,7 @@ from evidence.cells import CELLS, failed
 from evidence.items import ROOT, Item, Recipe, Settings, Table
 from evidence.report import fill, markdown_table, picture, plain, write_files
 from evidence.runner import published
-from evidence.utility import fits, intervals, public_start, rows, standard_errors
+from evidence.utility import fits, intervals, public_rows, public_start, rows, standard_errors
 from evidence.utility.fits import EPSILONS, METHODS, auc, n_weights, options
 
 if TYPE_CHECKING:
@@ -241,7 +241,8 @@ def publish(
     errors = collect(folder, ("standard-errors",))
     starts = collect(folder, ("public-start",))
     covered = collect(folder, ("intervals",))
-    if not (found or known or errors or starts or covered):
+    unlabelled: list[Any] = [*collect(folder, ("public-rows",))]
+    if not (found or known or errors or starts or covered or unlabelled):
         return {}
     drawn = _pictures(found)
     tables = [
@@ -253,8 +254,12 @@ def publish(
     tables += [rows.item(known)] if known else []
     drawn += tables[-1:] if known else []
     tables += [public_start.item(starts, _TITLES)] if starts else []
+    tables += [public_rows.item(unlabelled, _TITLES)] if unlabelled else []
     tables += [standard_errors.item(errors)] if errors else []
     tables += [intervals.item(covered)] if covered else []
+    if any(about["kind"] == "20" for about, _ in unlabelled):
+        shown = partial(public_rows.draw, unlabelled, _TITLES)
+        drawn.append(Item("utility-public-rows", "", (), draw=shown, size=(9.0, 3.2)))
     home = folder.resolve() == published("utility")
     place = ROOT / "docs" / "images" if home else folder
     files = {
@@ -299,6 +304,7 @@ ITEMS = {
     ),
     "intervals": Recipe(intervals.cells, intervals.present, intervals.options),
     "public-start": Recipe(public_start.cells, public_start.present, public_start.options),
+    "public-rows": Recipe(public_rows.cells, public_rows.present, public_rows.options),
     "rows": Recipe(rows.cells, rows.present, rows.options),
     "rows-large": Recipe(
         partial(rows.cells, rows=rows.LARGE), partial(rows.present, rows=rows.LARGE), rows.options

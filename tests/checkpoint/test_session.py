@@ -126,7 +126,7 @@ class TestRefused:
         self.refuse(model(random_state=1), data, begun, "another privacy statement")
         # The others cannot matter.
         assert set(model().get_params()) - set(module._stored(model().get_params())) <= {
-            *("random_state", "n_jobs", "verbose", "ledger", "prior", "public_data"),
+            *("random_state", "n_jobs", "verbose", "ledger", "prior", "public_data", "public_rows"),
         }
 
     @pytest.mark.parametrize("kind", ["drawn", "dense"])

@@ -343,6 +343,7 @@ def _check_same(path: str | os.PathLike[str], stored: Checkpoint, current: Check
     labels = " and ".join(map(repr, stored.classes.tolist()))
     again = ": resume with the data of the interrupted fit."
     begun, now = (one.statement.prior or "no prior" for one in (stored, current))
+    rows, others = (one.statement.public_rows or "no public rows" for one in (stored, current))
     known = {
         f"belongs to a fit on {stored.n_features:,} columns and these data have "
         f"{current.n_features:,}{again}": (stored.n_features, current.n_features),
@@ -353,6 +354,10 @@ def _check_same(path: str | os.PathLike[str], stored: Checkpoint, current: Check
         f"belongs to a fit on columns of other names{again}": (_names(stored), _names(current)),
         f"belongs to a fit that starts from {begun} and this one starts from {now}: resume with "
         "the same prior.": (begun, now),
+        f"belongs to a fit with {rows} and this one has {others}: resume with the same geometry.": (
+            rows,
+            others,
+        ),
         _OTHER_STATEMENT: (stored.statement, current.statement),
     }
     for refusal, (one, other) in known.items():

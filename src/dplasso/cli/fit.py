@@ -125,6 +125,7 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     dplasso fit train.svm.gz --epsilon 0.3 --prior last-year.npz --model model.npz
     dplasso fit train.csv --schema schema.json --epsilon 0.3 --prior weights.csv --model model.npz
     dplasso fit train.svm.gz --epsilon 0.3 --public-data public.svm.gz --model model.npz
+    dplasso fit train.svm.gz --epsilon 0.3 --public-rows unlabelled.svm.gz --model model.npz
     dplasso fit s3://bucket/stores/ --cluster auto --epsilon 1 --classes 0,1 --model m.npz
     dplasso fit table.csv --schema schema.json --epsilon 1 --model model.npz    (after: dplasso
         schema draft table.csv > schema.json, and editing it)
@@ -270,8 +271,11 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
     if asked.outputs.model is None:
         nothing = paths + ", but no model" if written else "nothing"
         paths = f"{nothing} (give --model to keep the model)"
-    start = estimator.privacy_.prior
-    facts = {"model": _model_text(estimator, report)} | ({"starts from": start} if start else {})
+    public = {
+        "starts from": estimator.privacy_.prior,
+        "directions of": estimator.privacy_.public_rows,
+    }
+    facts = {"model": _model_text(estimator, report)} | {k: v for k, v in public.items() if v}
     output.facts(facts | {"written": paths})
     output.text()
     if "heaviest" in report:

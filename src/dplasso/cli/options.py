@@ -40,7 +40,14 @@ _OF_THE_MODEL = (
     *("drift_tol", "infer", "l1_radius", "max_weights", "n_iter", "n_jobs", "selector", "solver"),
 )
 # Without an option, because files hold no weights; or with one that is written another way.
-_NOT_GENERATED = ("class_weight", "fit_intercept", "public_data", "verbose", "weight_bound")
+_NOT_GENERATED = (
+    "class_weight",
+    "fit_intercept",
+    "public_data",
+    "public_rows",
+    "verbose",
+    "weight_bound",
+)
 # How much of a parameter's docstring ``--help`` shows.
 _SENTENCES = 2
 

@@ -62,6 +62,9 @@ class EstimatorOptions:
         are not protected by this fit.
     public_labels : FILE
         Labels of a --public-data .npz that holds none.
+    public_rows : DATA
+        Rows that are public, in the form of DATA, of which no label is read; may be given again.
+        They say which columns go together. They are not protected by this fit.
 
     Privacy
     -------
@@ -87,6 +90,7 @@ class EstimatorOptions:
     prior_standard_error: float | None = None
     public_data: list[str] | None = None
     public_labels: Path | None = None
+    public_rows: list[str] | None = None
     given: Given = field(default_factory=dict)
 
     @property
@@ -146,6 +150,10 @@ class EstimatorOptions:
             raise ParameterError(f"`task` must be {' or '.join(_TASKS)}, got {self.task!r}")
         if self.task == _TASKS[0] and self.target_bounds is not None:
             raise ParameterError("`target_bounds` is for a regression, not for a classification")
+        if self.public_rows and self.chosen not in ("logistic", "linear"):
+            raise ParameterError(
+                f"`public_rows` is for the methods logistic and linear, not for {self.chosen}"
+            )
         if self.public_data and self.prior is not None:
             raise ParameterError("`prior` and `public_data` are two starts of one fit; give one")
         if self.chosen not in METHODS:
@@ -172,14 +180,10 @@ class EstimatorOptions:
             )
 
     @property
-    def public_files(self) -> list[Path]:
-        """The files of the rows that are public."""
-        return expand(self.public_data) if self.public_data else []
-
-    @property
     def beside(self) -> tuple[Path | None, ...]:
         """Files that a fit reads or writes besides data and outputs."""
-        return (self.ledger, self.prior, *self.public_files)
+        public = self.public_data, self.public_rows
+        return (self.ledger, self.prior, *(path for one in public if one for path in expand(one)))
 
     def read_public(
         self,
@@ -190,12 +194,18 @@ class EstimatorOptions:
         schema: Schema | None,
     ) -> None:
         """Give the estimator the rows that are public, read as the others are."""
-        if not self.public_data:
-            return
         same = replace(reading, labels=self.public_labels)
-        found = same.read(self.public_files, bars, train.X.shape[1], schema)
-        check_same_origin(origin_of(train.X), origin_of(found.X), found.source)
-        estimator.set_params(public_data=(found.X, found.y))
+
+        def read(files: list[str], **labelled: bool) -> Dataset:
+            found = same.read(expand(files), bars, train.X.shape[1], schema, **labelled)
+            check_same_origin(origin_of(train.X), origin_of(found.X), found.source)
+            return found
+
+        if self.public_data:
+            found = read(self.public_data)
+            estimator.set_params(public_data=(found.X, found.y))
+        if self.public_rows:
+            estimator.set_params(public_rows=read(self.public_rows, labelled=False).X)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.prior import scaled_rows
 from dplasso.fit.targets import Labels
 from dplasso.fit.task import Task
-from dplasso.gradient_descent.blend import LEARNT
+from dplasso.gradient_descent.blend import LEARNT, LEARNT_WITH_DIRECTIONS
 from dplasso.gradient_descent.moments import triangle_size
 from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, plan_stages
 from dplasso.losses.balance import DEVIATIONS, balanced_weights
@@ -129,7 +129,7 @@ class GradientDescent(Method):
                 "stages": own,
                 "calibration": calibration,
                 "start": CALIBRATION_SHARE if self.from_prior else 0.0,
-                "learnt": LEARNT,
+                "learnt": LEARNT if self.geometry is None else LEARNT_WITH_DIRECTIONS,
                 "n_records": counted.total,
             }
             if balanced:

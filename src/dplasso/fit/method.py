@@ -111,6 +111,12 @@ class Method:
         """What the prior is, in words; empty for none."""
         return "" if self.prior is None else self.prior.told
 
+    @property
+    def public_knowledge(self) -> str:
+        """Prior and public rows in words, for a ledger; empty for neither."""
+        rows = "" if self.geometry is None else self.geometry.told
+        return " and ".join(filter(None, (self.starts_from, rows)))
+
     def knowing(self, task: Task) -> Self:
         """Return the method once the classes are known, with their weights in order."""
         return replace(self, params=self.targets.in_order(self.params, task.classes))

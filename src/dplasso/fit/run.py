@@ -93,9 +93,8 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
     records.check(method.n_threads)
     notes: dict[str, str | None] = {}
     if method.ledger is not None:
-        public = [method.starts_from, method.geometry.told if method.geometry else ""]
-        begins = " and ".join(filter(None, public)) or None
-        notes = {"fingerprint": records.fingerprint(), "prior": begins}
+        prior = method.public_knowledge or None
+        notes = {"fingerprint": records.fingerprint(), "prior": prior}
     plan = method.plan(task, n_features, records.weighted)
     return Begun(method, task, budget, plan, statement, records, notes)
 

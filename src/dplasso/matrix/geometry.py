@@ -126,7 +126,7 @@ class Geometry:
 
     @property
     def n_directions(self) -> int:
-        """Number of latent directions."""
+        """Number of latent directions k."""
         return int(self.energies.size)
 
     @cached_property
@@ -142,25 +142,47 @@ class Geometry:
         return f"{self.n_rows:,} public rows without labels (digest {self.digest[:_SHOWN]})"
 
     def rms(self, count: int) -> float:
-        """Return the length of latent rows of so many directions, in root mean square."""
+        """Return the length of latent rows of `count` directions, in root mean square."""
         return math.sqrt(max(float(self.energies[:count].sum()), 1e-30))
 
     def eigenvalue(self, count: int) -> float:
-        """Return the part of the energy of so many directions that the last of them has."""
+        """Return the part of the energy of `count` directions that the last of them has."""
         window = max(1, int(_WINDOW * count))
         return float(self.energies[count - window : count].mean()) / self.rms(count) ** 2
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the geometry to a file; `load` reads it."""
+        """Write the geometry to a file, which `load` and the parameter `public_rows` read.
+
+        Parameters
+        ----------
+        path : path
+            Replaced at once when everything is written, never left half-written.
+        """
         header = {"n_features": self.n_features, "n_rows": self.n_rows}
         arrays = {k: getattr(self, k).ravel().astype(v) for k, v in _ARRAYS.items()}
         write_archive(path, _KIND, header, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a geometry that `save` wrote; ModelFileError if the file is damaged or foreign."""
+    def load(cls, path: str | os.PathLike[str]) -> "Geometry":
+        """Read a geometry that `save` wrote.
 
-        def parse(header: dict[str, Any], members: dict[str, bytes]) -> Self:
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        Geometry
+            With the digest that it had.
+
+        Raises
+        ------
+        ModelFileError
+            If the file is damaged, foreign or of another version.
+        """
+
+        def parse(header: dict[str, Any], members: dict[str, bytes]) -> Geometry:
             parts = {name: array_of(members, name, kind) for name, kind in _ARRAYS.items()}
             shape = parts["columns"].size, parts["energies"].size
             parts["directions"] = parts["directions"].reshape(shape)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dplasso.gradient_descent.energies import CURVATURE_SHARE, SCALES_SHARE
 from dplasso.gradient_descent.schedule import CONSTANT, Schedule, Stage, further, schedule_for
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
-from dplasso.matrix.geometry import MOST_DIRECTIONS
-from dplasso.matrix.mixed_rows import unmixed
+from dplasso.matrix.geometry import MOST_DIRECTIONS, Geometry
+from dplasso.matrix.mixed_rows import Mix, unmixed
 from dplasso.matrix.scaling import constant_entry
 from dplasso.matrix.starting import StartingModel
 from dplasso.phases.calibrate import calibration, significance, start
@@ -212,11 +212,12 @@ class _Gradients:
         self._course = course
         schedule = phase.schedule(fit.budget, course, released, mu)
         scaling, drawn = phase.descent.scaling(fit, released), released.drawn_columns
-        self._mixing = mixing = None if phase.stage else released.mix
-        self._geometry, prior = phase.descent.geometry, starting_model(fit, released)
-        rows = phase.descent.rows(fit, course, released)
-        if mixing is not None:
-            rows, prior = rows.mixed(scaling, self._geometry, mixing, prior), None
+        prior, rows = starting_model(fit, released), phase.descent.rows(fit, course, released)
+        geometry, mixing = phase.descent.geometry, None if phase.stage else released.mix
+        self._mixed: tuple[Geometry, Mix] | None = None
+        if geometry is not None and mixing is not None:
+            self._mixed = geometry, mixing
+            rows, prior = rows.mixed(scaling, *self._mixed, prior), None
         self._columns = scaling.kept if drawn is None else drawn
         n_columns = scaling.kept.size or rows.n_columns
         start, self._started_error = phase.starting_weights(course, released, n_columns)
@@ -254,8 +255,8 @@ class _Gradients:
         """Return the average of the last iterates."""
         weights, constant = self._run.average()
         error, spread = self._run.schedule.standard_error, np.zeros(0)
-        if self._mixing is not None:
-            weights, spread = unmixed(weights, self._geometry, self._mixing)
+        if self._mixed is not None:
+            weights, spread = unmixed(weights, *self._mixed)
         elif np.ndim(self._started_error):
             spread = np.hypot(1.0, self._started_error / error) if error else spread
         else:

@@ -1,10 +1,10 @@
 """How much of the latent directions of public rows a fit uses: one small release decides.
 
-A direction is learnt before noise ends training if its eigenvalue is large beside ``1 / (N mu)``, so
-a fit takes as many directions as that lets it. Whether they help depends on what the labels have to
-do with them: on the energy of the gradient at zero weights in the leading directions. That is
-released, and counts the less the more noise it has; of so many records that no direction matters,
-nothing is. All constants were chosen on public data (docs/public-rows.md).
+The noise ends training before a direction is learnt whose eigenvalue is small beside 1 / (N mu). So
+the number of directions follows from N mu. Whether they help depends on the labels: on the part of
+the gradient at zero weights that lies in the leading directions. The fit releases this gradient.
+The noisier it is, the less it counts. A fit of so many records that directions do not matter
+releases nothing here. All constants were chosen on public data (docs/public-rows.md).
 """
 
 import math
@@ -32,7 +32,7 @@ _EXPECTED, _AROUND, _LARGEST = 0.02, 0.02, 0.1
 _LEARNT = 1.6
 # The squared length of latent entries: this times the relevance, over the last eigenvalue times
 # N mu, up to the largest; below the least, directions are left out.
-_STRENGTH, _LARGEST_PART, _LEAST_PART = 300.0, 0.94, 0.05
+_STRENGTH, _LARGEST_PART, _LEAST_PART = 200.0, 0.94, 0.05
 
 
 def told_of(course: Course, budget: Budget) -> float:

@@ -353,6 +353,7 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
             f"{steps_of(model.released):,} steps"
         ),
         **({"starts from": model.statement.prior} if model.prior is not None else {}),
+        **({"directions of": model.statement.public_rows} if model.statement.public_rows else {}),
         "labels": labels,
         "columns": f"{model.n_features:,}, {named}",
         **made,

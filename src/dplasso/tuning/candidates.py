@@ -158,7 +158,7 @@ def cost_of_try(estimator: Any, records: LocalRecords | None) -> tuple[float, fl
 
 
 def fix_starts(candidates: list[Candidate]) -> str:
-    """Give each candidate its prior for its columns and classes; return what they are, in words.
+    """Give each candidate its prior and geometry for its columns; return what they are, in words.
 
     The parts that tries are fitted on do not know how their columns are called. The classes are
     declared already.
@@ -170,9 +170,11 @@ def fix_starts(candidates: list[Candidate]) -> str:
         if is_ours(candidate.estimator) and hasattr(candidate.estimator, "prior"):
             method, rows = method_of(candidate.estimator), candidate.rows
             started = method.starting(method.targets.task(rows), rows)
-            bare = dict.fromkeys(PARAMETERS)
-            candidate.estimator.set_params(**bare | {"prior": started.prior})
-            found[started.starts_from] = None
+            known = dict.fromkeys(PARAMETERS) | {"prior": started.prior}
+            known |= {"public_rows": started.geometry}
+            own = {name: one for name, one in known.items() if hasattr(candidate.estimator, name)}
+            candidate.estimator.set_params(**own)
+            found[started.public_knowledge] = None
     return ", or ".join(filter(None, found))
 
 

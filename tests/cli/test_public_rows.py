@@ -1,0 +1,1 @@
+"""Public rows without labels on the command line."""

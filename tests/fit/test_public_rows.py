@@ -1,0 +1,180 @@
+"""Fits that use public rows without labels."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import dplasso
+from dplasso import DPLinearRegression, DPLogisticRegression, Geometry
+from dplasso.cluster import InProcessEngine
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import open_store, write_store
+from dplasso.ledger import create_ledger, read_budgets
+from dplasso.phases.releases import Mixed
+
+N, D = 1500, 60
+
+
+def records(n_rows, seed, n_columns=D, entries=(12.0, 6.0)):
+    """Return rows of three subjects, of about as many entries, and which subject each is of."""
+    rng = np.random.default_rng(seed)
+    subject = rng.integers(0, 3, n_rows)
+    likely = np.where(np.arange(n_columns) % 3 == subject[:, np.newaxis], *entries) / n_columns
+    return sp.csr_array((rng.random((n_rows, n_columns)) < likely).astype(np.float64)), subject
+
+
+X, SUBJECT = records(N, 1)
+Y = (SUBJECT == 0).astype(int)
+PUBLIC = records(600, 2)[0]
+GEOMETRY = Geometry.learn(PUBLIC)
+TEST = records(300, 3)[0]
+
+
+def model(epsilon=0.3, **options):
+    given = {"classes": [0, 1], "random_state": 0, "public_rows": GEOMETRY}
+    return DPLogisticRegression(epsilon, **(given | options))
+
+
+def auc(fitted, rows, labels):
+    margins = fitted.decision_function(rows)
+    return np.mean(margins[labels][:, np.newaxis] > margins[~labels])
+
+
+def test_they_help_where_there_are_many_columns():
+    wide = [
+        records(n_rows, seed, 2000, (60.0, 30.0)) for n_rows, seed in ((N, 1), (600, 2), (1000, 3))
+    ]
+    (rows, subject), (public, _), (test, truth) = wide
+    found = []
+    for given in (Geometry.learn(public), None):
+        fits = [
+            model(random_state=seed, public_rows=given).fit(rows, (subject == 0).astype(int))
+            for seed in range(3)
+        ]
+        found.append(np.mean([auc(one, test, truth == 0) for one in fits]))
+    assert found[0] > found[1] + 0.05
+
+
+def test_rows_geometry_and_file_are_one(tmp_path):
+    GEOMETRY.save(tmp_path / "geometry")
+    given = (GEOMETRY, PUBLIC, PUBLIC.toarray(), tmp_path / "geometry", str(tmp_path / "geometry"))
+    fits = [model(public_rows=one).fit(X, Y) for one in given]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(other.coef_, fits[0].coef_)
+
+
+def test_a_store_is_read_as_the_matrix_is(tmp_path):
+    store = write_store(matrix_source(X, Y), tmp_path / "private")
+    public = write_store(matrix_source(PUBLIC, np.zeros(600)), tmp_path / "public")
+    del store, public
+    stored = model(public_rows=open_store(tmp_path / "public")).fit(
+        open_store(tmp_path / "private")
+    )
+    np.testing.assert_array_equal(stored.coef_, model().fit(X, Y).coef_)
+
+
+def test_the_model_is_one_of_the_original_columns(tmp_path):
+    fitted = model().fit(X, Y)
+    assert fitted.model_.released.last(Mixed).n_directions > 0
+    assert fitted.coef_.shape == (1, D)
+    error = fitted.coef_standard_error_
+    assert error.shape == (D,)
+    assert error.min() > 0.0
+    assert np.ptp(error) > 0.0, "columns with large parts of a direction have more noise"
+    lengths = np.sqrt(TEST.multiply(TEST).sum(axis=1))
+    margins = fitted.decision_function(TEST) - fitted.intercept_
+    expected = math.sqrt(1 - 0.01) * (TEST @ fitted.coef_[0]) / lengths
+    np.testing.assert_allclose(margins, expected, rtol=1e-6)
+    fitted.save(tmp_path / "model.npz")
+    read = dplasso.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(read.decision_function(TEST), fitted.decision_function(TEST))
+    np.testing.assert_array_equal(read.coef_standard_error_, error)
+    assert len(fitted.top_features(5)) == 5
+
+
+def test_standard_errors_are_those_of_repeated_fits():
+    fits = [model(random_state=s).fit(X, Y) for s in range(60)]
+    weights = np.stack([one.coef_[0] for one in fits])
+    errors = np.mean([one.coef_standard_error_ for one in fits], axis=0)
+    ratio = weights.std(axis=0) / errors
+    assert 0.5 < np.median(ratio) < 1.5
+
+
+@pytest.mark.parametrize(
+    ("fitted", "shape"),
+    [
+        (lambda: model(classes=[0, 1, 2]).fit(X, SUBJECT), (3, D)),
+        (lambda: model(classes=None).fit(X, np.eye(3, dtype=int)[SUBJECT]), (3, D)),
+        (
+            lambda: DPLinearRegression(1.0, target_bounds=(0, 2), public_rows=PUBLIC).fit(
+                X, SUBJECT
+            ),
+            (1, D),
+        ),
+        (lambda: model(max_weights=10).fit(X, Y), (1, D)),
+        (lambda: model(1.0, max_weights="significant").fit(X, Y), (1, D)),
+        (lambda: model(prior=np.ones(D)).fit(X, Y), (1, D)),
+        (lambda: model(neighbors="replace-one", fit_intercept=False).fit(X, Y), (1, D)),
+    ],
+)
+def test_every_target_and_option(fitted, shape):
+    found = fitted()
+    assert found.coef_.shape == shape
+    assert found.model_.released.last(Mixed).n_directions > 0
+
+
+def test_without_privacy_they_are_not_needed():
+    one, other = (model(math.inf, public_rows=given).fit(X, Y) for given in (GEOMETRY, None))
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+
+
+def test_of_many_records_they_are_left_out():
+    rows, labels = sp.vstack([X] * 20).tocsr(), np.tile(Y, 20)
+    fitted = model(20.0).fit(rows, labels)
+    assert fitted.model_.released.mix is None
+
+
+def test_the_statement_names_them():
+    fitted = model().fit(X, Y)
+    statement = fitted.privacy_
+    assert statement.public_rows == GEOMETRY.told
+    assert f"600 public rows without labels (digest {GEOMETRY.digest[:16]})" in statement.text()
+    assert "not protected by this fit" in statement.text()
+    assert json.loads(statement.to_json())["public_rows"] == GEOMETRY.told
+    assert "public rows" in {one.name for one in statement.releases}
+
+
+def test_a_ledger_names_them(tmp_path):
+    path = tmp_path / "budget.db"
+    create_ledger(path, 2.0, 1e-5)
+    model(0.3, random_state=None, ledger=path).fit(X, Y)
+    (entry,) = read_budgets(path)[0].entries
+    assert GEOMETRY.digest[:16] in entry.charge.prior
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"public_rows": PUBLIC[:, :-1]}, "59 columns and the data have 60"),
+        ({"public_rows": Geometry.learn(PUBLIC[:, :-1])}, "59 columns and the data have 60"),
+        ({"public_rows": PUBLIC[:5]}, "5 rows"),
+        ({"row_norm": 2.0}, "row_norm=2"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(options, told):
+    with pytest.raises(ValueError, match=told):
+        model(**options).fit(X, Y)
+
+
+def test_partitions_are_refused():
+    with pytest.raises(ValueError, match="leave engine out"):
+        model().fit([X[:700], X[700:]], [Y[:700], Y[700:]], engine=InProcessEngine())
+
+
+def test_a_clone_keeps_them():
+    from sklearn.base import clone
+
+    assert clone(model()).public_rows is GEOMETRY
