@@ -126,9 +126,8 @@ class Method:
 
         Raises ValueError, which says why the prior is not for such records.
         """
-        known = self
-        if records.origin is not None:
-            known = replace(known, levels=records.origin.schema.levels)
+        schema = None if records.origin is None else records.origin.schema
+        known = self if schema is None else replace(self, levels=schema.levels)
         if self.start is not None:
             known = replace(known, prior=self.start(self, task, records))
         if self.learn_geometry is not None:
