@@ -219,6 +219,7 @@ for home in (
         "tune.tune",
         "models.predict",
         "models.evaluate",
+        "models.explain",
         "reports.show",
         "reports.report",
     ),

@@ -12,6 +12,8 @@ from typing import Any
 import dplasso
 from dplasso.cli import output
 from dplasso.cli.ledger_report import cohort_of, sentence
+from dplasso.estimators.explain import signs, with_odds
+from dplasso.estimators.record_wise import split
 from dplasso.ledger import Budget, Charge, entry_of, read_budgets, share_of
 from dplasso.ledger.composition import protected
 from dplasso.model import Model, read_model
@@ -58,7 +60,9 @@ def show(
         display = CurvesDisplay(curves) if curves else WeightsDisplay(weights.top(top))
         with output.uninterrupted():
             output.write_file(plot, png_of(display.plot().figure_))
-    facts, heaviest = model_facts(held, weights), weights.top(top).rows()
+    fitted = dplasso.load(model)
+    last = (split(fitted) or (None, fitted))[1]
+    facts, heaviest = model_facts(held, weights), with_odds(last, weights.top(top))
     schema = None if held.origin is None else held.origin.schema
     cautions = cautions_about(held)
     document = {
@@ -85,7 +89,8 @@ def show(
             shown[name] = f"\n{indent}".join(wrap(facts[name], width, break_on_hyphens=False))
         output.facts(shown)
         output.text()
-        output.weights(heaviest, f"The {len(heaviest)} largest of {count_of(weights)}")
+        title = f"The {len(heaviest)} largest of {count_of(weights)}"
+        output.weights(heaviest, title, signs(held))
         if plot is not None:
             output.facts({"written": str(plot)})
         elif curves:
