@@ -214,16 +214,9 @@ def _options(_version: Annotated[bool, _VERSION] = False) -> None:
 
 
 for home in (
-    *(
-        "fit.fit",
-        "tune.tune",
-        "models.predict",
-        "models.evaluate",
-        "models.explain",
-        "reports.show",
-        "reports.report",
-    ),
-    *("planning.plan", "planning.budget", "audit.audit", "demo.demo", "stores.convert"),
+    *("fit.fit", "tune.tune", "models.predict", "models.evaluate", "models.explain"),
+    *("reports.show", "reports.report", "planning.plan", "planning.budget"),
+    *("audit.audit", "demo.demo", "stores.convert"),
 ):
     add_command(app, home)
 add_group(app, "data", "Stores: see what is in them.", "stores.info")
