@@ -133,4 +133,4 @@ def test_curves_are_drawn(table, tmp_path):
     said("report", tmp_path / "m.npz", "--out", tmp_path / "p.html")
     page = (tmp_path / "p.html").read_text()
     assert page.count('class="curve"') == 2
-    assert "What a number adds to the log-odds of a typical row" in page
+    assert "What a number adds to the margin of a typical row" in page

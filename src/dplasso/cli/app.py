@@ -204,7 +204,7 @@ def _options(_version: Annotated[bool, _VERSION] = False) -> None:
 
 
 for home in (
-    *("fit.fit", "tune.tune", "models.predict", "models.evaluate"),
+    *("fit.fit", "tune.tune", "models.predict", "models.evaluate", "models.explain"),
     *("showing.show", "showing.report", "planning.plan", "planning.budget"),
     *("audit.audit", "demo.demo", "stores.convert"),
 ):

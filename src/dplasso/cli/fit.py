@@ -28,12 +28,13 @@ from dplasso.encoding.fallen import told_of_rows
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.estimators.base import PrivateLinearModel
+from dplasso.estimators.explain import with_odds
 from dplasso.estimators.fitting import method_of
 from dplasso.estimators.hints import first_entries, raw_numbers
 from dplasso.fit.hooks import Hooks
 from dplasso.fit.records import store_of
 from dplasso.ledger import check_affordable
-from dplasso.model.weights import beyond_by_chance, count_of, weights_of
+from dplasso.model.weights import beyond_by_chance, count_of, signs, weights_of
 
 HEAVIEST = 10
 # Entries of the JSON object that depend on the data without noise, or on other fits.
@@ -243,7 +244,7 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
         report |= {
             "standard_error": float(np.max(estimator.coef_standard_error_, initial=0.0)),
             "n_significant": None if weights.clear is None else int(weights.clear.sum()),
-            "heaviest": weights.top(HEAVIEST).rows(),
+            "heaviest": with_odds(estimator, weights.top(HEAVIEST)),
         }
     report |= output.inferred(getattr(estimator, "inference_", None))
     if (path := asked.interruptions.checkpoint) is not None:
@@ -279,7 +280,8 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
     output.facts(facts | {"written": paths})
     output.text()
     if "heaviest" in report:
-        output.weights(report["heaviest"], "The largest weights, for rows of length 1")
+        title = "The largest weights, for rows of length 1"
+        output.weights(report["heaviest"], title, signs(estimator.model_))
     output.inference(getattr(estimator, "inference_", None))
     output.promise(estimator.privacy_, explain=explain)
     store = store_of(train.X)

@@ -18,6 +18,7 @@ from dplasso.cli.scoring import print_confusion, print_scores, score
 from dplasso.cli.training import chosen_ledger
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
+from dplasso.encoding.origin import with_origin
 from dplasso.estimators.record_wise import split
 from dplasso.tuning.scores import PrivateScore
 
@@ -109,6 +110,41 @@ def predict(
         return
     with output.uninterrupted():
         output.write_file(out, told)
+
+
+def explain(
+    applied: Applied, label: str | None = None, top: int = 8, rows: int = 10
+) -> output.Result:
+    """Say for rows which columns make up their margins, and how much each adds.
+
+    Options
+    -------
+    label : LABEL
+        The class whose margins are explained. Default: the second of two classes, of more the one
+        that is predicted.
+    top : K >= 1
+        Columns to name for each row: those that add most.
+    rows : N >= 1
+        Rows to explain: the first ones.
+
+    Examples
+    --------
+    dplasso explain model.npz new.csv
+    dplasso explain model.npz new.csv --rows 3 --json
+    """
+    if applied.cluster.cluster is not None:
+        refuse({"--cluster": applied.cluster.cluster}, "does not go with explanations")
+    with output.progress_bars() as bars:
+        fitted, found = applied.read(bars, labelled=False)
+        X = found.X[:rows] if not hasattr(found.X, "store") else found.X
+        named = [one for one in fitted.model_.classes.tolist() if str(one) == label]
+        told = fitted.explain(with_origin(X, fitted.model_.origin), *(named or [label]))
+
+    def print_rows() -> None:
+        for number, one in enumerate(told, 1):
+            output.text(f"row {number}: {one.text(top)}")
+
+    return output.Result({"rows": [one.to_dict() for one in told]}, print_rows)
 
 
 def _written(label: Any) -> str:

@@ -158,8 +158,11 @@ def inference(estimates: "Inference | None") -> None:
         text(f"{estimates.summary()}\n", wrap=False)
 
 
-def weights(heaviest: list[dict[str, Any]], title: str) -> None:
-    """Print what `dplasso.model.weights.Weights.rows` lists, with what is known of the errors."""
+def weights(heaviest: list[dict[str, Any]], title: str, remark: str = "") -> None:
+    """Print what `dplasso.model.weights.Weights.rows` lists, with what is known of the errors.
+
+    `remark`: a sentence below the table.
+    """
     if not heaviest:
         return
     from dplasso.model.weights import BY_NOISE
@@ -179,9 +182,13 @@ def weights(heaviest: list[dict[str, Any]], title: str) -> None:
         columns[">z"] = lambda one: f"{one['z']:+.1f}"
     elif first["steps"] is not None:
         columns[">steps"] = lambda one: f"{one['steps']:,}"
+    if "odds" in first:
+        columns[">odds x"] = lambda one: f"{one['odds']:.3g}"
     if doubtful:
         columns[""] = lambda one: "~" if one["clear"] is False else ""
     listing(columns, heaviest, title=title)
+    if remark:
+        text(remark, "dim")
     if doubtful:
         text(f"~ {BY_NOISE}", "dim")
 

@@ -17,7 +17,7 @@ from dplasso.model import Model, read_model
 from dplasso.model.curves import curves_of
 from dplasso.model.file import written_by
 from dplasso.model.inference import inference_of
-from dplasso.model.weights import count_of, linear_part, weights_of
+from dplasso.model.weights import Weights, count_of, linear_part, signs, weights_of
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_up
 from dplasso.report.bars import Bar, png_of
@@ -58,8 +58,9 @@ def show(
         display = CurvesDisplay(curves) if curves else WeightsDisplay(weights.top(top))
         with output.uninterrupted():
             output.write_file(plot, png_of(display.plot().figure_))
-    facts, heaviest = model_facts(held, weights), weights.top(top).rows()
     schema = None if held.origin is None else held.origin.schema
+    heaviest = weights.top(top).rows() if schema is None else _odds(model, weights.top(top))
+    facts = model_facts(held, weights)
     cautions, estimates = cautions_about(held), inference_of(held)
     document = {
         "model": model,
@@ -86,7 +87,8 @@ def show(
             shown[name] = f"\n{indent}".join(wrap(facts[name], width, break_on_hyphens=False))
         output.facts(shown)
         output.text()
-        output.weights(heaviest, f"The {len(heaviest)} largest of {count_of(weights)}")
+        title = f"The {len(heaviest)} largest of {count_of(weights)}"
+        output.weights(heaviest, title, signs(held))
         if plot is not None:
             output.facts({"written": str(plot)})
         elif curves:
@@ -98,6 +100,16 @@ def show(
             output.text(f"Caution ({one.level}): {one.sentence}.")
 
     return output.Result(document, print_model)
+
+
+def _odds(model: Path, weights: Weights) -> list[dict[str, Any]]:
+    """Return rows of weights with odds; this alone needs the loss, which takes a second to load."""
+    from dplasso.estimators.explain import with_odds
+    from dplasso.estimators.load import load
+    from dplasso.estimators.record_wise import split
+
+    fitted = load(model)
+    return with_odds((split(fitted) or (None, fitted))[1], weights)
 
 
 def report(

@@ -75,9 +75,9 @@ class TableColumns:
             for row, (word, number) in enumerate(zip(given, numbers, strict=True)):
                 if word is not None and number is None:
                     place, mark = self.where(column, row), decimal_of_groups(str(word))
-                    cure = ""
+                    cure = '; a word for missing values belongs under "missing" in the schema'
                     if mark is not None:
-                        cure = f" unless marks stand between thousands: --decimal {mark} reads them"
+                        cure = f"; --decimal {mark} reads numbers with marks between thousands"
                     raise DataError(f"{place}: the value is not a number{cure}") from None
             cast = pa.array(numbers, pa.float64())
         found: NDArray[np.float64] = cast.to_numpy(zero_copy_only=False)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dplasso.cluster import Engine
 from dplasso.estimators.coefficients import check_writable_out
+from dplasso.estimators.explain import explain
 from dplasso.estimators.export import to_sklearn
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.margins import loss_of, margins, task_of
@@ -175,6 +176,8 @@ class PrivateLinearModel(BaseEstimator):
         """
         check_is_fitted(self, "coef_")
         return curves_of(self.model_)
+
+    explain = explain
 
     plot_weights = as_method(WeightsDisplay, "plot_weights", __name__)
     plot_curves = as_method(CurvesDisplay, "plot_curves", __name__)

@@ -19,7 +19,7 @@ from dplasso.matrix.transpose import transpose
 from dplasso.matrix.unit_rows import row_factors, select_columns, unit_row_margins
 from dplasso.model.linear import Reading, reading_for
 from dplasso.phases.releases import Descended
-from dplasso.runtime.threads import count_threads, thread_pool
+from dplasso.runtime.threads import Threads, count_threads, thread_pool
 
 
 def reading(fitted: Any) -> Reading:
@@ -50,31 +50,36 @@ def margins(fitted: Any, X: Any) -> NDArray[np.float64]:
     infinity.
     """
     check_is_fitted(fitted, "coef_")
+    with thread_pool(count_threads(fitted.n_jobs)) as threads:
+        rows, weights, factor = read_rows(fitted, encoded(fitted, X), threads)
+        return unit_row_margins(rows, weights, factor, fitted.intercept_, threads)
+
+
+def read_rows(
+    fitted: Any, X: Any, threads: Threads
+) -> tuple[Compressed, NDArray[np.float64], NDArray[np.float64]]:
+    """Return encoded rows as the model reads them, its weights, and what entries are multiplied by.
+
+    Rows and weights have the columns of `reading(fitted).kept`; of a whole store in its own order.
+    """
     kept, bound, norm_bound, constant, halvings = reading(fitted)
-    n_threads = count_threads(fitted.n_jobs)
-    weights = _weights(fitted.coef_, kept)
-    X = _encoded(fitted, X)
-    store = store_of(X)
+    weights, store = _weights(fitted.coef_, kept), store_of(X)
     if store is None:
         X = validated(fitted, X, reset=False)
         matrix, by_rows = compress(X if kept is None else checked(X)[:, kept])
-        rows = matrix if by_rows else transpose(matrix, X.shape[0], n_threads)
+        rows = matrix if by_rows else transpose(matrix, X.shape[0], threads.count)
     else:
         _check_columns(fitted, store)
         if kept is None:
-            check_entries(store, "rows", n_threads=n_threads)
+            check_entries(store, "rows", n_threads=threads.count)
             original = store.original_column[: weights.shape[0]]
             rows, weights = store.rows, weights[original]
             halvings = halvings[original] if halvings.size else halvings
         else:
-            rows = _stored_rows(store, store.internal_column[kept], n_threads)
-    with thread_pool(n_threads) as threads:
-        if bound is None:
-            factor = row_factors(rows, constant, norm_bound, threads, halvings)
-        else:
-            rows = clipped(rows, bound)
-            factor = np.ones(rows.indptr.size - 1)
-        return unit_row_margins(rows, weights, factor, fitted.intercept_, threads)
+            rows = _stored_rows(store, store.internal_column[kept], threads.count)
+    if bound is None:
+        return rows, weights, row_factors(rows, constant, norm_bound, threads, halvings)
+    return clipped(rows, bound), weights, np.ones(rows.indptr.size - 1)
 
 
 def _weights(coefficients: Any, kept: NDArray[np.integer] | None) -> NDArray[np.float64]:
@@ -101,7 +106,7 @@ def _stored_rows(store: Store, columns: NDArray[np.integer], n_threads: int) -> 
     return select_columns(store.columns, columns, store.shape[0], n_threads)[0]
 
 
-def _encoded(fitted: Any, X: Any) -> Any:
+def encoded(fitted: Any, X: Any) -> Any:
     """Encode a table if the model knows by what schema; refuse rows of another origin."""
     origin = fitted.model_.origin
     if origin is not None and origin.schema is not None and is_frame(X):

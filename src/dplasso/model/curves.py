@@ -20,9 +20,8 @@ from dplasso.model.weights import linear_part
 class Curve:
     """What a number adds to the margin of a typical row, less its mean over the bins.
 
-    A typical row has one entry in each part of the schema, and the usual length of rows. For two
-    classes the margin is the logarithm of the odds of the second class; for a regression it is the
-    target.
+    A typical row has one entry in each part of the schema, and the usual length of rows. The larger
+    the margin, the likelier the class; of a regression it is the target.
 
     `column`: the column of the table.
     `label`: the class whose margin it is; None for a regression.

@@ -253,6 +253,12 @@ def _entries(weights: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArra
     return outputs, weights.indices.astype(np.int64), weights.data
 
 
+def signs(model: Model) -> str:
+    """Say which of two classes a positive weight speaks for; nothing of others."""
+    two = model.classes.size == 2 and not model.statement.many_labels
+    return f"Positive weights speak for {model.classes[1]}." if two else ""
+
+
 def count_of(weights: Weights) -> str:
     """Return how many weights are listed, in words."""
     if weights.correction is None:

@@ -41,7 +41,7 @@ def draw_curve(axes: "Axes", curve: Curve) -> None:
         axes.set_xscale("symlog", linthresh=smallest)
     axes.set_xlim(float(curve.edges[0]), float(curve.edges[-1]))
     axes.set_title(curve.name, fontsize=9)
-    axes.set_ylabel("target" if curve.label is None else "log-odds", fontsize=8)
+    axes.set_ylabel("target" if curve.label is None else "margin", fontsize=8)
     tidy(axes)
 
 

@@ -249,7 +249,7 @@ def _curves(model: Model) -> str:
     curves = curves_of(model)
     if not curves:
         return ""
-    unit = "the target" if model.statement.target_bounds else "the log-odds"
+    unit = "the target" if model.statement.target_bounds else "the margin"
     told = (
         f"What a number adds to {unit} of a typical row, less its mean over the bins: bins of all "
         f"levels together. Shaded: {SIGNIFICANT:g} standard errors of the noise; sampling error is "

@@ -16,9 +16,9 @@ NAMES = "age,work,weight,label"
 
 @pytest.fixture
 def written(tmp_path):
-    def write(text, name="t.csv"):
+    def write(text, name="t.csv", encoding="utf-8"):
         path = tmp_path / name
-        path.write_text(text)
+        path.write_bytes(text.encode(encoding))
         return path
 
     return write
@@ -86,6 +86,14 @@ def test_no_record_says_how_a_file_without_a_header_is_written(written):
     assert first_rows(path, dialect=Dialect(";", columns="n,s,t")).num_columns == 3
 
 
+def test_nor_in_what_characters(written):
+    asked = Dialect(columns="word,number")
+    assert first_rows(written("文,1\nb,2\n"), dialect=asked).column("word")[0].as_py() == "文"
+    assert first_rows(written("文,1\n", encoding="utf-16"), dialect=asked).num_rows == 1
+    with pytest.raises(DataError, match="line 1: this is not UTF-8 text"):
+        first_rows(written("é,1\nb,2\n", encoding="cp1252"), dialect=asked)
+
+
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
@@ -109,6 +117,8 @@ def test_the_note_of_excel_is_no_header(written):
     table = first_rows(path)
     assert table.column_names == ["age", "pay"]
     assert table.column("pay").to_pylist() == ["1.5", "2.5"]
+    bare = written("sep=;\n71;1,5\n34;2,5\n")
+    assert first_rows(bare, dialect=Dialect(columns="age,pay")).num_rows == 2
 
 
 def test_blanks_around_names_and_values_do_not_count(written):

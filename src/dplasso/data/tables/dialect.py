@@ -22,6 +22,7 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _SHOWN = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 _NAMED = {"tab": "\t", "\\t": "\t", "space": " ", "none": ""}
 _HEADER_BYTES = 1 << 16
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 SEPARATOR_NOTE = re.compile(r'\ufeff?"?sep=(.)"?\s*')
 """The line that Excel writes before a header, to say what stands between fields."""
 _COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
@@ -119,7 +120,9 @@ def sniffed(path: Path, asked: Dialect | None) -> Dialect:
     check_goes(path, asked, text=True)
     with closing(line_blocks(path, _HEADER_BYTES)) as blocks:
         line, _, rest = next(blocks, (b"", 0))[0].partition(b"\n")
-    encoding = asked.encoding or _encoding(line if asked.has_header else line[:2])
+    # Of a file without a header, only a byte-order mark is looked at.
+    marked = asked.has_header or line.startswith(_UTF_16)
+    encoding = asked.encoding or (_encoding(line) if marked else "utf-8")
     if (usual := DELIMITERS.get(plain_suffix(path))) is None:
         return Dialect(encoding=encoding)
     note = SEPARATOR_NOTE.fullmatch(line.decode(encoding, "replace"))
@@ -142,7 +145,7 @@ def sniffed(path: Path, asked: Dialect | None) -> Dialect:
 
 
 def _encoding(line: bytes) -> str:
-    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if line.startswith(_UTF_16):
         return "utf-16"
     try:
         line.decode()

@@ -124,7 +124,7 @@ class _Lines:
             for line in lines:
                 self.number += 1
                 self.characters += len(line)
-                noted = self.number == 1 and self.dialect.delimiter and self.dialect.has_header
+                noted = self.number == 1 and self.dialect.delimiter
                 if not (noted and SEPARATOR_NOTE.fullmatch(line)):
                     yield line
 
