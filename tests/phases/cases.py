@@ -17,6 +17,7 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
+    Geometry,
 )
 from dplasso.estimators.fitting import method_of
 from dplasso.fit import column_plan
@@ -34,6 +35,10 @@ from recorded_fits import short_runs
 
 N_ROWS, N_COLUMNS = 90, 30
 PRIOR = np.linspace(-2.0, 2.0, N_COLUMNS)
+DIRECTIONS = Geometry.learn(
+    np.random.default_rng(1).normal(size=(80, 3))
+    @ np.random.default_rng(2).normal(size=(3, N_COLUMNS))
+)
 BOUNDS = {"target_bounds": (0.0, 3.0)}
 # Columns are drawn, or kept by gradients, of as few as there are here.
 DRAWN = {"MOST_COLUMNS": 10}
@@ -80,6 +85,10 @@ PLANS = {
     "balanced": Case(_logistic(class_weight="balanced")),
     "prior": Case(_logistic(prior=PRIOR)),
     "prior of a short list": Case(_logistic(prior=PRIOR, max_weights=2), scaled=True),
+    "public rows": Case(_logistic(public_rows=DIRECTIONS)),
+    "public rows, short list": Case(_logistic(public_rows=DIRECTIONS, max_weights=2)),
+    "public rows, prior": Case(_logistic(public_rows=DIRECTIONS, prior=PRIOR)),
+    "public rows, three classes": Case(_logistic(public_rows=DIRECTIONS, classes=THREE), 3),
     "three classes": Case(_logistic(classes=THREE), 3),
     "labels": Case(DPLogisticRegression(2.0), "labels"),
     "linear": Case(DPLinearRegression(2.0, **BOUNDS), "numbers"),

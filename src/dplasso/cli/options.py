@@ -32,7 +32,14 @@ SPELT = {
 # Parameters of the estimators that shape the model; the others are about privacy.
 _OF_THE_MODEL = ("drift_tol", "l1_radius", "max_weights", "n_iter", "n_jobs", "selector", "solver")
 # Without an option, because files hold no weights; or with one that is written another way.
-_NOT_GENERATED = ("class_weight", "fit_intercept", "public_data", "public_rows", "verbose", "weight_bound")
+_NOT_GENERATED = (
+    "class_weight",
+    "fit_intercept",
+    "public_data",
+    "public_rows",
+    "verbose",
+    "weight_bound",
+)
 # How much of a parameter's docstring ``--help`` shows.
 _SENTENCES = 2
 
