@@ -32,7 +32,6 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
-    Geometry,
     NoiseWarning,
     PrivateScore,
     PrivateSearch,
@@ -141,12 +140,12 @@ def _public(sizes: str, n_classes: int) -> Any:
     return matched_prior(weights, rng.normal(size=shape[0]), sizes)
 
 
-def _public_rows() -> Geometry:
-    """Return the directions of rows that nobody protects, some of them longer than all others."""
+def _public_rows() -> NDArray[Any]:
+    """Return rows that nobody protects, some of them longer than all others."""
     rng = np.random.default_rng(8)
     rows = rng.normal(size=(60, 3)) @ rng.normal(size=(3, N_COLUMNS))
     rows[rng.random(rows.shape) < 0.5] = 0.0
-    return Geometry.learn(rows * 10.0 ** rng.integers(-3, 4, (60, 1)))
+    return rows * 10.0 ** rng.integers(-3, 4, (60, 1))
 
 
 def _fit(kind, n_classes, options, relation, X, y, given):

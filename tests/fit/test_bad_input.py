@@ -53,6 +53,7 @@ BAD = {
     "classes": ["ab", (0,), (1, 1), 7],
     "prior": [{}, {1}, object],
     "public_data": [5, "x", (1,)],
+    "public_rows": [5, object, (1.0, 2.0), np.ones(3)],
 }
 
 

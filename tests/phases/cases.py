@@ -18,6 +18,7 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
+    Geometry,
 )
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.origin import Origin, with_origin
@@ -38,6 +39,10 @@ from recorded_fits import short_runs
 
 N_ROWS, N_COLUMNS = 90, 30
 PRIOR = np.linspace(-2.0, 2.0, N_COLUMNS)
+DIRECTIONS = Geometry.learn(
+    np.random.default_rng(1).normal(size=(80, 3))
+    @ np.random.default_rng(2).normal(size=(3, N_COLUMNS))
+)
 BOUNDS = {"target_bounds": (0.0, 3.0)}
 INTERVALS = {"infer": "all", "row_norm": 4.0}
 # Columns are drawn, or kept by gradients, of as few as there are here.
@@ -93,6 +98,10 @@ PLANS = {
     "levels, three classes": Case(_logistic(epsilon=0.5, classes=THREE), 3, schema=LEVELS),
     "prior": Case(_logistic(prior=PRIOR)),
     "prior of a short list": Case(_logistic(prior=PRIOR, max_weights=2), scaled=True),
+    "public rows": Case(_logistic(public_rows=DIRECTIONS)),
+    "public rows, short list": Case(_logistic(public_rows=DIRECTIONS, max_weights=2)),
+    "public rows, prior": Case(_logistic(public_rows=DIRECTIONS, prior=PRIOR)),
+    "public rows, three classes": Case(_logistic(public_rows=DIRECTIONS, classes=THREE), 3),
     "three classes": Case(_logistic(classes=THREE), 3),
     "labels": Case(DPLogisticRegression(2.0), "labels"),
     "linear": Case(DPLinearRegression(2.0, **BOUNDS), "numbers"),
