@@ -98,4 +98,5 @@ def weights(
     Magnitudes sum to less than `l1_radius`.
     """
     coordinates, totals = integer_weights(transcript, late_start)
-    return coordinates, totals * (l1_radius * weight_scale(len(transcript) + late_start))
+    scale = l1_radius * weight_scale(len(transcript) + late_start)
+    return coordinates, totals.astype(np.float64) * scale
