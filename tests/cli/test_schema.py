@@ -360,15 +360,15 @@ def test_the_curator_is_told_of_columns_that_say_nothing(tmp_path):
         "note: all 400 rows are missing",
     ]
     report = found("fit", tmp_path / "t.csv", "--schema", path, *fit)
-    assert report["schema_remarks"] == expected
-    assert "schema_remarks" in report["not_for_release"]
+    assert report["remarks"] == expected
+    assert "remarks" in report["not_for_release"]
     told = " ".join(done("fit", tmp_path / "t.csv", "--schema", path, *fit).stdout.split())
     assert told.index("not for release") < told.index("job: all 400 rows fell into 'unknown'; age:")
     # The same of a store, whose columns have numbers of their own.
     done("convert", tmp_path / "t.csv", tmp_path / "t.store", "--schema", path)
-    assert found("fit", tmp_path / "t.store", *fit)["schema_remarks"] == expected
+    assert found("fit", tmp_path / "t.store", *fit)["remarks"] == expected
     parts[0] |= {"unknown": "ignore"}
     parts[1:] = [{"kind": "hashed", "columns": ["age"]}]
     path.write_text(json.dumps({"label": "back", "parts": parts}))
-    (said_so,) = found("fit", tmp_path / "t.csv", "--schema", path, *fit)["schema_remarks"]
+    (said_so,) = found("fit", tmp_path / "t.csv", "--schema", path, *fit)["remarks"]
     assert said_so == "job: none of 400 rows is in one of its categories"

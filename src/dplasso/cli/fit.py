@@ -38,10 +38,7 @@ from dplasso.model.weights import beyond_by_chance, count_of, signs, weights_of
 
 HEAVIEST = 10
 # Entries of the JSON object that depend on the data without noise, or on other fits.
-_CURATORS = (
-    *("n_samples", "nnz", "seconds", "test", "checkpoint", "cluster", "ledger"),
-    "schema_remarks",
-)
+_CURATORS = ("n_samples", "nnz", "seconds", "test", "checkpoint", "cluster", "ledger", "remarks")
 _SCORES = ("auc", "accuracy", "r2", "mae", "n_samples")
 
 
@@ -255,7 +252,7 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
         scores = fitted.scores.items()
         report["test"] = {name: value for name, value in scores if name in _SCORES}
     if told := _schema_remarks(train):
-        report["schema_remarks"] = told
+        report["remarks"] = told
     if wanted.ledger is not None:
         release = estimator.model_.digest
         report["ledger"] = left_after(wanted.ledger, wanted.dataset, estimator.privacy_, release)
@@ -296,7 +293,7 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
     output.text()
     output.text(output.NOT_FOR_RELEASE)
     facts = {"data": output.data_text(report)}
-    if told := report.get("schema_remarks"):
+    if told := report.get("remarks"):
         facts["schema"] = f"{'; '.join(told)}. Does it fit this table?"
     if fitted.scores is not None:
         facts["test"] = scores_text(fitted.scores)
