@@ -1,6 +1,7 @@
 """The parameter `public_rows`: latent directions of public rows, for the columns of the records."""
 
 import os
+import reprlib
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from dplasso.data.store import Store
 from dplasso.encoding.encoder import PublicEncoder, is_frame
 from dplasso.encoding.origin import check_same_origin, origin_of
-from dplasso.errors import DataError, ParameterError
+from dplasso.errors import DataError, ParameterError, ParameterTypeError
 from dplasso.fit.records import LocalRecords, store_of
 from dplasso.matrix.geometry import Geometry
 
@@ -20,13 +21,22 @@ Learn = Callable[[Any], Geometry]
 def geometry_of(public_rows: Any) -> Learn | None:
     """Return what makes the geometry for some records; None without public rows.
 
-    Raises OSError, ModelFileError if the path is not that of a geometry.
+    Raises OSError, ModelFileError if the path is not that of a geometry; TypeError for no rows.
     """
     if public_rows is None:
         return None
     if isinstance(public_rows, str | os.PathLike):
         public_rows = Geometry.load(public_rows)
+    elif not isinstance(public_rows, Geometry) and len(np.shape(public_rows)) != 2:
+        raise ParameterTypeError(
+            f"`public_rows` must be rows or a Geometry, got {_shown(public_rows)}",
+            advice="give a matrix with the columns of the data",
+        )
     return lambda records: _for_records(public_rows, records)
+
+
+def _shown(value: Any) -> str:
+    return " ".join(reprlib.repr(value).split())
 
 
 def _for_records(public_rows: Any, records: Any) -> Geometry:
@@ -42,7 +52,7 @@ def _for_records(public_rows: Any, records: Any) -> Geometry:
     found = public_rows.n_features if isinstance(public_rows, Geometry) else None
     if found is None:
         rows = _encoded(public_rows, records)
-        found = int(np.shape(rows)[1]) if len(np.shape(rows)) == 2 else 0
+        found = int(np.shape(rows)[1])
     if found != n_features:
         raise DataError(
             f"`public_rows` has {found:,} columns and the data have {n_features:,}",
