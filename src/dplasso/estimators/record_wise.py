@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from dplasso.data.refusals import of_a_stranger
+from dplasso.data.refusals import is_ours, of_a_stranger
 from dplasso.errors import DataError
 from dplasso.fit.records import store_of
 from dplasso.matrix.compressed import checked, without_duplicates
@@ -268,7 +268,7 @@ def last_step(model: Any, X: Any) -> tuple[Any, Any]:
     if parts is None:
         return model, X
     steps, last = parts
-    if hasattr(chosen(last), "method"):
+    if is_ours(chosen(last)):
         check_record_wise(steps)
     return last, rows_of(steps, X)[1]
 
