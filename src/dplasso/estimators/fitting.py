@@ -117,7 +117,7 @@ def check_columns_fit(estimator: Any, n_features: int) -> None:
     process.
     """
     # A search may be around another package's estimator.
-    each = getattr(estimator, "method", GradientDescent).column_bytes
+    each = getattr(estimator, "_method", GradientDescent).column_bytes
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
