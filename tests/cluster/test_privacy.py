@@ -100,8 +100,12 @@ WORKER = (
     "dplasso.gradient_descent.row_part",
     "dplasso.gradient_descent.records",
 )
-# Reading a store and writing files: locks look at clocks, temporary files have random names.
-READING = ("dplasso.data.store", "dplasso.files")
+# Reading a store and writing files: locks look at clocks, temporary files have random names. And
+# directions, which are learnt from public rows before a fit, and what tells how long compiling takes.
+READING = (
+    *("dplasso.data.store", "dplasso.files"),
+    *("dplasso.matrix.geometry", "dplasso.runtime.compilation"),
+)
 FORBIDDEN = ("random", "secrets", "time", "datetime", "uuid", "dplasso.privacy.randomness")
 
 

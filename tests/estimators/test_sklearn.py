@@ -49,9 +49,9 @@ STEPS = "l1_radius=10.0, n_iter=100, feature_bound=1.0, residual_bound='auto', f
 DRAWS = "mechanism='exponential', solver='sparse', selector='bucket', drift_tol='auto'"
 CLASSES = "classes=None, class_weight=None"
 PARAMETERS = {
-    "logistic": (17, f"{DESCENT}, {CLASSES}, {PEOPLE}, {START}, {RUN}"),
+    "logistic": (18, f"{DESCENT}, {CLASSES}, {PEOPLE}, {START}, public_rows=None, {RUN}"),
     "lasso": (15, f"{LASSO}, classes=None, {PEOPLE}, {START}, {RUN}"),
-    "linear": (16, f"target_bounds=None, {DESCENT}, {PEOPLE}, {START}, {RUN}"),
+    "linear": (17, f"target_bounds=None, {DESCENT}, {PEOPLE}, {START}, public_rows=None, {RUN}"),
     "lasso of numbers": (15, f"target_bounds=None, {LASSO}, {PEOPLE}, {START}, {RUN}"),
     "frank-wolfe": (21, f"{STEPS}, {CLASSES}, {DRAWS}, {PEOPLE}, n_records=None, {RUN}"),
 }

@@ -6,8 +6,9 @@ import scipy.sparse as sp
 
 from dplasso import DataError, Geometry, ModelFileError
 from dplasso.matrix.compressed import compress
-from dplasso.matrix.mixed_rows import Mix, mixed_rows, unmixed
+from dplasso.matrix.mixed_rows import mixed_rows, unmixed
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
+from dplasso.matrix.scaling import Mix
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 
 D, K = 30, 5

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dplasso.model.linear import linear_model, steps_of
+from dplasso.phases.moments import Moments
 from dplasso.phases.releases import (
     KINDS,
     Calibrated,
@@ -16,6 +17,7 @@ from dplasso.phases.releases import (
     Entered,
     Entry,
     Kept,
+    Mixed,
     Released,
     RowLength,
     Scaled,
@@ -45,6 +47,8 @@ WHOLE = (
     Counted(np.array([40.0, 50.0]), 3.0),
     Started(0.5, np.array([0.1]), 0.25),
     drawn([0, 2], -1),
+    Moments(np.zeros(2), np.zeros(2), np.ones(3), np.zeros(0), 0.1, 0.2, 1.0, 0.0),
+    Mixed(0.02, 30, 0.4),
     Scaled(np.array([1.0, 30.0], dtype=np.float32)),
     RowLength(0.5),
     Curvature(70.0),

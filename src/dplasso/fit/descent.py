@@ -15,9 +15,9 @@ from dplasso.fit.prior import scaled_rows
 from dplasso.fit.targets import Labels
 from dplasso.fit.task import Task
 from dplasso.gradient_descent.blend import LEARNT, LEARNT_WITH_DIRECTIONS
-from dplasso.gradient_descent.moments import triangle_size
 from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, plan_stages
 from dplasso.losses.balance import DEVIATIONS, balanced_weights
+from dplasso.matrix.triangles import triangle_size
 from dplasso.phases.calibrate import beyond
 from dplasso.phases.contract import Fit, Plan
 from dplasso.phases.count import COUNT_SHARE, count, counted_of

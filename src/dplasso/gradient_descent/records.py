@@ -18,9 +18,9 @@ from dplasso.losses.contract import without_offset
 from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import Compressed, clipped
 from dplasso.matrix.geometry import Geometry
-from dplasso.matrix.mixed_rows import Mix, mixed_rows
+from dplasso.matrix.mixed_rows import mixed_rows
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
-from dplasso.matrix.scaling import Scaling, constant_entry
+from dplasso.matrix.scaling import Mix, Scaling, constant_entry
 from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.matrix.tiles import Tiles, lay_tiles
 from dplasso.matrix.unit_rows import (

@@ -6,8 +6,6 @@ the row has them, in double precision, whatever the other rows are. Rows are mad
 that, so no sensitivity changes.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -15,24 +13,9 @@ from numpy.typing import NDArray
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.geometry import Geometry
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
+from dplasso.matrix.scaling import Mix
 from dplasso.matrix.unit_rows import row_factors
 from dplasso.runtime.threads import Threads, even_parts
-
-
-class Mix(NamedTuple):
-    """How much of each a mixed row has; public or released.
-
-    `n_directions`: k. `part`: m^2, the part of the squared length that latent entries have in the
-    mean of the public rows.
-    """
-
-    n_directions: int
-    part: float
-
-    def weights(self, geometry: Geometry) -> tuple[float, float]:
-        """Return what the entries of unit rows and of latent rows are multiplied by."""
-        own = float(np.sqrt(1.0 - self.part))
-        return own, float(np.sqrt(self.part)) / geometry.rms(self.n_directions)
 
 
 def mixed_rows(

@@ -1,9 +1,12 @@
 """How rows become unit rows: public or released numbers, without any row."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from dplasso.matrix.geometry import Geometry
 
 # Rows stay this much shorter than 1, so that no rounding makes one longer; the sum of n squares is
 # given its own room.
@@ -32,6 +35,22 @@ class Scaling(NamedTuple):
     halvings: NDArray[np.int8] = NO_HALVINGS
     around: NDArray[np.int8] = NO_HALVINGS
     length: float = 1.0
+
+
+class Mix(NamedTuple):
+    """How much of each a mixed row has; public or released.
+
+    `n_directions`: k. `part`: m^2, the part of the squared length that latent entries have in the
+    mean of the public rows.
+    """
+
+    n_directions: int
+    part: float
+
+    def weights(self, geometry: "Geometry") -> tuple[float, float]:
+        """Return what the entries of unit rows and of latent rows are multiplied by."""
+        own = float(np.sqrt(1.0 - self.part))
+        return own, float(np.sqrt(self.part)) / geometry.rms(self.n_directions)
 
 
 def constant_entry(constant: float) -> float:

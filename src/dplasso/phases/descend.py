@@ -15,8 +15,8 @@ from dplasso.gradient_descent.energies import CURVATURE_SHARE, SCALES_SHARE
 from dplasso.gradient_descent.schedule import CONSTANT, Schedule, Stage, further, schedule_for
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.matrix.geometry import MOST_DIRECTIONS, Geometry
-from dplasso.matrix.mixed_rows import Mix, unmixed
-from dplasso.matrix.scaling import constant_entry
+from dplasso.matrix.mixed_rows import unmixed
+from dplasso.matrix.scaling import Mix, constant_entry
 from dplasso.matrix.starting import StartingModel
 from dplasso.phases.calibrate import calibration, significance, start
 from dplasso.phases.contract import NOTHING, Fit, OneRelease, Phase, Snapshot, Steps

@@ -6,18 +6,19 @@ estimate and its covariance come from. See docs/howto-inference.md.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.moments import Units, symmetric, triangle_size
+from dplasso.gradient_descent.moments import Units
 from dplasso.gradient_descent.solve import gradient_unit
 from dplasso.matrix.scaling import Scaling, constant_entry
+from dplasso.matrix.triangles import triangle_size
 from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.course import Course, Descent
-from dplasso.phases.releases import NO_COLUMNS, Calibrated, Descended, Release, Released
+from dplasso.phases.moments import Moments
+from dplasso.phases.releases import NO_COLUMNS, Calibrated, Descended, Released
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import word_buffers
@@ -31,97 +32,8 @@ _STEP, _MOMENTS = (0.1, 0.1, 0.0), (0.4, 0.3, 0.1)
 MOST_COLUMNS = 300
 # The constant entry of a row, as a part of its length.
 _CONSTANT = 0.5
-# A column is identified if no more than this part of it lies in directions that are not.
-_LOST = 0.05
-# Directions are lost below this part of the largest eigenvalue, also without noise.
-_ROUNDING = 1e-7
 # Half the width of the margins over which a clipped loss is compared with the logistic one.
 _AROUND = 2.0
-
-
-class Estimate(NamedTuple):
-    """An estimate and its error, in the units of the rows; of all columns and the constant.
-
-    `identified`: which coefficients are.
-    `noise`, `sampling`: covariances, shape (n, n), by the noise and by the sample.
-    """
-
-    coefficients: NDArray[np.float64]
-    identified: NDArray[np.bool_]
-    noise: NDArray[np.float64]
-    sampling: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Moments(Release):
-    """Noisy sums at some weights, of rows that are not longer than 1.
-
-    `weights`, `gradient`, shape (n,): of all columns and the constant entry, if rows have one.
-    `curvature`, `squares`, shape (n (n + 1) / 2,): triangles, see
-    `dplasso.gradient_descent.moments`; the second is empty where it was not taken.
-    `gradient_deviation`, `curvature_deviation`: of the noise of their entries.
-    `entry_scale`, `constant`: what the columns' entries are multiplied by, and the constant entry;
-    0 for none.
-    """
-
-    kind: ClassVar[str] = "moments"
-
-    weights: NDArray[np.float64]
-    gradient: NDArray[np.float64]
-    curvature: NDArray[np.float64]
-    squares: NDArray[np.float64]
-    gradient_deviation: float
-    curvature_deviation: float
-    entry_scale: float
-    constant: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        size, pairs = self.weights.size, triangle_size(self.weights.size)
-        if self.gradient.size != size or self.curvature.size != pairs:
-            raise ValueError(f"its sums are not those of {size} coefficients")
-        if self.squares.size not in (0, pairs):
-            raise ValueError(f"its squares are not those of {size} coefficients")
-
-    @property
-    def units(self) -> NDArray[np.float64]:
-        """What coefficients of these rows are multiplied by for those of the data's columns."""
-        scales = np.full(self.weights.size, self.entry_scale)
-        if self.constant:
-            scales[-1] = self.constant
-        return scales
-
-    def estimate(self) -> Estimate:
-        """Return the weights after a Newton step, and which of them the curvature identifies.
-
-        Noise alone has no eigenvalue beyond about ``sqrt(2 n)`` of its standard deviations. The
-        intercept depends on what every column explains, so it is identified if all of them are.
-        """
-        size = self.weights.size
-        values, vectors = np.linalg.eigh(symmetric(self.curvature, size))
-        edge = self.curvature_deviation * math.sqrt(2.0 * size)
-        least = max(edge, _ROUNDING * float(values[-1]))
-        # Shorter steps in directions that are lost: what they hold would bend the other estimates.
-        inverse = (vectors / np.maximum(values, least)) @ vectors.T
-        vectors = vectors[:, values > least]
-        step = -inverse @ self.gradient
-        # Of a symmetric matrix E of noise, E step has this covariance.
-        of_curvature = (step @ step) * np.eye(size) + np.outer(step, step)
-        noise = self.gradient_deviation**2 * np.eye(size)
-        noise += self.curvature_deviation**2 / 2.0 * of_curvature
-        squares = np.zeros((size, size))
-        if self.squares.size:
-            spread, directions = np.linalg.eigh(symmetric(self.squares, size))
-            squares = (directions * np.maximum(spread, 0.0)) @ directions.T
-        identified = 1.0 - np.sum(vectors**2, axis=1) <= _LOST
-        if self.constant:
-            identified[-1] &= identified.all()
-        return Estimate(
-            self.weights + step,
-            identified,
-            inverse @ noise @ inverse,
-            inverse @ squares @ inverse,
-        )
 
 
 class Precision(NamedTuple):
@@ -185,7 +97,7 @@ def inference(descent: Descent, loss: Any) -> tuple[OneRelease, ...]:
         return {"share": INFERENCE_SHARE, "sensitivity": budget.moved(1.0)} | costs | moved
 
     def phase(parts: tuple[float, float, float], start: Any) -> OneRelease:
-        def make(fit: Fit, released: Released, mu: float) -> Release:
+        def make(fit: Fit, released: Released, mu: float) -> Moments:
             course = descent.course(released, fit.budget)
             assert course is not None, "gradients come first"
             weights = start(fit, course, released)

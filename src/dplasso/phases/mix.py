@@ -13,8 +13,7 @@ import numpy as np
 
 from dplasso.gradient_descent.solve import gradient_unit
 from dplasso.matrix.geometry import FEWEST_DIRECTIONS, Geometry
-from dplasso.matrix.mixed_rows import Mix
-from dplasso.matrix.scaling import Scaling
+from dplasso.matrix.scaling import Mix, Scaling
 from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.course import Course, Descent, course_phase
 from dplasso.phases.releases import NO_COLUMNS, Mixed, Released

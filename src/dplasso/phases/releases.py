@@ -17,8 +17,7 @@ from scipy.sparse import csr_array
 
 from dplasso.frank_wolfe.transcript import Transcript, weights
 from dplasso.gradient_descent.schedule import CONSTANT
-from dplasso.matrix.mixed_rows import Mix
-from dplasso.matrix.scaling import constant_entry
+from dplasso.matrix.scaling import Mix, constant_entry
 
 _NOTHING = np.zeros(0)
 _NO_ENERGIES = np.zeros(0, dtype=np.float32)

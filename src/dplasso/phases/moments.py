@@ -1,0 +1,101 @@
+"""The release that intervals with sampling error follow from, and the estimate that it gives."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.matrix.triangles import symmetric, triangle_size
+from dplasso.phases.releases import Release
+
+# A column is identified if no more than this part of it lies in directions that are not.
+_LOST = 0.05
+# Directions are lost below this part of the largest eigenvalue, also without noise.
+_ROUNDING = 1e-7
+
+
+class Estimate(NamedTuple):
+    """An estimate and its error, in the units of the rows; of all columns and the constant.
+
+    `identified`: which coefficients are.
+    `noise`, `sampling`: covariances, shape (n, n), by the noise and by the sample.
+    """
+
+    coefficients: NDArray[np.float64]
+    identified: NDArray[np.bool_]
+    noise: NDArray[np.float64]
+    sampling: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Moments(Release):
+    """Noisy sums at some weights, of rows that are not longer than 1.
+
+    `weights`, `gradient`, shape (n,): of all columns and the constant entry, if rows have one.
+    `curvature`, `squares`, shape (n (n + 1) / 2,): triangles, see
+    `dplasso.gradient_descent.moments`; the second is empty where it was not taken.
+    `gradient_deviation`, `curvature_deviation`: of the noise of their entries.
+    `entry_scale`, `constant`: what the columns' entries are multiplied by, and the constant entry;
+    0 for none.
+    """
+
+    kind: ClassVar[str] = "moments"
+
+    weights: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    gradient_deviation: float
+    curvature_deviation: float
+    entry_scale: float
+    constant: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        size, pairs = self.weights.size, triangle_size(self.weights.size)
+        if self.gradient.size != size or self.curvature.size != pairs:
+            raise ValueError(f"its sums are not those of {size} coefficients")
+        if self.squares.size not in (0, pairs):
+            raise ValueError(f"its squares are not those of {size} coefficients")
+
+    @property
+    def units(self) -> NDArray[np.float64]:
+        """What coefficients of these rows are multiplied by for those of the data's columns."""
+        scales = np.full(self.weights.size, self.entry_scale)
+        if self.constant:
+            scales[-1] = self.constant
+        return scales
+
+    def estimate(self) -> Estimate:
+        """Return the weights after a Newton step, and which of them the curvature identifies.
+
+        Noise alone has no eigenvalue beyond about ``sqrt(2 n)`` of its standard deviations. The
+        intercept depends on what every column explains, so it is identified if all of them are.
+        """
+        size = self.weights.size
+        values, vectors = np.linalg.eigh(symmetric(self.curvature, size))
+        edge = self.curvature_deviation * math.sqrt(2.0 * size)
+        least = max(edge, _ROUNDING * float(values[-1]))
+        # Shorter steps in directions that are lost: what they hold would bend the other estimates.
+        inverse = (vectors / np.maximum(values, least)) @ vectors.T
+        vectors = vectors[:, values > least]
+        step = -inverse @ self.gradient
+        # Of a symmetric matrix E of noise, E step has this covariance.
+        of_curvature = (step @ step) * np.eye(size) + np.outer(step, step)
+        noise = self.gradient_deviation**2 * np.eye(size)
+        noise += self.curvature_deviation**2 / 2.0 * of_curvature
+        squares = np.zeros((size, size))
+        if self.squares.size:
+            spread, directions = np.linalg.eigh(symmetric(self.squares, size))
+            squares = (directions * np.maximum(spread, 0.0)) @ directions.T
+        identified = 1.0 - np.sum(vectors**2, axis=1) <= _LOST
+        if self.constant:
+            identified[-1] &= identified.all()
+        return Estimate(
+            self.weights + step,
+            identified,
+            inverse @ noise @ inverse,
+            inverse @ squares @ inverse,
+        )
