@@ -2,13 +2,14 @@
 
 import json
 import math
+import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import dplasso
-from dplasso import DPLinearRegression, DPLogisticRegression, Geometry
+from dplasso import DPLinearRegression, DPLogisticRegression, Geometry, NoiseWarning
 from dplasso.cluster import InProcessEngine
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import open_store, write_store
@@ -172,6 +173,14 @@ def test_what_cannot_be_used_is_refused(options, told):
 def test_partitions_are_refused():
     with pytest.raises(ValueError, match="leave engine out"):
         model().fit([X[:700], X[700:]], [Y[:700], Y[700:]], engine=InProcessEngine())
+
+
+def test_so_few_records_that_they_tell_nothing_alone_are_no_cause_for_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoiseWarning)
+        model(0.1).fit(X[:300], Y[:300])
+    with pytest.warns(NoiseWarning):
+        model(0.1, public_rows=None).fit(X[:300], Y[:300])
 
 
 def test_a_clone_keeps_them():
