@@ -15,6 +15,7 @@ from dplasso.phases.releases import (
     Drawn,
     Entry,
     Kept,
+    Mixed,
     Released,
     RowLength,
     Scaled,
@@ -50,6 +51,7 @@ WHOLE = (
     Kept(np.array([0, 2])),
     descended([[1.0], [2.0]], [0, 2]),
     Significant(np.array([[1], [0]], dtype=np.int8)),
+    Mixed(0.02, 40, 0.9),
     Calibrated(2.0, np.array([0.3]), 1.5),
 )
 

@@ -177,4 +177,7 @@ class GradientDescent(Method):
             # Of each cut its columns, as it left them and with their weights.
             stages = plan_stages(kept, n_features)[1:]
             numbers += sum((n_outputs + 2) * stage.n_columns for stage in stages)
+        if self.learn_geometry is not None:
+            # Of each weight, how its error differs from the others', also after a cut.
+            numbers += n_features * (1 + isinstance(kept, int)) + 3
         return 0, numbers
