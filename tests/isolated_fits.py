@@ -26,6 +26,7 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
+    Geometry,
     private_quantiles,
     private_score,
 )
@@ -122,6 +123,12 @@ def _start(choices: Choices, name: str, n_classes: int, n_columns: int) -> dict[
     return {"prior": matched_prior(rng.choice(sizes, shape), rng.normal(size=shape[0]), "a prior")}
 
 
+@cache
+def _directions(n_columns: int) -> Geometry:
+    rng = np.random.default_rng(5)
+    return Geometry.learn(rng.normal(size=(60, 3)) @ rng.normal(size=(3, n_columns)))
+
+
 def _common(choices: Choices, way: str, n_rows: int) -> dict[str, Any]:
     options: dict[str, Any] = {
         "epsilon": choices.pick("epsilon", (5.0, 1.0, 60.0) if n_rows < 2800 else (100.0, 5.0)),
@@ -186,6 +193,9 @@ def _fit_trial(kind: str, choices: Choices) -> "Trial":
         options |= _start(choices, name, n_classes, n_columns)
     if table_of is ESTIMATORS:
         _descent(choices, name, way, options)
+        may = options["row_norm"] == "unit" and form not in IN_PARTS
+        if may and choices.pick("public-rows", (False, False, True)):
+            options["public_rows"] = _directions(n_columns)
     else:
         options["feature_bound"] = choices.pick("feature-bound", (1.0, 0.1, 1.5))
         options |= COLUMNS.get(columns) or RADII.get(columns) or {}

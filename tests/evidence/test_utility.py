@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from evidence.datasets import UnavailableError
 from evidence.report import fill, markdown_table
-from evidence.utility import competitors, intervals, items, public_start
+from evidence.utility import competitors, intervals, items, public_rows, public_start
 from evidence.utility.fits import DELTA, METHODS, scores, split
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
@@ -248,6 +248,21 @@ def test_a_public_start_is_compared_with_its_parts(rows, tmp_path):
         assert all(run.keys() == {"public", "private", "both"} for run in result["runs"])
     text = markdown_table(public_start.item(found).parts[1])
     for words in ("5 % of the rows", "normal numbers as prior", "epsilon 0.5"):
+        assert words in text
+
+
+def test_public_rows_without_labels_are_compared_with_none():
+    X, y = records()
+    measured = []
+    for kind in ("20", "permuted", "prior"):
+        measure = public_rows.Compared(kind, 0.5, draws=2, own_test=0, n_jobs=1)
+        result = measure(X, y, lambda _: None)
+        assert result["public_rows"] == 80
+        assert result["private_rows"] == (220 if kind == "prior" else 240)
+        assert all(run.keys() == {"alone", "with"} for run in result["runs"])
+        measured.append(({"label": "adult", "kind": kind, "epsilon": 0.5}, result))
+    text = markdown_table(public_rows.item(measured).parts[1])
+    for words in ("20 % of all rows", "columns exchanged", "epsilon 0.5"):
         assert words in text
 
 

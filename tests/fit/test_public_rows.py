@@ -2,16 +2,20 @@
 
 import json
 import math
+import warnings
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse as sp
 
 import dplasso
-from dplasso import DPLinearRegression, DPLogisticRegression, Geometry
+from dplasso import DPLinearRegression, DPLogisticRegression, Geometry, NoiseWarning, PublicEncoder
 from dplasso.cluster import InProcessEngine
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import open_store, write_store
+from dplasso.encoding.hashed import Hashed
+from dplasso.encoding.schema import Schema
 from dplasso.ledger import create_ledger, read_budgets
 from dplasso.phases.releases import Mixed
 
@@ -174,7 +178,39 @@ def test_partitions_are_refused():
         model().fit([X[:700], X[700:]], [Y[:700], Y[700:]], engine=InProcessEngine())
 
 
+def test_so_few_records_that_they_tell_nothing_alone_are_no_cause_for_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NoiseWarning)
+        model(0.1).fit(X[:300], Y[:300])
+    with pytest.warns(NoiseWarning):
+        model(0.1, public_rows=None).fit(X[:300], Y[:300])
+
+
 def test_a_clone_keeps_them():
     from sklearn.base import clone
 
     assert clone(model()).public_rows is GEOMETRY
+
+
+def test_a_table_is_encoded_by_the_schema_of_the_records():
+    rng = np.random.default_rng(6)
+    tables = [
+        pandas.DataFrame({name: rng.choice(list("abcdefgh"), size) for name in ("one", "two")})
+        for size in (500, 200)
+    ]
+    encoder = PublicEncoder(Schema((Hashed(("one", "two"), 8, missing="ignore"),)))
+    rows, public = (encoder.fit_transform(table) for table in tables)
+    labels = rng.integers(0, 2, 500)
+    fits = [model(public_rows=one).fit(rows, labels) for one in (tables[1], public)]
+    assert fits[0].privacy_.public_rows == fits[1].privacy_.public_rows
+    other = PublicEncoder(Schema((Hashed(("one",), 8, missing="ignore"),)))
+    elsewhere = other.fit_transform(tables[1])
+    with pytest.raises(ValueError, match="encoded by another schema"):
+        model(public_rows=elsewhere).fit(rows, labels)
+
+
+def test_a_table_with_other_names_is_refused():
+    private, public = (pandas.DataFrame(one.toarray()) for one in (X, PUBLIC))
+    private.columns = [f"column {j}" for j in range(D)]
+    with pytest.raises(ValueError, match="column names of the data"):
+        model(public_rows=public).fit(private, Y)

@@ -56,6 +56,7 @@ WHOLE = (
     Entered(np.array([0, 2])),
     descended([[1.0], [2.0]], [0, 2]),
     Significant(np.array([[1], [0]], dtype=np.int8)),
+    Mixed(0.02, 40, 0.9),
     Calibrated(2.0, np.array([0.3]), 1.5),
 )
 

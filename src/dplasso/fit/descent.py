@@ -218,6 +218,9 @@ class GradientDescent(Method):
         if self.infers:
             size = n_coefficients(n_features, self.fit_intercept)
             numbers += 2 * (2 * size + triangle_size(size) + 8) + triangle_size(size)
+        if self.learn_geometry is not None:
+            # Of each weight, how its error differs from the others', also after a cut.
+            numbers += n_features * (1 + isinstance(kept, int)) + 3
         return 0, numbers
 
 

@@ -104,7 +104,8 @@ def _noise_warning(begun: Begun, *, known: bool) -> Callable[[Released], None]:
 
     `known`: whether an interrupted fit has warned before.
     """
-    method, told = begun.method, [known or begun.method.from_prior]
+    method = begun.method
+    told = [known or method.from_prior or method.geometry is not None]
 
     def warn(released: Released) -> None:
         counted = released.last(Counted)
