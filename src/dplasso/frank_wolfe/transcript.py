@@ -9,6 +9,7 @@ been taken already: t + t0 stands for t throughout (docs/model-file.md).
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,4 +99,5 @@ def weights(
     Magnitudes sum to less than `l1_radius`.
     """
     coordinates, totals = integer_weights(transcript, late_start)
-    return coordinates, totals * (l1_radius * weight_scale(len(transcript) + late_start))
+    weight: Any = l1_radius * weight_scale(len(transcript) + late_start)
+    return coordinates, totals * weight

@@ -1,6 +1,7 @@
 """Both passes over the entries of some rows, by threads: products with weights, sums by columns."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,7 @@ class InTiles:
     def add_up(self, limit: float, totals: NDArray[np.int64]) -> None:
         """Set `totals` to what all rows contribute to the columns, K numbers each."""
         width, n_chunks = self._tiles.width, self._tiles.bounds.shape[0]
-        add = tile_gradients if self._n_outputs == 1 else tile_gradient_vectors
+        add: Any = tile_gradients if self._n_outputs == 1 else tile_gradient_vectors
         given = self._halvings, self.scaled.reshape(self._shape), self._levels, limit
         totals = totals.reshape(self._shape)
 

@@ -115,7 +115,8 @@ def point_scales(
     for own in clip_all(parts, LARGEST_MARGIN).reshape(len(parts), -1).T:
         squares += own * own
     length = np.sqrt(squares)
-    return SLACK / length * np.minimum(1.0, longest / length) * _within(weights, len(parts))
+    scales: NDArray[np.float64] = SLACK / length * np.minimum(1.0, longest / length)
+    return scales * _within(weights, len(parts))
 
 
 def _within(weights: NDArray[np.float64], count: int) -> NDArray[np.float64]:

@@ -152,7 +152,8 @@ def entries_of(table: NoiseTable) -> NDArray[np.uint64]:
     """Return for each rectangle, in one number, its width and where blocks are taken at once."""
     # A block that is taken in part is looked at.
     taken = table.whole.astype(np.uint64) >> np.uint64(table.low_bits)
-    return (table.blocks << _ENTRY_BITS) | np.minimum(taken, _ENTRY_MASK)
+    entries: NDArray[np.uint64] = (table.blocks << _ENTRY_BITS) | np.minimum(taken, _ENTRY_MASK)
+    return entries
 
 
 @njit(cache=True, nogil=True)

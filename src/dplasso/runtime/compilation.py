@@ -91,4 +91,4 @@ def put_off_collecting() -> None:
             if begun and begun.pop():
                 gc.enable()
 
-    event.register("numba:compile", Listener())
+    event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
