@@ -187,9 +187,9 @@ def tile_gradient_vectors(
     tiles, blocks, first, last, halvings, scaled, levels, limit, totals, begins
 ):
     """Do what `tile_gradients` does, for K outputs: K numbers for each row and column."""
-    bits, n_outputs, outputs = tiles.block_bits, scaled.shape[1], np.uint64(scaled.shape[1])
-    size, scaled, whole = np.uint64(scaled.size), scaled.reshape(-1), levels.reshape(-1)
-    totals = totals.reshape(-1)
+    bits, n_outputs, size = tiles.block_bits, scaled.shape[1], np.uint64(levels.shape[1])
+    outputs = np.uint64(n_outputs)
+    scaled, whole, totals = scaled.reshape(-1), levels.reshape(-1), totals.reshape(-1)
     for r in range(first, last):
         row = np.uint64(tiles.row_edges[r]) * outputs
         for k in range(blocks.size):
