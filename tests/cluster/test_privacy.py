@@ -100,8 +100,8 @@ WORKER = (
     "dplasso.gradient_descent.row_part",
     "dplasso.gradient_descent.records",
 )
-# Reading a store and writing files: locks look at clocks, temporary files have random names. And
-# directions, which are learnt from public rows before a fit, and what tells how long compiling takes.
+# Reading a store and writing files: locks look at clocks, temporary files have random names.
+# Directions are learnt from public rows before a fit. A notice says how long compiling takes.
 READING = (
     *("dplasso.data.store", "dplasso.files"),
     *("dplasso.matrix.geometry", "dplasso.runtime.compilation"),

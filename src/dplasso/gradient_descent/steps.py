@@ -122,17 +122,19 @@ def tile_products(tiles, first, last, weights, products):
 @njit(cache=True, nogil=True)
 def tile_product_vectors(tiles, first, last, weights, products):
     """Do what `tile_products` does, for K outputs: K numbers for each column and row."""
-    constant, outputs = np.float64(tiles.constant), weights.shape[1]
+    constant, n_outputs = np.float64(tiles.constant), weights.shape[1]
+    outputs = np.uint64(n_outputs)
+    weights, products = weights.reshape(-1), products.reshape(-1)
     for r in range(first, last):
-        row = np.uint64(tiles.row_edges[r])
+        own = products[tiles.row_edges[r] * n_outputs :]
         for b in range(tiles.bounds.shape[1] - 1):
-            column = np.uint64(b << tiles.block_bits)
+            some = weights[(b << tiles.block_bits) * n_outputs :]
             places, values = tile_entries(tiles, r, b)
             for p in range(np.uint64(places.size)):
                 value = np.float64(values[p]) if values.size else constant
-                i, j = row + row_of(places[p]), column + column_of(places[p])
+                i, j = row_of(places[p]) * outputs, column_of(places[p]) * outputs
                 for k in range(outputs):
-                    products[i, k] += value * weights[j, k]
+                    own[i + k] += value * some[j + k]
 
 
 @njit(cache=True, nogil=True)
@@ -185,21 +187,23 @@ def tile_gradient_vectors(
     tiles, blocks, first, last, halvings, scaled, levels, limit, totals, begins
 ):
     """Do what `tile_gradients` does, for K outputs: K numbers for each row and column."""
-    bits, outputs = tiles.block_bits, scaled.shape[1]
+    bits, n_outputs, size = tiles.block_bits, scaled.shape[1], np.uint64(levels.shape[1])
+    outputs = np.uint64(n_outputs)
+    scaled, whole, totals = scaled.reshape(-1), levels.reshape(-1), totals.reshape(-1)
     for r in range(first, last):
-        row = np.uint64(tiles.row_edges[r])
+        row = np.uint64(tiles.row_edges[r]) * outputs
         for k in range(blocks.size):
             places, values = tile_entries(tiles, r, blocks[k])
-            times, sums = halvings[blocks[k] << bits :], totals[begins[k] :]
+            times, sums = halvings[blocks[k] << bits :], totals[begins[k] * n_outputs :]
             for p in range(np.uint64(places.size)):
-                i, c = row + row_of(places[p]), column_of(places[p])
+                i, c = row + row_of(places[p]) * outputs, column_of(places[p])
                 how_often = np.uint64(times[c]) if times.size else np.uint64(0)
                 for m in range(outputs):
                     if values.size:
-                        pull = scaled[i, m] * np.float64(values[p])
-                        sums[c, m] += share(pull * SCALES[how_often], limit)
+                        pull = scaled[i + m] * np.float64(values[p])
+                        sums[c * outputs + m] += share(pull * SCALES[how_often], limit)
                     else:
-                        sums[c, m] += levels[how_often, i * outputs + m]
+                        sums[c * outputs + m] += whole[how_often * size + i + m]
 
 
 def update(
