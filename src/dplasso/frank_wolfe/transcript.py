@@ -9,7 +9,6 @@ been taken already: t + t0 stands for t throughout (docs/model-file.md).
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
