@@ -33,6 +33,8 @@ MOST_COLUMNS = 300
 _CONSTANT = 0.5
 # A column is identified if no more than this part of it lies in directions that are not.
 _LOST = 0.05
+# Nothing is identified with a smaller part of the directions: what the lost ones hold bends the rest.
+_CLEAR = 0.75
 # Directions are lost below this part of the largest eigenvalue, also without noise.
 _ROUNDING = 1e-7
 # Half the width of the margins over which a clipped loss is compared with the logistic one.
@@ -114,6 +116,7 @@ class Moments(Release):
             spread, directions = np.linalg.eigh(symmetric(self.squares, size))
             squares = (directions * np.maximum(spread, 0.0)) @ directions.T
         identified = 1.0 - np.sum(vectors**2, axis=1) <= _LOST
+        identified &= vectors.shape[1] >= _CLEAR * size
         if self.constant:
             identified[-1] &= identified.all()
         return Estimate(
