@@ -12,6 +12,8 @@ from dplasso.phases.releases import Release
 
 # A column is identified if no more than this part of it lies in directions that are not.
 _LOST = 0.05
+# Nothing is identified with fewer of the directions: what the lost ones hold bends the rest.
+_CLEAR = 0.75
 # Directions are lost below this part of the largest eigenvalue, also without noise.
 _ROUNDING = 1e-7
 
@@ -91,6 +93,7 @@ class Moments(Release):
             spread, directions = np.linalg.eigh(symmetric(self.squares, size))
             squares = (directions * np.maximum(spread, 0.0)) @ directions.T
         identified = 1.0 - np.sum(vectors**2, axis=1) <= _LOST
+        identified &= vectors.shape[1] >= _CLEAR * size
         if self.constant:
             identified[-1] &= identified.all()
         return Estimate(

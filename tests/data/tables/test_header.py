@@ -40,9 +40,10 @@ def test_a_first_line_that_looks_like_a_record_is_refused(written, text, words):
         first_rows(written(text))
     assert words in str(caught.value)
     assert "--columns" in str(caught.value)
-    # Nothing of the record is quoted.
+    # Nothing of the record is quoted; the path before the first colon may hold anything.
+    said = str(caught.value).partition(":")[2]
     for field in ("39", "State-gov", "1619", "ill", "yes"):
-        assert field not in str(caught.value)
+        assert field not in said
 
 
 @pytest.mark.parametrize(
