@@ -30,6 +30,7 @@ from phases.cases import PLANS, rows, small
 each_plan = pytest.mark.parametrize("name", PLANS)
 # Partitions do not run these.
 ONE_PROCESS = {"frank-wolfe, one process", "frank-wolfe, three classes"}
+ONE_PROCESS |= {name for name in PLANS if name.startswith("public rows")}
 LAYOUTS = {
     **{f"{name}-memory": None for name in PLANS},
     **{f"{name}-partitions": InProcessEngine() for name in PLANS if name not in ONE_PROCESS},
