@@ -251,7 +251,7 @@ def test_a_search_draws_nothing_but_its_parts_before_the_charge(ledger, at_the_c
 @pytest.mark.parametrize("name", sorted(ONE_PROCESS))
 def test_what_partitions_cannot_do_is_refused_before_the_charge(name, ledger):
     model, data = case_of(name, "partitions", ledger=ledger)
-    with pytest.raises(ValueError, match="runs in one process"):
+    with pytest.raises(ValueError, match="in one process"):
         model.fit(*data, engine=InProcessEngine())
     assert read_budgets(ledger)[0].entries == ()
 
