@@ -25,7 +25,7 @@ from dplasso.privacy.randomness import word_buffers
 from dplasso.privacy.release import Gaussian, release
 
 # What of the whole budget goes here, and parts of that: of both phases' gradient and curvature,
-# and of the squared residuals (docs/howto-inference.md says how they were chosen).
+# and of the squared residuals; chosen, as the rules of `dplasso.phases.moments`, by simulation.
 INFERENCE_SHARE = 0.5
 _STEP, _MOMENTS = (0.1, 0.1, 0.0), (0.4, 0.3, 0.1)
 # The most columns: the sums have a number for each pair of them.
