@@ -24,7 +24,7 @@ from dplasso.privacy.randomness import word_buffers
 from dplasso.privacy.release import Gaussian, release
 
 # What of the whole budget goes here, and parts of that: of both phases' gradient and curvature,
-# and of the squared residuals (docs/howto-inference.md says how they were chosen).
+# and of the squared residuals (chosen, like the rules below, by simulation).
 INFERENCE_SHARE = 0.5
 _STEP, _MOMENTS = (0.1, 0.1, 0.0), (0.4, 0.3, 0.1)
 # The most columns: the sums have a number for each pair of them.
@@ -33,7 +33,7 @@ MOST_COLUMNS = 300
 _CONSTANT = 0.5
 # A column is identified if no more than this part of it lies in directions that are not.
 _LOST = 0.05
-# Nothing is identified with a smaller part of the directions: what the lost ones hold bends the rest.
+# With a smaller part of the directions nothing is identified: what the others hold bends the rest.
 _CLEAR = 0.75
 # Directions are lost below this part of the largest eigenvalue, also without noise.
 _ROUNDING = 1e-7
