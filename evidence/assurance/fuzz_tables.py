@@ -246,7 +246,7 @@ def _plain_labels(data: bytes, suffix: str, dialect: Dialect) -> list[Any]:
     form = {"delimiter": str(dialect.delimiter), "quotechar": str(dialect.quote)}
     rows = [row for row in csv.reader(io.StringIO(text, newline=""), **form) if row]
     labels = [row[rows[0].index("y")] for row in rows[1:]]
-    return with_points(labels, None) if dialect.decimal == "," else labels
+    return with_points(labels, ",", None) if dialect.decimal == "," else labels
 
 
 def _numbers(labels: list[str]) -> list[float] | None:
