@@ -85,14 +85,14 @@ def inference(descent: Descent, loss: Any) -> tuple[OneRelease, ...]:
     pairs = triangle_size(size)
 
     def stated(budget: Budget) -> dict[str, float]:
-        bounds = (loss.residual_bound, loss.curvature, loss.residual_bound**2)
         names = ("gradient", "curvature", "squares")
         parts = [
             INFERENCE_SHARE * (one + other) for one, other in zip(_STEP, _MOMENTS, strict=True)
         ]
         costs = {f"share_{name}": part for name, part in zip(names, parts, strict=True)}
         moved = {
-            f"sensitivity_{name}": budget.moved(b) for name, b in zip(names, bounds, strict=True)
+            f"sensitivity_{name}": budget.moved(bound)
+            for name, bound in zip(names, _bounds(loss), strict=True)
         }
         return {"share": INFERENCE_SHARE, "sensitivity": budget.moved(1.0)} | costs | moved
 
@@ -124,6 +124,11 @@ def inference(descent: Descent, loss: Any) -> tuple[OneRelease, ...]:
     return phase(_STEP, fitted), phase(_MOMENTS, stepped)
 
 
+def _bounds(loss: Any) -> tuple[float, float, float]:
+    """Return how far a record moves each sum: gradient, curvature and squared residuals."""
+    return loss.residual_bound, loss.curvature, loss.residual_bound**2
+
+
 def _scaling(descent: Descent) -> tuple[Scaling, float]:
     """Return how rows are scaled, and what the entries of those that are not too long become."""
     constant, norm_bound = _CONSTANT if descent.fit_intercept else 0.0, descent.norm_bound
@@ -143,8 +148,7 @@ def _moments(
     parts: tuple[float, float, float],
 ) -> Moments:
     """Release the sums at some weights, each with its part of a phase's budget."""
-    bounds = loss.residual_bound, loss.curvature, loss.residual_bound**2
-    bits, size = share_bits(course.n_records), weights.size
+    bounds, bits, size = _bounds(loss), share_bits(course.n_records), weights.size
     whole = math.fsum(parts)
     deviations = [
         fit.budget.moved(bound) / (mu * math.sqrt(part / whole)) if part else 0.0
