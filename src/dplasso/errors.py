@@ -1,6 +1,7 @@
 """The exceptions and warnings a user of the package can meet."""
 
 import re
+import reprlib
 from collections.abc import Callable
 
 # A parameter that a message names: `name` or `name=value`.
@@ -106,3 +107,8 @@ class NoiseWarning(RuntimeWarning):
 
 class ClusterError(RuntimeError):
     """Workers that cannot be reached, or were lost; what was drawn is in the fit's checkpoint."""
+
+
+def shown(value: object) -> str:
+    """Return a parameter's value, shortened, in one line of a message."""
+    return " ".join(reprlib.repr(value).split())

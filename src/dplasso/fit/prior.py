@@ -4,7 +4,6 @@ A prior is public. It follows from the parameters, the names of the columns and 
 from no record (docs/prior.md). Public rows train one with plain scikit-learn.
 """
 
-import reprlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
@@ -18,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 
 from dplasso.data.store import Store
 from dplasso.encoding.schema import Schema
-from dplasso.errors import DataError, ParameterError, ParameterTypeError
+from dplasso.errors import DataError, ParameterError, ParameterTypeError, shown
 from dplasso.fit.public_model import PublicModel, read_prior
 from dplasso.fit.records import local_records
 from dplasso.fit.task import Task
@@ -56,8 +55,7 @@ def start_of(params: Mapping[str, Any]) -> Start | None:
     if data is not None:
         if not isinstance(data, tuple | list) or len(data) != 2:
             raise ParameterTypeError(
-                "`public_data` must be a pair (X, y) of rows and their labels, got "
-                + " ".join(reprlib.repr(data).split())
+                "`public_data` must be a pair (X, y) of rows and their labels, got " + shown(data)
             )
         X, y = data
         return lambda method, task, records: _matched(trained_on(X, y, method, task), task, records)

@@ -1,7 +1,6 @@
 """The parameter `public_rows`: latent directions of public rows, for the columns of the records."""
 
 import os
-import reprlib
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from dplasso.data.store import Store
 from dplasso.encoding.encoder import PublicEncoder, is_frame
 from dplasso.encoding.origin import check_same_origin, origin_of
-from dplasso.errors import DataError, ParameterError, ParameterTypeError
+from dplasso.errors import DataError, ParameterError, ParameterTypeError, shown
 from dplasso.fit.records import LocalRecords, store_of
 from dplasso.matrix.geometry import Geometry
 
@@ -29,14 +28,10 @@ def geometry_of(public_rows: Any) -> Learn | None:
         public_rows = Geometry.load(public_rows)
     elif not isinstance(public_rows, Geometry) and len(np.shape(public_rows)) != 2:
         raise ParameterTypeError(
-            f"`public_rows` must be rows or a Geometry, got {_shown(public_rows)}",
+            f"`public_rows` must be rows or a Geometry, got {shown(public_rows)}",
             advice="give a matrix with the columns of the data",
         )
     return lambda records: _for_records(public_rows, records)
-
-
-def _shown(value: Any) -> str:
-    return " ".join(reprlib.repr(value).split())
 
 
 def _for_records(public_rows: Any, records: Any) -> Geometry:
