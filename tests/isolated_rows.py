@@ -30,7 +30,7 @@ from unittest.mock import patch
 import numpy as np
 from numba import config
 
-from dplasso.gradient_descent import solve
+from dplasso.gradient_descent import noisy_descent
 from dplasso.matrix import tiles
 from dplasso.privacy import cautions
 from isolated_fits import KINDS, THREADS, Trial, trial_of
@@ -111,7 +111,7 @@ def _sizes(choices: Choices) -> ExitStack:
         stack.enter_context(patch.multiple(tiles, _FEW_ROWS=rows, _MOST_ENTRIES=50, COLUMN_BITS=4))
         if choices.pick("threads", THREADS) == 1:
             # Several threads release blocks of columns in no certain order.
-            stack.enter_context(patch.object(solve, "BLOCK", 5))
+            stack.enter_context(patch.object(noisy_descent, "BLOCK", 5))
     return stack
 
 

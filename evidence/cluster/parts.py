@@ -23,7 +23,7 @@ from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.fit.task import Binary
 from dplasso.losses.logistic import Logistic
-from dplasso.matrix.scaling import NO_HALVINGS, Scaling
+from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, Scaling
 
 # Rows, columns, entries a row.
 CASES = (
@@ -63,7 +63,7 @@ def measure(n: int, d: int, c: int, folder: str) -> dict[str, float]:
     worker, found = Worker(Partition("p", path=str(path))), {}
     entries = worker.describe().n_entries
     worker.encode(Binary(np.arange(2)))
-    scaling = Scaling(np.zeros(0, np.int64), 0.1, 1.0, NO_HALVINGS, NO_HALVINGS)
+    scaling = Scaling(np.zeros(0, np.int64), 0.1, 1.0, NO_SCALE_EXPONENTS, NO_SCALE_EXPONENTS)
     worker.begin_sums(GradientSteps(Logistic(0.5), None, scaling, 2.0**32))
     weights = rng.standard_normal(d + 1)
     worker.sums(weights)

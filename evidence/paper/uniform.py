@@ -14,7 +14,7 @@ from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.privacy.randomness import below
 from dplasso.selection.contract import register
 from dplasso.selection.counters import new_counters
-from dplasso.selection.weights import descent_sign
+from dplasso.selection.log_weights import descent_sign
 
 
 class UniformState(NamedTuple):

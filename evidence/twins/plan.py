@@ -278,8 +278,8 @@ def _planted_weights(shape: Shape, rng: np.random.Generator) -> NDArray[np.float
     # A few strong columns and many weak ones, rare columns louder: else the few popular ones would
     # be the whole model.
     strength = rng.permutation(1.0 / np.sqrt(np.arange(1, ranks.size + 1)))
-    loudness = (1.0 + ranks / max(shape.shift, 1.0)) ** (shape.exponent / 4.0)
-    planted[ranks] = rng.choice([-1.0, 1.0], ranks.size) * strength * loudness
+    useful_slope = (1.0 + ranks / max(shape.shift, 1.0)) ** (shape.exponent / 4.0)
+    planted[ranks] = rng.choice([-1.0, 1.0], ranks.size) * strength * useful_slope
     return planted
 
 

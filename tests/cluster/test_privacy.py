@@ -97,8 +97,8 @@ def file_of(module):
 WORKER = (
     "dplasso.cluster.worker",
     "dplasso.frank_wolfe.row_part",
-    "dplasso.gradient_descent.row_part",
-    "dplasso.gradient_descent.records",
+    "dplasso.gradient_descent.gradient_part",
+    "dplasso.gradient_descent.gradient_rows",
 )
 # Reading a store and writing files: locks look at clocks, temporary files have random names.
 # Directions are learnt from public rows before a fit. A notice says how long compiling takes.

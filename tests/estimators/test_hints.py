@@ -13,7 +13,7 @@ from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.errors import NoiseWarning, PrivacyLeakWarning
 from dplasso.estimators import hints
-from dplasso.estimators.hints import first_entries, raw_numbers, warn_of_found_names
+from dplasso.estimators.hints import first_entries, raw_numbers, warn_of_undeclared_names
 
 RNG = np.random.default_rng(0)
 WARDS = (RNG.random((300, 4)) < 0.5).astype(float)
@@ -105,8 +105,8 @@ class TestFoundNames:
     def test_declared_ones_are_not(self):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            warn_of_found_names(None)
-            warn_of_found_names(
+            warn_of_undeclared_names(None)
+            warn_of_undeclared_names(
                 np.array(["blood_pressure", "blood_sugar", "ward_A", "ward_B", "days in_care"])
             )
-            warn_of_found_names(np.array(["seen by_a doctor", "age in years", "_", "x_"]))
+            warn_of_undeclared_names(np.array(["seen by_a doctor", "age in years", "_", "x_"]))

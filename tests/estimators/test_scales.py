@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from dplasso import load
 from dplasso.cluster import InProcessEngine
-from dplasso.gradient_descent.energies import halvings_of, shrinking
+from dplasso.gradient_descent.energies import scale_exponents_of, shrinking
 from dplasso.phases.releases import Descended
 from estimators.kinds import make, numbers, outputs, stored
 from gradient_descent.reference import factor
@@ -68,17 +68,17 @@ def energies_of(model):
 def test_margins_are_those_of_the_rows_that_were_trained_on(sort):
     """Of a short list or a refit, by their own columns alone: halved, then made unit rows."""
     model, (X, _) = fitted(sort), strong(sort)
-    halvings = halvings_of(energies_of(model))
-    assert halvings.any()
+    scale_exponents = scale_exponents_of(energies_of(model))
+    assert scale_exponents.any()
     listed = "short" in sort or "refit" in sort
     kept = model.model_.linear.columns if listed else np.arange(D)
-    assert halvings.size == kept.size
+    assert scale_exponents.size == kept.size
     assert kept.size == 4 or "short" not in sort
     bound, constant = None, 0.0 if "no intercept" in sort else 0.1
     if "as they are" in sort:
         bound = 2.0 * shrinking(energies_of(model))
     rows = X[:200, kept].tolist()
-    own = np.array([factor(row, constant, bound, halvings) for row in rows])
+    own = np.array([factor(row, constant, bound, scale_exponents) for row in rows])
     weights = model.coef_ if isinstance(model.coef_, np.ndarray) else model.coef_.toarray()
     weights = np.atleast_2d(weights)[:, kept]
     expected = X[:200, kept] @ weights.T * own[:, np.newaxis] + model.intercept_
@@ -120,16 +120,16 @@ def test_a_store_and_partitions_give_the_same_model(sort, tmp_path):
 @each_sort
 def test_each_weight_has_the_error_of_its_column(sort):
     model = fitted(sort)
-    errors, halvings = model.coef_standard_error_, halvings_of(energies_of(model))
+    errors, scale_exponents = model.coef_standard_error_, scale_exponents_of(energies_of(model))
     columns = model.model_.linear.columns
     if sort == "significant":
-        halvings = halvings[columns]
-    assert errors.shape == halvings.shape
+        scale_exponents = scale_exponents[columns]
+    assert errors.shape == scale_exponents.shape
     if sort == "not private":
         assert not errors.any()
         return
-    assert len(set(halvings.tolist())) > 1
-    unscaled = errors * 2.0**halvings
+    assert len(set(scale_exponents.tolist())) > 1
+    unscaled = errors * 2.0**scale_exponents
     np.testing.assert_allclose(unscaled, unscaled[0], rtol=1e-12)
     for row in model.weights().top(5).rows():
         place = row["column"]

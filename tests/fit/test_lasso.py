@@ -7,7 +7,7 @@ from scipy.stats import chisquare
 from dplasso import DPLasso, DPLassoClassifier, load
 from dplasso.cluster import InProcessEngine
 from dplasso.fit import column_plan
-from dplasso.fit.targets import checked_class_weight
+from dplasso.fit.declared_targets import checked_class_weight
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.gradient_descent.calibration import Calibration
 from dplasso.gradient_descent.slopes import Margins

@@ -105,21 +105,21 @@ def test_four_classes_of_5700_texts_are_too_few_for_a_lasso(n_features):
     method = method_of(model)
     task = method.targets.of_size(4)
     budget = method.budget(task, n_features)
-    assert "columns can be told" in method.told_of_noise(task, budget, 5700.0, n_features)
+    assert "columns can be told" in method.noise_warning(task, budget, 5700.0, n_features)
     method = method_of(DPLogisticRegression(1.0, classes=range(4)))
-    assert not method.told_of_noise(task, method.budget(task, n_features), 5700.0, n_features)
+    assert not method.noise_warning(task, method.budget(task, n_features), 5700.0, n_features)
 
 
 def test_more_records_of_the_same_budget_end_it():
     method = method_of(DPLogisticRegression(1.0, classes=[0, 1]))
     task, budget = method.targets.of_size(2), method.cost(1000)
-    told = [bool(method.told_of_noise(task, budget, n, 1000)) for n in (20, 30, 60, 10**4)]
+    told = [bool(method.noise_warning(task, budget, n, 1000)) for n in (20, 30, 60, 10**4)]
     assert told == [True, True, False, False]
     # Noise twice as large asks for twice as many, and so do twice as many classes.
     least = 2 * noise._LEAST_SIGNAL / budget.mu
     for n_outputs, factor in ((1, 1), (2, 1), (4, 2), (8, 4)):
         for n_records, expected in ((0.99 * factor * least, True), (1.01 * factor * least, False)):
-            told = noise.told_of_gradients(budget, budget.mu, n_records, n_outputs)
+            told = noise.gradients_warning(budget, budget.mu, n_records, n_outputs)
             assert bool(told) is expected
 
 

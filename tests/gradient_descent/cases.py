@@ -3,11 +3,11 @@
 import numpy as np
 import scipy.sparse as sp
 
-from dplasso.gradient_descent.row_part import GradientPart
-from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
+from dplasso.gradient_descent.gradient_part import GradientPart
+from dplasso.gradient_descent.noisy_descent import NoisyGradientDescent, gradient_unit
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import Targets, targets_of
-from dplasso.matrix.scaling import NO_HALVINGS, constant_entry
+from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, constant_entry
 from dplasso.matrix.tiles import lay_tiles
 from dplasso.matrix.unit_rows import UnitRows, by_rows, row_factors
 from dplasso.privacy.randomness import stream_from_key
@@ -28,29 +28,39 @@ def records(n_rows=40, n_columns=12, *, density=0.4, seed=0, dtype=np.float64):
 
 
 def some_halvings(n_columns=12):
-    """Return halvings of columns, none of some."""
+    """Return scale_exponents of columns, none of some."""
     return (np.arange(n_columns) * 5 % 7 % 4).astype(np.int8)
 
 
 def unit_rows(
-    X, constant=0.0, norm_bound=None, threads=ONE_THREAD, halvings=NO_HALVINGS, *, n_outputs=1
+    X,
+    constant=0.0,
+    norm_bound=None,
+    threads=ONE_THREAD,
+    scale_exponents=NO_SCALE_EXPONENTS,
+    *,
+    n_outputs=1,
 ):
     """Return unit rows, in tiles for so many outputs."""
     if not sp.issparse(X):
         X = sp.csr_array(X)
     rows = by_rows(X, threads.count)
     tiles = lay_tiles(rows, X.shape[1], n_outputs, threads)
-    factor = row_factors(rows, constant, norm_bound, threads, halvings)
-    return UnitRows(rows, tiles, factor, X.shape[1], constant_entry(constant), halvings)
+    factor = row_factors(rows, constant, norm_bound, threads, scale_exponents)
+    return UnitRows(rows, tiles, factor, X.shape[1], constant_entry(constant), scale_exponents)
 
 
 def targets_from(y):
     return y if isinstance(y, Targets) else targets_of(np.asarray(y, dtype=np.float64))
 
 
-def gradients(X, y, weights, loss, unit, constant=0.0, norm_bound=None, halvings=NO_HALVINGS):
+def gradients(
+    X, y, weights, loss, unit, constant=0.0, norm_bound=None, scale_exponents=NO_SCALE_EXPONENTS
+):
     """Return the exact gradient of one step as a list of integers, the constants last."""
-    data = unit_rows(X, constant, norm_bound, halvings=halvings, n_outputs=loss.n_outputs)
+    data = unit_rows(
+        X, constant, norm_bound, scale_exponents=scale_exponents, n_outputs=loss.n_outputs
+    )
     part = GradientPart(data, loss, targets_from(y), unit)
     return part.whole(np.asarray(weights).ravel()).tolist()
 
@@ -59,7 +69,7 @@ def descent(data, loss, y, schedule, words, *, threads=ONE_THREAD, **options):
     unit = gradient_unit(loss.residual_bound, float(schedule.noise_scales.max()))
     part = GradientPart(data, loss, targets_from(y), unit, threads=threads)
     given = part, data.n_columns, loss.n_outputs, unit, schedule, words
-    options = {"intercept": data.constant != 0.0, "halvings": data.halvings} | options
+    options = {"intercept": data.constant != 0.0, "scale_exponents": data.scale_exponents} | options
     return NoisyGradientDescent(*given, threads=threads, **options)
 
 
@@ -77,12 +87,12 @@ def solver(
     constant=0.0,
     seed=0,
     norm_bound=None,
-    halvings=NO_HALVINGS,
+    scale_exponents=NO_SCALE_EXPONENTS,
     **options,
 ):
     """Return a solver that has taken all its steps."""
     loss, threads = loss or Logistic(0.5), options.get("threads", ONE_THREAD)
-    data = unit_rows(X, constant, norm_bound, threads, halvings, n_outputs=loss.n_outputs)
+    data = unit_rows(X, constant, norm_bound, threads, scale_exponents, n_outputs=loss.n_outputs)
     made = descent(data, loss, y, schedule, stream(seed), **options)
     made.advance(1, schedule.n_steps)
     return made

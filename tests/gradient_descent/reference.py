@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from dplasso.gradient_descent.solve import BLOCK
+from dplasso.gradient_descent.noisy_descent import BLOCK
 from dplasso.losses.contract import gradient, residual_vector, second_derivative
 from dplasso.privacy.gaussian_noise import noise_table, noisy
 from dplasso.privacy.randomness import word_buffers
@@ -12,14 +12,14 @@ from dplasso.privacy.randomness import word_buffers
 SLACK = 2.0**-30
 
 
-def scaled(row, halvings):
+def scaled(row, scale_exponents):
     """Return the entries of a row with those of each column halved so often; exact."""
-    return [float(v) * 0.5 ** int(b) for v, b in zip(row, halvings, strict=True)]
+    return [float(v) * 0.5 ** int(b) for v, b in zip(row, scale_exponents, strict=True)]
 
 
-def factor(row, constant, norm_bound=None, halvings=None):
+def factor(row, constant, norm_bound=None, scale_exponents=None):
     """Return what the entries of a row, halved, are multiplied by."""
-    row = row if halvings is None else scaled(row, halvings)
+    row = row if scale_exponents is None else scaled(row, scale_exponents)
     entries = [abs(float(v)) for v in row if v != 0.0]
     largest = max(entries, default=0.0)
     if largest < 1e-290:
@@ -44,16 +44,18 @@ def residuals(loss, margins, label):
 
 
 def contributions(
-    dense, labels, weights, loss, unit, *, constant=0.0, norm_bound=None, halvings=None
+    dense, labels, weights, loss, unit, *, constant=0.0, norm_bound=None, scale_exponents=None
 ):
     """Return what each record adds to each coordinate, in integer units.
 
     Weights are those of the entries as given: that they are halved is in the factor and the shares.
     """
     n_outputs, rows = loss.n_outputs, []
-    halvings = [0] * np.shape(dense)[1] if halvings is None else halvings.tolist()
+    scale_exponents = (
+        [0] * np.shape(dense)[1] if scale_exponents is None else scale_exponents.tolist()
+    )
     for row, label in zip(np.asarray(dense, dtype=np.float64).tolist(), labels, strict=True):
-        scale, entry = factor(row, constant, norm_bound, halvings), constant * (1.0 - SLACK)
+        scale, entry = factor(row, constant, norm_bound, scale_exponents), constant * (1.0 - SLACK)
         margins = []
         for own in np.reshape(weights, (-1, n_outputs)).T.tolist():
             margin = 0.0
@@ -62,7 +64,7 @@ def contributions(
                     margin += v * w
             margins.append(margin * scale + (entry * own[len(row)] if constant else 0.0))
         found = residuals(loss, margins, float(label))
-        halves = [0.5**b for b in halvings]
+        halves = [0.5**b for b in scale_exponents]
         shares = [
             int(q * scale * unit * v * half)
             for v, half in zip(row, halves, strict=True)
@@ -73,15 +75,17 @@ def contributions(
 
 
 def energies(
-    dense, unit, *, weights=None, constant=0.0, norm_bound=None, halvings=None, loads=None
+    dense, unit, *, weights=None, constant=0.0, norm_bound=None, scale_exponents=None, loads=None
 ):
     """Return what each record adds to the energies and to the counts of rows, in integer units."""
     dense, found = np.asarray(dense, dtype=np.float64), []
-    halvings = np.zeros(dense.shape[1], dtype=int) if halvings is None else halvings
+    scale_exponents = (
+        np.zeros(dense.shape[1], dtype=int) if scale_exponents is None else scale_exponents
+    )
     weights = np.ones(len(dense)) if weights is None else weights
     for row, weight in zip(dense.tolist(), weights.tolist(), strict=True):
-        scale = factor(row, constant, norm_bound, halvings)
-        entries = [v * scale for v in scaled(row, halvings)]
+        scale = factor(row, constant, norm_bound, scale_exponents)
+        entries = [v * scale for v in scaled(row, scale_exponents)]
         own = [256] * len(row) if loads is None else loads.tolist()
         load = sum(a for v, a in zip(row, own, strict=True) if v != 0.0)
         # Rows without entries, of a load up to 32, 40, 51, 64, 81 and so on, and of larger ones.
@@ -124,19 +128,21 @@ def noise(stream, size, scales):
     return values
 
 
-def descend(dense, labels, schedule, added, loss, unit, *, constant=0.0, start=None, halvings=None):
+def descend(
+    dense, labels, schedule, added, loss, unit, *, constant=0.0, start=None, scale_exponents=None
+):
     """Return all iterates, shape (T, size), and the average that is released.
 
     A halved column's weight moves as much less.
     """
     size = (np.shape(dense)[1] + bool(constant)) * loss.n_outputs
     halves = [1.0] * (size // loss.n_outputs)
-    if halvings is not None:
-        halves[: halvings.size] = (0.5**halvings).tolist()
+    if scale_exponents is not None:
+        halves[: scale_exponents.size] = (0.5**scale_exponents).tolist()
     weights = [0.0] * size if start is None else list(start)
     velocity, iterates = [0.0] * size, []
     for step in range(schedule.n_steps):
-        options = {"constant": constant, "halvings": halvings}
+        options = {"constant": constant, "scale_exponents": scale_exponents}
         parts = contributions(dense, labels, weights, loss, unit, **options)
         totals = parts.sum(axis=0) + added[step]
         for k in range(size):
@@ -151,7 +157,7 @@ def descend(dense, labels, schedule, added, loss, unit, *, constant=0.0, start=N
 
 
 def on_the_grid(margins, bits):
-    """Return margins rounded as `dplasso.gradient_descent.points` does, in so many words."""
+    """Return margins rounded as `dplasso.gradient_descent.margin_counts` does, in so many words."""
     lengths = 1.0 + np.minimum(np.abs(margins), 2.0**10) * 64.0
     step = 2.0 ** (np.floor(np.log2(lengths)) - bits)
     return np.sign(margins) * (np.floor(lengths / step + 0.5) * step - 1.0) / 64.0

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dplasso.gradient_descent.calibration import Calibration, calibrate_margins
-from dplasso.gradient_descent.records import records_of
+from dplasso.gradient_descent.gradient_rows import build_gradient_rows
 from dplasso.gradient_descent.slopes import LinearModel, Margins
 from dplasso.losses.contract import residual_vector
 from dplasso.losses.logistic import Logistic, sigma
@@ -158,7 +158,7 @@ def test_an_offset_of_the_loss_is_not_added_twice():
     scaling = Scaling(np.zeros(0, dtype=np.int64), 0.1, None)
     model = LinearModel(np.ones((12, 1)), np.zeros(1), scaling)
     plain, moved = (
-        records_of(X, loss, targets_of(y), *given_).margins(model)
+        build_gradient_rows(X, loss, targets_of(y), *given_).margins(model)
         for loss in (Logistic(C), Logistic(C, 0.4))
     )
     np.testing.assert_array_equal(moved.parts, plain.parts + 0.4)

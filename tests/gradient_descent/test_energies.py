@@ -20,18 +20,18 @@ from dplasso.data.store import write_store
 from dplasso.gradient_descent.energies import (
     N_SIZES,
     NO_LOADS,
-    halvings_of,
     largest_eigenvalue,
     loads_of,
     pays,
     relative_energies,
+    scale_exponents_of,
     shrinking,
     threshold,
 )
-from dplasso.gradient_descent.records import records_of
+from dplasso.gradient_descent.gradient_rows import build_gradient_rows
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import targets_of
-from dplasso.matrix.scaling import MOST_HALVINGS, NO_HALVINGS, Scaling, constant_entry
+from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, NO_SCALE_EXPONENTS, Scaling, constant_entry
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import records, some_halvings
 from gradient_descent.reference import energies, factor, scaled
@@ -45,7 +45,7 @@ LOSS = Logistic(0.5)
 def released(X, weights=None, *, scaling=None, threads=ONE_THREAD, unit=UNIT, loads=NO_LOADS):
     """Return the exact energies and counts of rows."""
     targets = targets_of(np.zeros(X.shape[0]), weights)
-    records = records_of(X, LOSS, targets, threads)
+    records = build_gradient_rows(X, LOSS, targets, threads)
     return records.energies(scaling or Scaling(NONE, 0.1, None), unit, loads)
 
 
@@ -56,10 +56,12 @@ def some_loads(size=12):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("values", ["mixed", "ones", "threes"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["plain", "scaled"])
+@pytest.mark.parametrize(
+    "scale_exponents", [NO_SCALE_EXPONENTS, some_halvings()], ids=["plain", "scaled"]
+)
 @pytest.mark.parametrize(("constant", "norm_bound"), [(0.1, None), (0.0, 1.5), (0.1, 1e-9)])
 def test_energies_are_the_sums_of_the_reference_s(
-    dtype, values, weighted, halvings, constant, norm_bound
+    dtype, values, weighted, scale_exponents, constant, norm_bound
 ):
     X, _ = records(dtype=dtype)
     if values != "mixed":
@@ -67,11 +69,11 @@ def test_energies_are_the_sums_of_the_reference_s(
     weights = np.random.default_rng(1).random(40) if weighted else None
     options = {"weights": weights, "constant": constant, "norm_bound": norm_bound}
     loads = NO_LOADS
-    if halvings.size:
+    if scale_exponents.size:
         loads = some_loads()
-        options |= {"halvings": halvings, "loads": loads}
+        options |= {"scale_exponents": scale_exponents, "loads": loads}
     expected = energies(X, UNIT, **options)
-    scaling = Scaling(NONE, constant, norm_bound, halvings)
+    scaling = Scaling(NONE, constant, norm_bound, scale_exponents)
     found = released(X, weights, scaling=scaling, loads=loads)
     assert found.tolist() == expected.sum(axis=0).tolist()
     assert found[:12].any()
@@ -83,10 +85,12 @@ def test_energies_are_the_sums_of_the_reference_s(
 def test_only_the_columns_that_are_kept_are_looked_at():
     X, _ = records()
     kept = np.array([0, 2, 7, 11])
-    halvings = np.array([1, 0, 2, 0], dtype=np.int8)
+    scale_exponents = np.array([1, 0, 2, 0], dtype=np.int8)
     loads = some_loads(4)
-    expected = energies(X[:, kept], UNIT, constant=0.1, halvings=halvings, loads=loads).sum(axis=0)
-    found = released(X, scaling=Scaling(kept, 0.1, None, halvings), loads=loads)
+    expected = energies(
+        X[:, kept], UNIT, constant=0.1, scale_exponents=scale_exponents, loads=loads
+    ).sum(axis=0)
+    found = released(X, scaling=Scaling(kept, 0.1, None, scale_exponents), loads=loads)
     assert found.tolist() == expected.tolist()
 
 
@@ -110,8 +114,8 @@ def test_every_layout_and_number_of_threads_gives_the_same_energies(form, values
 @pytest.mark.parametrize("kept", [NONE, np.array([1, 4, 9])], ids=["all", "some"])
 def test_partitions_and_stores_add_up_to_the_same_energies(tmp_path, kept):
     X, y = records(90)
-    halvings = some_halvings(kept.size or 12)
-    scaling = Scaling(kept, 0.1, 2.0, halvings)
+    scale_exponents = some_halvings(kept.size or 12)
+    scaling = Scaling(kept, 0.1, 2.0, scale_exponents)
     loads = some_loads(kept.size or 12)
     expected = released(X, scaling=scaling, loads=loads)
     store = write_store(matrix_source(X, y), tmp_path / "records.store", memory=2**27)
@@ -136,7 +140,7 @@ HOSTILE = DOUBLES | st.sampled_from([1.7e308, -1e300, 1e-300, 5e-324, 2.3e-290, 
     st.floats(),
     st.sampled_from([0.0, 0.1, 0.99]),
     st.sampled_from([None, 1e-3, 1.0, 1e10]),
-    st.just([0]) | st.lists(st.integers(0, MOST_HALVINGS), min_size=1, max_size=30),
+    st.just([0]) | st.lists(st.integers(0, MOST_SCALE_EXPONENT), min_size=1, max_size=30),
     st.sampled_from([0, 3, 21, 40]),
 )
 @example([1.7e308] * 40, 1.0, 0.0, None, [0], 0)
@@ -144,11 +148,11 @@ HOSTILE = DOUBLES | st.sampled_from([1.7e308, -1e300, 1e-300, 5e-324, 2.3e-290, 
 @example([1.0], 1.0, 0.0, None, [0], 0)
 @example([5e-324], np.nan, 0.0, None, [0], 0)
 def test_a_record_moves_energies_by_at_most_one(
-    row, weight, constant, norm_bound, halvings, coarse
+    row, weight, constant, norm_bound, scale_exponents, coarse
 ):
     """In integers, and in L2, whatever the record is."""
     unit = UNIT / 2.0**coarse
-    own = np.resize(np.array(halvings, dtype=np.int8), len(row))
+    own = np.resize(np.array(scale_exponents, dtype=np.int8), len(row))
     scaling = Scaling(NONE, constant, norm_bound, own)
     given = {"scaling": scaling, "unit": unit, "loads": some_loads(len(row))}
     found = released(np.array([row]), np.array([weight]), **given).tolist()
@@ -164,11 +168,13 @@ def test_a_record_moves_energies_by_at_most_one(
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("kind", ["mixed", "binary"])
 @pytest.mark.parametrize("norm_bound", [None, 1.0])
-@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["plain", "scaled"])
-def test_neighbours_differ_by_at_most_the_sensitivity(relation, kind, norm_bound, halvings):
+@pytest.mark.parametrize(
+    "scale_exponents", [NO_SCALE_EXPONENTS, some_halvings()], ids=["plain", "scaled"]
+)
+def test_neighbours_differ_by_at_most_the_sensitivity(relation, kind, norm_bound, scale_exponents):
     """What stays of them is what it was: a row's energies are those of the row alone."""
     sensitivity = Fraction(moved_by(1.0, relation))
-    scaling = Scaling(NONE, 0.1, norm_bound, halvings)
+    scaling = Scaling(NONE, 0.1, norm_bound, scale_exponents)
     for pair in pairs(relation, kind=kind):
         one, other = (released(X, scaling=scaling).tolist() for X in pair.rows)
         difference = [a - b for a, b in zip(one, other, strict=True)]
@@ -194,13 +200,13 @@ def test_several_rows_of_one_person():
 def test_scales_fall_with_the_energy_and_weak_columns_keep_theirs():
     given_ = np.array([-1e9, 0.0, 1.0, 2.6, 2.8, 19.0, 20.0, 1e6, 1e30, 3e38], dtype=np.float32)
     # Scale e^-.35, to the nearest power of two: from 2^(.5/.35) = 2.69 times the threshold on.
-    found = halvings_of(given_)
-    assert found.tolist() == [0, 0, 0, 0, 1, 1, 2, 7, 35, MOST_HALVINGS]
+    found = scale_exponents_of(given_)
+    assert found.tolist() == [0, 0, 0, 0, 1, 1, 2, 7, 35, MOST_SCALE_EXPONENT]
     assert found.dtype == np.int8
     relative = np.exp2(np.linspace(2.0, 110.0, 500)).astype(np.float32)
     exact = 0.35 * np.log2(relative.astype(np.float64))
-    assert np.abs(halvings_of(relative) - exact).max() <= 0.5 + 1e-6
-    assert not halvings_of(np.zeros(0, dtype=np.float32)).size
+    assert np.abs(scale_exponents_of(relative) - exact).max() <= 0.5 + 1e-6
+    assert not scale_exponents_of(np.zeros(0, dtype=np.float32)).size
 
 
 def test_energies_are_released_where_there_are_many_times_as_many_records():
@@ -225,25 +231,25 @@ def test_rows_shrink_by_the_root_of_the_mean_square():
     X, _ = records(400)
     X[:, 0] = 9.0
     energies_ = relative_energies(released(X, scaling=Scaling(NONE, 0.0, 3.0)), UNIT, 1.0)
-    halvings = halvings_of(energies_)
-    assert halvings[0] > halvings[1] > 0
+    scale_exponents = scale_exponents_of(energies_)
+    assert scale_exponents[0] > scale_exponents[1] > 0
     z = X * np.array([factor(row, 0.0, 3.0) for row in X.tolist()])[:, np.newaxis]
-    part = ((z * 0.5**halvings) ** 2).sum() / (z**2).sum()
+    part = ((z * 0.5**scale_exponents) ** 2).sum() / (z**2).sum()
     assert shrinking(energies_) == pytest.approx(math.sqrt(part), rel=1e-5)
     # Where noise says that all columns together hold less than the strong ones, those count.
     noisy = np.array([40.0, -39.5, -500.0], dtype=np.float32)
-    assert 0.0 < shrinking(noisy) == 0.5 ** halvings_of(noisy)[0]
+    assert 0.0 < shrinking(noisy) == 0.5 ** scale_exponents_of(noisy)[0]
     assert shrinking(np.array([1.0, -3.0], dtype=np.float32)) == 1.0
 
 
-def eigenvalue(X, constant, halvings=None, loads=NO_LOADS):
+def eigenvalue(X, constant, scale_exponents=None, loads=NO_LOADS):
     """Return the largest eigenvalue of the Gram matrix of unit rows, and its bound."""
-    halvings = NO_HALVINGS if halvings is None else halvings
+    scale_exponents = NO_SCALE_EXPONENTS if scale_exponents is None else scale_exponents
     X = np.asarray(X, dtype=np.float64)
-    own = halvings if halvings.size else np.zeros(X.shape[1], dtype=int)
+    own = scale_exponents if scale_exponents.size else np.zeros(X.shape[1], dtype=int)
     z = np.array([np.array(scaled(row, own)) * factor(row, constant, None, own) for row in X])
     z = np.hstack([z, np.full((len(X), 1), constant_entry(constant))])
-    found = released(X, scaling=Scaling(NONE, constant, None, halvings), loads=loads)
+    found = released(X, scaling=Scaling(NONE, constant, None, scale_exponents), loads=loads)
     bound = largest_eigenvalue(found, UNIT, float(len(X)), constant_entry(constant), loads)
     return np.linalg.svd(z, compute_uv=False)[0] ** 2, bound
 
@@ -270,9 +276,9 @@ def designs():
 def test_the_bound_is_above_the_largest_eigenvalue(name, constant):
     X = designs()[name]
     rng = np.random.default_rng(1)
-    for halvings in (None, rng.integers(0, 5, X.shape[1]).astype(np.int8)):
+    for scale_exponents in (None, rng.integers(0, 5, X.shape[1]).astype(np.int8)):
         for loads in (NO_LOADS, rng.integers(1, 257, X.shape[1])):
-            exact, bound = eigenvalue(X, constant, halvings, loads)
+            exact, bound = eigenvalue(X, constant, scale_exponents, loads)
             assert exact <= bound * (1 + 1e-6)
             assert bound <= len(X) * (1 + 1e-9)
     exact, bound = eigenvalue(X, constant)
@@ -294,9 +300,9 @@ def test_no_design_has_a_larger_one(seed, n_rows, n_columns, density, are_scaled
     rng = np.random.default_rng(seed)
     X = rng.choice([1.0, -1.0, 30.0, 1e-5], (n_rows, n_columns))
     X *= rng.random(X.shape) < density * rng.random(n_columns)
-    halvings = rng.integers(0, 6, n_columns).astype(np.int8) if are_scaled else None
+    scale_exponents = rng.integers(0, 6, n_columns).astype(np.int8) if are_scaled else None
     for loads in (NO_LOADS, rng.integers(1, 257, n_columns)):
-        exact, bound = eigenvalue(X, 0.1, halvings, loads)
+        exact, bound = eigenvalue(X, 0.1, scale_exponents, loads)
         assert exact <= bound * (1 + 1e-6)
 
 
@@ -305,11 +311,11 @@ def test_loads_near_the_energies_make_the_bound_a_small_one():
     rng = np.random.default_rng(4)
     X = 1.0 * (rng.random((3000, 200)) < np.minimum(0.5, 2.0 / np.arange(1, 201)))
     found = relative_energies(released(X), UNIT, 1.0)
-    halvings, loads = halvings_of(found), loads_of(found)
+    scale_exponents, loads = scale_exponents_of(found), loads_of(found)
     assert loads.min() >= 42
     assert loads.max() == 256
-    exact, plain = eigenvalue(X, 0.1, halvings)
-    _, bound = eigenvalue(X, 0.1, halvings, loads)
+    exact, plain = eigenvalue(X, 0.1, scale_exponents)
+    _, bound = eigenvalue(X, 0.1, scale_exponents, loads)
     assert exact < bound < 0.7 * plain
     # Whatever noise says.
     assert loads_of(np.array([-3.0, 0.0], dtype=np.float32)).tolist() == [43, 43]

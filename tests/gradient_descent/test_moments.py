@@ -16,8 +16,8 @@ from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import Partition
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
+from dplasso.gradient_descent.gradient_rows import build_gradient_rows
 from dplasso.gradient_descent.moments import Units
-from dplasso.gradient_descent.records import records_of
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.squared import Squared
 from dplasso.losses.targets import targets_of
@@ -41,7 +41,9 @@ def model(size, length=3.0):
 def released(X, y, loss, weights=None, *, scaling, units=UNITS, threads=ONE_THREAD, length=3.0):
     """Return the exact sums."""
     size = X.shape[1] + int(scaling.constant != 0.0)
-    found = records_of(X, loss, targets_of(np.asarray(y, dtype=np.float64), weights), threads)
+    found = build_gradient_rows(
+        X, loss, targets_of(np.asarray(y, dtype=np.float64), weights), threads
+    )
     return found.moments(loss, scaling, model(size, length), units)
 
 
@@ -132,13 +134,15 @@ def test_a_record_moves_each_sum_by_at_most_its_bound(
 @each_loss
 def test_a_record_may_use_its_bounds_up(loss):
     X, scaling = np.array([[2.0, 0.0, 2.0]]), Scaling(NONE, 0.0, 1.0)
-    sums = records_of(X, loss, targets_of(np.array([1.0])), ONE_THREAD)
+    sums = build_gradient_rows(X, loss, targets_of(np.array([1.0])), ONE_THREAD)
     at_once = sums.moments(loss, scaling, np.array([-40.0, 0.0, -40.0]), UNITS)
     gradient, squares = at_once[:3] / UNITS.gradient, at_once[9:] / UNITS.squares
     assert np.linalg.norm(gradient) == pytest.approx(loss.residual_bound)
     assert np.linalg.norm(squares) == pytest.approx(loss.residual_bound**2)
     labels = targets_of(np.array([0.5]))
-    curvature = records_of(X, loss, labels, ONE_THREAD).moments(loss, scaling, np.zeros(3), UNITS)
+    curvature = build_gradient_rows(X, loss, labels, ONE_THREAD).moments(
+        loss, scaling, np.zeros(3), UNITS
+    )
     assert np.linalg.norm(curvature[3:9]) / UNITS.curvature == pytest.approx(loss.curvature)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dplasso.gradient_descent.row_part import GradientPart
+from dplasso.gradient_descent.gradient_part import GradientPart
 from dplasso.gradient_descent.steps import (
     halve_contributions,
     tile_gradient_vectors,
@@ -18,7 +18,7 @@ from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
 from dplasso.losses.targets import targets_of
 from dplasso.matrix import tiles
 from dplasso.matrix.compressed import Compressed
-from dplasso.matrix.scaling import NO_HALVINGS
+from dplasso.matrix.scaling import NO_SCALE_EXPONENTS
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import gradients, records, some_halvings, targets_from, unit_rows
 from gradient_descent.reference import contributions
@@ -45,20 +45,25 @@ def some_weights(loss, size=13, seed=6):
         (Multinomial(3, 0.6), 0.0),
     ],
 )
-@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["plain", "scaled"])
+@pytest.mark.parametrize(
+    "scale_exponents", [NO_SCALE_EXPONENTS, some_halvings()], ids=["plain", "scaled"]
+)
 def test_gradients_are_the_sums_of_the_reference_s_contributions(
-    dtype, values, loss, constant, halvings
+    dtype, values, loss, constant, scale_exponents
 ):
     X, y = records(dtype=dtype)
     y = (y + np.arange(40)) % max(2, loss.n_outputs)
     if values != "mixed":
         X = np.where(X != 0.0, {"ones": 1, "threes": 3}[values], 0).astype(dtype)
-    options = {"constant": constant, "halvings": halvings if halvings.size else None}
+    options = {
+        "constant": constant,
+        "scale_exponents": scale_exponents if scale_exponents.size else None,
+    }
     for scale in (0.0, 1.0, 30.0, 1e200):
         weights = scale * some_weights(loss, 12 + bool(constant), 3)
         unit = UNIT / loss.residual_bound
         expected = contributions(X, y, weights, loss, unit, **options)
-        found = gradients(X, y, weights, loss, unit, constant, halvings=halvings)
+        found = gradients(X, y, weights, loss, unit, constant, scale_exponents=scale_exponents)
         assert found == expected.sum(axis=0).tolist()
         assert any(found)
 
@@ -72,10 +77,10 @@ def test_columns_are_halved_first(loss, values, least):
     if values == "threes":
         X = np.where(X != 0.0, 3.0, 0.0).astype(np.float32)
     weights, unit = some_weights(loss), UNIT / loss.residual_bound
-    halvings = np.random.default_rng(4).integers(least, least + 4, 12).astype(np.int8)
+    scale_exponents = np.random.default_rng(4).integers(least, least + 4, 12).astype(np.int8)
     given = X, y, weights, loss, unit
-    expected = contributions(*given, constant=0.1, halvings=halvings)
-    assert gradients(*given, 0.1, halvings=halvings) == expected.sum(axis=0).tolist()
+    expected = contributions(*given, constant=0.1, scale_exponents=scale_exponents)
+    assert gradients(*given, 0.1, scale_exponents=scale_exponents) == expected.sum(axis=0).tolist()
     # And the shares use what they may: nothing was cut off.
     lengths = np.sqrt((expected[:, : 12 * loss.n_outputs].astype(float) ** 2).sum(axis=1))
     assert lengths.max() > 0.3 * 2.0**32
@@ -84,8 +89,8 @@ def test_columns_are_halved_first(loss, values, least):
 @pytest.mark.parametrize("values", [0, 1])
 @pytest.mark.parametrize("n_outputs", [1, 3])
 def test_no_share_is_larger_than_the_bound(n_outputs, values):
-    """Whatever a row's numbers say, and whatever its columns' halvings."""
-    indices, halvings = np.arange(3, dtype=np.int32), np.array([0, 3, 40], np.int8)
+    """Whatever a row's numbers say, and whatever its columns' scale_exponents."""
+    indices, scale_exponents = np.arange(3, dtype=np.int32), np.array([0, 3, 40], np.int8)
     rows = Compressed(np.array([0, 3]), indices, np.ones(3 * values, np.float32), 1.0)
     laid = tiles.lay_tiles(rows, 3, n_outputs, ONE_THREAD)
     for pull in (2.0**62, -(2.0**62)):
@@ -95,7 +100,7 @@ def test_no_share_is_larger_than_the_bound(n_outputs, values):
         if n_outputs == 1:
             shape, add = (1,), tile_gradients
         totals = np.zeros((3, *shape[1:]), dtype=np.int64)
-        given = halvings, np.full(shape, pull), levels, UNIT
+        given = scale_exponents, np.full(shape, pull), levels, UNIT
         add(laid, np.array([0]), 0, 1, *given, totals, np.array([0]))
         expected = np.sign(pull) * np.array([UNIT, UNIT, 2.0**22])
         assert totals.ravel().tolist() == np.repeat(expected, n_outputs).tolist()
@@ -166,16 +171,18 @@ def inside(difference, sensitivity, unit=UNIT):
 @pytest.mark.parametrize("kind", ["mixed", "binary"])
 @pytest.mark.parametrize("size", [0.0, 1.0, 40.0])
 @pytest.mark.parametrize("norm_bound", [None, 1.0])
-@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["plain", "scaled"])
+@pytest.mark.parametrize(
+    "scale_exponents", [NO_SCALE_EXPONENTS, some_halvings()], ids=["plain", "scaled"]
+)
 @OUTPUTS
 def test_neighbours_differ_by_at_most_the_sensitivity(
-    loss, halvings, relation, kind, size, norm_bound
+    loss, scale_exponents, relation, kind, size, norm_bound
 ):
     sensitivity, farthest = moved_by(loss.residual_bound, relation), 0.0
     for pair in pairs(relation, kind=kind):
         # A replaced record has the other of two labels: a third class keeps its records.
         one, other = (
-            gradients(X, y, size * some_weights(loss), loss, UNIT, 0.1, norm_bound, halvings)
+            gradients(X, y, size * some_weights(loss), loss, UNIT, 0.1, norm_bound, scale_exponents)
             for X, y in zip(pair.rows, pair.labels, strict=True)
         )
         difference = moved(one, other)
@@ -239,14 +246,14 @@ def test_threads_divide_the_entries_where_columns_differ_in_length(loss, monkeyp
     """The first block of columns has nearly all entries here."""
     rng = np.random.default_rng(0)
     X = np.where(rng.random((60, 40)) < np.geomspace(1.0, 0.01, 40), rng.normal(size=(60, 40)), 0.0)
-    weights, found, halvings = some_weights(loss, 41), [], some_halvings(40)
+    weights, found, scale_exponents = some_weights(loss, 41), [], some_halvings(40)
     targets = targets_from(rng.integers(0, max(2, loss.n_outputs), 60))
     monkeypatch.setattr(tiles, "COLUMN_BITS", 5)
     monkeypatch.setattr(tiles, "ROW_BITS", 4)
     with thread_pool(3) as threads:
         for used in (ONE_THREAD, threads):
             for n_outputs in (1, 4):
-                given = 0.1, None, used, halvings
+                given = 0.1, None, used, scale_exponents
                 data = unit_rows(X, *given, n_outputs=n_outputs)
                 part = GradientPart(data, loss, targets, 2.0**40, threads=used)
                 found.append(part.whole(weights.ravel()).tolist())

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.scaling import Scaling
-from dplasso.matrix.starting import StartingModel, StartingRows, loudness, starting_model
+from dplasso.matrix.starting import StartingModel, StartingRows, starting_model, useful_slope
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 
 EVERY = np.zeros(0, dtype=np.int64)
@@ -52,9 +52,9 @@ def test_rows_have_their_length_in_all_columns():
 
 
 def test_loud_weights_start_quieter():
-    assert loudness(np.array([[0.0], [2.0], [-3.0]])) == loudness(np.zeros((3, 1))) == 1.0
+    assert useful_slope(np.array([[0.0], [2.0], [-3.0]])) == useful_slope(np.zeros((3, 1))) == 1.0
     loud = starting_model(np.array([[4e300], [-4e300]]), np.zeros(1))
-    assert loud.loudness == pytest.approx(1e-300)
+    assert loud.useful_slope == pytest.approx(1e-300)
     # Margins are those of the weights as they were given.
     X = np.array([[1e-301, 0.0], [0.0, 2e-300]])
     found = starting_rows(X).margins(loud.stretched(0.5, [1.0]), np.ones(2), ONE_THREAD)

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dplasso.losses.logistic import Logistic
-from dplasso.matrix.scaling import MOST_HALVINGS, NO_HALVINGS, constant_entry
+from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, NO_SCALE_EXPONENTS, constant_entry
 from dplasso.matrix.transpose import transpose
 from dplasso.matrix.unit_rows import (
     by_rows,
@@ -35,21 +35,21 @@ def any_row(draw):
     return np.array([row], dtype=np.float32 if single else np.float64)
 
 
-def squared_length(row, scale, constant, halvings):
+def squared_length(row, scale, constant, scale_exponents):
     """Return the exact square of the length that the gradients see."""
     entries = [
         Fraction(float(v)) * Fraction(scale) / 2 ** int(b)
-        for v, b in zip(row, halvings, strict=True)
+        for v, b in zip(row, scale_exponents, strict=True)
     ]
     return sum(e * e for e in entries) + Fraction(constant_entry(constant)) ** 2
 
 
 # How often columns are halved: for each in turn, and again for more of them.
-HALVINGS = st.just([0]) | st.lists(st.integers(0, MOST_HALVINGS), min_size=1, max_size=30)
+HALVINGS = st.just([0]) | st.lists(st.integers(0, MOST_SCALE_EXPONENT), min_size=1, max_size=30)
 
 
-def in_turn(halvings, n_columns):
-    return np.resize(np.array(halvings, dtype=np.int8), n_columns)
+def in_turn(scale_exponents, n_columns):
+    return np.resize(np.array(scale_exponents, dtype=np.int8), n_columns)
 
 
 @given(
@@ -66,9 +66,9 @@ def in_turn(halvings, n_columns):
 @example(np.array([[1e-280, 1.7e308]]), 0.0, None, [0, 40])
 @example(np.full((1, 20), 1.7e308), 0.0, 1e308, [0])
 @example(np.zeros((1, 3)), 0.1, None, [3])
-def test_no_row_is_longer_than_one(X, constant, norm_bound, halvings):
+def test_no_row_is_longer_than_one(X, constant, norm_bound, scale_exponents):
     rows = by_rows(sp.csr_array(X), 1)
-    own = in_turn(halvings, X.shape[1])
+    own = in_turn(scale_exponents, X.shape[1])
     scale = row_factors(rows, constant, norm_bound, ONE_THREAD, own)
     assert np.isfinite(scale).all()
     squared = squared_length(X[0], scale[0], constant, own)
@@ -94,12 +94,12 @@ def test_no_row_is_longer_than_one(X, constant, norm_bound, halvings):
 @example(np.full((1, 30), 1.7e308), 0.1, None, 0.5, 0.0, 1, 0, [1, 40, 2])
 @example(np.full((1, 30), 1.0), 0.1, None, 0.5, 0.0, 1, 0, [1, 40, 2])
 def test_the_integers_of_a_record_lie_in_the_ball(
-    X, constant, norm_bound, bound, weight, label, coarser, halvings
+    X, constant, norm_bound, bound, weight, label, coarser, scale_exponents
 ):
     """In integers: the sum of the squares of its contributions is at most (C S)^2."""
     unit = 2.0 ** (32 - coarser) / bound
     weights = np.full(X.shape[1] + bool(constant), weight)
-    own = in_turn(halvings, X.shape[1])
+    own = in_turn(scale_exponents, X.shape[1])
     given_ = constant, norm_bound, own
     found = gradients(X, [label], weights, Logistic(bound), unit, *given_)
     square = sum(t**2 for t in found)
@@ -112,13 +112,17 @@ def test_the_integers_of_a_record_lie_in_the_ball(
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("norm_bound", [None, 1.5])
-@pytest.mark.parametrize("halvings", [NO_HALVINGS, some_halvings()], ids=["plain", "scaled"])
+@pytest.mark.parametrize(
+    "scale_exponents", [NO_SCALE_EXPONENTS, some_halvings()], ids=["plain", "scaled"]
+)
 @pytest.mark.parametrize("values", ["mixed", "threes"])
-def test_factors_are_the_reference_s_for_any_number_of_threads(dtype, norm_bound, halvings, values):
+def test_factors_are_the_reference_s_for_any_number_of_threads(
+    dtype, norm_bound, scale_exponents, values
+):
     X, _ = records(dtype=dtype)
     if values == "threes":
         X = np.where(X != 0.0, 3.0, 0.0).astype(dtype)
-    own = halvings if halvings.size else None
+    own = scale_exponents if scale_exponents.size else None
     expected = [factor(row, 0.1, norm_bound, own) for row in X.astype(np.float64).tolist()]
     explicit = sp.csr_array(X)
     explicit.data[::3] = 0.0
@@ -126,11 +130,11 @@ def test_factors_are_the_reference_s_for_any_number_of_threads(dtype, norm_bound
     for n_threads in (1, 2, 3):
         with thread_pool(n_threads) as threads:
             rows = by_rows(sp.csr_array(X), n_threads)
-            assert row_factors(rows, 0.1, norm_bound, threads, halvings).tolist() == expected
+            assert row_factors(rows, 0.1, norm_bound, threads, scale_exponents).tolist() == expected
             with_zeros, without = (by_rows(x, 1) for x in (explicit, cleared))
             np.testing.assert_array_equal(
-                row_factors(with_zeros, 0.1, norm_bound, threads, halvings),
-                row_factors(without, 0.1, norm_bound, threads, halvings),
+                row_factors(with_zeros, 0.1, norm_bound, threads, scale_exponents),
+                row_factors(without, 0.1, norm_bound, threads, scale_exponents),
             )
 
 

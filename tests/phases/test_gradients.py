@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chi2
 
 from dplasso import DPLogisticRegression
-from dplasso.gradient_descent.energies import halvings_of, shrinking
+from dplasso.gradient_descent.energies import scale_exponents_of, shrinking
 from dplasso.gradient_descent.schedule import KAPPA, further, schedule_for
 from dplasso.losses.logistic import Logistic
 from dplasso.phases import scales
@@ -132,15 +132,15 @@ def test_rows_are_scaled_by_the_released_energies():
     X[:, :3] = 4.0 * np.sign(X[:, :3] + 0.1)
     taken, released, begun = walked(case, data=(X, y))
     energies = released.last(Scaled).energies
-    halvings, bound = halvings_of(energies), 1.5 * shrinking(energies)
-    assert halvings.any()
+    scale_exponents, bound = scale_exponents_of(energies), 1.5 * shrinking(energies)
+    assert scale_exponents.any()
     assert 0.0 < bound < 1.5
     (run,) = runs(taken)
     scaling = run.phase.descent.scaling(begin(begun), run.before)
-    np.testing.assert_array_equal(scaling.halvings, halvings)
+    np.testing.assert_array_equal(scaling.scale_exponents, scale_exponents)
     assert scaling.norm_bound == bound
     data = begun.records.gradients(Logistic(0.5), ONE_THREAD)._unit_rows(scaling)
-    expected = [factor(row, 0.1, bound, halvings) for row in X.tolist()]
+    expected = [factor(row, 0.1, bound, scale_exponents) for row in X.tolist()]
     assert data.factor.tolist() == expected
 
 
@@ -154,7 +154,7 @@ def test_rows_are_as_long_as_is_released_in_few_columns():
         if one is runs(taken)[0]:
             assert length == 1.0
             continue
-        halves = 0.5 ** halvings_of(released.energies)
+        halves = 0.5 ** scale_exponents_of(released.energies)
         scaled = X * halves
         unit = scaled * math.sqrt(0.99) / np.linalg.norm(scaled, axis=1, keepdims=True)
         kept = one.before.kept_columns

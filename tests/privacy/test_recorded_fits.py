@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import recorded_fits
 from dplasso import DPLogisticRegression
 from dplasso.gradient_descent import calibration, solve
-from dplasso.gradient_descent.energies import halvings_of
+from dplasso.gradient_descent.energies import scale_exponents_of
 from dplasso.phases import count, inference, scales
 from dplasso.privacy.release import release
 from recorded_fits import (
@@ -47,7 +47,7 @@ def test_scaled_fits_are_scaled(name, relation):
     pair = draw_pair(np.random.default_rng(0), case, relation)
     comparison = compare_pair(case, relation, "csr", pair)
     for fitted in comparison.results:
-        assert halvings_of(fitted.model_.released.energies).any()
+        assert scale_exponents_of(fitted.model_.released.energies).any()
 
 
 def test_vertices_are_drawn_from_gradients_that_move_no_further():

@@ -38,7 +38,7 @@ INTEGERS = {
     *("amounts", "arange", "arrays", "begin", "blocks", "c", "calendar", "changed", "column"),
     *("columns", "coordinates", "copy", "count", "count_due", "count_nonzero", "data"),
     *("design", "diff", "done", "dtype", "due", "edges", "end", "ends", "first"),
-    *("fit_intercept", "given", "granularity", "halvings", "i", "indices", "indptr"),
+    *("fit_intercept", "given", "granularity", "scale_exponents", "i", "indices", "indptr"),
     *("initial", "inside", "int32", "int64", "intercept", "k", "kind", "last", "loss", "m", "max"),
     *("n_columns", "n_coordinates", "n_features", "n_outputs", "noted", "np", "numbers"),
     *(

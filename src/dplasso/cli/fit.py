@@ -24,7 +24,7 @@ from dplasso.cli.scoring import check_known, score, scores_text
 from dplasso.cli.training import EstimatorOptions, OutputOptions, train_with_bar
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
-from dplasso.encoding.fallen import told_of_rows
+from dplasso.encoding.coverage import coverage_notes
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.estimators.base import PrivateLinearModel
@@ -337,7 +337,7 @@ def _schema_remarks(train: Dataset) -> list[str]:
         counts = np.bincount(X.indices, minlength=X.shape[1])
     else:
         return []
-    return told_of_rows(origin.schema, counts, int(X.shape[0]))
+    return coverage_notes(origin.schema, counts, int(X.shape[0]))
 
 
 def _columns_note(train: Dataset) -> str | None:

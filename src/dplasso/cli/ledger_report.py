@@ -280,7 +280,7 @@ def fit_words(delta: float, n_iter: int, between: str = ", ") -> str:
 # --- people who may be in several data sets of a ledger, and what was declared ------------------
 
 
-def told_of(
+def people_summary(
     budgets: Sequence[ledgers.Budget],
     groups: Sequence[ledgers.Declaration],
     *,
@@ -295,7 +295,11 @@ def told_of(
 def cohort_of(ledger: Path, dataset: str | None) -> dict[str, Any] | None:
     """Return what was declared about a data set's people, or None."""
     budgets, groups = ledgers.read_cohorts(ledger)
-    return next(iter(told_of(budgets, groups, of=dataset)["cohorts"]), None) if dataset else None
+    return (
+        next(iter(people_summary(budgets, groups, of=dataset)["cohorts"]), None)
+        if dataset
+        else None
+    )
 
 
 def _cohort(budgets: Sequence[ledgers.Budget], group: ledgers.Declaration) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from dplasso.cli.ledger_report import (
     fit_words,
     left_of,
     left_sentence,
+    people_summary,
     print_cohorts,
     print_report,
     report_of,
-    told_of,
 )
 from dplasso.ledger.budgets import check_name
 from dplasso.privacy.wording import rounded_down as down
@@ -98,7 +98,7 @@ def disjoint(ledger_file: Path, names: list[str], withdraw: bool = False) -> out
     """
     ledgers.declare_disjoint(ledger_file, names, withdraw=withdraw)
     budgets, groups = ledgers.read_cohorts(ledger_file)
-    told = told_of(budgets, groups)
+    told = people_summary(budgets, groups)
     return output.Result({"ledger": ledger_file, **told}, partial(print_cohorts, told))
 
 
@@ -147,10 +147,10 @@ def show(
     For the curator: it names people and machines.
     """
     budgets, groups = ledgers.read_cohorts(ledger_file)
-    shown, told = budgets, told_of(budgets, groups)
+    shown, told = budgets, people_summary(budgets, groups)
     if dataset is not None:
         shown = (ledgers.pick(budgets, dataset, ledger_file),)
-        told = told_of(budgets, groups, of=shown[0].name)
+        told = people_summary(budgets, groups, of=shown[0].name)
     reports = [report_of(budget, epsilon, fit) for budget in shown]
 
     def print_all() -> None:

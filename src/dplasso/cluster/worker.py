@@ -26,8 +26,8 @@ from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
 from dplasso.frank_wolfe.round_part import Changes, RoundRows, RoundSteps
 from dplasso.frank_wolfe.row_part import RowPart, VertexSteps
+from dplasso.gradient_descent.gradient_rows import build_gradient_rows
 from dplasso.gradient_descent.moments import Units
-from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import compress
@@ -89,7 +89,9 @@ class GradientSteps:
 
     def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
         """Return what gives the sums of the gradients at some weights."""
-        records = records_of(X, self.loss, targets, threads, self.columns, prior=self.start)
+        records = build_gradient_rows(
+            X, self.loss, targets, threads, self.columns, prior=self.start
+        )
         part = records.part(self.scaling, self.unit, self.start)
         return part.whole
 
@@ -107,7 +109,9 @@ class EnergySteps:
 
     def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
         """Return what gives the energies."""
-        records = records_of(X, self.loss, targets, threads, self.columns, prior=self.prior)
+        records = build_gradient_rows(
+            X, self.loss, targets, threads, self.columns, prior=self.prior
+        )
         return lambda: records.energies(self.scaling, self.unit, self.loads)
 
 
@@ -122,7 +126,7 @@ class MomentSteps:
 
     def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
         """Return what gives the sums."""
-        records = records_of(X, self.loss, targets, threads)
+        records = build_gradient_rows(X, self.loss, targets, threads)
         return lambda: records.moments(self.loss, self.scaling, self.weights, self.units)
 
 
@@ -137,7 +141,9 @@ class MarginSteps:
 
     def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
         """Return what gives the margins' gradient in slope and constants, in units."""
-        records = records_of(X, self.loss, targets, threads, self.columns, prior=self.start)
+        records = build_gradient_rows(
+            X, self.loss, targets, threads, self.columns, prior=self.start
+        )
         return records.margins(self.model, self.start).sums
 
 

@@ -13,8 +13,8 @@ from dplasso.estimators.fitting import method_of
 from dplasso.estimators.frank_wolfe_classifier import DPFrankWolfeClassifier
 from dplasso.estimators.regressors import DPLasso, DPLinearRegression
 from dplasso.fit.column_plan import plan_lasso
+from dplasso.fit.declared_targets import Labels, checked_target_bounds
 from dplasso.fit.lasso import Lasso
-from dplasso.fit.targets import Labels, checked_target_bounds
 from dplasso.fit.task import Bounded, Task
 from dplasso.gradient_descent.energies import SCALES_SHARE, pays
 from dplasso.gradient_descent.schedule import CONSTANT, SIGNIFICANT, Schedule, schedule_for

@@ -41,9 +41,9 @@ class Plain(NamedTuple):
 def plain_of(fitted: Any) -> Plain:
     """Return a fitted classifier as plain arrays; ValueError for more than 10^8 columns."""
     check_is_fitted(fitted, "coef_")
-    kept, bound, norm_bound, constant, halvings = reading(fitted)
+    kept, bound, norm_bound, constant, scale_exponents = reading(fitted)
     weights = np.atleast_2d(fitted.weights(dense=True)) * math.sqrt(1.0 - constant**2)
-    divisors = np.exp2(halvings, dtype=np.float64) if halvings.any() else np.zeros(0)
+    divisors = np.exp2(scale_exponents, dtype=np.float64) if scale_exponents.any() else np.zeros(0)
     if divisors.size:
         weights[:, slice(None) if kept is None else kept] *= divisors
     terms = loss_of(fitted).link_terms

@@ -10,13 +10,13 @@ import numpy as np
 
 from dplasso.cluster import Engine
 from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
-from dplasso.estimators.hints import remark_on_entries, warn_of_found_names
+from dplasso.estimators.hints import remark_on_entries, warn_of_undeclared_names
 from dplasso.fit.descent import GradientDescent
 from dplasso.fit.hooks import Hooks
 from dplasso.fit.method import Method
+from dplasso.fit.record_weights import checked_weights
 from dplasso.fit.records import LocalRecords, Records, local_records
 from dplasso.fit.run import run
-from dplasso.fit.weights import checked_weights
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.model import Model
 from dplasso.model.inference import inference_of
@@ -80,7 +80,7 @@ def fit_estimator(
             records = of_workers
         n_features = records.shape[1]
         check_columns_fit(estimator, n_features)
-        warn_of_found_names(records.feature_names)
+        warn_of_undeclared_names(records.feature_names)
         try:
             model, work = run(method, records, hooks)
         except MemoryError as error:

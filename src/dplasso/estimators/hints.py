@@ -109,7 +109,7 @@ def first_entries(X: Any) -> FirstEntries:
     return FirstEntries(columns, np.abs(values, dtype=np.float64), n_rows)
 
 
-def warn_of_found_names(names: NDArray[Any] | None) -> None:
+def warn_of_undeclared_names(names: NDArray[Any] | None) -> None:
     """Warn of names of columns that look as if they had been made of values in the data.
 
     `pandas.get_dummies` makes such: many of one name before an underscore, or some with a space

@@ -10,8 +10,8 @@ from dplasso.data.store import Store, check_entries
 from dplasso.encoding.encoder import PublicEncoder, is_frame
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.errors import DataError
+from dplasso.fit.declared_targets import Labels
 from dplasso.fit.records import store_of, validated
-from dplasso.fit.targets import Labels
 from dplasso.fit.task import Task
 from dplasso.matrix.compressed import Compressed, checked, clipped, compress
 from dplasso.matrix.design import refuse_damage
@@ -62,7 +62,7 @@ def read_rows(
 
     Rows and weights have the columns of `reading(fitted).kept`; of a whole store in its own order.
     """
-    kept, bound, norm_bound, constant, halvings = reading(fitted)
+    kept, bound, norm_bound, constant, scale_exponents = reading(fitted)
     weights, store = _weights(fitted.coef_, kept), store_of(X)
     if store is None:
         X = validated(fitted, X, reset=False)
@@ -74,11 +74,11 @@ def read_rows(
             check_entries(store, "rows", n_threads=threads.count)
             original = store.original_column[: weights.shape[0]]
             rows, weights = store.rows, weights[original]
-            halvings = halvings[original] if halvings.size else halvings
+            scale_exponents = scale_exponents[original] if scale_exponents.size else scale_exponents
         else:
             rows = _stored_rows(store, store.internal_column[kept], threads.count)
     if bound is None:
-        return rows, weights, row_factors(rows, constant, norm_bound, threads, halvings)
+        return rows, weights, row_factors(rows, constant, norm_bound, threads, scale_exponents)
     return clipped(rows, bound), weights, np.ones(rows.indptr.size - 1)
 
 

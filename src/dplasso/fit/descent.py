@@ -10,11 +10,11 @@ from scipy.sparse import csr_array
 
 from dplasso.errors import ParameterError
 from dplasso.fit import noise
+from dplasso.fit.declared_targets import Labels
 from dplasso.fit.method import Method, common_parameters, word_or_number
-from dplasso.fit.prior import scaled_rows
-from dplasso.fit.targets import Labels
+from dplasso.fit.prior_matching import scaled_rows
 from dplasso.fit.task import Task
-from dplasso.gradient_descent.blend import LEARNT, LEARNT_WITH_DIRECTIONS
+from dplasso.gradient_descent.prior_slopes import LEARNT, LEARNT_WITH_DIRECTIONS
 from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, plan_stages
 from dplasso.losses.balance import DEVIATIONS, balanced_weights
 from dplasso.matrix.triangles import triangle_size
@@ -193,7 +193,7 @@ class GradientDescent(Method):
         loss = self.loss(Labels(weight=weights.tolist()).of_classes(task.classes))
         return loss, weight if same else counted.total
 
-    def told_of_noise(
+    def noise_warning(
         self,
         task: Task,
         budget: Budget,
@@ -202,7 +202,7 @@ class GradientDescent(Method):
     ) -> str:
         """Say where the noise outweighs what so many records can tell."""
         mu = budget.mu_of(1.0 - COUNT_SHARE - self.inference_share)
-        return noise.told_of_gradients(budget, mu, n_records, task.n_outputs)
+        return noise.gradients_warning(budget, mu, n_records, task.n_outputs)
 
     def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:
         """Return how many vertices and how many numbers a fit releases at most."""

@@ -228,7 +228,7 @@ class FrankWolfeLoop(Method):
 
         return Plan(((counting, draw) if self.counts else (draw,)), lay_out)
 
-    def told_of_noise(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
+    def noise_warning(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
         """Say where hardly a column can be told from noise."""
         if budget.leak:
             return ""
@@ -236,7 +236,7 @@ class FrankWolfeLoop(Method):
         drawn = self.n_iter, n_records, task.n_outputs, n_features
         rho = budget.mu * budget.mu / 2.0
         findable = noise.findable_columns(rho, *drawn)
-        return noise.told_of_columns(findable, 1, n_records, n_features, self.epsilon)
+        return noise.columns_warning(findable, 1, n_records, n_features, self.epsilon)
 
     def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:  # noqa: ARG002
         """Return how many vertices and how many numbers a fit releases at most."""

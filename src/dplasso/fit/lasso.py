@@ -10,10 +10,10 @@ from scipy.sparse import csr_array
 from dplasso.fit import noise
 from dplasso.fit.column_plan import LassoPlan, Shape, plan_lasso
 from dplasso.fit.method import Method, common_parameters, word_or_number
-from dplasso.fit.prior import scaled_rows
+from dplasso.fit.prior_matching import scaled_rows
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.problem import VertexLayout
-from dplasso.gradient_descent.blend import LEARNT, LEARNT_OF_FEW
+from dplasso.gradient_descent.prior_slopes import LEARNT, LEARNT_OF_FEW
 from dplasso.phases.contract import Fit, Phase, Plan
 from dplasso.phases.count import COUNT_SHARE, count, counted_of
 from dplasso.phases.course import Course, Descent
@@ -157,7 +157,7 @@ class Lasso(Method):
 
         return Plan((count(task, first_loss), *drawn, *refit, *alone), lay_out)
 
-    def told_of_noise(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
+    def noise_warning(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
         """Say where hardly a column can be told from noise."""
         if budget.leak:
             return ""
@@ -167,7 +167,7 @@ class Lasso(Method):
             return ""
         if not plan.n_vertices:
             mu = budget.mu_of(_LEFT * plan.refit_share)
-            return noise.told_of_gradients(budget, mu, n_records, task.n_outputs)
+            return noise.gradients_warning(budget, mu, n_records, task.n_outputs)
         findable = float(n_features)
         # Where half of all columns are drawn, none is lost.
         if plan.n_vertices != n_features // 2:
@@ -176,7 +176,7 @@ class Lasso(Method):
             drawn = plan.n_vertices, n_records, task.n_outputs, n_features
             findable = noise.findable_columns(rho, *drawn)
         known = self.max_weights, n_records, n_features, self.epsilon
-        return noise.told_of_columns(findable, *known)
+        return noise.columns_warning(findable, *known)
 
     def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:
         """Return how many vertices and how many numbers a fit releases at most."""

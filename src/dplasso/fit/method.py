@@ -13,9 +13,9 @@ from scipy.sparse import csr_array
 
 from dplasso.encoding.origin import Origin
 from dplasso.errors import ParameterError
-from dplasso.fit.prior import PARAMETERS, Start, start_of
+from dplasso.fit.declared_targets import Labels, targets_of
+from dplasso.fit.prior_matching import PARAMETERS, Start, start_of
 from dplasso.fit.public_rows import Learn, geometry_of
-from dplasso.fit.targets import Labels, targets_of
 from dplasso.fit.task import Bounded, Task
 from dplasso.ledger import Ledger, checked_ledger
 from dplasso.matrix.geometry import Geometry
@@ -138,7 +138,7 @@ class Method:
         """Return rows as the method's weights act on them: clipped, or scaled."""
         raise NotImplementedError
 
-    def told_of_noise(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
+    def noise_warning(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
         """Say that a fit can find nothing, where that follows from public numbers; else nothing.
 
         `n_records`: public, or counted privately.

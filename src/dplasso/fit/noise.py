@@ -25,7 +25,7 @@ def findable_columns(
     return min(float(n_vertices), strong * strong / n_vertices)
 
 
-def told_of_columns(
+def columns_warning(
     findable: float, n_iter: int | None, n_records: float, n_features: int, epsilon: float
 ) -> str:
     """Say that hardly a column can be found, where that is so; `n_iter` were asked for."""
@@ -40,7 +40,7 @@ def told_of_columns(
     )
 
 
-def told_of_gradients(budget: Budget, mu: float, n_records: float, n_outputs: int) -> str:
+def gradients_warning(budget: Budget, mu: float, n_records: float, n_outputs: int) -> str:
     """Say that noise outweighs what so many records can tell, where that is so.
 
     The signal is what N rows that agree add to a gradient, in units of the noise of all steps; of

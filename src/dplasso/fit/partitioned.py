@@ -19,9 +19,9 @@ from dplasso.encoding.origin import Origin, check_same_origin, origin_from_json
 from dplasso.errors import DataError, ParameterError
 from dplasso.fit.groups import rows_within_limit
 from dplasso.fit.method import Method
+from dplasso.fit.record_weights import checked_weights
 from dplasso.fit.records import local_records, store_of
 from dplasso.fit.task import Task
-from dplasso.fit.weights import checked_weights
 from dplasso.frank_wolfe.problem import VertexLayout
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.row_part import VertexSteps

@@ -23,8 +23,7 @@ from dplasso.frank_wolfe.problem import VertexLayout, all_columns, design_of, st
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.frank_wolfe.solve import ProblemRows
-from dplasso.gradient_descent.records import Records as GradientRecords
-from dplasso.gradient_descent.records import records_of
+from dplasso.gradient_descent.gradient_rows import GradientRows, build_gradient_rows
 from dplasso.ledger import data_fingerprint
 from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import checked, without_duplicates, working_dtype
@@ -198,7 +197,7 @@ class LocalRecords:
         threads: Threads,
         kept: NDArray[np.int64] | None = None,
         prior: StartingModel | None = None,
-    ) -> GradientRecords:
+    ) -> GradientRows:
         """Return the records for gradient descent, in the columns that are kept or in all.
 
         `prior`: a public model that margins can start from.
@@ -207,7 +206,9 @@ class LocalRecords:
         design, columns = self.design, None
         if design is not None and design.has_columns and not design.columns_internal:
             columns = design.columns
-        return records_of(self.X, loss, self.targets, threads, kept, columns, prior, self.whole)
+        return build_gradient_rows(
+            self.X, loss, self.targets, threads, kept, columns, prior, self.whole
+        )
 
 
 def local_records(

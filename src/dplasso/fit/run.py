@@ -114,7 +114,7 @@ def _noise_warning(begun: Begun, *, known: bool) -> Callable[[Released], None]:
             return
         told[0] = True
         size = float(n_records), begun.records.shape[1]
-        words = method.told_of_noise(begun.task, begun.budget, *size)
+        words = method.noise_warning(begun.task, begun.budget, *size)
         if words:
             warnings.warn(words, NoiseWarning, stacklevel=5)
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.points import CONSTANT
+from dplasso.gradient_descent.margin_counts import CONSTANT
+from dplasso.gradient_descent.noisy_descent import gradient_unit, noise_of
 from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, schedule_for
-from dplasso.gradient_descent.solve import gradient_unit, noise_of
 from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import release

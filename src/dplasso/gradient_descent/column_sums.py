@@ -26,7 +26,7 @@ class InTiles:
 
     def __init__(self, data: UnitRows, n_outputs: int, threads: Threads) -> None:
         tiles = data.tiles
-        self._tiles, self._halvings = tiles, data.halvings
+        self._tiles, self._halvings = tiles, data.scale_exponents
         self._n_outputs, self._threads = n_outputs, threads
         self._shape = (-1,) if n_outputs == 1 else (-1, n_outputs)
         self._chunks = even_parts(np.append(tiles.bounds[:, 0], tiles.places.size), threads.count)
@@ -38,7 +38,7 @@ class InTiles:
         edges = even_parts(np.cumsum(np.append(0, sizes[others])), threads.count)
         self._others = [others[slice(*span)] for span in pairwise(edges)]
         # Of entries that are alike: what rows contribute to columns that are halved so often.
-        count = 1 if tiles.values.size else 1 + int(data.halvings.max(initial=0))
+        count = 1 if tiles.values.size else 1 + int(data.scale_exponents.max(initial=0))
         self._levels = np.empty((count, data.factor.size * n_outputs), dtype=np.int64)
         self.scaled = self._levels[0].view(np.float64)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.matrix.scaling import MOST_HALVINGS, SCALES
+from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, SCALES
 
 # Shares of mu^2: of the energies that make the scales, and of those that bound the steps after.
 SCALES_SHARE, CURVATURE_SHARE = 0.02, 0.01
@@ -41,7 +41,7 @@ LOADS = np.append(0, np.rint(LARGEST_LOAD * np.exp2(np.arange(-9, 49) / 3.0)).as
 N_SIZES = LOADS.size + 1
 # All alike, and the largest.
 NO_LOADS = np.zeros(0, dtype=np.int64)
-_EDGES = np.exp2((np.arange(1, MOST_HALVINGS + 1) - 0.5) / _EXPONENT)
+_EDGES = np.exp2((np.arange(1, MOST_SCALE_EXPONENT + 1) - 0.5) / _EXPONENT)
 
 
 def threshold(n_records: float, deviation: float) -> float:
@@ -63,7 +63,7 @@ def relative_energies(released: NDArray[np.int64], unit: float, least: float) ->
     return energies.astype(np.float32)
 
 
-def halvings_of(energies: NDArray[np.float32]) -> NDArray[np.int8]:
+def scale_exponents_of(energies: NDArray[np.float32]) -> NDArray[np.int8]:
     """Return how often each column is halved, by `relative_energies`."""
     # Compared in their own precision: the same on every machine.
     edges = _EDGES.astype(np.float32)
@@ -72,21 +72,21 @@ def halvings_of(energies: NDArray[np.float32]) -> NDArray[np.int8]:
 
 def scales_of(energies: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return what the entries of each column are multiplied by, shape (D,); [1.] for all alike."""
-    return SCALES[halvings_of(energies)] if energies.size else np.ones(1)
+    return SCALES[scale_exponents_of(energies)] if energies.size else np.ones(1)
 
 
 def shrinking(energies: NDArray[np.float32]) -> float:
     """Return how much shorter the scaled rows are, in root mean square, by `relative_energies`."""
-    halvings = halvings_of(energies)
-    scaled = energies[halvings > 0].astype(np.float64)
-    left = float(scaled @ SCALES[halvings[halvings > 0]] ** 2)
+    scale_exponents = scale_exponents_of(energies)
+    scaled = energies[scale_exponents > 0].astype(np.float64)
+    left = float(scaled @ SCALES[scale_exponents[scale_exponents > 0]] ** 2)
     total = max(float(scaled.sum()), float(energies.sum(dtype=np.float64)))
     return float(np.sqrt((total - float(scaled.sum()) + left) / total)) if scaled.size else 1.0
 
 
 def loads_of(energies: NDArray[np.float32]) -> NDArray[np.int64]:
     """Return the load of each column, by `relative_energies`: near its energy once it is scaled."""
-    left = np.maximum(energies.astype(np.float64), 0.0) * SCALES[halvings_of(energies)] ** 2
+    left = np.maximum(energies.astype(np.float64), 0.0) * SCALES[scale_exponents_of(energies)] ** 2
     most = max(1e-30, float(left.max(initial=0.0)))
     parts = (left + _LEAST_LOAD * most) / (most + _LEAST_LOAD * most)
     loads: NDArray[np.int64] = np.ceil(LARGEST_LOAD * np.minimum(1.0, parts)).astype(np.int64)

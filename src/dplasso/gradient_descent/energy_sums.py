@@ -17,7 +17,7 @@ def energy_share(weights, i, entry, unit):
 
 
 @njit(cache=True, nogil=True)
-def tile_energies(tiles, blocks, halvings, factor, targets, unit, totals):
+def tile_energies(tiles, blocks, scale_exponents, factor, targets, unit, totals):
     """Add to `totals` the energies of the columns of some blocks, in units of `energy_share`."""
     constant, bits = np.float64(tiles.constant), tiles.block_bits
     # Chunk by chunk: what is read here and there stays in the cache.
@@ -25,7 +25,10 @@ def tile_energies(tiles, blocks, halvings, factor, targets, unit, totals):
         first = np.uint64(tiles.row_edges[r])
         for b in blocks:
             places, values = tile_entries(tiles, r, b)
-            times, own = halvings[b << bits : (b + 1) << bits], totals[b << bits : (b + 1) << bits]
+            times, own = (
+                scale_exponents[b << bits : (b + 1) << bits],
+                totals[b << bits : (b + 1) << bits],
+            )
             for p in range(np.uint64(places.size)):
                 i, c = first + row_of(places[p]), column_of(places[p])
                 entry = np.float64(values[p]) if values.size else constant

@@ -11,7 +11,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.points import CONSTANT, LARGEST_MARGIN, SLACK, Points, points_of
+from dplasso.gradient_descent.margin_counts import (
+    CONSTANT,
+    LARGEST_MARGIN,
+    SLACK,
+    MarginCounts,
+    margin_counts_of,
+)
 from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import Targets, weight_of
 from dplasso.matrix.compressed import clip
@@ -55,8 +61,8 @@ class Margins:
     longest: float = np.inf
 
     @cached_property
-    def _points(self) -> Points:
-        return points_of(self.parts, self.loss, self.targets, self.longest, self.threads)
+    def _points(self) -> MarginCounts:
+        return margin_counts_of(self.parts, self.loss, self.targets, self.longest, self.threads)
 
     def sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
         """Return the gradient in slopes and b / c, shape (S + K,), in units; exact.
@@ -104,15 +110,15 @@ def slope_gradient_vectors(loss, points, parameters, unit, limit, first, last, t
     """Add up shares as in `slope_gradient`, of S parts of K margins, each part with a slope."""
     parts, labels, scales, _ = points
     n_parts, n_outputs = parts.shape[1], parts.shape[2]
-    blended, residuals = np.empty(n_outputs), np.empty(n_outputs)
+    with_prior_slopes, residuals = np.empty(n_outputs), np.empty(n_outputs)
     own = np.empty((n_parts, n_outputs))
     for i in range(first, last):
         for k in range(n_outputs):
-            blended[k] = CONSTANT * parameters[n_parts + k]
+            with_prior_slopes[k] = CONSTANT * parameters[n_parts + k]
             for s in range(n_parts):
                 own[s, k] = clip(parts[i, s, k], LARGEST_MARGIN)
-                blended[k] += parameters[s] * own[s, k]
-        residual_vector(loss, blended, labels[i], residuals)
+                with_prior_slopes[k] += parameters[s] * own[s, k]
+        residual_vector(loss, with_prior_slopes, labels[i], residuals)
         scale = scales[i] * unit
         for k in range(n_outputs):
             totals[n_parts + k] += share(residuals[k] * CONSTANT * scale, limit)

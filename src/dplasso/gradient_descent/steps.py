@@ -151,7 +151,9 @@ def halve_contributions(limit, first, last, levels):
 
 
 @njit(cache=True, nogil=True)
-def tile_gradients(tiles, blocks, first, last, halvings, scaled, levels, limit, totals, begins):
+def tile_gradients(
+    tiles, blocks, first, last, scale_exponents, scaled, levels, limit, totals, begins
+):
     """Add to `totals` what the rows of some chunks contribute to the columns of some blocks.
 
     `scaled`, ``levels[b]``: a number for each row, as of `row_gradients` and `halve_contributions`.
@@ -163,7 +165,7 @@ def tile_gradients(tiles, blocks, first, last, halvings, scaled, levels, limit, 
         row = np.uint64(tiles.row_edges[r])
         for k in range(blocks.size):
             places, values = tile_entries(tiles, r, blocks[k])
-            times, sums = halvings[blocks[k] << bits :], totals[begins[k] :]
+            times, sums = scale_exponents[blocks[k] << bits :], totals[begins[k] :]
             if values.size and times.size:
                 for p in range(np.uint64(places.size)):
                     c, pull = column_of(places[p]), scaled[row + row_of(places[p])]
@@ -184,7 +186,7 @@ def tile_gradients(tiles, blocks, first, last, halvings, scaled, levels, limit, 
 
 @njit(cache=True, nogil=True)
 def tile_gradient_vectors(
-    tiles, blocks, first, last, halvings, scaled, levels, limit, totals, begins
+    tiles, blocks, first, last, scale_exponents, scaled, levels, limit, totals, begins
 ):
     """Do what `tile_gradients` does, for K outputs: K numbers for each row and column."""
     bits, n_outputs, size = tiles.block_bits, scaled.shape[1], np.uint64(levels.shape[1])
@@ -194,7 +196,7 @@ def tile_gradient_vectors(
         row = np.uint64(tiles.row_edges[r]) * outputs
         for k in range(blocks.size):
             places, values = tile_entries(tiles, r, blocks[k])
-            times, sums = halvings[blocks[k] << bits :], totals[begins[k] * n_outputs :]
+            times, sums = scale_exponents[blocks[k] << bits :], totals[begins[k] * n_outputs :]
             for p in range(np.uint64(places.size)):
                 i, c = row + row_of(places[p]) * outputs, column_of(places[p])
                 how_often = np.uint64(times[c]) if times.size else np.uint64(0)

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 # given its own room.
 SLACK = 2.0**-30
 # Scales of columns are 2^-b with b up to this, which leaves every entry a finite number above 0.
-MOST_HALVINGS = 40
-SCALES: NDArray[np.float64] = np.ldexp(1.0, -np.arange(MOST_HALVINGS + 1))
+MOST_SCALE_EXPONENT = 40
+SCALES: NDArray[np.float64] = np.ldexp(1.0, -np.arange(MOST_SCALE_EXPONENT + 1))
 # Of columns that all keep their entries.
-NO_HALVINGS = np.zeros(0, dtype=np.int8)
+NO_SCALE_EXPONENTS = np.zeros(0, dtype=np.int8)
 
 
 class Scaling(NamedTuple):
@@ -24,7 +24,7 @@ class Scaling(NamedTuple):
     `kept`: the columns that are looked at, ascending; none for all.
     `constant`: the constant entry of every row, as a part of its unit length.
     `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
-    `halvings`: how often the entries of each of these columns are halved first; none for never.
+    `scale_exponents`: how often the entries of each of these columns are halved; empty for never.
     `around`: the same of all columns of the records, where rows have their length in all columns.
     `length`: what rows are divided by besides, where these columns hold a part of that length.
     """
@@ -32,8 +32,8 @@ class Scaling(NamedTuple):
     kept: NDArray[np.int64]
     constant: float
     norm_bound: float | None
-    halvings: NDArray[np.int8] = NO_HALVINGS
-    around: NDArray[np.int8] = NO_HALVINGS
+    scale_exponents: NDArray[np.int8] = NO_SCALE_EXPONENTS
+    around: NDArray[np.int8] = NO_SCALE_EXPONENTS
     length: float = 1.0
 
 
@@ -59,11 +59,11 @@ def constant_entry(constant: float) -> float:
 
 
 def spread(
-    halvings: NDArray[np.int8], columns: NDArray[np.int64], n_columns: int
+    scale_exponents: NDArray[np.int8], columns: NDArray[np.int64], n_columns: int
 ) -> NDArray[np.int8]:
     """Return how often all columns are halved, from that of some; empty for never."""
-    if not halvings.size:
-        return halvings
+    if not scale_exponents.size:
+        return scale_exponents
     whole = np.zeros(n_columns, dtype=np.int8)
-    whole[columns] = halvings
+    whole[columns] = scale_exponents
     return whole

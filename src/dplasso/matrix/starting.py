@@ -27,7 +27,7 @@ _EVERY = np.zeros(0, dtype=np.int64)
 class StartingModel:
     """A public linear model, stretched: its margins are `slope` times the weights', and constants.
 
-    `weights`, shape (D, K), in the order of the data: those given, times `loudness`.
+    `weights`, shape (D, K), in the order of the data: those given, times `useful_slope`.
     `intercept`, shape (K,): the constants.
     `slope`: of the weights as they were given.
     `constant`: the constant entry of the unit rows that vertices start from.
@@ -35,7 +35,7 @@ class StartingModel:
 
     weights: NDArray[np.float64]
     intercept: NDArray[np.float64]
-    loudness: float = 1.0
+    useful_slope: float = 1.0
     slope: float = 1.0
     constant: float = 0.0
 
@@ -49,11 +49,11 @@ class StartingModel:
 
 def starting_model(weights: NDArray[np.float64], intercept: NDArray[np.float64]) -> StartingModel:
     """Return a public model of weights, shape (D, K), and intercept."""
-    loud = loudness(weights)
+    loud = useful_slope(weights)
     return StartingModel(np.ascontiguousarray(weights) * loud, intercept, loud)
 
 
-def loudness(weights: NDArray[np.float64]) -> float:
+def useful_slope(weights: NDArray[np.float64]) -> float:
     """Return a slope that brings weights to a size that unit rows have use for; at most 1."""
     size = np.abs(weights[weights != 0.0])
     if not size.size:
@@ -87,16 +87,16 @@ class StartingRows:
 
     def factors(self, scaling: Scaling, threads: Threads) -> NDArray[np.float64]:
         """Return what each row's entries are multiplied by, shape (N,): as long as all of it."""
-        halvings = scaling.around
-        if halvings.size and self.columns.size:
-            halvings = spread(halvings, self.columns, self.n_columns)
-        if halvings.size and self.original.size:
-            halvings = halvings[self.original[: self.n_columns]]
-        asked = scaling.constant, scaling.norm_bound, halvings.tobytes()
+        scale_exponents = scaling.around
+        if scale_exponents.size and self.columns.size:
+            scale_exponents = spread(scale_exponents, self.columns, self.n_columns)
+        if scale_exponents.size and self.original.size:
+            scale_exponents = scale_exponents[self.original[: self.n_columns]]
+        asked = scaling.constant, scaling.norm_bound, scale_exponents.tobytes()
         factors: NDArray[np.float64]
-        before, factors = self._known.get("factors", (None, halvings))
+        before, factors = self._known.get("factors", (None, scale_exponents))
         if asked != before:
-            factors = row_factors(self.rows, *asked[:2], threads, halvings)
+            factors = row_factors(self.rows, *asked[:2], threads, scale_exponents)
             self._known["factors"] = asked, factors
         return factors
 
@@ -114,7 +114,7 @@ class StartingRows:
             self._known["products"] = model.weights, products
         with np.errstate(over="ignore", invalid="ignore"):
             margins: NDArray[np.float64] = (
-                products * (factor * (model.slope / model.loudness))[:, np.newaxis]
+                products * (factor * (model.slope / model.useful_slope))[:, np.newaxis]
             )
             margins += model.intercept
         margins[np.isnan(margins)] = 0.0

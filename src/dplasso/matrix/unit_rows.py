@@ -12,7 +12,7 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.matrix.compressed import Compressed, compress
-from dplasso.matrix.scaling import NO_HALVINGS, SCALES, SLACK
+from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, SCALES, SLACK
 from dplasso.matrix.tiles import Tiles
 from dplasso.matrix.transpose import transpose
 from dplasso.runtime.threads import Threads, even_parts
@@ -31,7 +31,7 @@ class UnitRows(NamedTuple):
     `factor`, shape (N,): what each row's entries are multiplied by.
     `n_columns`: D.
     `constant`: the constant entry of every row, column D; 0 without an intercept.
-    `halvings`, shape (D,): how often each column's entries are halved first; empty for never.
+    `scale_exponents`, shape (D,): how often each column's entries are halved; empty for never.
     """
 
     rows: Compressed
@@ -39,7 +39,7 @@ class UnitRows(NamedTuple):
     factor: NDArray[np.float64]
     n_columns: int
     constant: float
-    halvings: NDArray[np.int8]
+    scale_exponents: NDArray[np.int8]
 
     @property
     def n_coordinates(self) -> int:
@@ -52,7 +52,7 @@ def row_factors(
     constant: float,
     norm_bound: float | None,
     threads: Threads,
-    halvings: NDArray[np.int8] = NO_HALVINGS,
+    scale_exponents: NDArray[np.int8] = NO_SCALE_EXPONENTS,
 ) -> NDArray[np.float64]:
     """Compute what each row's entries are multiplied by, shape (N,): by the row alone; 0 if empty.
 
@@ -60,46 +60,52 @@ def row_factors(
     `constant`: the constant entry, in [0, 1); the others share the rest of the unit length.
     `norm_bound`: None scales every row to unit length. A number R scales longer rows down to R,
     leaves the others as they are, and then divides all by R.
-    `halvings`: as of `UnitRows`; the length is that of the entries once they are halved.
+    `scale_exponents`: as of `UnitRows`; the length is that of the entries once they are halved.
     """
     factor = np.empty(rows.indptr.size - 1)
     longest = np.sqrt(1.0 - constant * constant) * (1.0 - SLACK)
     edges = even_parts(rows.indptr, threads.count)
 
     def part(t: int) -> None:
-        _row_factors(rows, halvings, edges[t], edges[t + 1], longest, norm_bound or 0.0, factor)
+        _row_factors(
+            rows, scale_exponents, edges[t], edges[t + 1], longest, norm_bound or 0.0, factor
+        )
 
     threads.run(part)
     return factor
 
 
 @register_jitable
-def _entry(rows, halvings, p):
+def _entry(rows, scale_exponents, p):
     """Return the entry of a row at place p, times the scale of its column; exact."""
     value = np.float64(rows.values[p]) if rows.values.size else np.float64(rows.constant)
-    return value * SCALES[halvings[np.uint64(rows.indices[p])]] if halvings.size else value
+    return (
+        value * SCALES[scale_exponents[np.uint64(rows.indices[p])]]
+        if scale_exponents.size
+        else value
+    )
 
 
 @njit(cache=True, nogil=True)
-def _row_factors(rows, halvings, first, last, longest, norm_bound, factor):
+def _row_factors(rows, scale_exponents, first, last, longest, norm_bound, factor):
     values = rows.values
     for i in range(first, last):
         begin, end = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
         largest = abs(np.float64(rows.constant)) if end > begin else 0.0
-        if values.size or halvings.size:
+        if values.size or scale_exponents.size:
             largest = 0.0
             for p in range(begin, end):
-                largest = max(largest, abs(_entry(rows, halvings, p)))
+                largest = max(largest, abs(_entry(rows, scale_exponents, p)))
         factor[i] = 0.0
         if largest < _SMALLEST_ENTRY:
             continue
         # Relative to the largest, squares neither overflow nor vanish.
         total = np.float64(end - begin)
         count = total
-        if values.size or halvings.size:
+        if values.size or scale_exponents.size:
             total = count = 0.0
             for p in range(begin, end):
-                part = _entry(rows, halvings, p) / largest
+                part = _entry(rows, scale_exponents, p) / largest
                 total += part * part
                 count += part != 0.0
         root = np.sqrt(total * (1.0 + count * _ROUNDING))
@@ -111,7 +117,7 @@ def _row_factors(rows, halvings, first, last, longest, norm_bound, factor):
 
 def parts_within(
     rows: Compressed,
-    halvings: NDArray[np.int8],
+    scale_exponents: NDArray[np.int8],
     factor: NDArray[np.float64],
     constant: float,
     threads: Threads,
@@ -121,22 +127,22 @@ def parts_within(
     Shape (N,): 1 for those that are not longer, and for those without an entry; 0 where entries are
     too small for a row to have a length.
     """
-    longest = row_factors(rows, constant, None, threads, halvings)
+    longest = row_factors(rows, constant, None, threads, scale_exponents)
     parts = np.ones(longest.size)
     edges = even_parts(rows.indptr, threads.count)
-    given = rows, halvings, factor, longest
+    given = rows, scale_exponents, factor, longest
     threads.run(lambda t: _parts_within(*given, edges[t], edges[t + 1], parts))
     return parts
 
 
 @njit(cache=True, nogil=True)
-def _parts_within(rows, halvings, factor, longest, first, last, parts):
+def _parts_within(rows, scale_exponents, factor, longest, first, last, parts):
     for i in range(first, last):
         if longest[i] > 0.0:
             parts[i] = min(1.0, longest[i] / factor[i]) if factor[i] > 0.0 else 1.0
             continue
         for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-            if _entry(rows, halvings, p) != 0.0:
+            if _entry(rows, scale_exponents, p) != 0.0:
                 parts[i] = 0.0
 
 

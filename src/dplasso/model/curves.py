@@ -102,8 +102,8 @@ def typical_factor(model: Model, schema: Schema) -> float:
         return 1.0
     scales, energies = np.ones(schema.n_features), np.ones(schema.n_features)
     kept = slice(None) if reading.kept is None else reading.kept
-    if reading.halvings.size:
-        scales[kept] = SCALES[reading.halvings]
+    if reading.scale_exponents.size:
+        scales[kept] = SCALES[reading.scale_exponents]
         energies[kept] = np.maximum(1e-9, model.released.energies)
     if reading.kept is not None:
         left_out = np.ones(schema.n_features, np.bool_)

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dplasso.gradient_descent.energies import halvings_of, scales_of, shrinking
+from dplasso.gradient_descent.energies import scale_exponents_of, scales_of, shrinking
 from dplasso.gradient_descent.schedule import CONSTANT
-from dplasso.matrix.scaling import NO_HALVINGS, spread
+from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, spread
 from dplasso.phases.releases import (
     Calibrated,
     Counted,
@@ -58,15 +58,15 @@ class Reading(NamedTuple):
     `bound`: entries are clipped to [-bound, bound]; None for scaled rows.
     `norm_bound`: what longer rows are scaled down to and all divided by; None for unit rows.
     `constant`: the constant entry of a scaled row, as a part of its unit length.
-    `halvings`, shape (k,) or (D,): how often the entries of these columns are halved before rows
-    are scaled; empty for never.
+    `scale_exponents`, shape (k,) or (D,): how often the entries of these columns are halved
+    before rows are scaled; empty for never.
     """
 
     kept: NDArray[np.integer] | None
     bound: float | None
     norm_bound: float | None
     constant: float
-    halvings: NDArray[np.int8] = NO_HALVINGS
+    scale_exponents: NDArray[np.int8] = NO_SCALE_EXPONENTS
 
 
 def linear_model(released: Released, n_features: int) -> LinearModel:
@@ -158,10 +158,14 @@ def reading_of(
     constant, columns = CONSTANT if fit_intercept else 0.0, kept if drawn is None else drawn
     if from_prior:
         # Rows have their unit length in all columns.
-        halvings = halvings_of(energies)
-        halvings = halvings if drawn is None else spread(halvings, drawn, n_features)
-        return Reading(None, None, row_norm, constant, halvings)
-    return Reading(columns if columns.size else None, None, row_norm, constant, halvings_of(own))
+        scale_exponents = scale_exponents_of(energies)
+        scale_exponents = (
+            scale_exponents if drawn is None else spread(scale_exponents, drawn, n_features)
+        )
+        return Reading(None, None, row_norm, constant, scale_exponents)
+    return Reading(
+        columns if columns.size else None, None, row_norm, constant, scale_exponents_of(own)
+    )
 
 
 def reading_for(model: Any) -> Reading:

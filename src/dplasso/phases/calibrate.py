@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.blend import find_start, part_taken, weigh
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.energies import scales_of
+from dplasso.gradient_descent.prior_slopes import find_start, part_taken, weigh
 from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, SIGNIFICANT
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.matrix.scaling import Scaling

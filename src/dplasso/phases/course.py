@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.energies import REACH_SHARE, halvings_of, shrinking
+from dplasso.gradient_descent.energies import REACH_SHARE, scale_exponents_of, shrinking
 from dplasso.gradient_descent.schedule import CONSTANT, Stage
 from dplasso.matrix.geometry import Geometry
-from dplasso.matrix.scaling import NO_HALVINGS, Scaling
+from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, Scaling
 from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.releases import Release, Released
 from dplasso.privacy.budget import Budget, Draws
@@ -103,9 +103,9 @@ class Descent:
         if norm_bound is not None:
             norm_bound *= shrinking(energies if fit.prior is not None else own)
         # From a prior, rows have their length in all columns, and the start its margins.
-        around = NO_HALVINGS if fit.prior is None else halvings_of(energies)
+        around = NO_SCALE_EXPONENTS if fit.prior is None else scale_exponents_of(energies)
         length = released.length
-        return Scaling(kept, self.constant, norm_bound, halvings_of(own), around, length)
+        return Scaling(kept, self.constant, norm_bound, scale_exponents_of(own), around, length)
 
 
 def bounds(budget: Budget, residual_bound: float) -> dict[str, float]:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.gradient_descent.energies import CURVATURE_SHARE, SCALES_SHARE
+from dplasso.gradient_descent.noisy_descent import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.schedule import CONSTANT, Schedule, Stage, further, schedule_for
-from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.matrix.geometry import MOST_DIRECTIONS, Geometry
 from dplasso.matrix.mixed_rows import unmixed
 from dplasso.matrix.scaling import Mix, constant_entry
@@ -233,7 +233,7 @@ class _Gradients:
             threads=fit.threads,
             start=start,
             intercept=phase.descent.fit_intercept,
-            halvings=scaling.halvings,
+            scale_exponents=scaling.scale_exponents,
         )
         self.n_steps, self.done = self._run.n_steps, int(snapshot["done"]) if snapshot else 0
         for name in _STATE if snapshot else ():

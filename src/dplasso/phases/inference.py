@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.gradient_descent.moments import Units
-from dplasso.gradient_descent.solve import gradient_unit
+from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.matrix.scaling import Scaling, constant_entry
 from dplasso.matrix.triangles import triangle_size
 from dplasso.phases.contract import Fit, OneRelease

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from dplasso.gradient_descent.solve import gradient_unit
+from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.matrix.geometry import FEWEST_DIRECTIONS, Geometry
 from dplasso.matrix.scaling import Mix, Scaling
 from dplasso.phases.contract import Fit, OneRelease
@@ -34,29 +34,29 @@ _LEARNT = 1.6
 _STRENGTH, _LARGEST_PART, _LEAST_PART = 200.0, 0.94, 0.05
 
 
-def told_of(course: Course, budget: Budget) -> float:
+def signal_to_noise(course: Course, budget: Budget) -> float:
     """Return N mu: in how many standard deviations of the noise all records pull together."""
     return course.weight * budget.mu_of(course.share) / budget.moved(1.0)
 
 
-def directions_of(geometry: Geometry, told: float) -> int:
+def directions_of(geometry: Geometry, snr: float) -> int:
     """Return how many directions are learnt before noise ends training."""
     most = geometry.n_directions
     counts = range(min(FEWEST_DIRECTIONS, most), most + 1)
-    learnt = [one for one in counts if told * geometry.eigenvalue(one) >= _LEARNT]
+    learnt = [one for one in counts if snr * geometry.eigenvalue(one) >= _LEARNT]
     return max(learnt, default=counts[0])
 
 
-def part_of(geometry: Geometry, told: float, relevance: float) -> Mix:
+def part_of(geometry: Geometry, snr: float, relevance: float) -> Mix:
     """Return how much of which directions a fit uses; of none where that is next to nothing."""
-    count = directions_of(geometry, told)
-    part = _STRENGTH * relevance / max(told * geometry.eigenvalue(count), 1e-30)
+    count = directions_of(geometry, snr)
+    part = _STRENGTH * relevance / max(snr * geometry.eigenvalue(count), 1e-30)
     return Mix(count, min(_LARGEST_PART, part)) if part >= _LEAST_PART else Mix(0, 0.0)
 
 
-def _noise_of_relevance(n_leading: int, n_outputs: int, told: float) -> float:
+def _noise_of_relevance(n_leading: int, n_outputs: int, snr: float) -> float:
     """Return the standard deviation of a relevance by the noise."""
-    return math.sqrt(2.0 * n_leading * n_outputs) / (told * told * MIX_SHARE)
+    return math.sqrt(2.0 * n_leading * n_outputs) / (snr * snr * MIX_SHARE)
 
 
 def mix(descent: Descent) -> OneRelease:
@@ -64,12 +64,12 @@ def mix(descent: Descent) -> OneRelease:
 
     def applies(course: Course, released: Released, budget: Budget) -> bool:  # noqa: ARG001
         geometry = descent.geometry
-        if geometry is None or math.isinf(told := told_of(course, budget)):
+        if geometry is None or math.isinf(snr := signal_to_noise(course, budget)):
             return False
-        return part_of(geometry, told, _LARGEST).n_directions > 0
+        return part_of(geometry, snr, _LARGEST).n_directions > 0
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Mixed:
-        geometry, told = descent.geometry, told_of(course, fit.budget)
+        geometry, snr = descent.geometry, signal_to_noise(course, fit.budget)
         assert geometry is not None, "directions are used where they are known"
         leading = min(_LEADING, geometry.n_directions)
         rows = descent.rows(fit, course, released)
@@ -84,10 +84,10 @@ def mix(descent: Descent) -> OneRelease:
         gradient = release(totals, moved * unit, noise) / unit
         squares = float(gradient @ gradient) - totals.size * (moved / mu) ** 2
         found = squares / (course.weight * bound) ** 2
-        certain = _AROUND**2 / (_AROUND**2 + _noise_of_relevance(leading, n_outputs, told) ** 2)
+        certain = _AROUND**2 / (_AROUND**2 + _noise_of_relevance(leading, n_outputs, snr) ** 2)
         relevance = certain * found + (1.0 - certain) * _EXPECTED
         relevance = min(_LARGEST, max(0.0, relevance))
-        return Mixed(relevance, *part_of(geometry, told, relevance))
+        return Mixed(relevance, *part_of(geometry, snr, relevance))
 
     return course_phase(
         descent,

@@ -18,7 +18,7 @@ from dplasso.gradient_descent.energies import (
     threshold,
     total_energy,
 )
-from dplasso.gradient_descent.solve import gradient_unit
+from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.course import Course, Descent, course_phase, length_share
 from dplasso.phases.releases import Curvature, Release, Released, RowLength, Scaled

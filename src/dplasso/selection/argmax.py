@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.selection.contract import register
-from dplasso.selection.weights import descent_sign
+from dplasso.selection.log_weights import descent_sign
 
 
 class ArgmaxState(NamedTuple):

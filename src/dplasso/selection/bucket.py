@@ -35,7 +35,7 @@ from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.privacy.randomness import below, bernoulli, exponential
 from dplasso.selection.contract import register, stored
 from dplasso.selection.counters import MOVES, TRIES, new_counters
-from dplasso.selection.weights import cosh_factor, descent_sign, draw_sign, relative_weight
+from dplasso.selection.log_weights import cosh_factor, descent_sign, draw_sign, relative_weight
 
 # Private draws: levels of equal width up to 2^13 of them, 2^12 to the octave beyond.
 PRIVATE_BITS = 12

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.selection.contract import every_change, register
 from dplasso.selection.counters import POPS, new_counters
-from dplasso.selection.weights import descent_sign
+from dplasso.selection.log_weights import descent_sign
 
 # A node of degree d has at least the d-th Fibonacci number of descendants: 92 covers int64.
 _DEGREES = 92

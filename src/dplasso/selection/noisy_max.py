@@ -21,7 +21,7 @@ from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.privacy.randomness import exponential, random_word
 from dplasso.selection.contract import register
 from dplasso.selection.counters import VARIATES
-from dplasso.selection.weights import descent_sign
+from dplasso.selection.log_weights import descent_sign
 
 
 class GumbelState(NamedTuple):

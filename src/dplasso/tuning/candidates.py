@@ -15,9 +15,9 @@ from dplasso.data.store import Store
 from dplasso.errors import DataError, NoiseWarning, ParameterError
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import check_columns_fit, method_of
-from dplasso.estimators.hints import warn_of_found_names
+from dplasso.estimators.hints import warn_of_undeclared_names
 from dplasso.estimators.record_wise import check_record_wise, rows_of, split
-from dplasso.fit.prior import PARAMETERS
+from dplasso.fit.prior_matching import PARAMETERS
 from dplasso.fit.records import LocalRecords, local_records
 from dplasso.privacy.randomness import RandomStream, below, random_word
 from dplasso.tuning.estimates import Estimate
@@ -118,7 +118,7 @@ def _check_records(estimator: Any, records: LocalRecords) -> None:
             "from the same records: take a schema whose edges were known without them"
         )
     check_columns_fit(estimator, records.n_features)
-    warn_of_found_names(records.feature_names)
+    warn_of_undeclared_names(records.feature_names)
     if isinstance(records.X, Store) and not is_ours(estimator):
         raise DataError(
             f"{type(estimator).__name__} is not known to read stores; give the rows in memory: "
@@ -188,7 +188,7 @@ def warn_of_noise(candidates: list[Candidate]) -> None:
         rows, n_records = candidate.rows, float(method.n_records)
         task = method.targets.task(rows)
         budget = method.budget(task, rows.n_features)
-        told.append(method.told_of_noise(task, budget, n_records, rows.n_features))
+        told.append(method.noise_warning(task, budget, n_records, rows.n_features))
     if all(told):
         warnings.warn(f"a try: {told[0]}", NoiseWarning, stacklevel=3)
 

@@ -9,19 +9,19 @@ from dplasso.encoding.parts import Bins, Categories
 from dplasso.encoding.schema import Schema
 
 
-def told_of_rows(schema: Schema, counts: NDArray[np.int64], n_rows: int) -> list[str]:
+def coverage_notes(schema: Schema, counts: NDArray[np.int64], n_rows: int) -> list[str]:
     """Say where all rows fell into one place, or none into a list: the schema may not fit them.
 
     `counts`, shape (D,): rows with an entry in each column.
     """
     found = []
     for part, first, last in zip(schema.parts, schema.offsets, schema.offsets[1:], strict=False):
-        if words := _told(part, counts[first:last], n_rows):
+        if words := _note(part, counts[first:last], n_rows):
             found.append(f"{part.columns[0]}: {words}")
     return found
 
 
-def _told(part: Part, counts: NDArray[np.int64], n_rows: int) -> str:
+def _note(part: Part, counts: NDArray[np.int64], n_rows: int) -> str:
     rows = f"all {n_rows:,} rows"
     if part.own_missing and len(part.columns) == 1 and counts[-1] == n_rows:
         return f"{rows} are missing"

@@ -39,7 +39,7 @@ class GradientPart:
         self._data, self._loss, self._targets = data, loss, targets
         self._limit, self._threads = loss.residual_bound * unit, threads
         # Of entries as given, which may be longer than those of the unit row, but for halving.
-        most = self._limit * 2.0 ** int(data.halvings.max(initial=0))
+        most = self._limit * 2.0 ** int(data.scale_exponents.max(initial=0))
         self._units = unit, self._limit, min(most, _MOST)
         self._totals = np.zeros(data.n_coordinates * self.n_outputs, dtype=np.int64)
         self._entries = InTiles(data, self.n_outputs, threads)

@@ -7,9 +7,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dplasso.gradient_descent.blend import Slopes, blended, find_slopes, find_start, part_taken
 from dplasso.gradient_descent.calibration import Calibration
-from dplasso.gradient_descent.points import points_of
+from dplasso.gradient_descent.margin_counts import margin_counts_of
+from dplasso.gradient_descent.prior_slopes import (
+    Slopes,
+    find_slopes,
+    find_start,
+    part_taken,
+    with_prior_slopes,
+)
 from dplasso.gradient_descent.slopes import LONGEST, Margins
 from dplasso.losses.logistic import Logistic, sigma
 from dplasso.losses.multinomial import Multinomial
@@ -86,7 +92,7 @@ def test_margins_of_numbers_are_not_rounded():
 @example(2.0**10, 1)
 @example(-0.0, 2)
 def test_rounded_margins_are_near_and_at_most_a_thousand(margin, n_parts):
-    points = points_of(
+    points = margin_counts_of(
         np.full((1, n_parts, 1), margin), Logistic(C), targets_of(np.ones(1)), 4.0, ONE_THREAD
     )
     bits = {1: 6, 2: 3}[n_parts]
@@ -153,9 +159,9 @@ def test_what_of_a_start_was_left_comes_back():
 
 
 def test_slopes_after_slopes_multiply():
-    own = blended(Slopes((0.5, 2.0), (0.1,)), np.array([4.0, 0.6]))
+    own = with_prior_slopes(Slopes((0.5, 2.0), (0.1,)), np.array([4.0, 0.6]))
     assert own == Calibration(2.0, (pytest.approx(0.4),), 2.0)
-    assert blended(Slopes((0.5,), (0.1,)), np.array([4.0, 0.6])).slope == 1.0
+    assert with_prior_slopes(Slopes((0.5,), (0.1,)), np.array([4.0, 0.6])).slope == 1.0
 
 
 class FromPrior:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dplasso.gradient_descent.records import records_of
+from dplasso.gradient_descent.gradient_rows import build_gradient_rows
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import targets_of
@@ -26,7 +26,7 @@ def short_rows(length):
     X[5, 0] = 1e9
     X[6, 0], X[6, 3:] = 1e-300, 0.0
     known = targets_of(y), ONE_THREAD, np.arange(3)
-    rows = records_of(sp.csr_array(X), Logistic(0.5), *known, prior=PRIOR)
+    rows = build_gradient_rows(sp.csr_array(X), Logistic(0.5), *known, prior=PRIOR)
     return rows, Scaling(np.zeros(0, dtype=np.int64), 0.1, None, length=length)
 
 

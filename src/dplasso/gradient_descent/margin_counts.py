@@ -30,7 +30,7 @@ _SHORT, _BITS, _OCTAVES = 2.0**-6, (6, 3), 16
 _ROWS = 2**13
 
 
-class Points(NamedTuple):
+class MarginCounts(NamedTuple):
     """Margins, and how many records have them.
 
     `parts`, shape (n, S, K).
@@ -45,9 +45,9 @@ class Points(NamedTuple):
     counts: NDArray[np.int64]
 
 
-def points_of(
+def margin_counts_of(
     parts: NDArray[np.float64], loss: Any, targets: Targets, longest: float, threads: Threads
-) -> Points:
+) -> MarginCounts:
     """Return the points of some records; the parameters as of `Margins`."""
     labels, weights = targets.labels, targets.weights
     counts = np.zeros(0, dtype=np.int64)
@@ -59,7 +59,7 @@ def points_of(
         scales[rows] = point_scales(weights[rows], parts[rows], longest)
 
     _some(len(parts), threads, scale)
-    return Points(parts, labels, scales, counts)
+    return MarginCounts(parts, labels, scales, counts)
 
 
 def _alike(

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dplasso.data.store import Store
 from dplasso.gradient_descent.energies import N_SIZES, NO_LOADS
 from dplasso.gradient_descent.energy_sums import row_sizes, tile_energies
+from dplasso.gradient_descent.gradient_part import GradientPart
 from dplasso.gradient_descent.moments import Units, sum_moments
-from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LONGEST, LinearModel, Margins
 from dplasso.losses.contract import without_offset
 from dplasso.losses.targets import Targets
@@ -38,7 +38,7 @@ _NONE = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class Records:
+class GradientRows:
     """Records that one process holds.
 
     `numbering`: of the columns, where `rows` has numbers of its own, as a store's has.
@@ -59,7 +59,7 @@ class Records:
     # The unit rows that were asked for last, and the scaling's bytes.
     _last: list[Any] = field(default_factory=list, init=False, repr=False)
 
-    def with_loss(self, loss: Any) -> "Records":
+    def with_loss(self, loss: Any) -> "GradientRows":
         """Return the records with a loss of as many outputs, and with what is laid out already."""
         found = replace(self, loss=loss)
         if "_tiles" in self.__dict__:
@@ -107,7 +107,10 @@ class Records:
         count = self.threads.count
 
         def some(t: int) -> None:
-            blocks, known = np.arange(t, data.tiles.n_blocks, count), (data.halvings, data.factor)
+            blocks, known = (
+                np.arange(t, data.tiles.n_blocks, count),
+                (data.scale_exponents, data.factor),
+            )
             tile_energies(data.tiles, blocks, *known, self.targets, unit, columns)
 
         self.threads.run(some)
@@ -125,7 +128,7 @@ class Records:
 
     def mixed(
         self, scaling: Scaling, geometry: Geometry, mix: Mix, start: StartingModel | None = None
-    ) -> "Records":
+    ) -> "GradientRows":
         """Return the records with latent entries behind their own, as `Mix` says.
 
         `start`: the public model that margins start from: those of unit rows without the latent
@@ -137,11 +140,11 @@ class Records:
             targets = targets._replace(offsets=self.whole.margins(start, factor, self.threads))
         own, numbering = mixed_rows(self.rows, self.numbering, geometry, mix, self.threads)
         size = mix.n_directions + self.n_columns * (mix.part < 1.0)
-        return Records(own, size, numbering, np.empty, self.loss, targets, self.threads)
+        return GradientRows(own, size, numbering, np.empty, self.loss, targets, self.threads)
 
     def _unit_rows(self, scaling: Scaling) -> UnitRows:
         """Return unit rows of the columns that are kept, or of all."""
-        arrays = scaling.kept, scaling.halvings, scaling.around
+        arrays = scaling.kept, scaling.scale_exponents, scaling.around
         asked = scaling.constant, scaling.norm_bound, *(array.tobytes() for array in arrays)
         if not self._last or self._last[0] != asked:
             self._last[:] = asked, self._made_unit_rows(scaling)
@@ -151,20 +154,20 @@ class Records:
         return made._replace(factor=made.factor / scaling.length)
 
     def _made_unit_rows(self, scaling: Scaling) -> UnitRows:
-        kept, constant, halvings = scaling.kept, scaling.constant, scaling.halvings
+        kept, constant, scale_exponents = scaling.kept, scaling.constant, scaling.scale_exponents
         rows, size = self._selected(kept), kept.size or self.n_columns
         if self.whole is None:
-            own = self._by_rows(halvings, kept)
+            own = self._by_rows(scale_exponents, kept)
             factor = row_factors(rows, constant, scaling.norm_bound, self.threads, own)
         else:
             factor = self.whole.factors(scaling, self.threads)
         outputs = self.loss.n_outputs
         tiles = lay_tiles(rows, size, outputs, self.threads) if kept.size else self._tiles
-        return UnitRows(rows, tiles, factor, size, constant_entry(constant), halvings)
+        return UnitRows(rows, tiles, factor, size, constant_entry(constant), scale_exponents)
 
     def _weights(self, data: UnitRows, scaling: Scaling) -> NDArray[np.float64]:
         """Return weights with which no row pulls with more than a unit row does, shape (N,)."""
-        own, given = self._by_rows(scaling.halvings, scaling.kept), self.targets.weights
+        own, given = self._by_rows(scaling.scale_exponents, scaling.kept), self.targets.weights
         parts = parts_within(data.rows, own, data.factor, scaling.constant, self.threads)
         return parts * np.clip(np.nan_to_num(given), 0.0, 1.0) if given.size else parts
 
@@ -208,7 +211,7 @@ class Records:
         return Margins(margins + self.loss.offset, without_offset(self.loss), *known)
 
 
-def records_of(
+def build_gradient_rows(
     X: Any,
     loss: Any,
     targets: Targets,
@@ -217,7 +220,7 @@ def records_of(
     columns: Compressed | None = None,
     prior: StartingModel | None = None,
     whole: StartingRows | None = None,
-) -> Records:
+) -> GradientRows:
     """Lay out a matrix in memory, or take a store as it is.
 
     `kept`: the columns that the records are to have, ascending; by default all.
@@ -225,7 +228,7 @@ def records_of(
     `prior`: a public model that margins can start from.
     `whole`: the rows with all columns, where they are known already.
     """
-    found = _records_of(X, loss, targets, threads, kept, columns)
+    found = _without_prior(X, loss, targets, threads, kept, columns)
     if prior is None:
         return found
     own = kept if kept is not None and kept.size < X.shape[1] else _NONE
@@ -239,18 +242,18 @@ def records_of(
     return replace(found, prior=prior, whole=replace(whole, columns=own))
 
 
-def _records_of(
+def _without_prior(
     X: Any,
     loss: Any,
     targets: Targets,
     threads: Threads,
     kept: NDArray[np.int64] | None,
     columns: Compressed | None,
-) -> Records:
+) -> GradientRows:
     size, common = X.shape[1] if kept is None else kept.size, (loss, targets, threads)
     if isinstance(X, Store) and kept is None:
         numbering = Numbering(X.internal_column, X.original_column)
-        return Records(X.rows, size, numbering, X.scratch, *common)
+        return GradientRows(X.rows, size, numbering, X.scratch, *common)
     chosen = kept
     if isinstance(X, Store):
         columns, chosen = X.columns, X.internal_column[kept]
@@ -258,4 +261,4 @@ def _records_of(
         rows = by_rows(X if kept is None or size == X.shape[1] else X[:, kept], threads.count)
     else:
         rows, _ = select_columns(columns, chosen, len(targets.labels), threads.count)
-    return Records(rows, size, AS_GIVEN, np.empty, *common)
+    return GradientRows(rows, size, AS_GIVEN, np.empty, *common)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dplasso.gradient_descent.schedule import Schedule
 from dplasso.gradient_descent.steps import update
-from dplasso.matrix.scaling import NO_HALVINGS, SCALES
+from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, SCALES
 from dplasso.privacy.gaussian import LARGEST_SCALE
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import Gaussian, release
@@ -46,7 +46,7 @@ class NoisyGradientDescent:
     `part`: `GradientPart`, or anything with its `begin` and `sums`, in these units.
     `n_columns`, `n_outputs`: D and K. Coordinate ``j K + k`` is that of column j and output k.
     `start`: weights to start from, already released; zero otherwise.
-    `halvings`: of each column's entries, as of `UnitRows`: its weights move as much less.
+    `scale_exponents`: of each column's entries, as of `UnitRows`: its weights move as much less.
 
     `weights`, `velocity` and `averaged`, the sum of the averaged iterates, are functions of the
     noisy gradients, so released by composition.
@@ -64,7 +64,7 @@ class NoisyGradientDescent:
         threads: Threads = ONE_THREAD,
         start: NDArray[np.float64] | None = None,
         intercept: bool = False,
-        halvings: NDArray[np.int8] = NO_HALVINGS,
+        scale_exponents: NDArray[np.int8] = NO_SCALE_EXPONENTS,
     ) -> None:
         n_coordinates = n_columns + intercept
         size = n_coordinates * n_outputs
@@ -80,7 +80,7 @@ class NoisyGradientDescent:
         # One block is no work for several threads.
         self._threads = threads if len(self._blocks) > 1 else ONE_THREAD
         self._steps = np.full(n_coordinates, schedule.step_size)
-        self._steps[: halvings.size] *= SCALES[halvings]
+        self._steps[: scale_exponents.size] *= SCALES[scale_exponents]
         buffers = word_buffers(stream, len(self._blocks))
         self._noise = [noise_of(schedule, unit, words) for words in buffers]
 

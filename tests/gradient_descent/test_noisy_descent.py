@@ -11,10 +11,10 @@ from scipy.stats import chi2
 
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
-from dplasso.gradient_descent import solve
-from dplasso.gradient_descent.records import records_of
+from dplasso.gradient_descent import noisy_descent
+from dplasso.gradient_descent.gradient_rows import build_gradient_rows
+from dplasso.gradient_descent.noisy_descent import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.schedule import Schedule, schedule_for
-from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial
 from dplasso.losses.targets import targets_of
@@ -56,7 +56,7 @@ def test_a_run_is_the_reference_s_to_the_bit(values, loss, schedule, constant):
         added = noise(stream(), size, (schedule.noise_scales * unit).tolist())
     start = np.random.default_rng(8).normal(size=size)
     options = {"constant": constant, "start": start}
-    options |= {"halvings": some_halvings()} if "scaled" in values else {}
+    options |= {"scale_exponents": some_halvings()} if "scaled" in values else {}
     iterates, expected = descend(X, y, schedule, added, loss, unit, **options)
     run = solver(X, y, schedule, loss=loss, **options)
     np.testing.assert_array_equal(run.weights, iterates[-1])
@@ -77,7 +77,7 @@ def test_every_layout_and_number_of_threads_gives_the_same_bits(form, values):
     X, y = records(dtype=np.float32)
     if values == "threes":
         X = np.where(X != 0.0, 3.0, 0.0).astype(np.float32)
-    options = {"constant": 0.1, "halvings": some_halvings()}
+    options = {"constant": 0.1, "scale_exponents": some_halvings()}
     expected = state(solver(sp.csr_array(X), y, NOISY, **options))
     dtype, make = INPUT_KINDS[form]
     for n_threads in (1, 2, 3):
@@ -90,22 +90,22 @@ def test_every_layout_and_number_of_threads_gives_the_same_bits(form, values):
 @pytest.mark.parametrize("block", [5, 13, 2**15])
 def test_a_store_gives_the_same_bits(tmp_path, monkeypatch, dtype, block):
     """It numbers its columns by frequency, which must not show: not even in the order of sums."""
-    monkeypatch.setattr(solve, "BLOCK", block)
+    monkeypatch.setattr(noisy_descent, "BLOCK", block)
     X, y = records(90, dtype=dtype)
     store = write_store(matrix_source(X, y), tmp_path / "records.store", memory=2**27)
     assert (np.diff(store.original_column) < 0).any()
     within = store.original_column[store.rows.indices]
     starts = store.rows.indptr
     assert all((np.diff(within[a:b]) > 0).all() for a, b in pairwise(starts))
-    halvings, loss = some_halvings(), Logistic(0.5)
+    scale_exponents, loss = some_halvings(), Logistic(0.5)
     unit = gradient_unit(loss.residual_bound, NOISY.noise_scale)
     for constant in (0.0, 0.1):
-        expected = solver(X, y, NOISY, constant=constant, halvings=halvings)
-        scaling = Scaling(np.zeros(0, np.int64), constant, None, halvings)
+        expected = solver(X, y, NOISY, constant=constant, scale_exponents=scale_exponents)
+        scaling = Scaling(np.zeros(0, np.int64), constant, None, scale_exponents)
         for n_threads in (1, 2):
             with thread_pool(n_threads) as threads:
-                part = records_of(store, loss, targets_of(y), threads).part(scaling, unit)
-                options = {"intercept": constant != 0.0, "halvings": halvings}
+                part = build_gradient_rows(store, loss, targets_of(y), threads).part(scaling, unit)
+                options = {"intercept": constant != 0.0, "scale_exponents": scale_exponents}
                 given = part, 12, 1, unit, NOISY, stream()
                 run = NoisyGradientDescent(*given, threads=threads, **options)
                 run.advance(1, 12)
@@ -114,7 +114,7 @@ def test_a_store_gives_the_same_bits(tmp_path, monkeypatch, dtype, block):
 
 def test_threads_and_blocks_do_not_show_in_several_outputs():
     """More columns than share a stream of noise, on three threads."""
-    n_columns = solve.BLOCK // 7 + 40
+    n_columns = noisy_descent.BLOCK // 7 + 40
     rng = np.random.default_rng(2)
     X = sp.random_array((30, n_columns), density=0.01, format="csr", rng=rng)
     y, loss = rng.integers(0, 7, 30), Multinomial(7, 0.8)
@@ -132,7 +132,7 @@ def test_how_columns_are_cut_into_blocks_shows_only_in_the_noise(monkeypatch):
     expected, noisy_run = (state(solver(X, y, s, constant=0.1)) for s in (EXACT, NOISY))
     # 13 coordinates: the constant alone in the last block, too.
     for block in (1, 4, 12):
-        monkeypatch.setattr(solve, "BLOCK", block)
+        monkeypatch.setattr(noisy_descent, "BLOCK", block)
         np.testing.assert_array_equal(state(solver(X, y, EXACT, constant=0.1)), expected)
         assert (state(solver(X, y, NOISY, constant=0.1)) != noisy_run).mean() > 0.5
 
@@ -147,7 +147,7 @@ def test_steps_can_be_taken_in_any_chunks():
 
 
 def test_no_two_blocks_and_no_two_runs_share_noise(monkeypatch):
-    monkeypatch.setattr(solve, "BLOCK", 4)
+    monkeypatch.setattr(noisy_descent, "BLOCK", 4)
     nothing, y = np.zeros((5, 40)), np.zeros(5)
     found, words = [], stream()
     for _ in range(2):

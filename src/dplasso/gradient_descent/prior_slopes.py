@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.gradient_descent.calibration import Calibration, descend
-from dplasso.gradient_descent.points import CONSTANT
+from dplasso.gradient_descent.margin_counts import CONSTANT
 from dplasso.gradient_descent.slopes import LONGEST, LinearModel
 from dplasso.matrix.scaling import Scaling
 from dplasso.privacy.randomness import RandomStream
@@ -90,7 +90,7 @@ def find_start(
     # The slope is of the weights alone: rows may be longer or shorter than those that the prior was
     # made for, and its intercept means the same for both.
     prior = records.prior
-    loud = prior.loudness
+    loud = prior.useful_slope
     given = loud * prior.intercept
     shift = np.clip(given, -_USEFUL, _USEFUL)
     n_outputs = records.loss.n_outputs
@@ -126,10 +126,10 @@ def weigh(
     whole = start / part
     margins = records.margins(model, records.prior.stretched(whole[0], whole[1:]))
     begin = (part, 1.0) if len(model.weights) else (part,)
-    return blended(find_slopes(margins, records.loss, stream, begin, **known), whole)
+    return with_prior_slopes(find_slopes(margins, records.loss, stream, begin, **known), whole)
 
 
-def blended(found: Slopes, start: NDArray[np.float64]) -> Calibration:
+def with_prior_slopes(found: Slopes, start: NDArray[np.float64]) -> Calibration:
     """Return what becomes of learnt margins and of a prior whose slope and constants were `start`.
 
     Where nothing was learnt, `found` has one slope.
