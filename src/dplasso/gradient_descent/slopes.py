@@ -1,6 +1,6 @@
 """What margins pull along their slopes and constants: exact sums over rows, without randomness.
 
-See `dplasso.gradient_descent.calibration` and `.blend` for what becomes of them.
+See `dplasso.gradient_descent.calibration` and `.prior_slopes` for what becomes of them.
 """
 
 from dataclasses import dataclass

@@ -27,7 +27,7 @@ class Course:
     `share`: of the budget, of all these phases together.
     `stages`: the runs, the first on all columns or on those drawn; None for one that is left out.
     `calibration`, `start`: parts of `share` for calibration, and for the slope of a public model.
-    `learnt`: records times mu up to which a start is taken whole, see `blend.part_taken`.
+    `learnt`: records times mu up to which a start is taken whole, see `prior_slopes.part_taken`.
     `constant`, shape (K,): the margins that the first run starts from.
     """
 
