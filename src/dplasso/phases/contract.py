@@ -11,12 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.matrix.starting import StartingModel
 from dplasso.phases.releases import Release, Released
 from dplasso.privacy.budget import Budget, Draws
-from dplasso.privacy.randomness import RandomStream
+from dplasso.privacy.randomness import RandomStream, word_buffers
+from dplasso.privacy.release import Gaussian, release
 from dplasso.privacy.statement import StatedRelease
 from dplasso.runtime.threads import Threads
 
@@ -69,6 +71,22 @@ class Fit:
     def n_features(self) -> int:
         """Number of columns D."""
         return int(self.records.shape[1])
+
+    def deviation(self, bound: float, mu: float) -> float:
+        """Return the noise's standard deviation in a sum to which a record adds at most `bound`."""
+        return self.budget.moved(bound) / mu
+
+    def release(
+        self, total: NDArray[np.int64], bound: float, mu: float, unit: float
+    ) -> NDArray[np.int64]:
+        """Release a sum in units with the noise for `mu`; a record adds at most `bound`, in L2.
+
+        `total` is changed in place.
+        """
+        noise, deviation = None, self.deviation(bound, mu)
+        if deviation:
+            noise = Gaussian(deviation * unit, word_buffers(self.stream, 1)[0])
+        return release(total, self.budget.moved(bound) * unit, noise)
 
 
 class Phase(Protocol):

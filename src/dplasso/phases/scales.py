@@ -24,8 +24,6 @@ from dplasso.phases.course import Course, Descent, course_phase, length_share
 from dplasso.phases.releases import Curvature, Release, Released, RowLength, Scaled
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import share_bits
-from dplasso.privacy.randomness import word_buffers
-from dplasso.privacy.release import Gaussian, release
 
 
 def _energies(
@@ -41,15 +39,10 @@ def _energies(
 
     Returns: it, and its unit.
     """
-    moved = fit.budget.moved(1.0)
-    deviation = moved / mu
-    unit = gradient_unit(1.0, deviation, share_bits(course.n_records))
+    unit = gradient_unit(1.0, fit.deviation(1.0, mu), share_bits(course.n_records))
     rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
     totals = statistic(rows.energies(scaling._replace(length=1.0), unit, loads))
-    noise = None
-    if deviation:
-        noise = Gaussian(deviation * unit, word_buffers(fit.stream, 1)[0])
-    return release(totals, moved * unit, noise), unit
+    return fit.release(totals, 1.0, mu, unit), unit
 
 
 def _of_energies(descent: Descent) -> tuple[float, dict[str, Any]]:
@@ -69,7 +62,7 @@ def scales(descent: Descent) -> OneRelease:
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         totals, unit = _energies(descent, fit, course, released, mu)
-        least = threshold(course.n_records, fit.budget.moved(1.0) / mu)
+        least = threshold(course.n_records, fit.deviation(1.0, mu))
         return Scaled(relative_energies(totals, unit, least))
 
     draws, stated = _of_energies(descent)
