@@ -137,7 +137,7 @@ def test_the_page_runs(page, tmp_path, monkeypatch):
         anew, begun, _ = np.array([*names["found"].values()]).T
         assert begun[-3:].mean() > anew[-3:].mean() + 0.02
         assert "and not checked: nobody is in two of january, february, march;" in outputs["ledger"]
-    if page.stem == "howto-scikit-learn":
+    if page.stem == "howto-moving":
         assert names["model"][-1].top_features(1).index[0].startswith("age from")
 
 

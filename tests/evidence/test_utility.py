@@ -10,8 +10,9 @@ import pytest
 import scipy.sparse as sp
 from evidence.datasets import UnavailableError
 from evidence.report import fill, markdown_table
+from evidence.runner import published
 from evidence.utility import competitors, intervals, items, public_rows, public_start
-from evidence.utility.fits import DELTA, METHODS, scores, split
+from evidence.utility.fits import DELTA, METHODS, auc, scores, split
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
@@ -351,3 +352,13 @@ def test_errors_without_privacy_are_those_of_a_fit_without_noise():
     weights, errors = intervals.maximum_likelihood(X, y, numbers=False)
     np.testing.assert_allclose(weights, model.inference_.coef, atol=1e-2)
     np.testing.assert_allclose(errors, model.inference_.standard_error, rtol=1e-2)
+
+
+def test_the_title_of_the_picture_on_the_front_page_is_true():
+    found = items.collect(published("utility"), tuple(METHODS))
+    compared = [about["label"] for about, _ in found if about["method"] == "none"]
+    compared = [label for label in compared if label in items._TITLES]
+    assert len(compared) == 4
+    for label in compared:
+        ours = auc(items._by_epsilon(found, label, ("logistic", "dense"))[1.0])
+        assert ours > items._best_other(found, label)[1.0]
