@@ -161,11 +161,14 @@ PARTS = dict(
 ITEMS = {name: part.recipe for name, part in PARTS.items()}
 _HEAD = """# Assurance
 
-Figures of one run of `make assurance`, which writes this page. What each part means is
-in [assurance-cases.md](assurance-cases.md), [audit.md](audit.md),
-[checkpoints.md](checkpoints.md), [ledger.md](ledger.md) and
-[threat-model.md](threat-model.md). None of it proves privacy: it shows what was tried,
-and that what is broken on purpose is noticed."""
+This page has the figures of the last run of all tests and attacks that look for privacy leaks.
+`make assurance` repeats it and writes the page. To repeat one part:
+
+    python -m evidence assurance/randomness
+
+A run cannot prove privacy. It shows what was tried, and that bugs planted on purpose are noticed.
+What the parts mean is in [assurance-cases.md](assurance-cases.md), [audit.md](audit.md),
+[checkpoints.md](checkpoints.md), [ledger.md](ledger.md) and [threat-model.md](threat-model.md)."""
 
 
 def page(settings: Settings, folder: Path) -> str:
@@ -211,9 +214,10 @@ def _summary(settings: Settings, folder: Path) -> Iterator[str]:
     missing = f", {len(PARTS) - len(run)} not run yet" if len(run) < len(PARTS) else ""
     minutes = sum(content["seconds"] for content in contents) / 60
     yield (
-        f"**{passed} of {len(PARTS)} parts passed{missing}.** {when}; {'; also '.join(machines)}. "
-        f"{minutes:.0f} minutes of work, two parts at a time."
+        f"**{passed} of {len(PARTS)} parts passed{missing}.** They took {minutes:.0f} minutes of "
+        f"work, two at a time ({when}), on:"
     )
+    yield "\n".join(f"- {line}" for line in machines)
 
 
 _PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "dp-accounting")
