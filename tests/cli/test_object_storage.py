@@ -170,8 +170,8 @@ def lacking(name):
 @pytest.mark.parametrize(
     ("address", "spoil", "sentence"),
     [
-        ("memory://nowhere/", None, "memory://nowhere: there is no such store, and no folder of"),
-        (f"{STORE}/labels.npy", None, f"{STORE}/labels.npy: there is no such store, and"),
+        ("memory://nowhere/", None, "memory://nowhere: no store or folder of"),
+        (f"{STORE}/labels.npy", None, f"{STORE}/labels.npy: no store or folder"),
         ("nosuch://bucket/a", None, "nosuch://bucket/a cannot be read: Protocol not known"),
         (
             STORES,

@@ -144,8 +144,8 @@ def test_weighted_counts_move_by_no_more_than_their_sensitivity(neighbors, bound
         ([1.0, np.inf, 1.0], "holds NaN, infinity or a negative number"),
         ([1.0, -1e-9, 1.0], "holds NaN, infinity or a negative number"),
         ([0.0, 0.0, 0.0], "sample_weight is zero for every row"),
-        (["a", "b", "c"], "holds something that is not a finite number"),
-        ([1.0, 10**400, 1.0], "holds something that is not a finite number"),
+        (["a", "b", "c"], "must hold finite numbers only"),
+        ([1.0, 10**400, 1.0], "must hold finite numbers only"),
     ],
 )
 def test_bad_weights_are_refused(given, named):

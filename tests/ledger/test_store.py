@@ -261,7 +261,7 @@ BAD = {
     b"SQLite format 3\x00" + bytes(500): "is not a dplasso ledger",
     "another database": "is not a dplasso ledger",
     "newer": f"has version {SCHEMA_VERSION + 1} .* install a newer dplasso",
-    "older": "was written before dplasso 0.3: charge it once with dplasso 0.3",
+    "older": "was written before dplasso 0.3. Charge it once with dplasso 0.3",
     "cut": "is damaged",
     "scribbled": "is damaged",
     None: "there is no ledger .*; create it with dplasso ledger init",

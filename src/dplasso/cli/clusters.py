@@ -134,7 +134,7 @@ def open_stores(data: Sequence[str]) -> Dataset:
             stores += here
             places += [str(store.path) for store in here]
         if not named:
-            raise DataError(f"{name}: there is no such store, and no folder of stores")
+            raise DataError(f"{name}: no store or folder of stores exists there")
     for at, store in zip(places, stores, strict=True):
         if store.shape[1] != stores[0].shape[1]:
             raise DataError(

@@ -190,7 +190,7 @@ class ReadingOptions:
         schema, n_features, reading = self.declared(), fitted.n_features_in_, self
         if origin is not None:
             if self.binarize and not origin.binarize:
-                raise DataError("the model was trained without --binarize; leave it out here too")
+                raise DataError("the model was trained without --binarize; leave it out here")
             ours = origin.schema
             if schema is not None and (ours is None or not ours.same_columns(schema)):
                 raise DataError(

@@ -94,7 +94,7 @@ def _raw(batch: Batch, names: list[str], *, texts: bool) -> Any:
         try:
             import pandas as pd
         except ImportError:
-            raise DataError("this model takes tables: install pandas to give it any") from None
+            raise DataError("this model takes tables: install pandas to fit or predict") from None
         return pd.DataFrame(columns)
     for row, text in enumerate(columns[names[0]]):
         if not isinstance(text, str):

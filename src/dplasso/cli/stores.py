@@ -202,7 +202,7 @@ def _convert_each(
     names = [f"{path.name.partition('.')[0]}.store" for path in files]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"two files would make {twice}: give them names of their own")
+        raise DataError(f"two files would both make {twice}: give them different names")
     inside = folder.rstrip("/") if away else str(Path(folder).absolute())
     places = [f"{inside}/{name}" for name in names]
     if not away:

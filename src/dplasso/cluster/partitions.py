@@ -236,9 +236,8 @@ def _check(partitions: Sequence[Partition], found: Sequence[Description]) -> Non
             raise DataError(f"{partition.name} has no rows or no columns; at least one is needed")
         if one.has_people != first.has_people:
             raise DataError(
-                f"{partition.name} and {partitions[0].name}: one of them says which person each "
-                "row belongs to, the other does not; convert all files with the same "
-                "--person-column"
+                f"{partition.name} and {partitions[0].name}: one has a person column and the "
+                "other does not; convert all files with the same --person-column"
             )
         if one.shape[1] != first.shape[1]:
             raise DataError(

@@ -51,7 +51,7 @@ def stores_at(address: str) -> list[str]:
             if has_header:
                 inside.append(_within(address, name))
     if not inside:
-        raise DataError(f"{address}: there is no such store, and no folder of stores")
+        raise DataError(f"{address}: no store or folder of stores exists there")
     return sorted(inside, key=lambda one: natural_order(Path(one)))
 
 
@@ -135,7 +135,7 @@ def put_store(folder: Path, address: str) -> None:
                     _answer(target.write, piece)
             _answer(target.close)
             if _answer(system.size, place) != file.stat().st_size:
-                raise DataError(f"{address}: {file.name} did not arrive whole; convert it again")
+                raise DataError(f"{address}: {file.name} arrived incomplete; convert it again")
 
 
 def _within(root: str, name: str) -> str:

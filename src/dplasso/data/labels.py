@@ -93,11 +93,9 @@ def encode_targets(y: NDArray[Any], bounds: tuple[float, float]) -> NDArray[np.f
     try:
         targets = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError(
-            "`y` holds something that is not a number; a regression needs numbers"
-        ) from None
+        raise DataError("`y` must hold numbers, because this is a regression") from None
     if not np.isfinite(targets).all():
-        raise DataError("`y` holds NaN or infinity; a regression needs finite numbers")
+        raise DataError("`y` holds NaN or infinity; a regression needs finite targets")
     low, high = bounds
     # Halves, so that no finite interval overflows.
     middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low

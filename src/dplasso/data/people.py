@@ -128,8 +128,8 @@ def _named(
     for row, kind in enumerate(kinds or (_kind_of(one, where, k) for k, one in enumerate(given))):
         if before is not None and kind != before:
             raise DataError(
-                f"{where(row)}: {kind} where there were {before} before: nobody can tell who is "
-                "the same person; name all in one way"
+                f"{where(row)}: {kind} where there were {before} before: rows of one person "
+                "cannot be matched; use one type of id throughout"
             )
         before = kind
     if not alike:
@@ -191,4 +191,4 @@ def _plain(one: Any, kind: str | None, where: Callable[[int], str], row: int) ->
 
 
 def _nobody(where: str, what: str) -> DataError:
-    return DataError(f"{where}: {what} names nobody; name every person by a text or a whole number")
+    return DataError(f"{where}: {what} is empty; identify every person by a text or a whole number")

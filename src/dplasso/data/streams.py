@@ -88,11 +88,11 @@ COMPRESSED_SUFFIXES = (*_OPENERS,)
 def check_readable(path: Path) -> None:
     """Raise `DataError` for a path that is not a file, and cannot be read twice."""
     if path.is_dir():
-        raise DataError(f"{path}: this is a folder; a data file is needed")
+        raise DataError(f"{path}: this is a folder; give a data file")
     if not path.exists():
         raise DataError(f"{path}: no such file")
     if not path.is_file():
-        raise DataError(f"{path}: this is not a file but a pipe or device; a data file is needed")
+        raise DataError(f"{path}: this is not a file but a pipe or device; give a data file")
 
 
 def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[tuple[bytes, int]]:
@@ -115,7 +115,8 @@ def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[tuple[b
         for magic, name in _MAGIC.items():
             if start.startswith(magic) and suffix not in _OPENERS:
                 raise DataError(
-                    f"{path}: the content is {name}, the name says plain text; give it the suffix"
+                    f"{path}: the content is {name}, but the name has no suffix for "
+                    "it; add the suffix"
                 )
         stream = _OPENERS[suffix](raw) if suffix in _OPENERS else raw
 
@@ -140,7 +141,7 @@ def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[tuple[b
                 if sum(map(len, pending)) > MAX_LINE_BYTES:
                     raise DataError(
                         f"{path}: a line is longer than {MAX_LINE_BYTES:,} bytes; "
-                        "this is not a text file of one record a line"
+                        "this is not a text file with one record per line"
                     )
         if any(pending):
             yield b"".join(pending).removeprefix(mark_of_order), total

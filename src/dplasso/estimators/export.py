@@ -92,9 +92,7 @@ def to_sklearn(self: Any, *, scaling: bool = True, probabilities: bool = True) -
 
     plain = plain_of(self)
     if self.privacy_.many_labels:
-        raise ValueError(
-            "nothing in scikit-learn predicts many labels by one linear model; to_onnx() does"
-        )
+        raise ValueError("scikit-learn has no linear model for many labels; use to_onnx() instead")
     if scaling and plain.norm_bound is not None:
         raise ParameterError(
             f"nothing in scikit-learn scales rows as `row_norm={self.row_norm!r}` does: with "

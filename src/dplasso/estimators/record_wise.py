@@ -188,7 +188,7 @@ def check_record_wise(steps: Pipeline) -> None:
             if callable(columns):
                 raise ValueError(
                     f"{part!r} of ColumnTransformer chooses its columns by looking at the records; "
-                    "no promise covers that: name the columns"
+                    "the privacy guarantee does not cover that: name the columns"
                 )
         kind, held = type(step).__name__, name_of(type(step))
         rule = None if held is None else _KNOWN.get(held, _nothing)

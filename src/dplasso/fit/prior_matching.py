@@ -148,7 +148,9 @@ def _by_name(
         )
     own, data = (list(side) for side in zip(*pairs, strict=True))
     if len(set(own)) < len(own):
-        raise ValueError("the data have two columns of one name, which the prior knows")
+        raise ValueError(
+            "the data have two columns with the same name, and the prior uses that name"
+        )
     left = f", {len(ours) - len(own):,} of its own left out" if len(ours) > len(own) else ""
     return own, data, f"{len(own):,} of {n_features:,} columns matched by name{left}"
 

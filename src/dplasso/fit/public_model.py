@@ -270,10 +270,10 @@ def _of_csv(path: Path) -> PublicModel:
                 weight = float(row["weight"])
             except (TypeError, ValueError):
                 raise ValueError(
-                    f"{path}, line {rows.line_num}: {row['weight']!r} is no number"
+                    f"{path}, line {rows.line_num}: {row['weight']!r} is not a number"
                 ) from None
             if row["name"] in of_class:
-                raise ValueError(f"{path}, line {rows.line_num}: {row['name']!r} stands twice")
+                raise ValueError(f"{path}, line {rows.line_num}: {row['name']!r} appears twice")
             of_class[row["name"]] = weight
     return _of_mapping(table[""] if [*table] == [""] else table)
 

@@ -21,7 +21,7 @@ def checked_weights(
     try:
         weights: NDArray[Any] = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise DataError("`sample_weight` holds something that is not a finite number") from None
+        raise DataError("`sample_weight` must hold finite numbers only") from None
     if weights.shape != (n_rows,):
         raise DataError(
             f"`sample_weight` has the shape {weights.shape}; one weight for each of {n_rows:,} "
@@ -33,7 +33,9 @@ def checked_weights(
             "at least 0"
         )
     if not weights.any():
-        raise DataError("`sample_weight` is zero for every row; at least one row must count")
+        raise DataError(
+            "`sample_weight` is zero for every row; at least one weight must be positive"
+        )
     largest = float(weights.max()) if bound is None else bound
     if (weights > largest).any():
         warn_once(

@@ -209,7 +209,7 @@ class ManyLabels(Task):
 
     def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:  # noqa: ARG002
         raise ValueError(
-            "a LASSO learns one label of each row, and y has a column for each of "
+            "a LASSO predicts one label per row, and `y` has a column for each of "
             f"{self.n_outputs}; take DPLogisticRegression"
         )
 

@@ -101,7 +101,7 @@ def add_dataset(
     with transaction(path) as db:
         known = read_rows(db, path).values()
         if name in [budget.name for budget in known]:
-            raise LedgerError(f"{path} has a data set {name!r} already; its budget stays as it is")
+            raise LedgerError(f"{path} has a data set {name!r} already; its budget was not changed")
         check_named(known, path)
         insert_dataset(db, added)
 
@@ -110,7 +110,7 @@ def check_named(budgets: Iterable[Budget], path: Any) -> None:
     """Refuse a ledger whose data set has no name yet."""
     if any(budget.name is None for budget in budgets):
         raise LedgerError(
-            f"the data set in {path} has no name yet; name it first (dplasso ledger name)"
+            f"the data set in {path} has no name; give it one first (dplasso ledger name)"
         )
 
 
@@ -119,7 +119,9 @@ def name_dataset(path: LedgerPath, dataset: str) -> None:
     name = check_name(dataset)
     with transaction(path) as db:
         if all(budget.name is not None for budget in read_rows(db, path).values()):
-            raise LedgerError(f"the data sets in {path} have names, and names do not change")
+            raise LedgerError(
+                f"the data sets in {path} already have names, and a name cannot be changed"
+            )
         db.execute("UPDATE dataset SET name = ? WHERE name IS NULL", (name,))
 
 
@@ -149,7 +151,8 @@ def new_budget(
     )
     if rho_limit(budget) == 0:
         raise LedgerError(
-            f"a budget of epsilon {epsilon!r} at delta {delta!r} allows no fit at all"
+            f"a budget of epsilon {epsilon!r} at delta {delta!r} is too small for any fit: "
+            "use a larger epsilon"
         )
     return budget
 
@@ -258,8 +261,8 @@ def rejoin(
         or row[2] not in (None, charge.rows_per_person)
     ):
         raise LedgerError(
-            f"{path} holds no entry {number} of the fit to be resumed: it is another ledger than "
-            "the one that was charged, or an old copy of it"
+            f"{path} holds no entry {number} of the fit to be resumed. This is not the ledger "
+            "that was charged, or it is an old copy; pass the one that was charged"
         )
     state, released, name = row[3:]
     if dataset is not None and name is not None and dataset != name:

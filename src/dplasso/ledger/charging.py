@@ -95,8 +95,8 @@ def checked_ledger(
     else:
         return known
     raise LedgerError(
-        f"a fit with {cause} is not private, so no ledger can account for it; leave out one "
-        "of the two"
+        f"a fit with {cause} is not private, so a ledger cannot account for it; leave out "
+        "one of the two"
     )
 
 
@@ -173,6 +173,6 @@ def charged(
         return
     if not noted:
         raise LedgerError(
-            f"entry {reservation.number} of {reservation.path} has meanwhile paid for another "
-            "model, or is gone; this one must not be used"
+            f"entry {reservation.number} of {reservation.path} is missing or has "
+            "paid for another model since; do not use this model"
         )

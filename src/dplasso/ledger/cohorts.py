@@ -73,15 +73,16 @@ def _check(
         raise LedgerError(f"{path} holds no declaration about exactly these data sets{about}")
     if same and not withdraw:
         raise LedgerError(
-            f"that is declared already, by {same[0].user}@{same[0].host} on "
+            f"this was declared already, by {same[0].user}@{same[0].host} on "
             f"{same[0].declared_at[:10]}"
         )
     wanted = {*names}.union(*(group.datasets for group in touched))
     if not withdraw and wanted != set(names):
         whole = join(name for name in order if name in wanted)
         raise LedgerError(
-            f"it is declared already that nobody is in two of {listed(touched[0].datasets)}, and "
-            "this declaration leaves some of them out; if nobody is in two of them all, declare "
+            "the ledger already has a declaration that nobody is in two of "
+            f"{listed(touched[0].datasets)}, and this one leaves some of them out; if nobody is "
+            "in two of them all, declare "
             "that: "
             f"dplasso ledger disjoint {path} {whole}"
         )

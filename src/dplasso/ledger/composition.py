@@ -217,8 +217,8 @@ def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
     whole = f"epsilon {budget.epsilon:g} at delta {budget.delta:g} in all for {protected(rows)}"
     if charge.kind == SEARCH and covered < rows:
         raise BudgetError(
-            f"{_named(budget, path)} is for {protected(rows)}, and of a search for "
-            f"{protected(covered)} nobody can say what it costs them; give "
+            f"{_named(budget, path)} is for {protected(rows)}, and what a search for "
+            f"{protected(covered)} costs them cannot be computed; give "
             f"`rows_per_person={rows}` and `groups`"
         )
     if charge.kind == SEARCH:

@@ -246,7 +246,7 @@ def _checked(image: bytes, shown: str) -> bytes:
         )
     if version < SCHEMA_VERSION:
         raise LedgerError(
-            f"{shown} was written before dplasso 0.3: charge it once with dplasso 0.3, which "
+            f"{shown} was written before dplasso 0.3. Charge it once with dplasso 0.3, which "
             "converts it, or charge what was spent to a new ledger (dplasso ledger spend)"
         )
     return image

@@ -199,8 +199,8 @@ def charge_of(
     cost = mechanism.rho if eps0 is None else eps0
     if not (math.isfinite(cost) and cost >= 0 and 0 <= draws < 1):
         raise LedgerError(
-            f"a fit with mechanism {mechanism.name!r} is not private, so no ledger can account for "
-            "it; leave the ledger out"
+            f"a fit with mechanism {mechanism.name!r} is not private, so a ledger cannot account "
+            "for it; leave out `ledger`"
         )
     rho = Fraction(cost) if eps0 is None else mechanism.n_iter * Fraction(eps0) ** 2 / 8
     stated = ("epsilon", "delta", "n_iter", "neighbors", "rows_per_person")

@@ -425,5 +425,5 @@ def parse_member(member: str) -> tuple[int, str, str]:
     place, _, rest = member.partition("-")
     kind, _, name = rest.partition("-")
     if not (place.isdecimal() and kind in KINDS and name in KINDS[kind].types()):
-        raise ValueError(f"it holds {member}, which is no release")
+        raise ValueError(f"it holds {member}, which is not a release")
     return int(place), kind, name

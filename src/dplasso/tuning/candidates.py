@@ -289,7 +289,7 @@ def settings_by_step(
     names = [name for name, _ in steps.steps]
     if unknown := [one for one in others if one.partition("__")[0] not in names]:
         raise ValueError(
-            f"{unknown[0]} is no setting of a step; write STEP__NAME, of the last {last}NAME"
+            f"{unknown[0]} is not a setting of a step; write STEP__NAME, of the last {last}NAME"
         )
     if others:
         steps.set_params(**others)

@@ -131,7 +131,10 @@ def plan_budget(
             )
     main = 1.0 - sum(shares.values())
     if main <= 0.0:
-        raise ValueError("nothing of the budget is left for the fit; make the other shares smaller")
+        raise ValueError(
+            "the other shares use the whole budget; make them smaller so that some is "
+            "left for the fit"
+        )
     if tries and rows_per_person > 1:
         raise ParameterError(
             "`rows_per_person` does not go with `tries`: a search protects single rows"

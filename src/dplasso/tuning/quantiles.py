@@ -138,7 +138,7 @@ def private_quantiles(
     ValueError
         For a parameter out of range, or a column without bins; nothing is charged then.
     DataError
-        If the table lacks a column, or holds what is no number.
+        If the table lacks a column, or holds a value that is not a number.
     BudgetError, LedgerError
         If the ledger has too little left or cannot be used; nothing is spent.
     """

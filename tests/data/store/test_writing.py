@@ -185,7 +185,7 @@ def test_only_a_store_is_ever_replaced_and_not_unasked(tmp_path):
         (tmp_path / name / "thesis.tex").write_text("mine")
     for force in (False, True):
         for name, message in (
-            *((name, "will not be replaced") for name in ("file", "folder", "mixed")),
+            *((name, "choose another name") for name in ("file", "folder", "mixed")),
             ("new", r"thesis.tex, which no conversion wrote"),
             *((name, "cannot be the name of a store") for name in ("s.partial", "s.replaced")),
         ):

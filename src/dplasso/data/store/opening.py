@@ -296,8 +296,10 @@ def _check_finished(path: Path) -> None:
     if is_held(path):
         raise StoreError(f"{path} is still being written; wait for it")
     if partial_directory(path).is_dir():
-        raise StoreError(f"{path} is unfinished: its conversion was cut off; run it again")
-    raise StoreError(f"{path}: there is no such store")
+        raise StoreError(
+            f"{path} is incomplete because its conversion was interrupted; run the conversion again"
+        )
+    raise StoreError(f"{path}: no such store")
 
 
 def describe(store: Store) -> dict[str, Any]:

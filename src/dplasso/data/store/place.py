@@ -79,10 +79,10 @@ def check_place(path: Path, *, force: bool) -> None:
     if not path.exists():
         return
     if not path.is_dir():
-        raise StoreError(f"{path} exists and is not a store; it will not be replaced")
+        raise StoreError(f"{path} exists and is not a store; choose another name")
     files = {entry.name for entry in path.iterdir()}
     if files and not (HEADER_FILE in files and files <= _STORE_FILES):
-        raise StoreError(f"{path} is a folder with other files; it will not be replaced")
+        raise StoreError(f"{path} is a folder with other files; choose another name")
     if files and not force:
         raise StoreError(f"{path} exists already; replace it with --force")
 
@@ -96,7 +96,7 @@ def unfinished(path: Path) -> Iterator[Path]:
         strange = sorted({entry.name for entry in partial.iterdir()} - _UNFINISHED_FILES)
         if strange:
             raise StoreError(
-                f"{partial} holds {strange[0]}, which no conversion wrote; move it away first"
+                f"{partial} holds {strange[0]}, which a conversion does not write; move it first"
             )
         try:
             _restore_replaced(path)

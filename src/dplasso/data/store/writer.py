@@ -168,7 +168,7 @@ class RowWriter:
         if (given is not None) != (PEOPLE in self._files) or (
             given is not None and given.size != WORDS * block.labels.size
         ):
-            raise DataError(f"{self._name}: some of its rows say whose they are, others do not")
+            raise DataError(f"{self._name}: some of its rows have a person, others do not")
         if given is not None:
             self._files[PEOPLE].append(given)
 

@@ -104,7 +104,7 @@ def check_goes(path: Path, dialect: Dialect | None, *, text: bool) -> None:
         return
     if not text:
         raise DataError(
-            f"{path} is no text table; `delimiter`, `decimal`, `quote`, `columns`, `header` and "
+            f"{path} is not a text table; `delimiter`, `decimal`, `quote`, `columns`, `header` and "
             "`encoding` go with CSV, and encoding with JSON lines"
         )
     if plain_suffix(path) not in DELIMITERS and replace(dialect, encoding=None).is_asked:
