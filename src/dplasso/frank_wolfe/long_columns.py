@@ -51,7 +51,7 @@ class LongColumns(NamedTuple):
         return (starts + self.numbers).ravel()
 
 
-def long_columns(design: Design, fewest: int) -> LongColumns | None:
+def long_columns(design: Design, fewest: int, threads: Threads) -> LongColumns | None:
     """Return the columns of at least so many entries; None where leaving out the rest pays little.
 
     In a store, which has columns by falling length, they are a part of its arrays; otherwise they
@@ -75,7 +75,7 @@ def long_columns(design: Design, fewest: int) -> LongColumns | None:
     else:
         # Row numbers of two bytes, where they will do, are read faster.
         kind = np.uint16 if design.n_rows <= 2**16 else columns.indices.dtype
-        chosen = take_columns(columns, places, kind)
+        chosen = take_columns(columns, places, kind, threads)
         numbers = places
     is_long = np.zeros(design.n_columns, dtype=np.bool_)
     is_long[numbers] = True
