@@ -42,8 +42,8 @@ def remark_on_entries(
         return
     first = first_entries(X)
     sizes = first.sizes
-    small = 0 if bound is None else np.count_nonzero(sizes < _SMALL * float(bound))
-    if small > _MOST_ENTRIES * sizes.size:
+    most = _MOST_ENTRIES * sizes.size
+    if bound is not None and np.count_nonzero(sizes < _SMALL * float(bound)) > most:
         warnings.warn(
             "most entries are far below what the noise of the LASSO is made for, "
             f"a bound of {float(bound):g}: the model may be no better than chance. Turn them "
