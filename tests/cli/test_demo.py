@@ -15,6 +15,8 @@ def test_the_whole_job_on_the_real_data(tmp_path):
         assert set(report[name]) == {"auc", "accuracy", "n_nonzero", "seconds"}
         assert 0.85 < report[name]["auc"] < 0.93
         assert 0.5 < report[name]["accuracy"] < 0.87
+    # What nothing hides predicts best.
+    assert report["plain"]["auc"] > max(report[name]["auc"] for name in ("lasso", "logistic"))
     assert report["majority_accuracy"] == pytest.approx(0.7638, abs=1e-4)
     for name in ("lasso", "logistic"):
         assert report["privacy"][name]["is_private"] is True

@@ -147,7 +147,9 @@ def test_a_longer_row_comes_down_to_the_bound_and_a_shorter_one_stays():
 
 @pytest.mark.parametrize("value", [None, 1.0, 3.0])
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, np.asarray])
-def test_selected_columns_are_those_of_the_dense_matrix(form, value):
+@pytest.mark.parametrize("together", [7, 2**16])
+def test_selected_columns_are_those_of_the_dense_matrix(form, value, together, monkeypatch):
+    monkeypatch.setattr("dplasso.matrix.unit_rows._TOGETHER", together)
     X, _ = records()
     if value is not None:
         X = np.where(X != 0.0, value, 0.0)

@@ -1,6 +1,7 @@
 """``dplasso demo``: the main job on real data, from reading to the picture."""
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -8,6 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from dplasso import DPLassoClassifier, DPLogisticRegression, privacy_cost
 from dplasso.cli import output
@@ -30,6 +34,9 @@ GUESSING = 0.5
 DELTA = 1e-6
 HEAVIEST_PRINTED, HEAVIEST_DRAWN = 5, 15
 METHODS = {"lasso": "LASSO", "logistic": "logistic"}
+# Without privacy: the strengths of the L2 penalty to choose from, by one training row in five.
+INVERSE_PENALTIES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
+HELD_OUT = 5
 FILES = {
     **{method: f"{method}.npz" for method in METHODS},
     **{f"{method}_statement": f"{method}.json" for method in METHODS},
@@ -42,8 +49,9 @@ class Trained:
     """A model, its test scores, its weights to be shown; the seconds are without the compiler's."""
 
     name: str
-    model: PrivateLinearModel
+    model: PrivateLinearModel | LogisticRegression
     scores: dict[str, Any]
+    n_nonzero: int
     seconds: float
     heaviest: list[dict[str, Any]] = field(default_factory=list)
 
@@ -54,7 +62,7 @@ def demo(
     random_state: int | None = None,
     explain: bool = False,
 ) -> output.Result:
-    """Train on real data by both methods, privately and plainly, and look at the difference.
+    """Train on real data by both methods and without privacy, and compare the models.
 
     Output
     ------
@@ -67,24 +75,24 @@ def demo(
     dplasso demo --epsilon 0.1 --out tighter
 
     The data is UCI Adult (Becker and Kohavi, 1996; CC BY 4.0), 32,560 people to train on and 16,281
-    to test on; it is packaged, nothing is downloaded.
+    to test on. It is packaged, so nothing is downloaded. The model without privacy is
+    scikit-learn's logistic regression. Its L2 penalty is tuned on a fifth of the training rows.
     """
     for method in METHODS:
         privacy_cost(epsilon, DELTA, method=method)
     undrawn = missing("matplotlib", "The picture")
     output.check_directory(out, FILES.values())
     started = time.perf_counter()
-    public: dict[str, Any] = {"classes": (-1, 1), "n_jobs": -1}
-    private = public | {"random_state": random_state}
+    given: dict[str, Any] = {"classes": (-1, 1), "n_jobs": -1, "random_state": random_state}
     models: dict[str, PrivateLinearModel] = {
-        "lasso": DPLassoClassifier(epsilon, DELTA, **private),
-        "logistic": DPLogisticRegression(epsilon, DELTA, **private),
-        "plain": DPLogisticRegression(float("inf"), DELTA, **public),
+        "lasso": DPLassoClassifier(epsilon, DELTA, **given),
+        "logistic": DPLogisticRegression(epsilon, DELTA, **given),
     }
     with output.progress_bars() as bars:
         with bars.task("crossing columns"):
             train, test = _crossed(load_adult("train")), _crossed(load_adult("test"))
         results = {key: _train(key, model, train, test, bars) for key, model in models.items()}
+        results["plain"] = _train_plain(train, test, bars)
         # Everything is held in memory until all of it is known, then put in place at once.
         picture = None
         if not undrawn:
@@ -108,16 +116,38 @@ def _crossed(data: Dataset) -> Dataset:
 def _train(
     key: str, model: PrivateLinearModel, train: Dataset, test: Dataset, bars: output.Bars
 ) -> Trained:
-    private = key in METHODS
-    name = f"{METHODS[key]}, epsilon {model.epsilon:g}" if private else "logistic, no privacy"
+    name = f"{METHODS[key]}, epsilon {model.epsilon:g}"
     seconds = train_with_bar(model, train.X, train.y, bars, f"training: {name}")
     scores = score(model, test.X, test.y, test.source)
     heaviest = [
         one | {"name": cross_name(one["column"])}
-        for one in model.top_features(HEAVIEST_DRAWN if private else 0).rows()
+        for one in model.top_features(HEAVIEST_DRAWN).rows()
     ]
     spent = seconds["prepare"] + seconds["train"] - seconds["compile"]
-    return Trained(name, model, scores, spent, heaviest)
+    return Trained(name, model, scores, len(weights_of(model.model_)), spent, heaviest)
+
+
+def _train_plain(train: Dataset, test: Dataset, bars: output.Bars) -> Trained:
+    """Train without privacy, with the penalty that ranks the rows held out best."""
+    name, started = "best logistic, no privacy", time.perf_counter()
+    held = np.arange(train.y.size) % HELD_OUT == 0
+
+    def fitted(C: float, rows: Any) -> LogisticRegression:
+        return LogisticRegression(C=C, max_iter=200).fit(train.X[rows], train.y[rows])
+
+    def area(model: LogisticRegression, X: Any, y: Any) -> float:
+        return float(roc_auc_score(y, model.decision_function(X)))
+
+    with bars.task(f"training: {name}") as progress, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        areas = []
+        for C in INVERSE_PENALTIES:
+            areas.append(area(fitted(C, ~held), train.X[held], train.y[held]))
+            progress(len(areas), len(INVERSE_PENALTIES) + 1)
+        model = fitted(INVERSE_PENALTIES[int(np.argmax(areas))], slice(None))
+    seconds = time.perf_counter() - started
+    scores = {"auc": area(model, test.X, test.y), "accuracy": model.score(test.X, test.y)}
+    return Trained(name, model, scores, int(np.count_nonzero(model.coef_)), seconds)
 
 
 def _write(
@@ -140,7 +170,7 @@ def _report(results: Mapping[str, Trained], train: Dataset, test: Dataset) -> di
         key: {
             "auc": one.scores["auc"],
             "accuracy": one.scores["accuracy"],
-            "n_nonzero": len(weights_of(one.model.model_)),
+            "n_nonzero": one.n_nonzero,
             "seconds": one.seconds,
         }
         for key, one in results.items()
@@ -151,7 +181,7 @@ def _report(results: Mapping[str, Trained], train: Dataset, test: Dataset) -> di
         "n_features": train.X.shape[1],
         "nnz": train.X.nnz,
         **models,
-        "majority_accuracy": results["plain"].scores["majority_accuracy"],
+        "majority_accuracy": results["logistic"].scores["majority_accuracy"],
         "heaviest": {key: results[key].heaviest[:HEAVIEST_PRINTED] for key in METHODS},
         "privacy": {key: results[key].model.privacy_.to_dict() for key in METHODS},
     }
@@ -180,8 +210,14 @@ def _print(report: Mapping[str, Any], results: Mapping[str, Trained], *, explain
         output.weights(ones, f"{METHODS[key]}: the largest weights")
     chance = f"noise alone takes about {beyond_by_chance(columns):,} beyond a z of 3."
     output.text(f"Of {columns:,} columns, {chance}\n", "dim")
-    output.text("logistic: the most accurate model, and every weight with its standard error.")
-    output.text("LASSO: few, named weights and nothing else to show or store.\n")
+    output.text(
+        "logistic: the most accurate private model, and every weight with its standard error."
+    )
+    output.text("LASSO: few, named weights and nothing else to show or store.")
+    output.text(
+        "best logistic: trained by scikit-learn without privacy. "
+        "Its L2 penalty was tuned on a fifth of the training rows.\n"
+    )
     output.promise(results["logistic"].model.privacy_, explain=explain)
     seconds, compiling = report["seconds"], report["compile_seconds"]
     told = f" ({compiling:.0f} of it compiling, once on this machine)" if compiling > 1 else ""

@@ -3,7 +3,8 @@
 import math
 import warnings
 from copy import copy
-from importlib.metadata import version
+from functools import cache
+from importlib import metadata
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -32,6 +33,9 @@ from dplasso.report.displays import (
     as_method,
 )
 from dplasso.report.page import report_section
+
+# Finding a package reads directories, and estimators are copied in every fit.
+version = cache(metadata.version)
 
 
 class PrivateLinearModel(BaseEstimator):

@@ -29,7 +29,7 @@ class FirstEntries(NamedTuple):
     """Columns and absolute values of the first records' entries, and how many records these are."""
 
     columns: NDArray[Any]
-    sizes: NDArray[np.float64]
+    sizes: NDArray[np.floating]
     n_rows: int
 
 
@@ -42,7 +42,8 @@ def remark_on_entries(
         return
     first = first_entries(X)
     sizes = first.sizes
-    if bound is not None and sizes.size and np.quantile(sizes, _MOST_ENTRIES) < _SMALL * bound:
+    most = _MOST_ENTRIES * sizes.size
+    if bound is not None and np.count_nonzero(sizes < _SMALL * float(bound)) > most:
         warnings.warn(
             "most entries are far below what the noise of the LASSO is made for, "
             f"a bound of {float(bound):g}: the model may be no better than chance. Turn them "
@@ -106,7 +107,7 @@ def first_entries(X: Any) -> FirstEntries:
     ):
         return FirstEntries(np.zeros(0, np.int64), np.zeros(0), n_rows)
     columns = indices if store is None else store.original_column[indices]
-    return FirstEntries(columns, np.abs(values, dtype=np.float64), n_rows)
+    return FirstEntries(columns, np.abs(values), n_rows)
 
 
 def warn_of_undeclared_names(names: NDArray[Any] | None) -> None:

@@ -51,7 +51,7 @@ class LongColumns(NamedTuple):
         return (starts + self.numbers).ravel()
 
 
-def long_columns(design: Design, fewest: int) -> LongColumns | None:
+def long_columns(design: Design, fewest: int, threads: Threads) -> LongColumns | None:
     """Return the columns of at least so many entries; None where leaving out the rest pays little.
 
     In a store, which has columns by falling length, they are a part of its arrays; otherwise they
@@ -75,7 +75,7 @@ def long_columns(design: Design, fewest: int) -> LongColumns | None:
     else:
         # Row numbers of two bytes, where they will do, are read faster.
         kind = np.uint16 if design.n_rows <= 2**16 else columns.indices.dtype
-        chosen = take_columns(columns, places, kind)
+        chosen = take_columns(columns, places, kind, threads)
         numbers = places
     is_long = np.zeros(design.n_columns, dtype=np.bool_)
     is_long[numbers] = True
@@ -89,8 +89,8 @@ def gradient_of(
     (indices, values, constant), begin, end = column_of(design, j, ONE_THREAD)
     rows, (bound, unit, limit) = indices[begin:end], units
     # Indices from a store on disk have not been looked at before.
-    if rows.size and not 0 <= rows.min() <= rows.max() < len(residuals):
+    if design.columns_internal and rows.size and not 0 <= rows.min() <= rows.max() < len(residuals):
         refuse_damage()
-    given = clip_all(values[begin:end] if values.size else np.array(constant), bound)
+    given = clip_all(values[begin:end], bound) if values.size else min(max(constant, -bound), bound)
     found: int = contributions(residuals[rows, output] * unit, given, limit).sum().item()
     return found

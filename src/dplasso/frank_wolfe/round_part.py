@@ -158,7 +158,7 @@ class RoundRows:
         self._threads.run(lambda t: self._renew(self._rows[edges[t] : edges[t + 1]]))
         if self._alone and level > self._steps.share_bits:
             fewest = 1 << (level - self._steps.share_bits)
-            self._long = long_columns(self._design, fewest)
+            self._long = long_columns(self._design, fewest, self._threads)
         if self._long is None:
             return self._gradients()
         alpha = np.zeros(self._steps.n_coordinates, dtype=np.int64)

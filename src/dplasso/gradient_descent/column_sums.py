@@ -77,4 +77,6 @@ class InTiles:
         for k, b in enumerate(self._large):
             whole = totals[b * width : (b + 1) * width]
             own = slice(k * width, k * width + len(whole))
-            np.sum([part[own] for part in parts], axis=0, out=whole)
+            whole[:] = parts[0][own]
+            for part in parts[1:]:
+                whole += part[own]

@@ -104,18 +104,23 @@ class GradientRows:
         data = self._unit_rows(scaling)
         totals = np.zeros(data.n_columns + N_SIZES, dtype=np.int64)
         columns, sizes = totals[: data.n_columns], totals[data.n_columns :]
-        count = self.threads.count
+        count, loads = self.threads.count, self._by_rows(loads, scaling.kept)
+        entries = np.diff(data.tiles.bounds).sum(axis=0)
+        # Blocks differ in length: the fewer entries a thread's blocks have, the more rows it takes.
+        blocks = [np.arange(t, data.tiles.n_blocks, count) for t in range(count)]
+        taken = np.array([entries[own].sum() for own in blocks])
+        left = np.cumsum(np.maximum(2 * taken.sum() / count - taken, 0.0) + 1.0)
+        edges = [0, *(self.n_records * left / left[-1]).astype(np.int64).tolist()]
 
-        def some(t: int) -> None:
-            blocks, known = (
-                np.arange(t, data.tiles.n_blocks, count),
-                (data.scale_exponents, data.factor),
-            )
-            tile_energies(data.tiles, blocks, *known, self.targets, unit, columns)
+        def some(t: int) -> NDArray[np.int64]:
+            known = data.scale_exponents, data.factor, self.targets, unit
+            tile_energies(data.tiles, blocks[t], *known, columns)
+            own = np.zeros_like(sizes)
+            row_sizes(data.rows, loads, self.targets, unit, edges[t], edges[t + 1], own)
+            return own
 
-        self.threads.run(some)
-        own = self._by_rows(loads, scaling.kept)
-        row_sizes(data.rows, own, self.targets, unit, 0, self.n_records, sizes)
+        for own in self.threads.run(some):
+            sizes += own
         return totals
 
     def moments(

@@ -13,6 +13,8 @@ from dplasso.errors import DataError
 from dplasso.runtime.threads import cut, thread_pool
 
 _LARGEST = float(np.finfo(np.float64).max)
+# Entries that are compared at once.
+_COMPARED = 2**16
 _OUTSIDE = "X is not a valid sparse matrix: an index lies outside 0 to {}, or its pointers decrease"
 
 
@@ -74,7 +76,8 @@ def clip(value, bound):
 
 def clip_all(numbers: NDArray[Any], bound: float) -> NDArray[np.float64]:
     """Return numbers clipped as `clip` does each."""
-    within: Any = np.clip(numbers.astype(np.float64, copy=False), -bound, bound)
+    within: Any = np.maximum(numbers.astype(np.float64, copy=False), -bound)
+    within = np.minimum(within, bound)
     return np.where(within == within, within, 0.0)
 
 
@@ -188,7 +191,7 @@ def compress(X: Any, n_threads: int = 1) -> tuple[Compressed, bool]:
     indices = _plain(X.indices)[:n_entries].astype(narrow, copy=False)
     values = _plain(X.data)[:n_entries]
     constant = 0.0
-    if n_entries and all_equal(values):
+    if n_entries and all_equal(values, n_threads):
         constant, values = float(values[0]), values[:0]
     return Compressed(indptr, indices, values, constant), by_rows
 
@@ -268,7 +271,12 @@ def add_duplicates(indptr, indices, values, pointers, columns, sums):
     return place
 
 
-def all_equal(values: NDArray[Any]) -> bool:
+def all_equal(values: NDArray[Any], n_threads: int = 1) -> bool:
     """Return whether all entries are one value, looking at no more of them than it takes."""
-    blocks = range(0, values.size, 2**14)
-    return all(bool((values[p : p + 2**14] == values[0]).all()) for p in blocks)
+
+    def part(t: int) -> bool:
+        starts = range(t * _COMPARED, values.size, n_threads * _COMPARED)
+        return all(bool((values[p : p + _COMPARED] == values[0]).all()) for p in starts)
+
+    with thread_pool(n_threads) as threads:
+        return all(threads.run(part))

@@ -23,6 +23,8 @@ from dplasso.runtime.threads import Threads, cut, even_parts, thread_pool
 # Of a block's columns: few, so that their counters stay in the nearest cache, but not so few that
 # there are more than 2^9 streams. A column's number in its block takes two bytes.
 _FEWEST_BITS, _MOST_BITS, _STREAM_BITS = 12, 16, 9
+# Bytes of a page of memory.
+_PAGE = 4096
 # Counters of each block, so that one increment need not wait for another.
 _COUNTERS = 4
 
@@ -51,6 +53,9 @@ def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compres
 
         def count(part: int) -> None:
             begin, end = matrix.indptr[edges[part]], matrix.indptr[edges[part + 1]]
+            # Threads that meet a fresh page of memory together would both have it cleared.
+            for array in (columns, rows, values):
+                array[begin:end][:: _PAGE // array.itemsize] = 0
             count_blocks(matrix.indices, bits, begin, end, counts[part])
 
         def deal(part: int) -> None:

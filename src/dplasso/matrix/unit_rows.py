@@ -4,6 +4,7 @@ A record's gradient is its residual times its row, so the length of the row boun
 scaling is a factor kept beside the matrix: no entry is copied.
 """
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +16,14 @@ from dplasso.matrix.compressed import Compressed, compress
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, SCALES, SLACK
 from dplasso.matrix.tiles import Tiles
 from dplasso.matrix.transpose import transpose
-from dplasso.runtime.threads import Threads, even_parts
+from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts, thread_pool
 
 # The sum of n squares is given its own room.
 _ROUNDING = 2.0**-52
 # Rows whose largest entry is smaller count as empty: their factor would not be finite.
 _SMALLEST_ENTRY = 1e-290
+# Entries of columns that are copied at once: few enough to stay in the cache.
+_TOGETHER = 2**16
 
 
 class UnitRows(NamedTuple):
@@ -225,17 +228,28 @@ def _take_kept(rows, places, first, last, taken):
                 place += np.uint64(1)
 
 
-def take_columns(columns: Compressed, kept: NDArray[np.integer], index: Any) -> Compressed:
+def take_columns(
+    columns: Compressed, kept: NDArray[np.integer], index: Any, threads: Threads = ONE_THREAD
+) -> Compressed:
     """Return the matrix of some columns, in this order, with row numbers of a type."""
     pointers = np.zeros(kept.size + 1, dtype=np.int64)
     np.cumsum(columns.indptr[kept + 1] - columns.indptr[kept], out=pointers[1:])
     indices = np.empty(pointers[-1], dtype=index)
     values = np.empty(pointers[-1] if columns.values.size else 0, columns.values.dtype)
-    spans = (columns.indptr[kept], columns.indptr[kept + 1], pointers[:-1], pointers[1:])
-    for first, last, begin, end in zip(*(span.tolist() for span in spans), strict=True):
-        indices[begin:end] = columns.indices[first:last]
-        if values.size:
-            values[begin:end] = columns.values[first:last]
+    moved = columns.indptr[kept] - pointers[:-1]
+    edges = even_parts(pointers, -(-pointers[-1] // _TOGETHER) + 1).tolist()
+
+    def part(t: int) -> None:
+        # Many columns at once: a loop over short ones costs more than their entries.
+        for first, last in list(pairwise(edges))[t :: threads.count]:
+            begin, end = pointers[first], pointers[last]
+            places = np.repeat(moved[first:last], np.diff(pointers[first : last + 1]))
+            places += np.arange(begin, end)
+            indices[begin:end] = columns.indices[places]
+            if values.size:
+                values[begin:end] = columns.values[places]
+
+    threads.run(part)
     return Compressed(pointers, indices, values, columns.constant)
 
 
@@ -243,7 +257,8 @@ def select_columns(
     columns: Compressed, kept: NDArray[np.integer], n_rows: int, n_threads: int
 ) -> tuple[Compressed, Compressed]:
     """Return the matrix of some columns, in this order, by rows and by columns."""
-    taken = take_columns(columns, kept, columns.indices.dtype)
+    with thread_pool(n_threads) as threads:
+        taken = take_columns(columns, kept, columns.indices.dtype, threads)
     return transpose(taken, n_rows, n_threads), taken
 
 

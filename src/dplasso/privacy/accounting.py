@@ -31,6 +31,7 @@ def renyi_orders() -> tuple[float, ...]:
     return tuple(1.0 + 0.0101 * 10.0 ** (k / 128) for k in range(128 * 12 + 1))
 
 
+@lru_cache(maxsize=1)
 def library() -> str:
     """Return the accountant's name and version, for statements."""
     return f"dp-accounting {version('dp-accounting')}"

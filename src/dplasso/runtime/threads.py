@@ -1,7 +1,7 @@
 """The threads of a run, and even parts of its work for them."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +37,9 @@ def thread_pool(n_threads: int) -> Iterator[Threads]:
             try:
                 first = work(0)
             finally:
-                wait(others)
+                # Waits for each, as `wait` does with more ado, and raises nothing yet.
+                for other in others:
+                    other.exception()
             return [first, *(other.result() for other in others)]
 
         yield Threads(n_threads, run)

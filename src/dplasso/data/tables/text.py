@@ -193,7 +193,7 @@ def _places(path: Path, names: Sequence[str], columns: Sequence[str]) -> list[in
         if name in again:
             raise DataError(
                 f"{path}: columns {first[name] + 1} and {again[name] + 1} of the first line have "
-                "one name"
+                "the same name"
             )
     return [first[name] for name in columns]
 
