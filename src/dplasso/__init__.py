@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from dplasso.report.displays import CalibrationDisplay as CalibrationDisplay
     from dplasso.report.displays import CurvesDisplay as CurvesDisplay
     from dplasso.report.displays import WeightsDisplay as WeightsDisplay
+    from dplasso.tuning.comparison import PrivateComparison as PrivateComparison
+    from dplasso.tuning.comparison import private_comparison as private_comparison
     from dplasso.tuning.quantiles import private_quantiles as private_quantiles
     from dplasso.tuning.scores import PrivateScore as PrivateScore, private_score as private_score
     from dplasso.tuning.search import PrivateSearch as PrivateSearch
@@ -57,6 +59,7 @@ _HOMES = {
     "Ledger": "ledger.charging",
     "Prior": "fit.public_model",
     "PrivacyStatement": "privacy.statement",
+    "PrivateComparison": "tuning.comparison",
     "PrivateScore": "tuning.scores",
     "PrivateSearch": "tuning.search",
     "PublicEncoder": "encoding.encoder",
@@ -66,6 +69,7 @@ _HOMES = {
     "top_features": "estimators.load",
     "open_store": "data.store",
     "privacy_cost": "estimators.cost",
+    "private_comparison": "tuning.comparison",
     "private_quantiles": "tuning.quantiles",
     "private_score": "tuning.scores",
     "weakest_association": "estimators.cost",

@@ -94,3 +94,18 @@ def test_tables_with_a_column_for_each_label(tmp_path):
     rows = tmp_path / "rows.svm"
     rows.write_text("1 1:1\n")
     refused(run_command("evaluate", model, rows), "give a table with a column for each label")
+
+
+def test_two_models_are_compared_on_the_same_rows(model, held_out, run, train, tmp_path):
+    weak, ledger = tmp_path / "weak.npz", tmp_path / "team.ledger"
+    run("fit", train, "--epsilon", 0.001, "--classes", "1,-1", "--model", weak)
+    run_command("ledger", "create", ledger, "--epsilon", 5, "--delta", "1e-5")
+    against = (model, held_out, "--binarize", "--epsilon", 2, "--against", weak)
+    scores = found("evaluate", *against, "--ledger", ledger)
+    assert (scores["better"], scores["metric"], scores["private"]) == ("a", "accuracy", True)
+    assert scores["low"] < scores["value"] < scores["high"]
+    assert scores["ledger"]["epsilon_left"] < 5.0
+    text = said("evaluate", *against)
+    for words in ("how much better MODEL is", "noise included", "epsilon = 2"):
+        assert words in text
+    assert "--epsilon" in refused("evaluate", model, held_out, "--against", weak)

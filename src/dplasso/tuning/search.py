@@ -32,7 +32,7 @@ from dplasso.ledger import (
 )
 from dplasso.model import Model
 from dplasso.privacy.cautions import warn_of
-from dplasso.privacy.parameters import check_choice, check_delta, check_epsilon, check_positive
+from dplasso.privacy.parameters import check_delta, check_epsilon, check_positive
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import PrivacyStatement, state_search
 from dplasso.tuning.candidates import (
@@ -49,7 +49,7 @@ from dplasso.tuning.candidates import (
 )
 from dplasso.tuning.division import divided, draw_held_out, entering_rows
 from dplasso.tuning.estimates import NUMBERS, TWO_CLASSES, Target
-from dplasso.tuning.metrics import CHOOSING, METRICS, default_metric
+from dplasso.tuning.metrics import CHOOSING, METRICS, default_metric, metric_named
 from dplasso.tuning.plan import divide_budget, scorer_of, whole_budget
 from dplasso.tuning.scores import check_metric, check_scored, checked_bounds, target_of
 from dplasso.tuning.search_cost import SearchCost, draw_tries, tries_of
@@ -163,9 +163,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             )
         check_positive("epsilon", check_epsilon(self.epsilon))
         self._ledger()
-        if self.metric is not None:
-            check_choice("metric", self.metric, CHOOSING)
-        metric = self.metric or default_metric(NUMBERS if self._numbers else TWO_CLASSES)
+        metric = self._metric(NUMBERS if self._numbers else TWO_CLASSES)
         checked_bounds(metric, self.target_bounds, last)
         if not 0.0 < self.held_out < 1.0:
             raise ParameterError(f"`held_out` must lie between 0 and 1, got {self.held_out!r}")
@@ -220,7 +218,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         rows, person = entering_rows(candidates[0].rows, groups, relation[1])
         classes = None if self._numbers else _declare_classes(candidates, y[rows])
         target = target_of(None, classes, candidates[0].rows.n_labels)
-        metric = self.metric or default_metric(target.kind)
+        metric = self._metric(target.kind)
         check_metric(metric, target)
         check_scored(target, y[rows])
         started = fix_starts(candidates)
@@ -259,11 +257,15 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         self.metric_ = metric
         return self
 
+    def _metric(self, kind: str) -> str:
+        """Return our name of the metric, by default the one that fits the target."""
+        return default_metric(kind) if self.metric is None else metric_named(self.metric, CHOOSING)
+
     @property
     def _numbers(self) -> bool:
         """Whether what is searched for predicts numbers, by the metric or by the estimator."""
         if self.metric is not None:
-            return METRICS[self.metric].kinds == (NUMBERS,)
+            return METRICS[self._metric(NUMBERS)].kinds == (NUMBERS,)
         return bool(is_regressor(last_of(self.estimator)))
 
     def _set_best(
