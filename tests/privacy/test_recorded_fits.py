@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import recorded_fits
 from dplasso import DPLogisticRegression
-from dplasso.gradient_descent import calibration, solve
+from dplasso.gradient_descent import calibration, noisy_descent
 from dplasso.gradient_descent.energies import scale_exponents_of
 from dplasso.phases import count, inference, scales
 from dplasso.privacy.release import release
@@ -106,7 +106,7 @@ def test_stored_zeros_are_no_entries_whoever_stands_beside_them():
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        *((solve, "logistic"), (calibration, "logistic"), (count, "logistic")),
+        *((noisy_descent, "logistic"), (calibration, "logistic"), (count, "logistic")),
         (scales, "logistic, scaled"),
         (inference, "linear, intervals"),
     ],
@@ -123,5 +123,5 @@ def test_a_statistic_that_depends_on_the_number_of_rows_is_caught(monkeypatch):
     def by_rows(statistic, sensitivity, noise):
         return release(statistic // max(1, int(abs(statistic).sum() % 3)), sensitivity, noise)
 
-    monkeypatch.setattr(solve, "release", by_rows)
+    monkeypatch.setattr(noisy_descent, "release", by_rows)
     assert recorded_fits.run(2, {"logistic": CASES["logistic"]}, seed=1).violations

@@ -245,7 +245,7 @@ def paid_sums(
     delta: float,
     neighbors: str,
     rows_per_person: int,
-    confidence: float,
+    confidence: float = 0.95,
     random_state: Any,
     ledger: "str | PathLike[str] | Ledger | None",
 ) -> tuple[NDArray[np.float64], Scorer, PrivacyStatement]:
