@@ -168,10 +168,10 @@ class ScoreOptions:
     ledger : LEDGER
         Charge the score to this ledger before anything is computed (see dplasso ledger).
     metric : METRIC
-        The private score: for two classes auc (default), accuracy, f1, f1_weighted, log_loss,
-        confusion or calibration; for more accuracy (default), auc, auc_weighted, f1, f1_weighted,
-        log_loss or confusion; for many labels auc (default), auc_weighted, f1, f1_weighted,
-        accuracy or log_loss; for a regression mae (default) or r2.
+        The private score: for two classes auc (default), accuracy, f1, f1_macro, f1_weighted,
+        log_loss, confusion or calibration; for more accuracy (default), auc, auc_weighted, f1,
+        f1_weighted, log_loss or confusion; for many labels auc (default), auc_weighted, f1,
+        f1_weighted, accuracy or log_loss; for a regression mae (default) or r2.
     against : MODEL
         Say instead whether the model is better than this one on the same rows, as one private
         release; the metric is then accuracy (default), log_loss, or mae of a regression.
