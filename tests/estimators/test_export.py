@@ -225,7 +225,7 @@ class TestPipelines:
     def test_a_step_without_an_operator_is_named(self, step):
         pipeline, rows = self.fitted(step)
         name = type(step[1]).__name__
-        with pytest.raises(ValueError, match=rf"^{name} cannot be part .* pipeline\[-1\].to_onnx"):
+        with pytest.raises(ValueError, match=rf"^{name} cannot be part .*pipeline\[-1\].to_onnx"):
             to_onnx(pipeline, rows[:1])
         with pytest.raises(ValueError, match="example is missing"):
             to_onnx(pipeline)
