@@ -217,7 +217,7 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
         against = settings.pop("against")
         ledger = chosen_ledger(*(settings.pop(name) for name in ("ledger", "dataset", "purpose")))
         settings["ledger"] = ledger
-        found: PrivateScore | PrivateComparison
+        found: Any
         if against is None:
             found = dplasso.private_score(fitted, rows.X, rows.y, **settings)
         else:
@@ -228,7 +228,7 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
     told = {**found.to_dict(), "private": found.privacy.is_private}
     if scoring.ledger is not None:
         told["ledger"] = left_after(scoring.ledger, scoring.dataset, found.privacy)
-    written = _print_private if against is None else _print_comparison
+    written: Any = _print_private if against is None else _print_comparison
     return output.Result(told, partial(written, found, told.get("ledger"), explain=explain))
 
 

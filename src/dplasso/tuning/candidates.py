@@ -367,7 +367,7 @@ def results_of(candidates: list[Candidate], best: Try | None) -> dict[str, Any]:
     named = list(dict.fromkeys(name for one in candidates for name in one.params))
     columns: dict[str, Any] = {}
     for name in named:
-        column = np.ma.masked_all(count, dtype=object)
+        column = np.ma.masked_array(np.empty(count, dtype=object), mask=True)
         for place, one in enumerate(candidates):
             if name in one.params:
                 column[place] = one.params[name]

@@ -161,10 +161,9 @@ def compared(
         rows_per_person=rows_per_person,
         **paid,
     )
-    ends = (span(a.target) * number for number in scorer.estimate(sums))
-    return PrivateComparison(
-        a.metric, *ends, float(scorer.confidence), statement, (a.digest, b.digest)
-    )
+    value, low, high = (span(a.target) * number for number in scorer.estimate(sums))
+    confidence, models = float(scorer.confidence), (a.digest, b.digest)
+    return PrivateComparison(a.metric, value, low, high, confidence, statement, models)
 
 
 def _check_pair(a: Scored, b: Scored) -> None:
@@ -185,7 +184,7 @@ def _rows_of(one: Scored) -> tuple[Any, Any, Any]:
 
 # A row's three entries have norm 1 at most; of two rows only the first can differ by 1.8.
 _PAIRED = Metric(
-    sums=difference_sums,
+    sums=lambda a, b, _, __: difference_sums(a, b),
     estimate=lambda noisy, sigma, z, _: difference_estimate(noisy, sigma, z),
     one_exchange=1.8,
 )

@@ -103,8 +103,8 @@ def _mean(losses: Losses, span: Callable[[Target], float], **options: Any) -> Me
     def scaled(noisy: NDArray[np.float64], sigma: float, z: float, target: Target) -> Estimate:
         return Estimate(*(span(target) * number for number in mean_estimate(noisy, sigma, z)))
 
-    options = {"estimate": scaled, "larger_is_better": False} | options
-    return Metric(sums=sums, losses=losses, span=span, **options)
+    own: dict[str, Any] = {"estimate": scaled, "larger_is_better": False}
+    return Metric(sums=sums, losses=losses, span=span, **(own | options))
 
 
 # --- Targets in a public interval ---------------------------------------------------------------
