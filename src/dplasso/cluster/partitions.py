@@ -113,7 +113,7 @@ class Partitions:
         labels = np.concatenate([one.labels for one in self.descriptions])
         counts = np.concatenate([one.label_counts for one in self.descriptions])
         _, number = np.unique(labels, return_inverse=True)
-        return int(np.sum(np.bincount(number, counts) == 1))
+        return len(np.flatnonzero(np.bincount(number, counts) == 1))
 
     def call(self, method: str, *args: Any) -> list[Any]:
         """Call a method of all workers; return what they answer, parts of a sum in any order."""
