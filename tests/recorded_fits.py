@@ -11,7 +11,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,11 @@ from dplasso import (
     DPLinearRegression,
     DPLogisticRegression,
     NoiseWarning,
+    PrivateComparison,
     PrivateScore,
     PrivateSearch,
     WeakPrivacyWarning,
+    private_comparison,
     private_score,
 )
 from dplasso.cluster import InProcessEngine
@@ -50,7 +52,7 @@ from dplasso.gradient_descent import schedule
 from dplasso.matrix.compressed import canonical
 from dplasso.model.prior import matched_prior
 from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
-from dplasso.tuning.metrics import METRICS
+from dplasso.tuning.metrics import COMPARING, METRICS
 from neighbours import N_COLUMNS, N_ROWS, common_records, hostile_records, in_parts
 from recorder import Comparison, compare
 
@@ -172,19 +174,27 @@ def _score(metric, kind, relation, X, y, _):
         return private_score(model, X, y, 1.0, metric=metric, neighbors=relation, **numbers)
 
 
+def _compared(metric, kind, relation, X, y, _):
+    numbers = {"target_bounds": BOUNDS} if kind == NUMBERS else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        pair = _public_model(kind), _public_model(kind, 0.01)
+        return private_comparison(*pair, X, y, 1.0, metric=metric, neighbors=relation, **numbers)
+
+
 # Classes or labels of every kind of target that there are scores of.
 SCORED = {NUMBERS: 0, TWO_CLASSES: 2, SEVERAL_CLASSES: 3, MANY_LABELS: 4}
 
 
 @cache
-def _public_model(kind):
+def _public_model(kind, size=1.0):
     X, y = common_records(seed=9)
     if kind == MANY_LABELS:
         y = np.random.default_rng(3).integers(0, 2, (len(X), 4))
-        return OneVsRestClassifier(LogisticRegression()).fit(X, y)
+        return OneVsRestClassifier(LogisticRegression(C=size)).fit(X, y)
     if kind == SEVERAL_CLASSES:
         y = np.arange(len(X)) % 3
-    return (Ridge() if kind == NUMBERS else LogisticRegression()).fit(X, y)
+    return (Ridge(1.0 / size) if kind == NUMBERS else LogisticRegression(C=size)).fit(X, y)
 
 
 def _search(kind, grid, options, relation, X, y, _):
@@ -398,6 +408,11 @@ def _cases():
             work, many = partial(_score, metric, kind), kind == MANY_LABELS
             case = Case(work, SCORED[kind], forms=in_memory, many_labels=many)
             yield f"score, {metric} of {kind}", case
+            if metric in COMPARING:
+                yield (
+                    f"comparison, {metric} of {kind}",
+                    replace(case, work=partial(_compared, metric, kind)),
+                )
     given = DPLogisticRegression, {"max_weights": [None, 4]}, {}
     yield "search", Case(partial(_search, *given), forms=in_memory)
     case = Case(_search_of_labels, 4, forms=in_memory, many_labels=True)
@@ -502,13 +517,16 @@ def compare_pair(case, relation, form, pair, *, single=False):
     return compare(work, *pair)
 
 
+RELEASED = PrivateScore, PrivateComparison
+
+
 def _outcome(result: Any) -> Any:
     """Return what a fit, a search or a score released, to be compared."""
     chosen = getattr(result, "best_estimator_", result)
     chosen = chosen[-1] if isinstance(chosen, Pipeline) else chosen
     model = getattr(chosen, "model_", None)
     if model is None:
-        return result.to_dict()["value"] if isinstance(result, PrivateScore) else "a constant"
+        return result.to_dict()["value"] if isinstance(result, RELEASED) else "a constant"
     return model.digest
 
 

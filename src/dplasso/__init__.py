@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dplasso.estimators.regressors import DPLasso as DPLasso
     from dplasso.estimators.regressors import DPLinearRegression as DPLinearRegression
     from dplasso.estimators.load import load as load, save as save, top_features as top_features
+    from dplasso.estimators.onnx_pipeline import to_onnx as to_onnx
     from dplasso.estimators.record_wise import record_wise as record_wise
     from dplasso.estimators.cost import privacy_cost as privacy_cost
     from dplasso.estimators.cost import weakest_association as weakest_association
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from dplasso.report.displays import CalibrationDisplay as CalibrationDisplay
     from dplasso.report.displays import CurvesDisplay as CurvesDisplay
     from dplasso.report.displays import WeightsDisplay as WeightsDisplay
+    from dplasso.tuning.comparison import PrivateComparison as PrivateComparison
+    from dplasso.tuning.comparison import private_comparison as private_comparison
     from dplasso.tuning.quantiles import private_quantiles as private_quantiles
     from dplasso.tuning.scores import PrivateScore as PrivateScore, private_score as private_score
     from dplasso.tuning.search import PrivateSearch as PrivateSearch
@@ -57,15 +60,18 @@ _HOMES = {
     "Ledger": "ledger.charging",
     "Prior": "fit.public_model",
     "PrivacyStatement": "privacy.statement",
+    "PrivateComparison": "tuning.comparison",
     "PrivateScore": "tuning.scores",
     "PrivateSearch": "tuning.search",
     "PublicEncoder": "encoding.encoder",
     "load": "estimators.load",
     "record_wise": "estimators.record_wise",
     "save": "estimators.load",
+    "to_onnx": "estimators.onnx_pipeline",
     "top_features": "estimators.load",
     "open_store": "data.store",
     "privacy_cost": "estimators.cost",
+    "private_comparison": "tuning.comparison",
     "private_quantiles": "tuning.quantiles",
     "private_score": "tuning.scores",
     "weakest_association": "estimators.cost",

@@ -7,7 +7,8 @@ from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
 
 import dplasso
-from cli.conftest import found, refused, run_command, said
+from cli.conftest import done, found, refused, run_command, said
+from dplasso.ledger import create_ledger
 
 
 def test_scores_are_scikit_learns(model, held_out):
@@ -94,3 +95,18 @@ def test_tables_with_a_column_for_each_label(tmp_path):
     rows = tmp_path / "rows.svm"
     rows.write_text("1 1:1\n")
     refused(run_command("evaluate", model, rows), "give a table with a column for each label")
+
+
+def test_two_models_are_compared_on_the_same_rows(model, held_out, train, tmp_path):
+    weak, ledger = tmp_path / "weak.npz", tmp_path / "team.ledger"
+    done("fit", train, "--epsilon", 0.001, "--binarize", "--classes", "1,-1", "--model", weak)
+    create_ledger(ledger, 5.0, 1e-5)
+    given = (model, held_out, "--epsilon", 2, "--against", weak)
+    scores = found("evaluate", *given, "--ledger", ledger)
+    assert (scores["better"], scores["metric"], scores["private"]) == ("a", "accuracy", True)
+    assert scores["low"] < scores["value"] < scores["high"]
+    assert scores["ledger"]["epsilon_left"] < 5.0
+    text = said("evaluate", *given)
+    for words in ("how much better MODEL is", "noise included", "epsilon = 2"):
+        assert words in text
+    refused(run_command("evaluate", *given[:2], "--against", weak), "--against", "--epsilon")

@@ -7,9 +7,22 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Binarizer, OneHotEncoder
 
-from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
+from dplasso import (
+    DPFrankWolfeClassifier,
+    DPLassoClassifier,
+    DPLogisticRegression,
+    PublicEncoder,
+    load,
+    save,
+    to_onnx,
+)
 from dplasso.gradient_descent.energies import scales_of
 from dplasso.privacy.statement import PrivacyStatement
 
@@ -144,13 +157,91 @@ def test_onnx_of_labels_of_every_kind_and_of_many(many, kind):
             model.to_sklearn()
 
 
+class TestPipelines:
+    """Steps and model as one graph, or the step that has none."""
+
+    jobs = tuple(["clerk", "nurse", "cook", "none"][k % 4] for k in range(400))
+    table = pd.DataFrame({"job": jobs, "age": 20.0 + np.arange(400) % 50})
+
+    def fitted(self, step):
+        model = DPLogisticRegression(20.0, classes=["no", "yes"])
+        rows = {
+            "table": self.table,
+            "words": [[job] for job in self.jobs],
+            "texts": [f"a {job}" for job in self.jobs],
+        }[step[0]]
+        y = np.where((self.table.age > 40) ^ (self.table.job == "cook"), "yes", "no")
+        return make_pipeline(step[1], model).fit(rows, y), rows
+
+    @pytest.mark.parametrize(
+        "step",
+        [
+            (
+                "table",
+                ColumnTransformer(
+                    [
+                        (
+                            "job",
+                            OneHotEncoder(
+                                categories=[["clerk", "cook", "nurse"]], handle_unknown="ignore"
+                            ),
+                            ["job"],
+                        ),
+                        ("age", Binarizer(threshold=40.5), ["age"]),
+                    ]
+                ),
+            ),
+            ("words", FeatureHasher(16, input_type="string")),
+        ],
+    )
+    @pytest.mark.parametrize("kept", [False, True])
+    def test_a_graph_predicts_as_the_pipeline_does(self, step, kept, tmp_path):
+        import onnxruntime
+
+        pipeline, rows = self.fitted(step)
+        if kept:
+            save(pipeline, tmp_path / "m.npz")
+            pipeline = load(tmp_path / "m.npz")
+        graph = to_onnx(pipeline, rows[:3]).SerializeToString()
+        session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+        if step[0] == "table":
+            given = {"job": self.table[["job"]].to_numpy(object)}
+            given["age"] = self.table[["age"]].to_numpy()
+        else:
+            given = {"X": np.array(rows, dtype=object).reshape(-1, 1)}
+        labels, found = session.run(["label", "probabilities"], given)
+        np.testing.assert_allclose(found, pipeline.predict_proba(rows), rtol=1e-5, atol=1e-7)
+        np.testing.assert_array_equal(labels, pipeline.predict(rows))
+        kept_statement = session.get_modelmeta().custom_metadata_map["privacy"]
+        assert PrivacyStatement.from_json(kept_statement) == pipeline[-1].privacy_
+
+    @pytest.mark.parametrize(
+        "step",
+        [
+            ("texts", HashingVectorizer(n_features=16)),
+            ("table", PublicEncoder({"parts": [{"kind": "bins", "column": "age", "edges": [40]}]})),
+        ],
+    )
+    def test_a_step_without_an_operator_is_named(self, step):
+        pipeline, rows = self.fitted(step)
+        name = type(step[1]).__name__
+        with pytest.raises(ValueError, match=rf"^{name} cannot be part .*pipeline\[-1\].to_onnx"):
+            to_onnx(pipeline, rows[:1])
+        with pytest.raises(ValueError, match="example is missing"):
+            to_onnx(pipeline)
+
+    def test_a_model_alone_is_its_own_graph(self):
+        model = ESTIMATORS["logistic"].fit(X, Y)
+        assert to_onnx(model) == model.to_onnx()
+
+
 def test_the_linear_part_goes_through_skl2onnx():
     import onnxruntime
-    from skl2onnx import to_onnx
+    import skl2onnx
 
     rows, model = X.astype(np.float32), ESTIMATORS["three logistic"].fit(X, THREE)
     plain = model.to_sklearn(probabilities=False)
-    graph = to_onnx(plain, rows[:1], options={id(plain): {"raw_scores": True}})
+    graph = skl2onnx.to_onnx(plain, rows[:1], options={id(plain): {"raw_scores": True}})
     session = onnxruntime.InferenceSession(
         graph.SerializeToString(), providers=["CPUExecutionProvider"]
     )

@@ -19,6 +19,7 @@ from dplasso import (
     WeakPrivacyWarning,
     private_score,
 )
+from dplasso.cluster import InProcessEngine
 from dplasso.ledger import create_ledger
 from dplasso.phases import count
 from dplasso.privacy import cautions
@@ -125,6 +126,22 @@ class TestClassesFromTheData:
         assert kind(1.0, classes=["no", "yes", "yse"]).fit(X, y).classes_.size == 3
         with pytest.warns(PrivacyLeakWarning, match="'no', 'yes', 'yse'"):
             kind(1.0).fit(X[:900], y[:900])
+
+    def test_partitions_refuse_it_too(self):
+        X, y = np.ones((2_000, 1)), np.array(["no", "yes"] * 1_000, dtype="U4")
+        y[7], halves = "yse", ([0, 1_000], [1_000, 2_000])
+
+        def fit():
+            each = [(X[a:b], y[a:b]) for a, b in halves]
+            model = DPLogisticRegression(1.0)
+            return model.fit(*map(list, zip(*each, strict=True)), engine=InProcessEngine())
+
+        with pytest.raises(ValueError, match="a label occurs in one record of 2,000") as caught:
+            fit()
+        assert "yse" not in str(caught.value)
+        # Once in each of two partitions is twice.
+        y[1_007] = "yse"
+        assert fit().classes_.size == 3
 
     @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])
     def test_a_private_fit_warns_once(self, kind):

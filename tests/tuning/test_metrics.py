@@ -49,7 +49,7 @@ CASES = [
     if kind in one.kinds
 ]
 # Whose intervals are bounds: rows that several labels or classes share are taken to err alike.
-WIDE = {(name, MANY_LABELS) for name in ("auc", "auc_weighted", "f1", "f1_weighted")}
+WIDE = {(name, MANY_LABELS) for name in ("auc", "auc_weighted", "f1", "f1_macro", "f1_weighted")}
 WIDE |= {("auc", SEVERAL_CLASSES), ("auc_weighted", SEVERAL_CLASSES), ("r2", NUMBERS)}
 
 
@@ -205,6 +205,7 @@ def by_scikit_learn(kind, X, y):
         "accuracy": np.mean(predicted == y),
         "auc": roc_auc_score(y, p, multi_class="ovr"),
         "f1": f1_score(y, predicted, average=average),
+        "f1_macro": f1_score(y, predicted, average="macro"),
         "f1_weighted": f1_score(y, predicted, average="weighted"),
         "log_loss": losses[kind](),
     }

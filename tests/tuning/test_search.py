@@ -10,6 +10,8 @@ import pandas
 import pytest
 from scipy import stats
 from scipy.sparse import csr_array
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Binarizer
 from tests.tuning.models import GRID, ROWS, Given, NoisyShare, X, Y, seen, toy
 
 from dplasso import (
@@ -406,3 +408,84 @@ def test_every_try_starts_from_the_same_prior_matched_by_name(monkeypatch, ledge
     assert search.best_estimator_.model_.prior.weights[0, 1] == 2.0
     assert entries(ledger)[0].charge.prior == told
     assert search.estimator.prior is prior
+
+
+# --- As in scikit-learn ------------------------------------------------------------------------
+
+
+class TestAsInScikitLearn:
+    def test_the_table_holds_what_was_released(self):
+        search = toy().fit(X, Y)
+        table = pandas.DataFrame(search.cv_results_)
+        assert table["params"].tolist() == [{"bias": -2.0}, {"bias": 2.0}]
+        assert table["param_bias"].tolist() == [-2.0, 2.0]
+        assert (table["epsilon_of_try"] < 1.0).all()
+        (place,) = np.flatnonzero(table["released"])
+        assert table["params"][place] == search.best_params_
+        assert table["mean_test_score"][place] == search.best_score_.value
+        assert table["mean_test_score"].isna().sum() == 1
+
+    def test_without_a_try_nothing_is_released(self, monkeypatch):
+        with_tries(monkeypatch, 0)
+        with pytest.warns(UserWarning, match=NO_TRY):
+            search = toy(law="poisson").fit(X, Y)
+        assert not search.cv_results_["released"].any()
+        assert search.score(X, Y) == pytest.approx(np.mean(search.predict(X) == Y))
+
+    def test_the_score_is_that_of_the_metric_and_larger_is_better(self):
+        found = toy(metric="accuracy").fit(X, Y)
+        assert found.score(X, Y) == pytest.approx(np.mean(found.predict(X) == Y), abs=1e-9)
+        found = toy(metric="neg_log_loss").fit(X, Y)
+        p = found.predict_proba(X)[np.arange(ROWS), Y]
+        assert found.metric_ == "log_loss"
+        assert found.score(X, Y) == pytest.approx(np.log(p).mean(), abs=1e-6)
+        target = np.clip(X[:, 1], -1.0, 1.0)
+        bounded = DPLinearRegression(target_bounds=(-1.0, 1.0))
+        found = PrivateSearch(bounded, {"max_weights": [None]}, 20.0).fit(X[:, 1:], target)
+        lost = np.abs(np.clip(found.predict(X[:, 1:]), -1.0, 1.0) - target).mean()
+        assert found.score(X[:, 1:], target) == pytest.approx(-lost, abs=1e-6)
+
+    def test_several_estimators(self):
+        hashed = make_pipeline(Binarizer(), DPLogisticRegression())
+        estimators = [DPLassoClassifier(), hashed, NoisyShare()]
+        grids = [{"max_weights": [2, 5]}, {"binarizer__threshold": [0.0]}, {}]
+        settings = {"tries": 3, "law": "geometric", "metric": "roc_auc"}
+        search = PrivateSearch(estimators, grids, 5.0, **settings).fit(X, Y)
+        table = search.cv_results_
+        names = ["DPLassoClassifier"] * 2 + ["DPLogisticRegression", "NoisyShare"]
+        assert table["estimator"].tolist() == names
+        assert table["param_max_weights"].mask.tolist() == [False, False, True, True]
+        assert search.metric_ == "auc"
+        assert search.predict(X).shape == (ROWS,)
+        assert search.privacy_.epsilon <= 5.0
+        for _ in range(5):
+            chosen = PrivateSearch(estimators[1:], {}, 5.0, **settings).fit(X, Y)
+            kind = [type(estimators[1]), NoisyShare]
+            assert type(chosen.best_estimator_) in kind
+            assert chosen.score(X, Y) <= 1.0
+
+    @pytest.mark.parametrize(
+        ("estimators", "grid", "words"),
+        [
+            ([], {}, "empty list"),
+            ([DPLasso(), DPLassoClassifier()], {}, "must agree on what they predict"),
+            (
+                [DPLassoClassifier(neighbors="replace-one"), DPLassoClassifier()],
+                {},
+                "must agree on neighbors",
+            ),
+            (
+                [DPLassoClassifier(classes=[0, 1]), DPLassoClassifier(classes=[0, 2])],
+                {},
+                "must agree on classes",
+            ),
+            ([DPLassoClassifier(), DPLogisticRegression()], [{}], "1 entries for 2 estimators"),
+        ],
+    )
+    def test_estimators_that_do_not_go_together(self, estimators, grid, words):
+        with pytest.raises(ValueError, match=words):
+            PrivateSearch(estimators, grid).fit(X, Y)
+
+    def test_an_unknown_metric_is_refused_with_all_that_are_known(self):
+        with pytest.raises(ValueError, match=r"f1_macro.*roc_auc_ovr.*got 'average_precision'"):
+            toy(metric="average_precision").fit(X, Y)

@@ -28,7 +28,9 @@ def test_the_default_metric_fits_the_target():
         search = PrivateSearch(estimator, {"max_weights": [2, 4]}, 20.0, tries=2, law="geometric")
         search.fit(X, labels)
         assert 0.0 <= search.best_score_.low <= search.best_score_.value
-        with pytest.raises(ValueError, match=r"metric must be 'accuracy' or .*got 'calibration'"):
+        with pytest.raises(
+            ValueError, match=r"metric must be one of accuracy, .*got 'calibration'"
+        ):
             search.set_params(metric="calibration").fit(X, labels)
 
 

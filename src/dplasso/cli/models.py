@@ -20,6 +20,7 @@ from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
 from dplasso.encoding.origin import with_origin
 from dplasso.estimators.record_wise import split
+from dplasso.tuning.comparison import PrivateComparison, compared
 from dplasso.tuning.scores import PrivateScore
 
 _NOT_PRIVATE = (
@@ -167,15 +168,19 @@ class ScoreOptions:
     ledger : LEDGER
         Charge the score to this ledger before anything is computed (see dplasso ledger).
     metric : METRIC
-        The private score: for two classes auc (default), accuracy, f1, f1_weighted, log_loss,
-        confusion or calibration; for more accuracy (default), auc, auc_weighted, f1, f1_weighted,
-        log_loss or confusion; for many labels auc (default), auc_weighted, f1, f1_weighted,
-        accuracy or log_loss; for a regression mae (default) or r2.
+        The private score: for two classes auc (default), accuracy, f1, f1_macro, f1_weighted,
+        log_loss, confusion or calibration; for more accuracy (default), auc, auc_weighted, f1,
+        f1_weighted, log_loss or confusion; for many labels auc (default), auc_weighted, f1,
+        f1_weighted, accuracy or log_loss; for a regression mae (default) or r2.
+    against : MODEL
+        Say instead whether the model is better than this one on the same rows, as one private
+        release; the metric is then accuracy (default), log_loss, or mae of a regression.
     """
 
     epsilon: float | None = None
     delta: float = 1e-6
     metric: str | None = None
+    against: Path | None = None
     neighbors: str = "add-remove"
     ledger: Path | None = None
     dataset: str | None = None
@@ -190,6 +195,7 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
     --------
     dplasso evaluate model.npz test.svm.gz
     dplasso evaluate model.npz test.svm.gz --epsilon 0.1 --metric auc
+    dplasso evaluate model.npz test.svm.gz --epsilon 0.1 --against older.npz
     dplasso evaluate model.npz test.npz --labels labels.npy --json
     dplasso evaluate labels.npz test.csv --label-column asthma,gout
 
@@ -199,7 +205,7 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
     private = scoring.epsilon is not None
     if applied.cluster.cluster is not None:
         refuse({"--epsilon": private}, BESIDE_CLUSTER)
-    for name in () if private else ("metric", "ledger", "dataset", "purpose"):
+    for name in () if private else ("metric", "against", "ledger", "dataset", "purpose"):
         if getattr(scoring, name) is not None:
             raise ValueError(f"--{name} is for a private score, which needs --epsilon")
     with output.progress_bars() as bars:
@@ -208,13 +214,22 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
             scores = score(fitted, rows.X, rows.y, rows.source)
             return output.Result(scores | {"private": False}, partial(_print_exact, scores))
         settings = asdict(scoring)
+        against = settings.pop("against")
         ledger = chosen_ledger(*(settings.pop(name) for name in ("ledger", "dataset", "purpose")))
-        found = dplasso.private_score(fitted, rows.X, rows.y, **settings, ledger=ledger)
+        settings["ledger"] = ledger
+        found: Any
+        if against is None:
+            found = dplasso.private_score(fitted, rows.X, rows.y, **settings)
+        else:
+            other, same = replace(applied, model=against).read(bars, labelled=True)
+            pair = (fitted, rows.X, rows.y), (other, same.X, same.y)
+            found = compared(pair, **settings)
     # All that may be said of the rows: not their number.
     told = {**found.to_dict(), "private": found.privacy.is_private}
     if scoring.ledger is not None:
         told["ledger"] = left_after(scoring.ledger, scoring.dataset, found.privacy)
-    return output.Result(told, partial(_print_private, found, told.get("ledger"), explain=explain))
+    written: Any = _print_private if against is None else _print_comparison
+    return output.Result(told, partial(written, found, told.get("ledger"), explain=explain))
 
 
 def _print_exact(scores: dict[str, Any]) -> None:
@@ -229,10 +244,7 @@ def _print_private(score: PrivateScore, left: dict[str, Any] | None, *, explain:
         "auc_weighted": "auc, weighted by rows",
         "f1_weighted": "f1, weighted by rows",
     }.get(score.metric, score.metric)
-    facts = {
-        name: f"{score.value:.4f}  ({score.confidence:.0%} interval {score.low:.4f} to "
-        f"{score.high:.4f}, noise included)"
-    }
+    facts = {name: _interval(score)}
     if left is not None:
         facts["ledger"] = left_sentence(left)
     output.facts(facts)
@@ -249,6 +261,26 @@ def _print_private(score: PrivateScore, left: dict[str, Any] | None, *, explain:
     print_confusion(score.confusion)
     output.text()
     output.promise(score.privacy, explain=explain)
+
+
+def _print_comparison(
+    found: PrivateComparison, left: dict[str, Any] | None, *, explain: bool
+) -> None:
+    better = {"a": "MODEL", "b": "the model --against", None: "not known from these rows"}
+    name = f"{found.metric}, how much better MODEL is"
+    facts = {"better": better[found.better], name: _interval(found)}
+    if left is not None:
+        facts["ledger"] = left_sentence(left)
+    output.facts(facts)
+    output.text()
+    output.promise(found.privacy, explain=explain)
+
+
+def _interval(found: PrivateScore | PrivateComparison) -> str:
+    return (
+        f"{found.value:.4f}  ({found.confidence:.0%} interval {found.low:.4f} to "
+        f"{found.high:.4f}, noise included)"
+    )
 
 
 def _noisy(one: Any, value: float) -> list[str]:

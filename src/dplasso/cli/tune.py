@@ -59,8 +59,8 @@ def tune(
     law : LAW
         How their number is drawn: auto, poisson (costs a ledger least), geometric or logarithmic.
     metric : METRIC
-        auc (default for two classes), accuracy (default for more), f1 or log_loss; auc_weighted or
-        f1_weighted; for a regression mae (default) or r2.
+        auc (default for two classes), accuracy (default for more), f1, f1_macro or log_loss;
+        auc_weighted or f1_weighted; for a regression mae (default) or r2.
     held_out : S
         Share of the rows that tries are scored on.
 

@@ -107,6 +107,14 @@ class Partitions:
             raise DataError("the labels are not classes: declare them with `classes`")
         return labels
 
+    @property
+    def single_labels(self) -> int:
+        """How many labels one record has, of all partitions."""
+        labels = np.concatenate([one.labels for one in self.descriptions])
+        counts = np.concatenate([one.label_counts for one in self.descriptions])
+        _, number = np.unique(labels, return_inverse=True)
+        return len(np.flatnonzero(np.bincount(number, counts) == 1))
+
     def call(self, method: str, *args: Any) -> list[Any]:
         """Call a method of all workers; return what they answer, parts of a sum in any order."""
         began = time.perf_counter()

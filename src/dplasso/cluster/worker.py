@@ -67,6 +67,7 @@ class Description:
     shape: tuple[int, int]
     n_entries: int
     labels: NDArray[Any]
+    label_counts: NDArray[np.int64]
     origin: Any
     content: str | None
     has_people: bool
@@ -207,11 +208,14 @@ class Worker:
                 f"{partition.name} has {n_rows:,} rows, but {weights.size:,} weights; one for each "
                 "is needed"
             )
-        labels = np.unique(self._y)
+        labels, counts = np.unique(self._y, return_counts=True)
+        if labels.size > MOST_LABELS:
+            labels, counts = labels[:0], counts[:0]
         return Description(
             shape=(n_rows, int(self._X.shape[1])),
             n_entries=n_entries,
-            labels=labels if labels.size <= MOST_LABELS else labels[:0],
+            labels=labels,
+            label_counts=counts,
             origin=origin,
             content=content,
             has_people=isinstance(self._X, Store) and self._X.knows_people,

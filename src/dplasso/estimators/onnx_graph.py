@@ -9,7 +9,7 @@ from dplasso.estimators.export import Plain, plain_of
 from dplasso.runtime.extras import need
 
 # Of 2020: every runtime in use knows it.
-_OPSET, _IR = 13, 7
+OPSET, _IR = 13, 7
 # Below every length that is not 0 of a row in single precision.
 _TINY = 1e-60
 
@@ -48,7 +48,7 @@ class _Graph:
         rows = helper.make_tensor_value_info("X", kinds.FLOAT, [None, n_features])
         found = [helper.make_tensor_value_info(*one) for one in outputs]
         graph = helper.make_graph(self.nodes, "dplasso", [rows], found, self.constants)
-        opsets = [helper.make_opsetid("", _OPSET)]
+        opsets = [helper.make_opsetid("", OPSET)]
         model = helper.make_model(
             graph, producer_name="dplasso", opset_imports=opsets, ir_version=_IR
         )

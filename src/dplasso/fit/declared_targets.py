@@ -61,14 +61,13 @@ class Labels:
         # Asked for only where needed: partitions may have too many different labels.
         y = None if self.is_declared else records.labels
         classes = classes_of(y, self.declared)
-        if y is not None and _MANY <= records.shape[0] == len(y):
-            rare = int(np.sum(np.unique(y, return_counts=True)[1] == 1))
-            if rare:
-                labels = "a label occurs" if rare == 1 else f"{rare:,} labels occur"
-                raise ParameterError(
-                    f"{labels} in one record of {len(y):,}, and would leave with the model: name "
-                    "the classes with `classes`, or correct the label"
-                )
+        n_records = records.shape[0]
+        if y is not None and n_records >= _MANY and (single := records.single_labels):
+            labels = "a label occurs" if single == 1 else f"{single:,} labels occur"
+            raise ParameterError(
+                f"{labels} in one record of {n_records:,}, and would leave with the model: name "
+                "the classes with `classes`, or correct the label"
+            )
         return self.of_classes(classes)
 
     def of_classes(self, classes: NDArray[Any], *, many_labels: bool = False) -> Task:

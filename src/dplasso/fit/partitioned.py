@@ -52,6 +52,11 @@ class ClusterRecords:
         return self.workers.labels
 
     @property
+    def single_labels(self) -> int:
+        """How many labels one record has."""
+        return self.workers.single_labels
+
+    @property
     def shape(self) -> tuple[int, int]:
         """N and D."""
         return self.workers.shape

@@ -56,6 +56,8 @@ class Records(Protocol):
     @property
     def labels(self) -> NDArray[Any]: ...
     @property
+    def single_labels(self) -> int: ...
+    @property
     def n_labels(self) -> int: ...
     @property
     def shape(self) -> tuple[int, int]: ...
@@ -113,6 +115,11 @@ class LocalRecords:
     def labels(self) -> NDArray[Any]:
         """The labels."""
         return self.y
+
+    @property
+    def single_labels(self) -> int:
+        """How many labels one record has."""
+        return int(np.sum(np.unique(self.y, return_counts=True)[1] == 1))
 
     @property
     def n_labels(self) -> int:

@@ -9,6 +9,7 @@ EXTRAS = {
     "fsspec": "storage",
     "matplotlib": "plot",
     "onnx": "onnx",
+    "skl2onnx": "onnx",
     "zstandard": "zstd",
 }
 """The extra of this package that brings each of them."""

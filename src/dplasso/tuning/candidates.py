@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone, is_regressor
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
@@ -38,13 +39,15 @@ _ENOUGH = 1.0 - 1e-6
 class Candidate:
     """Settings that a try may draw, as the grid names them, and an unfitted estimator with them.
 
-    `steps`: of a pipeline those before the last, which is the estimator. `records`: once there are
-    data, the rows that the steps make.
+    `steps`: of a pipeline those before the last, which is the estimator. `given`: the estimator or
+    pipeline that was given to the search. `records`: once there are data, the rows that the steps
+    make.
     """
 
     params: dict[str, Any]
     estimator: Any
     steps: Pipeline | None = None
+    given: Any = None
     records: LocalRecords | None = None
 
     @property
@@ -58,10 +61,58 @@ class Candidate:
 Try = tuple[Estimate, Candidate, Any]
 
 
+def estimators_of(given: Any) -> list[Any]:
+    """Return the estimators of a search: one, or a list that agree on what they learn."""
+    if not isinstance(given, list | tuple):
+        return [given]
+    if not given:
+        raise ParameterError("`estimator` is an empty list; give at least one estimator")
+    first, *others = map(_shared_settings, given)
+    for other in others:
+        for name, value in other.items():
+            if value != first[name]:
+                raise ParameterError(
+                    f"the estimators of a search must agree on {name}, and have {first[name]!r} "
+                    f"and {value!r}"
+                )
+    return list(given)
+
+
+def _shared_settings(estimator: Any) -> dict[str, Any]:
+    last = last_of(estimator)
+    known = last.get_params(deep=False)
+    classes = known.get("classes")
+    return {
+        "what they predict (classes or numbers)": "numbers" if is_regressor(last) else "classes",
+        "neighbors": known.get("neighbors", "add-remove"),
+        "rows_per_person": known.get("rows_per_person", 1),
+        "classes": None if classes is None else list(classes),
+        "target_bounds": known.get("target_bounds"),
+    }
+
+
 def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
     """Return the settings of a grid, as scikit-learn's `ParameterGrid` reads it.
 
-    The estimator is copied, without what the search sets itself; `delta` is that of every try.
+    Of several estimators `grid` is one for all of them, or a list of one for each.
+    """
+    estimators = estimators_of(estimator)
+    grids = [grid] if estimators == [estimator] else grid
+    if isinstance(grids, Mapping):
+        grids = [grids] * len(estimators)
+    if len(grids) != len(estimators):
+        raise ParameterError(
+            f"`grid` has {len(grids)} entries for {len(estimators)} estimators: give one grid for "
+            "each, {} where nothing is tuned, or one mapping for all"
+        )
+    pairs = zip(estimators, grids, strict=True)
+    return [found for one, own in pairs for found in _settings_of(one, own, delta)]
+
+
+def _settings_of(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
+    """Return copies of an estimator with the settings of a grid.
+
+    They lack what the search sets itself; `delta` is that of every try.
     """
     base = clone(last_of(estimator))
     known = base.get_params(deep=False)
@@ -81,7 +132,8 @@ def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
         steps, settings = settings_by_step(estimator, params)
         if fixed := [name for name in settings if name in _NOT_TUNED]:
             raise ValueError(f"{fixed[0]} cannot be tuned: it is the same for every try")
-        found.append(Candidate(dict(params), clone(base).set_params(**settings), steps))
+        one = clone(base).set_params(**settings)
+        found.append(Candidate(dict(params), one, steps, given=estimator))
     if not found:
         raise ValueError("the grid holds no settings; give at least one")
     return found
@@ -93,12 +145,14 @@ def with_records(candidates: list[Candidate], X: Any, y: Any) -> list[Candidate]
     found = []
     for candidate in candidates:
         # The grid's own values, which live as long as the candidates.
-        key = tuple((name, id(candidate.params[name])) for name in _of_steps(candidate))
+        own = [(name, id(candidate.params[name])) for name in _of_steps(candidate)]
+        ours = is_ours(candidate.estimator)
+        key = (ours, id(candidate.given) if candidate.steps else None, *own)
         if key not in made:
             steps, rows = candidate.steps, X
             if steps is not None:
                 steps, rows = rows_of(steps, X, fit=True)
-            labels = is_ours(candidate.estimator) and not is_regressor(candidate.estimator)
+            labels = ours and not is_regressor(candidate.estimator)
             made[key] = steps, local_records(candidate.estimator, rows, y, takes_matrix=labels)
             _check_records(candidate.estimator, made[key][1])
         steps, records = made[key]
@@ -297,8 +351,37 @@ def settings_by_step(
     return steps, of_last
 
 
-def behind(estimator: Any, steps: Pipeline | None, fitted: Any) -> Any:
+def behind(candidate: Candidate, fitted: Any) -> Any:
     """Return a fitted last step behind the others, as the pipeline that is searched for."""
-    if steps is None:
+    if candidate.steps is None:
         return fitted
-    return Pipeline([*steps.steps, (estimator.steps[-1][0], fitted)])
+    return Pipeline([*candidate.steps.steps, (candidate.given.steps[-1][0], fitted)])
+
+
+def results_of(candidates: list[Candidate], best: Try | None) -> dict[str, Any]:
+    """Return a table of all settings, which are public, and the score of the one that is released.
+
+    Its columns are named as in scikit-learn's `cv_results_`, as far as they are released.
+    """
+    count = len(candidates)
+    named = list(dict.fromkeys(name for one in candidates for name in one.params))
+    columns: dict[str, Any] = {}
+    for name in named:
+        column = np.ma.masked_array(np.empty(count, dtype=object), mask=True)
+        for place, one in enumerate(candidates):
+            if name in one.params:
+                column[place] = one.params[name]
+        columns[f"param_{name}"] = column
+    scores = np.full((3, count), np.nan)
+    released = np.zeros(count, bool)
+    if best is not None:
+        place = next(k for k, one in enumerate(candidates) if one is best[1])
+        scores[:, place], released[place] = best[0], True
+    return {
+        "estimator": np.array([type(one.estimator).__name__ for one in candidates], object),
+        **columns,
+        "params": [one.params for one in candidates],
+        "epsilon_of_try": np.array([one.estimator.epsilon for one in candidates]),
+        "released": released,
+        **dict(zip(("mean_test_score", "test_score_low", "test_score_high"), scores, strict=True)),
+    }

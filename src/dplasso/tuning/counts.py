@@ -277,17 +277,23 @@ def _f1_parts(noisy: NDArray[np.float64], sigma: float, target: Target) -> list[
 
 
 def f1(
-    noisy: NDArray[np.float64], sigma: float, z: float, target: Target, *, by_rows: bool = False
+    noisy: NDArray[np.float64],
+    sigma: float,
+    z: float,
+    target: Target,
+    *,
+    by_rows: bool = False,
+    of_all: bool = False,
 ) -> Estimate:
     """Estimate F1, of two classes of the second; of more, or of labels, the mean.
 
-    `by_rows`: of all classes, weighted by their rows.
+    `of_all`: the mean of two classes, too; `by_rows`: likewise, weighted by their rows.
     """
     parts = _f1_parts(noisy, sigma, target)
     weights = _weights_of(parts, by_rows=by_rows)
     if weights is None:
         return UNKNOWN
-    if len(parts) == 2 and not target.many_labels and not by_rows:
+    if len(parts) == 2 and not target.many_labels and not (by_rows or of_all):
         return parts[1].estimate(z)
     if target.many_labels:
         return _average(parts, weights, z, disjoint=False)

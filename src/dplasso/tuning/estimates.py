@@ -15,6 +15,8 @@ from scipy.stats import norm
 UNIT = 2.0**32
 # Weight of l (1 - l), below sqrt(8) by more than any rounding.
 SPREAD = 2.8
+# Factors of a difference d of two losses, of the row, and of d^2: below norm 1 together.
+DIFFERENCE = (0.9, 0.3, 0.31)
 ROOT_TWO = math.nextafter(math.sqrt(2.0), 2.0)
 
 Bounds = tuple[float, float]
@@ -128,6 +130,9 @@ def _nothing(_: NDArray[np.float64], __: float, ___: float, ____: Target) -> Det
     return Details()
 
 
+Losses = Callable[[Any, Any, NDArray[Any], Target], NDArray[np.float64]]
+
+
 @dataclass(frozen=True)
 class Metric:
     """How a metric is computed from sums.
@@ -140,6 +145,8 @@ class Metric:
     move the sums, in units of 1; `outputs_counted`: of kinds where it is so for each output, all of
     which one row may move.
     `larger_is_better`: of two models, whether the better one has the larger value.
+    `losses`: of a mean of losses, ``losses(model, X, y, target)``: each row's, in [0, 1], and
+    `span`: what they are multiplied by.
     """
 
     sums: Callable[[Any, Any, NDArray[Any], Target], NDArray[np.int64]]
@@ -150,6 +157,8 @@ class Metric:
     outputs_counted: tuple[str, ...] = ()
     larger_is_better: bool = True
     details: Callable[[NDArray[np.float64], float, float, Target], Details] = _nothing
+    losses: Losses | None = None
+    span: Callable[[Target], float] | None = None
 
     def share(self, target: Target) -> float:
         """Return how far one row more can move the sums, in L2."""
@@ -195,6 +204,24 @@ def mean_estimate(
     c = mean * mean - zz * (noise + (variance - slope * largest) / count)
     root = math.sqrt(max(b * b - 4.0 * a * c, 0.0))
     return Estimate(mean, max((b - root) / (2.0 * a), 0.0), min((b + root) / (2.0 * a), 1.0))
+
+
+def difference_estimate(noisy: NDArray[np.float64], sigma: float, z: float) -> Estimate:
+    """Estimate a mean in [-1, 1] from noisy sums of d, 1 and d^2, each times its factor.
+
+    The variance of the mean is that of the d with half a row more at each of -1 and 1 (Agresti and
+    Min, doi 10.1002/sim.1781), and that of the noise.
+    """
+    total, rows, squares = (float(one) / c for one, c in zip(noisy, DIFFERENCE, strict=True))
+    of_total, of_rows, _ = (sigma / c for c in DIFFERENCE)
+    if rows < max(1.0, 2.0 * of_rows):
+        return Estimate(0.0, -1.0, 1.0)
+    mean = min(max(total / rows, -1.0), 1.0)
+    spread = min((max(squares, 0.0) + 1.0) / (rows + 2.0), 1.0)
+    variance = max(spread - mean * mean, 0.0) / rows
+    variance += (of_total**2 + (mean * of_rows) ** 2) / rows**2
+    reach = z * math.sqrt(variance)
+    return Estimate(mean, max(mean - reach, -1.0), min(mean + reach, 1.0))
 
 
 def within_unit(value: float, reach: float) -> Estimate:

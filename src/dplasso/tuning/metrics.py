@@ -10,16 +10,19 @@ Estimates and their intervals are functions of the noisy sums alone (`dplasso.tu
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.errors import ParameterError
 from dplasso.privacy.share import shares
 from dplasso.tuning import counts
 from dplasso.tuning.counts import class_numbers, predicted, probabilities
 from dplasso.tuning.estimates import (
+    DIFFERENCE,
     MANY_LABELS,
     NUMBERS,
     ONE_CLASS,
@@ -29,6 +32,7 @@ from dplasso.tuning.estimates import (
     UNIT,
     Bounds,
     Estimate,
+    Losses,
     Metric,
     Target,
     mean_estimate,
@@ -56,21 +60,33 @@ def _loss_sums(losses: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.array([total, (losses.size << 32) - total, spread.sum()], dtype=np.int64)
 
 
-def _wrong(model: Any, X: Any, y: NDArray[Any], _: Target) -> NDArray[np.int64]:
-    """Sum what part of each row's labels is wrong: all or nothing where it has one."""
+def difference_sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Sum the differences d = b - a of losses in [0, 1], the rows, and the d^2.
+
+    Each has a factor, so that the three entries of one row have norm at most 1; two rows are
+    farthest apart where their differences are 1 and -1.
+    """
+    worst = (np.clip(np.nan_to_num(losses, nan=1.0), 0.0, 1.0) for losses in (b, a))
+    d = np.subtract(*worst)
+    parts = zip(DIFFERENCE, (d, np.ones(d.size), d * d), strict=True)
+    return np.array([shares(np.rint(c * part * UNIT), _LARGEST).sum() for c, part in parts])
+
+
+def _wrong(model: Any, X: Any, y: NDArray[Any], _: Target) -> NDArray[np.float64]:
+    """Return what part of each row's labels is wrong: all or nothing where it has one."""
     wrong = (predicted(model, X, y) != y).astype(np.float64)
-    return _loss_sums(wrong.reshape(len(y), -1).mean(axis=1))
+    return np.asarray(wrong.reshape(len(y), -1).mean(axis=1))
 
 
-def _clipped_losses(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.int64]:
-    """Sum each row's loss, of many labels the mean of theirs."""
+def _clipped_losses(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.float64]:
+    """Return each row's loss, of many labels the mean of theirs."""
     given = probabilities(model, X, y, target)
     if target.many_labels:
         given = np.where(y == 1, given, 1.0 - given)
     else:
         given = given[np.arange(len(y)), class_numbers(target, y)][:, np.newaxis]
     losses = -np.log(np.maximum(given, SMALLEST_PROBABILITY)) / LARGEST_LOSS
-    return _loss_sums(losses.mean(axis=1))
+    return np.asarray(losses.mean(axis=1))
 
 
 def _accuracy(noisy: NDArray[np.float64], sigma: float, z: float, _: Target) -> Estimate:
@@ -78,12 +94,17 @@ def _accuracy(noisy: NDArray[np.float64], sigma: float, z: float, _: Target) -> 
     return Estimate(1.0 - wrong.value, 1.0 - wrong.high, 1.0 - wrong.low)
 
 
-def _scaled(estimate: Estimate, scale: float) -> Estimate:
-    return Estimate(*(scale * number for number in estimate))
+def _mean(losses: Losses, span: Callable[[Target], float], **options: Any) -> Metric:
+    """Return the metric of a mean of losses, which are numbers in [0, 1] times a span."""
 
+    def sums(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.int64]:
+        return _loss_sums(losses(model, X, y, target))
 
-def _log_loss(noisy: NDArray[np.float64], sigma: float, z: float, _: Target) -> Estimate:
-    return _scaled(mean_estimate(noisy, sigma, z), LARGEST_LOSS)
+    def scaled(noisy: NDArray[np.float64], sigma: float, z: float, target: Target) -> Estimate:
+        return Estimate(*(span(target) * number for number in mean_estimate(noisy, sigma, z)))
+
+    own: dict[str, Any] = {"estimate": scaled, "larger_is_better": False}
+    return Metric(sums=sums, losses=losses, span=span, **(own | options))
 
 
 # --- Targets in a public interval ---------------------------------------------------------------
@@ -96,13 +117,13 @@ def _in_unit(values: Any, bounds: Bounds) -> NDArray[np.float64]:
     return np.clip(scaled, 0.0, 1.0)
 
 
-def _absolute_errors(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.int64]:
+def _absolute_errors(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.float64]:
     bounds = target.bounds
-    return _loss_sums(np.abs(_in_unit(y, bounds) - _in_unit(predicted(model, X, y), bounds)))
+    return np.abs(_in_unit(y, bounds) - _in_unit(predicted(model, X, y), bounds))
 
 
-def _mae(noisy: NDArray[np.float64], sigma: float, z: float, target: Target) -> Estimate:
-    return _scaled(mean_estimate(noisy, sigma, z), target.bounds[1] - target.bounds[0])
+def _width(target: Target) -> float:
+    return target.bounds[1] - target.bounds[0]
 
 
 def _square_sums(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.int64]:
@@ -148,7 +169,7 @@ _ROUNDING = 1.0 + 2.0**-28
 
 
 METRICS = {
-    "accuracy": Metric(_wrong, _accuracy),
+    "accuracy": _mean(_wrong, lambda _: 1.0, estimate=_accuracy, larger_is_better=True),
     "auc": Metric(
         counts.auc_sums,
         counts.auc,
@@ -168,6 +189,12 @@ METRICS = {
         outputs_counted=counts.IN_EACH_LABEL,
         details=counts.confusion_details,
     ),
+    "f1_macro": Metric(
+        counts.confusion_sums,
+        partial(counts.f1, of_all=True),
+        outputs_counted=counts.IN_EACH_LABEL,
+        details=counts.confusion_details,
+    ),
     "f1_weighted": Metric(
         counts.confusion_sums,
         partial(counts.f1, by_rows=True),
@@ -180,14 +207,14 @@ METRICS = {
         kinds=ONE_CLASS,
         details=counts.confusion_details,
     ),
-    "log_loss": Metric(_clipped_losses, _log_loss, larger_is_better=False),
+    "log_loss": _mean(_clipped_losses, lambda _: LARGEST_LOSS),
     "calibration": Metric(
         counts.calibration_sums,
         counts.positive_share,
         kinds=(TWO_CLASSES,),
         details=counts.calibration_curve,
     ),
-    "mae": Metric(_absolute_errors, _mae, kinds=(NUMBERS,), larger_is_better=False),
+    "mae": _mean(_absolute_errors, _width, kinds=(NUMBERS,)),
     "r2": Metric(
         _square_sums,
         _r2,
@@ -199,8 +226,31 @@ METRICS = {
 # Not by which a search can choose: it says how models err, not how well they do.
 _DESCRIBING = ("calibration", "confusion")
 CHOOSING = tuple(name for name in METRICS if name not in _DESCRIBING)
+# By which two models can be compared row by row.
+COMPARING = tuple(name for name, one in METRICS.items() if one.losses is not None)
+# Names of scikit-learn's scorers, and ours; a mean over classes is one of each against all others.
+SCIKIT_LEARN = {
+    "roc_auc": "auc",
+    "roc_auc_ovr": "auc",
+    "roc_auc_ovr_weighted": "auc_weighted",
+    "neg_log_loss": "log_loss",
+    "neg_mean_absolute_error": "mae",
+}
 
 
-def default_metric(kind: str) -> str:
+def metric_named(name: str, known: tuple[str, ...] = tuple(METRICS)) -> str:
+    """Return our name of a metric; ParameterError, with all names, unless it is one of `known`."""
+    ours = SCIKIT_LEARN.get(name, name)
+    if ours not in known:
+        others = [theirs for theirs, one in SCIKIT_LEARN.items() if one in known]
+        raise ParameterError(
+            f"`metric` must be one of {', '.join(known)} (or scikit-learn's {', '.join(others)}), "
+            f"got {name!r}"
+        )
+    return ours
+
+
+def default_metric(kind: str, known: tuple[str, ...] = tuple(METRICS)) -> str:
     """Return the metric that fits a kind of target: what says most for its noise."""
-    return {NUMBERS: "mae", SEVERAL_CLASSES: "accuracy"}.get(kind, "auc")
+    metric = {NUMBERS: "mae", SEVERAL_CLASSES: "accuracy"}.get(kind, "auc")
+    return metric if metric in known else "accuracy"

@@ -1,6 +1,7 @@
 """How models are scored: sums over the rows that a metric asks for, and noise that hides a row."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,18 +68,28 @@ class Scorer:
 
     def sums(self, model: Any, rows: LocalRecords, stream: RandomStream) -> NDArray[np.float64]:
         """Return the noisy sums of a model's predictions for rows."""
-        with of_a_stranger(model), warnings.catch_warnings():
-            # They were compared before.
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
-            model, y = isolated(model), rows.y
-            if rows.within is not None:
-                model, y = _SomeRows(model, rows.within), y[rows.within]
-            exact = self.metric.sums(model, rows.X, y, self.target)
+        exact = of_rows(self.metric.sums, model, rows, self.target)
         return noisy_sums(exact, self.sensitivity, self.sigma, stream)
 
     def estimate(self, sums: NDArray[np.float64]) -> Estimate:
         """Return what noisy sums say."""
         return self.metric.estimate(sums, self.sigma, self.z, self.target)
+
+
+def of_rows(
+    compute: Callable[[Any, Any, NDArray[Any], Target], NDArray[Any]],
+    model: Any,
+    rows: LocalRecords,
+    target: Target,
+) -> NDArray[Any]:
+    """Return what a metric computes of a model's predictions, each by its row alone."""
+    with of_a_stranger(model), warnings.catch_warnings():
+        # They were compared before.
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        model, y = isolated(model), rows.y
+        if rows.within is not None:
+            model, y = _SomeRows(model, rows.within), y[rows.within]
+        return compute(model, rows.X, y, target)
 
 
 def score_budget(

@@ -1,6 +1,7 @@
 """Private scores: how well a model predicts, with noise that hides every single row."""
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike
 from typing import Any
@@ -11,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from dplasso.data.labels import encode_targets, label_matrix, refuse_strange
 from dplasso.errors import DataError, ParameterError
 from dplasso.estimators.record_wise import last_step
-from dplasso.fit.records import local_records
+from dplasso.fit.records import LocalRecords, local_records
 from dplasso.ledger import SCORE, Ledger, charged, check_affordable, checked_ledger
 from dplasso.model import Model
 from dplasso.privacy.cautions import warn_of
-from dplasso.privacy.parameters import check_choice, check_epsilon, check_positive
+from dplasso.privacy.parameters import check_epsilon, check_positive, check_rows_per_person
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import PrivacyStatement, StatedRelease, make_statement
 from dplasso.privacy.wording import rounded_up
@@ -25,11 +26,12 @@ from dplasso.tuning.estimates import (
     ClassScore,
     ConfusionCell,
     CurvePoint,
+    Metric,
     Target,
 )
 from dplasso.tuning.isolation import isolate
-from dplasso.tuning.metrics import METRICS, default_metric
-from dplasso.tuning.scorer import Scorer, score_budget
+from dplasso.tuning.metrics import METRICS, default_metric, metric_named
+from dplasso.tuning.scorer import Scorer, noisy_sums, of_rows, score_budget
 
 # Sums of so many units stay below 2^63 with the noise.
 _LARGEST_ROWS = 2**30
@@ -128,13 +130,14 @@ def private_score(
     delta : float, default=1e-6
         In (0, 1).
     metric : str or None, default=None
-        For classes and labels "accuracy", "auc", "f1" or "log_loss"; for several of them also
-        "auc_weighted" and "f1_weighted"; for classes "confusion", for two of them "calibration";
-        for numbers "mae" or "r2". None takes "auc" for two classes and for labels, "accuracy" for
-        several classes, "mae" for numbers. The AUC is that of probabilities rounded to a public
-        grid of 24 places, F1 of two classes that of the second. AUC and F1 of several classes or
-        labels are means over them, "weighted" by their rows. "log_loss" takes no probability below
-        0.01. What is released and costs how much noise: docs/scores.md.
+        For classes and labels "accuracy", "auc", "f1", "f1_macro", "f1_weighted" or "log_loss";
+        for several of them also "auc_weighted"; for classes "confusion", for two of them
+        "calibration"; for numbers "mae" or "r2". scikit-learn's names of these are accepted, such
+        as "roc_auc". None takes "auc" for two classes and for labels, "accuracy" for several
+        classes, "mae" for numbers. The AUC is that of probabilities rounded to a public grid of 24
+        places, "f1" of two classes that of the second. AUC and F1 of several classes or labels are
+        means over them, "weighted" by their rows. "log_loss" takes no probability below 0.01. What
+        is released and costs how much noise: docs/scores.md.
     neighbors : {"add-remove", "replace-one"}, default="add-remove"
         The neighbour relation.
     rows_per_person : int, default=1
@@ -164,49 +167,109 @@ def private_score(
     BudgetError, LedgerError
         If the ledger has too little left or cannot be used; nothing is spent.
     """
+    one = to_score(model, X, y, metric, target_bounds, groups, rows_per_person)
+    chosen = METRICS[one.metric]
+    sums, scorer, statement = paid_sums(
+        chosen,
+        one.target,
+        lambda: of_rows(chosen.sums, one.predicting, one.rows, one.target),
+        "sums",
+        epsilon=epsilon,
+        delta=delta,
+        neighbors=neighbors,
+        rows_per_person=rows_per_person,
+        confidence=confidence,
+        random_state=random_state,
+        ledger=ledger,
+    )
+    details = chosen.details(sums, scorer.sigma, scorer.z, one.target)
+    return PrivateScore(
+        one.metric,
+        *scorer.estimate(sums),
+        float(confidence),
+        privacy=statement,
+        model=one.digest,
+        **details._asdict(),
+    )
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A model and the rows that it is scored on, checked.
+
+    `predicting`: what predicts the rows. `digest`: of the model; empty for another package's.
+    """
+
+    predicting: Any
+    rows: LocalRecords
+    target: Target
+    metric: str
+    digest: str
+
+
+def to_score(
+    model: Any,
+    X: Any,
+    y: "ArrayLike | None",
+    metric: str | None,
+    target_bounds: tuple[float, float] | None = None,
+    groups: "ArrayLike | None" = None,
+    rows_per_person: int = 1,
+    known: tuple[str, ...] = tuple(METRICS),
+) -> Scored:
+    """Check a model, rows and a metric, one of `known`; without one, what fits the target."""
     whole, raw = model, X
     model, X = last_step(model, X)
     labels = getattr(model, "classes_", None)
     inputs = local_records(model, X, y, takes_matrix=labels is not None)
     predicting, inputs = isolate(whole, raw, inputs)
     target = target_of(model, labels, inputs.n_labels)
-    metric = default_metric(target.kind) if metric is None else metric
+    metric = default_metric(target.kind, known) if metric is None else metric_named(metric, known)
     check_metric(metric, target)
+    target = replace(target, bounds=checked_bounds(metric, target_bounds, model))
+    inputs = inputs.limited(groups, check_rows_per_person(rows_per_person))
+    _check_names(getattr(model, "feature_names_in_", None), inputs.feature_names)
+    check_scored(target, inputs.y)
+    released = getattr(model, "model_", None)
+    digest = released.digest if isinstance(released, Model) else ""
+    return Scored(predicting, inputs, target, metric, digest)
+
+
+def paid_sums(
+    metric: Metric,
+    target: Target,
+    compute: Callable[[], NDArray[np.int64]],
+    words: str,
+    *,
+    epsilon: float,
+    delta: float,
+    neighbors: str,
+    rows_per_person: int,
+    confidence: float = 0.95,
+    random_state: Any,
+    ledger: "str | PathLike[str] | Ledger | None",
+) -> tuple[NDArray[np.float64], Scorer, PrivacyStatement]:
+    """Charge the ledger, compute sums and return them with noise, their scale and statement."""
     epsilon = check_positive("epsilon", check_epsilon(epsilon))
     paid = checked_ledger(ledger, epsilon=epsilon, random_state=random_state)
     if not 0.5 <= confidence < 1.0:
         raise ParameterError(f"`confidence` must lie between 0.5 and 1, got {confidence!r}")
-    chosen = METRICS[metric]
-    target = replace(target, bounds=checked_bounds(metric, target_bounds, model))
     budget, moved = score_budget(
-        chosen, epsilon, delta, target, neighbors=neighbors, rows_per_person=rows_per_person
+        metric, epsilon, delta, target, neighbors=neighbors, rows_per_person=rows_per_person
     )
-    sigma = moved / budget.mu
-    scorer = Scorer(chosen, target, moved, sigma, confidence)
+    scorer = Scorer(metric, target, moved, moved / budget.mu, confidence)
     stream = random_stream(random_state)
-    inputs = inputs.limited(groups, rows_per_person)
-    _check_names(getattr(model, "feature_names_in_", None), inputs.feature_names)
-    check_scored(target, inputs.y)
-    stated = StatedRelease("score", "Gaussian noise on sums over all rows", {"sensitivity": moved})
+    stated = StatedRelease(
+        "score", f"Gaussian noise on {words} over all rows", {"sensitivity": moved}
+    )
     statement = make_statement(
         budget, [stated], seeded=random_state is not None, classes_declared=True, about="score"
     )
-    released, scored = getattr(model, "model_", None), ""
-    if isinstance(released, Model):
-        scored = released.digest
-    warn_of(statement.cautions(), stacklevel=3)
+    warn_of(statement.cautions(), stacklevel=4)
     check_affordable(paid, budget, SCORE)
     with charged(paid, budget, notes={"kind": SCORE}):
-        sums = scorer.sums(predicting, inputs, stream)
-    details = chosen.details(sums, sigma, scorer.z, target)
-    return PrivateScore(
-        metric,
-        *scorer.estimate(sums),
-        float(confidence),
-        privacy=statement,
-        model=scored,
-        **details._asdict(),
-    )
+        sums = noisy_sums(compute(), moved, scorer.sigma, stream)
+    return sums, scorer, statement
 
 
 def checked_bounds(metric: str, bounds: Any, estimator: Any) -> Bounds:
@@ -248,8 +311,7 @@ def target_of(model: Any, classes: Any, n_labels: int = 0) -> Target:
 
 
 def check_metric(metric: str, target: Target) -> None:
-    """Raise ValueError for a metric that is unknown, or for another kind of target."""
-    check_choice("metric", metric, tuple(METRICS))
+    """Raise ValueError for a metric of another kind of target."""
     kinds = METRICS[metric].kinds
     if target.kind not in kinds:
         fitting = [name for name, one in METRICS.items() if target.kind in one.kinds]

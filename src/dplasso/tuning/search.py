@@ -32,7 +32,7 @@ from dplasso.ledger import (
 )
 from dplasso.model import Model
 from dplasso.privacy.cautions import warn_of
-from dplasso.privacy.parameters import check_choice, check_delta, check_epsilon, check_positive
+from dplasso.privacy.parameters import check_delta, check_epsilon, check_positive
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import PrivacyStatement, state_search
 from dplasso.tuning.candidates import (
@@ -40,18 +40,21 @@ from dplasso.tuning.candidates import (
     Try,
     behind,
     best_of,
+    estimators_of,
     fix_starts,
     largest_variation,
     last_of,
     list_candidates,
+    results_of,
     warn_of_noise,
     with_records,
 )
 from dplasso.tuning.division import divided, draw_held_out, entering_rows
-from dplasso.tuning.estimates import NUMBERS, TWO_CLASSES, Target
-from dplasso.tuning.metrics import CHOOSING, METRICS, default_metric
+from dplasso.tuning.estimates import NUMBERS, TWO_CLASSES, UNIT, Target
+from dplasso.tuning.metrics import CHOOSING, METRICS, default_metric, metric_named
 from dplasso.tuning.plan import divide_budget, scorer_of, whole_budget
-from dplasso.tuning.scores import check_metric, check_scored, checked_bounds, target_of
+from dplasso.tuning.scorer import of_rows
+from dplasso.tuning.scores import check_metric, check_scored, checked_bounds, target_of, to_score
 from dplasso.tuning.search_cost import SearchCost, draw_tries, tries_of
 
 
@@ -64,15 +67,17 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : estimator
+    estimator : estimator or list of them
         `DPLassoClassifier`, `DPLogisticRegression`, or any with a parameter `epsilon` and a method
         ``privacy_event()`` that states what a fit costs as an event of ``dp-accounting``, under
         add-remove unless it has a parameter `neighbors`. Its own epsilon does not matter. Or a
-        pipeline that ends in one and whose other steps learn nothing (docs/howto-pipelines.md).
+        pipeline that ends in one and whose other steps learn nothing (docs/howto-pipelines.md). Or
+        a list of them, which agree on classes, `target_bounds`, `neighbors` and `rows_per_person`.
     grid : mapping of str to sequence, or sequence of them
         Settings to draw from, as in `GridSearchCV`; of a pipeline those of any step,
-        ``name__setting``. Public: made without looking at the data. Rows are kept in memory once
-        for each choice of settings of the steps before the last.
+        ``name__setting``. Of several estimators a list of one grid for each, {} where nothing is
+        tuned, or one mapping for all. Public: made without looking at the data. Rows are kept in
+        memory once for each choice of settings of the steps before the last.
     epsilon : float, default=1.0
         Privacy loss of the whole search, positive and finite.
     delta : float, default=1e-6
@@ -84,8 +89,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         try at all (with probability e^-tries): then the model is a constant one.
     metric : str or None, default=None
         The score by which the best try is chosen, any of `private_score` but "calibration" and
-        "confusion". None takes "auc" for two classes and for labels, "accuracy" for several
-        classes, "mae" for numbers.
+        "confusion", or scikit-learn's name of one, such as "roc_auc". None takes "auc" for two
+        classes and for labels, "accuracy" for several classes, "mae" for numbers.
     held_out : float, default=0.2
         Expected share of the rows that tries are scored on.
     target_bounds : (float, float), default=None
@@ -104,6 +109,10 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     best_score_ : Estimate or None
         Its noisy score with an interval of 95 %, which takes no account of the choice: as the best
         of several it is too high.
+    cv_results_ : dict
+        A table of all settings, which are public: what a try with each may spend
+        (`epsilon_of_try`), and the score of the best try (`mean_test_score`, NaN for all that are
+        not released).
     metric_ : str
         The score that tries were compared by.
     privacy_ : PrivacyStatement
@@ -155,17 +164,16 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
 
     def check(self) -> None:
         """Raise TypeError or ValueError for settings that no data can make right."""
-        last = last_of(self.estimator)
-        if isinstance(last, PrivateSearch):
+        estimators = estimators_of(self.estimator)
+        last = last_of(estimators[0])
+        if any(isinstance(last_of(one), PrivateSearch) for one in estimators):
             raise TypeError(
                 "estimator is a PrivateSearch itself; give the estimator that it searches for, and "
                 "one grid of all settings"
             )
         check_positive("epsilon", check_epsilon(self.epsilon))
         self._ledger()
-        if self.metric is not None:
-            check_choice("metric", self.metric, CHOOSING)
-        metric = self.metric or default_metric(NUMBERS if self._numbers else TWO_CLASSES)
+        metric = self._metric(NUMBERS if self._numbers else TWO_CLASSES)
         checked_bounds(metric, self.target_bounds, last)
         if not 0.0 < self.held_out < 1.0:
             raise ParameterError(f"`held_out` must lie between 0 and 1, got {self.held_out!r}")
@@ -212,7 +220,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             If there was no try.
         """
         self.check()
-        stream, last = random_stream(self.random_state), last_of(self.estimator)
+        stream, last = random_stream(self.random_state), self._last
         candidates = with_records(list_candidates(self.estimator, self.grid, self.delta), X, y)
         y = candidates[0].rows.y
         known = last.get_params(deep=False)
@@ -220,7 +228,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         rows, person = entering_rows(candidates[0].rows, groups, relation[1])
         classes = None if self._numbers else _declare_classes(candidates, y[rows])
         target = target_of(None, classes, candidates[0].rows.n_labels)
-        metric = self.metric or default_metric(target.kind)
+        metric = self._metric(target.kind)
         check_metric(metric, target)
         check_scored(target, y[rows])
         started = fix_starts(candidates)
@@ -256,15 +264,25 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
                 tries = draw_tries(cost.tries, stream)
                 best = best_of(candidates, tries, parts, scorer, stream, seeded=seeded)
         self._set_best(best, candidates[0], cost, scorer.target, stated)
-        self.metric_ = metric
+        self.cv_results_ = results_of(candidates, best)
+        self.metric_, self._target = metric, scorer.target
         return self
+
+    @property
+    def _last(self) -> Any:
+        """The last step, of the first estimator: what all of them agree on."""
+        return last_of(estimators_of(self.estimator)[0])
+
+    def _metric(self, kind: str) -> str:
+        """Return our name of the metric, by default the one that fits the target."""
+        return default_metric(kind) if self.metric is None else metric_named(self.metric, CHOOSING)
 
     @property
     def _numbers(self) -> bool:
         """Whether what is searched for predicts numbers, by the metric or by the estimator."""
         if self.metric is not None:
-            return METRICS[self.metric].kinds == (NUMBERS,)
-        return bool(is_regressor(last_of(self.estimator)))
+            return METRICS[self._metric(NUMBERS)].kinds == (NUMBERS,)
+        return bool(is_regressor(self._last))
 
     def _set_best(
         self,
@@ -302,7 +320,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             )
         if rows.feature_names is not None:
             fitted.feature_names_in_ = rows.feature_names
-        self.best_estimator_ = behind(self.estimator, candidate.steps, fitted)
+        self.best_estimator_ = behind(candidate, fitted)
         self.n_features_in_ = rows.n_features
         if target.classes:
             self.classes_ = np.asarray(target.classes)
@@ -314,6 +332,20 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> "NDArray[np.float64]":
         """Predict the probability of each label by the best estimator."""
         return self._of_best("predict_proba", X)
+
+    def score(self, X: Any, y: "ArrayLike | None" = None) -> float:
+        """Return the score of the best estimator on labelled rows, without noise.
+
+        It is for the curator and not for release; `private_score` makes one that is. The score is
+        `metric_`, as `private_score` estimates it, and larger is better: losses are negative.
+        """
+        check_is_fitted(self, "best_estimator_")
+        target, metric = self._target, METRICS[self.metric_]
+        bounds = target.bounds if target.kind == NUMBERS else None
+        one = to_score(self.best_estimator_, X, y, self.metric_, bounds)
+        sums = of_rows(metric.sums, one.predicting, one.rows, one.target) / UNIT
+        value = metric.estimate(sums, 0.0, 0.0, one.target).value
+        return value if metric.larger_is_better else -value
 
     def _of_best(self, method: str, X: Any) -> "NDArray[Any]":
         check_is_fitted(self, "best_estimator_")

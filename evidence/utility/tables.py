@@ -1,0 +1,138 @@
+"""Tables: drafts on several resolutions beside boosted trees, and pairs of columns on top of them.
+
+``python -m evidence.utility.tables trees FOLDER`` fits UCI Adult as it comes, from
+adult_raw_train.csv.gz and adult_raw_test.csv.gz in FOLDER: our draft with public ranges, and
+scikit-learn's boosted trees without privacy. ``pairs FOLDER`` and ``pairs`` compare fits with and
+without all pairs of columns, the former on a split of Adult's training rows, the latter on records
+that a formula draws, with interactions and without. Both print rows of a table.
+"""
+
+import sys
+import warnings
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import roc_auc_score
+
+from dplasso import DPLogisticRegression, PublicEncoder
+from dplasso.encoding.origin import Origin, with_origin
+
+EPSILONS, ENTRIES, DRAWS, DELTA = (0.1, 0.3, 1.0, 3.0), (0.1, 0.2, 0.4), 3, 1e-6
+_PAIRED = ("levels", "categories", "bins", "date")
+# Ranges of Adult's numbers that need no look at its records.
+PUBLIC = {
+    "age": (0, 100),
+    "fnlwgt": (0, 2_000_000),
+    "education-num": (0, 16),
+    "capital-gain": (0, 100_000),
+    "capital-loss": (0, 10_000),
+    "hours-per-week": (0, 100),
+}
+Labelled = tuple[pd.DataFrame, NDArray[np.int64]]
+
+
+def adult(folder: Path, part: str) -> Labelled:
+    """Return UCI Adult's columns and labels as they come."""
+    table = pd.read_csv(folder / f"adult_raw_{part}.csv.gz", skipinitialspace=True)
+    y = table.pop("income").str.contains(">50K").to_numpy().astype(np.int64)
+    return table, y
+
+
+def drawn(n_rows: int, *, interact: bool) -> Labelled:
+    """Draw 12 numbers, 4 columns of words, and labels with or without interactions."""
+    rng = np.random.default_rng(int(not interact))
+    Z, C = rng.normal(size=(n_rows, 12)), rng.integers(0, 6, (n_rows, 4))
+    margin = 0.6 * Z[:, 0] + 0.5 * np.sin(2 * Z[:, 1]) + 0.4 * (Z[:, 2] > 1) - 0.3
+    margin += 0.5 * (C[:, 0] == 2) - 0.4 * (C[:, 1] > 3)
+    if interact:
+        margin += 1.2 * (Z[:, 3] > 0) * (Z[:, 4] > 0) + 0.6 * Z[:, 6] * Z[:, 7]
+        margin -= 0.8 * (Z[:, 5] > 0) * (C[:, 2] < 3)
+    else:
+        margin += 0.4 * Z[:, 3] ** 2 - 0.5 * np.abs(Z[:, 5])
+    y = (rng.random(n_rows) < 1.0 / (1.0 + np.exp(-margin))).astype(np.int64)
+    words = {f"c{j}": [f"v{code}" for code in C[:, j]] for j in range(4)}
+    return pd.DataFrame({f"z{j}": Z[:, j] for j in range(12)} | words), y
+
+
+def parts_of(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the parts of a draft; numbers of Adult get public ranges."""
+    found = PublicEncoder.suggest(table).to_json()["parts"]
+    for part in found:
+        part.pop("confirm", None)
+        if part["kind"] == "levels" and part["column"] in PUBLIC:
+            part["low"], part["high"] = PUBLIC[part["column"]]
+    return found
+
+
+def mean_auc(schema: Any, X: Any, y: NDArray[Any], split: Any, epsilon: float) -> float:
+    """Fit some rows, score others, and return the mean of the draws."""
+    train, test, found = *split, []
+    for draw in range(DRAWS):
+        model = DPLogisticRegression(epsilon, DELTA, classes=[0, 1], random_state=draw)
+        model.fit(with_origin(X[train], Origin(schema)), y[train])
+        found.append(float(roc_auc_score(y[test], model.decision_function(X[test]))))
+    return mean(found)
+
+
+def pairs(table: pd.DataFrame, y: NDArray[Any]) -> Iterator[list[str]]:
+    """Yield for each epsilon the AUC without pairs, and with their entries of every size."""
+    order = np.random.default_rng(5).permutation(len(y))
+    split = np.split(order, [int(0.8 * len(y))])
+    parts = parts_of(table.iloc[split[0]])
+    columns = [part["column"] for part in parts if part["kind"] in _PAIRED]
+    crosses = [{"kind": "cross", "columns": list(pair)} for pair in combinations(columns, 2)]
+    plain, crossed = (PublicEncoder({"parts": one}) for one in (parts, parts + crosses))
+    width, X = plain.schema_.n_features, crossed.transform(table)
+    fits = [(plain.schema_, plain.transform(table))]
+    for entry in ENTRIES:
+        own = X.copy()
+        own.data[own.indices >= width] = entry
+        fits.append((crossed.schema_, own))
+    for epsilon in EPSILONS:
+        found = [mean_auc(schema, rows, y, split, epsilon) for schema, rows in fits]
+        yield [f"{len(y):,}", f"{epsilon:g}", *(f"{auc:.4f}" for auc in found)]
+
+
+def trees(folder: Path) -> Iterator[list[str]]:
+    """Yield the test AUC of our draft for each epsilon, and of boosted trees without privacy."""
+    (train, y), (test, y_test) = adult(folder, "train"), adult(folder, "test")
+    encoder = PublicEncoder({"parts": parts_of(train)})
+    whole, labels = pd.concat([train, test]), np.concatenate([y, y_test])
+    X, split = encoder.transform(whole), np.split(np.arange(len(labels)), [len(y)])
+    for epsilon in EPSILONS:
+        auc = mean_auc(encoder.schema_, X, labels, split, epsilon)
+        yield ["DPLogisticRegression", f"{epsilon:g}", f"{auc:.4f}"]
+    words = {name: "category" for name in whole if name not in PUBLIC}
+    rows = whole.astype(words)
+    boosted = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
+    boosted.fit(rows[: len(y)], y)
+    auc = float(roc_auc_score(y_test, boosted.predict_proba(rows[len(y) :])[:, 1]))
+    yield ["boosted trees, no privacy", "-", f"{auc:.4f}"]
+
+
+def main(arguments: list[str]) -> None:
+    """Print the rows of one of the two tables."""
+    kind, *folders = arguments
+    if kind == "trees":
+        found = [trees(Path(folders[0]))]
+    elif folders:
+        found = [pairs(*adult(Path(folders[0]), "train"))]
+    else:
+        sizes = ((31_250, True), (31_250, False), (125_000, True), (125_000, False))
+        found = [pairs(*drawn(size, interact=interact)) for size, interact in sizes]
+    for rows in found:
+        for row in rows:
+            print(f"| {' | '.join(row)} |", flush=True)
+
+
+if __name__ == "__main__":
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        main(sys.argv[1:])
