@@ -26,10 +26,10 @@ from dplasso.phases.contract import Plan
 from dplasso.phases.count import COUNT
 from dplasso.phases.levels import Spans
 from dplasso.privacy.budget import Budget, build_budget
+from dplasso.privacy.neighbouring import check_neighbors
 from dplasso.privacy.parameters import (
     check_delta,
     check_epsilon,
-    check_neighbors,
     check_positive,
 )
 from dplasso.privacy.randomness import check_random_state

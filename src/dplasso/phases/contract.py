@@ -185,8 +185,10 @@ class Plan:
         for name in names:
             own = [phase for phase in self.phases if phase.name == name]
             n_steps = sum(phase.most_steps for phase in own)
-            if words := own[0].words(task, n_steps):
-                numbers = own[0].numbers(budget) | ({"steps": float(n_steps)} if n_steps else {})
+            numbers = own[0].numbers(budget) | ({"steps": float(n_steps)} if n_steps else {})
+            words = own[0].words(task, n_steps)
+            # What neighbours agree in is no release of private data.
+            if words and numbers.get("sensitivity", 1.0) > 0.0:
                 found.append(StatedRelease(name, words, numbers))
         return tuple(found)
 
