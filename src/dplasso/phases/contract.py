@@ -11,12 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.matrix.starting import StartingModel
 from dplasso.phases.releases import Release, Released
 from dplasso.privacy.budget import Budget, Draws
-from dplasso.privacy.randomness import RandomStream
+from dplasso.privacy.randomness import RandomStream, word_buffers
+from dplasso.privacy.release import Gaussian, release
 from dplasso.privacy.statement import StatedRelease
 from dplasso.runtime.threads import Threads
 
@@ -69,6 +71,36 @@ class Fit:
     def n_features(self) -> int:
         """Number of columns D."""
         return int(self.records.shape[1])
+
+    def deviation(self, bound: float, mu: float, *, of_features: bool = False) -> float:
+        """Return the noise's standard deviation in a sum to which a record adds at most `bound`.
+
+        `of_features`: whether no label enters the sum.
+        """
+        moved = self._moved(bound, of_features)
+        return moved / mu if moved else 0.0
+
+    def release(
+        self,
+        total: NDArray[np.int64],
+        bound: float,
+        mu: float,
+        unit: float,
+        *,
+        of_features: bool = False,
+    ) -> NDArray[np.int64]:
+        """Release a sum in units with the noise for `mu`; a record adds at most `bound`, in L2.
+
+        `total` is changed in place.
+        """
+        noise, deviation = None, self.deviation(bound, mu, of_features=of_features)
+        moved = self._moved(bound, of_features)
+        if deviation:
+            noise = Gaussian(deviation * unit, word_buffers(self.stream, 1)[0])
+        return release(total, moved * unit, noise)
+
+    def _moved(self, bound: float, of_features: bool) -> float:
+        return self.budget.moved_by_features(bound) if of_features else self.budget.moved(bound)
 
 
 class Phase(Protocol):

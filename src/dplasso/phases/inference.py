@@ -21,8 +21,6 @@ from dplasso.phases.moments import Moments
 from dplasso.phases.releases import NO_COLUMNS, Calibrated, Descended, Released
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.parameters import share_bits
-from dplasso.privacy.randomness import word_buffers
-from dplasso.privacy.release import Gaussian, release
 
 # What of the whole budget goes here, and parts of that: of both phases' gradient and curvature,
 # and of the squared residuals; chosen, as the rules of `dplasso.phases.moments`, by simulation.
@@ -150,9 +148,9 @@ def _moments(
     """Release the sums at some weights, each with its part of a phase's budget."""
     bounds, bits, size = _bounds(loss), share_bits(course.n_records), weights.size
     whole = math.fsum(parts)
+    mus = [mu * math.sqrt(part / whole) for part in parts]
     deviations = [
-        fit.budget.moved(bound) / (mu * math.sqrt(part / whole)) if part else 0.0
-        for bound, part in zip(bounds, parts, strict=True)
+        fit.deviation(bound, own) if own else 0.0 for bound, own in zip(bounds, mus, strict=True)
     ]
     units = Units(
         *(
@@ -165,14 +163,8 @@ def _moments(
     pairs = triangle_size(size)
     sums = np.split(totals, [size, size + pairs])
     found: list[NDArray[np.float64]] = []
-    for total, bound, deviation, unit in zip(sums, bounds, deviations, units, strict=True):
-        if not unit:
-            found.append(np.zeros(0))
-            continue
-        noise = None
-        if deviation:
-            noise = Gaussian(deviation * unit, word_buffers(fit.stream, 1)[0])
-        found.append(release(total, fit.budget.moved(bound) * unit, noise) / unit)
+    for total, bound, own, unit in zip(sums, bounds, mus, units, strict=True):
+        found.append(fit.release(total, bound, own, unit) / unit if unit else np.zeros(0))
     gradient, curvature, squares = found
     return Moments(
         weights,

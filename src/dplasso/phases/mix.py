@@ -19,8 +19,6 @@ from dplasso.phases.course import Course, Descent, course_phase
 from dplasso.phases.releases import NO_COLUMNS, Mixed, Released
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import share_bits
-from dplasso.privacy.randomness import word_buffers
-from dplasso.privacy.release import Gaussian, release
 
 # Share of the budget, and the directions whose gradient is released.
 MIX_SHARE = 0.03
@@ -77,12 +75,11 @@ def mix(descent: Descent) -> OneRelease:
         scaling = Scaling(NO_COLUMNS, 0.0, 1.0)
         latent = rows.mixed(scaling, geometry, Mix(leading, 1.0))
         bound, n_outputs = course.loss.residual_bound, course.loss.n_outputs
-        moved = fit.budget.moved(bound)
-        unit = gradient_unit(bound, moved / mu, share_bits(course.n_records))
+        deviation = fit.deviation(bound, mu)
+        unit = gradient_unit(bound, deviation, share_bits(course.n_records))
         totals = latent.part(scaling, unit).whole(np.zeros(leading * n_outputs))
-        noise = Gaussian(moved / mu * unit, word_buffers(fit.stream, 1)[0])
-        gradient = release(totals, moved * unit, noise) / unit
-        squares = float(gradient @ gradient) - totals.size * (moved / mu) ** 2
+        gradient = fit.release(totals, bound, mu, unit) / unit
+        squares = float(gradient @ gradient) - totals.size * deviation**2
         found = squares / (course.weight * bound) ** 2
         certain = _AROUND**2 / (_AROUND**2 + _noise_of_relevance(leading, n_outputs, snr) ** 2)
         relevance = certain * found + (1.0 - certain) * _EXPECTED

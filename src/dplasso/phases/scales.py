@@ -24,8 +24,6 @@ from dplasso.phases.course import Applies, Course, Descent, Make, course_phase, 
 from dplasso.phases.releases import Curvature, Release, Released, RowLength, Scaled
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import share_bits
-from dplasso.privacy.randomness import word_buffers
-from dplasso.privacy.release import Gaussian, release
 
 
 def _energies(
@@ -41,15 +39,11 @@ def _energies(
 
     Returns: it, and its unit.
     """
-    moved = fit.budget.moved_by_features(1.0)
-    deviation = moved / mu if moved else 0.0
+    deviation = fit.deviation(1.0, mu, of_features=True)
     unit = gradient_unit(1.0, deviation, share_bits(course.n_records))
     rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
     totals = statistic(rows.energies(scaling._replace(length=1.0), unit, loads))
-    noise = None
-    if deviation:
-        noise = Gaussian(deviation * unit, word_buffers(fit.stream, 1)[0])
-    return release(totals, moved * unit, noise), unit
+    return fit.release(totals, 1.0, mu, unit, of_features=True), unit
 
 
 def _phase(
