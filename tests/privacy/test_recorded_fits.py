@@ -14,7 +14,7 @@ import recorded_fits
 from dplasso import DPLogisticRegression
 from dplasso.gradient_descent import calibration, noisy_descent
 from dplasso.gradient_descent.energies import scale_exponents_of
-from dplasso.phases import count, inference, scales
+from dplasso.phases import contract, count
 from dplasso.privacy.release import release
 from recorded_fits import (
     CASES,
@@ -107,8 +107,8 @@ def test_stored_zeros_are_no_entries_whoever_stands_beside_them():
     ("module", "name"),
     [
         *((noisy_descent, "logistic"), (calibration, "logistic"), (count, "logistic")),
-        (scales, "logistic, scaled"),
-        (inference, "linear, intervals"),
+        (contract, "logistic, scaled"),
+        (contract, "linear, intervals"),
     ],
 )
 def test_noise_for_half_the_sensitivity_is_caught(module, name, monkeypatch):
