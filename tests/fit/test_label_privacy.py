@@ -23,7 +23,7 @@ from dplasso.encoding.schema import Schema
 from dplasso.errors import LedgerError
 from dplasso.ledger import create_ledger
 from dplasso.phases.releases import Counted, Curvature, Scaled
-from dplasso.report.page import report_section
+from dplasso.report.page import Beside, report_page
 
 N, D = 400, 30
 RNG = np.random.default_rng(0)
@@ -93,14 +93,16 @@ def test_statement_report_and_cautions_say_what_is_not_protected():
     assert "Features are not protected" in text
     assert "the features of all rows" in text
     assert "column" not in {one.name for one in fitted.privacy_.releases}
-    page = report_section(fitted.model_)
+    page = report_page(fitted.model_, Beside({}, "no ledger"))
     assert "the label of any one row" in page
     assert "Only labels are protected" in page
     (caution,) = fitted.privacy_.cautions(N)
     assert (caution.level, caution.warning) == ("amber", None)
     people = model(rows_per_person=2).fit(X, Y)
-    assert "any 2 records of one person were given other labels" in people.privacy_.text()
-    assert "the labels of all rows of one person" in report_section(people.model_)
+    assert "the label of each person, with up to 2" in people.privacy_.text()
+    assert "the labels of all rows of one person" in report_page(
+        people.model_, Beside({}, "no ledger")
+    )
 
 
 def test_a_ledger_is_for_one_relation(tmp_path):

@@ -259,7 +259,7 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
         "weight_bound": None if math.isinf(epsilon) else weight_bound,
         "n_threads": _checked_threads(params),
         "start": start_of(params),
-        "learn_geometry": geometry_of(params.get("public_rows")),
+        "learn_geometry": geometry_of(params.get("public_rows"), params.get("verbose")),
         "ledger": ledger,
         "random_state": check_random_state(params["random_state"]),
     }
