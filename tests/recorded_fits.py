@@ -56,7 +56,7 @@ from dplasso.tuning.metrics import COMPARING, METRICS
 from neighbours import N_COLUMNS, N_ROWS, common_records, hostile_records, in_parts
 from recorder import Comparison, compare
 
-RELATIONS = ("add-remove", "replace-one")
+RELATIONS = ("add-remove", "replace-one", "label")
 BOUNDS = (-1.0, 3.0)
 
 
@@ -453,7 +453,7 @@ def _targets(rng: np.random.Generator, case: Case, size: int) -> NDArray[Any]:
 
 
 def draw_pair(rng, case, relation, *, single=False):
-    """Draw two neighbouring data sets: one record, or all of one person, more or exchanged."""
+    """Draw neighbours: one record, or all of one person, more, exchanged or of other labels."""
     dtype = np.float32 if single else np.float64
     n_rows = case.n_rows
     # Of entries that are all 1, too: those of the one record may then be the only others.
@@ -483,7 +483,11 @@ def draw_pair(rng, case, relation, *, single=False):
         )
 
     # At the end: what is drawn for every row, in a search, is then the same for all others.
-    more = _joined(shared, own())
+    rows = own()
+    more = _joined(shared, rows)
+    if relation == "label":
+        other = replace(rows, y=_targets(rng, case, len(rows.y)))
+        return _joined(shared, other), more
     return (shared, more) if relation == "add-remove" else (_joined(shared, own()), more)
 
 
@@ -557,12 +561,12 @@ class Found:
 
 
 def run(number: int, cases: dict[str, Case], seed: int = 0) -> Found:
-    """Compare so many pairs of every case, both relations in turn and all forms."""
+    """Compare so many pairs of every case, all relations in turn and all forms."""
     found = Found()
     for place, (name, case) in enumerate(cases.items()):
         rng = np.random.default_rng([seed, place])
         for k in range(number):
-            relation, form = RELATIONS[k % 2], case.forms[(k // 2) % len(case.forms)]
+            relation, form = RELATIONS[k % 3], case.forms[(k // 3) % len(case.forms)]
             single = bool(rng.integers(2))
             pair = draw_pair(rng, case, relation, single=single)
             comparison = compare_pair(case, relation, form, pair, single=single)

@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, OneHotEncoder
 
+import dplasso
 from dplasso import (
     DPFrankWolfeClassifier,
     DPLassoClassifier,
@@ -24,6 +25,7 @@ from dplasso import (
     to_onnx,
 )
 from dplasso.gradient_descent.energies import scales_of
+from dplasso.phases.releases import Mixed
 from dplasso.privacy.statement import PrivacyStatement
 
 RNG = np.random.default_rng(1)
@@ -46,6 +48,8 @@ ESTIMATORS = {
     "three plain": DPLogisticRegression(epsilon=np.inf),
     "three lasso": DPLassoClassifier(epsilon=30.0),
     "three drawn": DPLassoClassifier(epsilon=30.0, max_weights=9),
+    "public rows": DPLogisticRegression(epsilon=0.3, public_rows=X[:150]),
+    "three public rows": DPLogisticRegression(epsilon=0.3, public_rows=X[:150]),
     "scaled short": DPLogisticRegression(epsilon=np.inf, max_weights=2),
 }
 
@@ -68,6 +72,16 @@ def test_it_predicts_as_the_model_does(fitted, scale):
     np.testing.assert_array_equal(plain.predict(rows), fitted.predict(rows))
     np.testing.assert_array_equal(plain.classes_, fitted.classes_)
     assert b"dplasso" not in pickle.dumps(plain)
+
+
+def test_a_model_with_public_rows_needs_none_to_predict(tmp_path):
+    fitted = DPLogisticRegression(epsilon=0.3, public_rows=X[:150]).fit(X, Y)
+    assert fitted.model_.released.last(Mixed).n_directions > 0
+    expected = fitted.predict_proba(X)
+    fitted.set_params(public_rows=None).save(tmp_path / "model.npz")
+    for found in (fitted, dplasso.load(tmp_path / "model.npz"), fitted.to_sklearn()):
+        np.testing.assert_allclose(found.predict_proba(X), expected, rtol=2e-7, atol=1e-12)
+    assert dplasso.load(tmp_path / "model.npz").public_rows is None
 
 
 def test_without_probabilities_it_has_the_margins(fitted):

@@ -8,6 +8,8 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse as sp
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.pipeline import Pipeline
 
 import dplasso
 from dplasso import DPLinearRegression, DPLogisticRegression, Geometry, NoiseWarning, PublicEncoder
@@ -18,6 +20,7 @@ from dplasso.encoding.hashed import Hashed
 from dplasso.encoding.schema import Schema
 from dplasso.ledger import create_ledger, read_budgets
 from dplasso.phases.releases import Mixed
+from dplasso.runtime import progress
 
 N, D = 1500, 60
 
@@ -207,6 +210,41 @@ def test_a_table_is_encoded_by_the_schema_of_the_records():
     elsewhere = other.fit_transform(tables[1])
     with pytest.raises(ValueError, match="encoded by another schema"):
         model(public_rows=elsewhere).fit(rows, labels)
+
+
+def test_a_table_is_encoded_by_a_schema_in_a_pipeline():
+    rng = np.random.default_rng(6)
+    private, public = (
+        pandas.DataFrame({name: rng.choice(list("abcdefgh"), size) for name in ("one", "two")})
+        for size in (500, 200)
+    )
+    encoder = PublicEncoder(Schema((Hashed(("one", "two"), 8, missing="ignore"),)))
+    labels = rng.integers(0, 2, 500)
+    steps = Pipeline([("encode", encoder), ("model", model(public_rows=public))])
+    expected = Geometry.learn(encoder.fit_transform(public)).told
+    assert steps.fit(private, labels)[-1].privacy_.public_rows == expected
+
+
+def test_texts_are_refused_with_the_way_to_encode_them():
+    hashing = HashingVectorizer(n_features=64)
+    texts = [f"word{k % 7} word{k % 5} word{k % 3}" for k in range(200)]
+    steps = Pipeline([("hash", hashing), ("model", model(public_rows=texts))])
+    with pytest.raises(TypeError, match=r"pipeline\[:-1\]\.transform\(rows\)"):
+        steps.fit(texts, np.arange(200) % 2)
+    steps.set_params(model__public_rows=steps[:-1].transform(texts))
+    assert "200 public rows" in steps.fit(texts, np.arange(200) % 2)[-1].privacy_.public_rows
+
+
+def test_learning_that_takes_long_says_how_far_it_is(monkeypatch, caplog):
+    monkeypatch.setattr(progress, "SILENT", 0.0)
+    with caplog.at_level("INFO", logger="dplasso"):
+        model(public_rows=PUBLIC).fit(X, Y)
+    steps = [one for one in caplog.messages if "directions of the public rows" in one]
+    assert "6 of 6 steps" in steps[-1]
+    caplog.clear()
+    with caplog.at_level("INFO", logger="dplasso"):
+        model(public_rows=PUBLIC, verbose=0).fit(X, Y)
+    assert not [one for one in caplog.messages if "directions" in one]
 
 
 def test_a_table_with_other_names_is_refused():

@@ -150,11 +150,15 @@ def test_the_figures_of_the_docs():
         ("add-remove", 7, 3.5, 7, 7),
         # A person of one row is replaced by one of seven, or all rows by as many of another class.
         ("replace-one", 7, 7.0, 6, 7 * math.sqrt(2.0)),
+        ("label", 1, 1.0, 0, math.sqrt(2.0)),
+        ("label", 7, 7.0, 0, 7 * math.sqrt(2.0)),
     ],
 )
 def test_what_can_move_between_neighbours(neighbors, rows, moved, count, by_class):
     budget = build(neighbors=neighbors, rows_per_person=rows)
     assert budget.moved(0.5) == moved
+    assert budget.moved_by_features(0.5) == (0.0 if neighbors == "label" else moved)
+    assert budget.share_of_features(0.5) == (0.0 if neighbors == "label" else 0.5)
     assert budget.moved_counts(by_class=False) == count
     assert budget.moved_counts(by_class=True) == pytest.approx(by_class, rel=1e-15)
     # The budget is the same; the noise grows with the sensitivity.

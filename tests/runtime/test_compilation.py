@@ -12,7 +12,8 @@ from numba.core import event
 from numba.core.errors import TypingError
 
 from dplasso import DPLogisticRegression
-from dplasso.runtime.compilation import COMPILING, SILENT, announce_compilation, say_once
+from dplasso.runtime.compilation import COMPILING, announce_compilation, say_once
+from dplasso.runtime.progress import SILENT
 
 
 def fresh_kernel():

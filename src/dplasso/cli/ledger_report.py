@@ -127,7 +127,7 @@ def left_sentence(report: dict[str, Any]) -> str:
     return (
         f"charged{called(report['dataset'], ' to')}: {spent} of the budget (epsilon "
         f"{up(report['epsilon'])} at delta {up(report['delta'])}, for "
-        f"{protected(report['rows_per_person'])}) is spent, {rest}"
+        f"{protected(report['rows_per_person'], report['neighbors'])}) is spent, {rest}"
         + (f"; {sentence(report['cohort'])}" if report["cohort"] else "")
     )
 
@@ -195,7 +195,7 @@ def print_report(report: dict[str, Any]) -> None:
     output.text(
         f"{report['dataset'] or '(a data set without a name)'}: epsilon {up(report['epsilon'])} "
         f"at delta {up(report['delta'])}, {report['neighbors']}, for "
-        f"{protected(report['rows_per_person'])}",
+        f"{protected(report['rows_per_person'], report['neighbors'])}",
         "bold",
         wrap=False,
     )
@@ -213,7 +213,7 @@ def print_report(report: dict[str, Any]) -> None:
     output.text(f"Spent: {spent} by {fits}. {rest}", wrap=False)
     if len(report["totals"]) > 1:
         everybody = ", ".join(
-            f"{up(one['epsilon'])} for {protected(one['rows_per_person'])}"
+            f"{up(one['epsilon'])} for {protected(one['rows_per_person'], report['neighbors'])}"
             for one in report["totals"]
         )
         output.text(f"At delta {up(report['delta'])} that is epsilon {everybody}.", wrap=False)

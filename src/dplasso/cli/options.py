@@ -100,8 +100,9 @@ explain
     Print the whole privacy statement instead of two lines of it.
 ledger : LEDGER
     Charge this ledger before the work begins (see dplasso ledger).
-neighbors : add-remove|replace-one
-    Which data sets are neighbours: one record added or removed, or one replaced by another.
+neighbors : add-remove|replace-one|label
+    Which data sets are neighbours: one record added or removed, one replaced by another, or one
+    label replaced: features are public then.
 person_column : NAME
     Tables: the column that says which person a row belongs to. At most --rows-per-person rows of
     each person enter a fit.

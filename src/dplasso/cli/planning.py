@@ -17,6 +17,7 @@ from dplasso.cluster.estimate import Estimate
 from dplasso.estimators.cost import MANY_COLUMNS, dense_schedule, estimator_of, task_of
 from dplasso.estimators.fitting import method_of
 from dplasso.gradient_descent.schedule import SIGNIFICANT
+from dplasso.privacy.neighbouring import RELATIONS
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_down as down
 from dplasso.privacy.wording import rounded_up
@@ -115,7 +116,7 @@ def budget(
 def _draws_row(statement: PrivacyStatement, features: int | None) -> dict[str, Any]:
     """Say what the noise of a draw is: the scale of its Gumbel noise; 0 without privacy."""
     eps0, moved = statement.number("eps0") or math.inf, _share_of(statement)
-    moved *= statement.rows_per_person * (2.0 if statement.neighbors == "replace-one" else 1.0)
+    moved *= statement.rows_per_person * RELATIONS[statement.neighbors].times
     row = {"n_iter": statement.steps, "eps0": eps0, "noise_scale": 2.0 * moved / eps0}
     if features is not None:
         # The largest of 2D Gumbel noises of scale s is about s ln(2D), 2KD for K classes.

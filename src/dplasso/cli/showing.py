@@ -207,7 +207,7 @@ def _paid(model: Model, ledger: Path | None) -> tuple[dict[str, str] | str, list
         "purpose": charge.purpose or "(none given)",
         "charged": f"{_cost(charge)}, {entry.reserved_at}",
         "budget": f"{_cost(budget)} for all releases from this data set, for "
-        f"{protected(budget.rows_per_person)}",
+        f"{protected(budget.rows_per_person, budget.neighbors)}",
         "share": f"{share_of(budget, charge):.1%} of the budget",
         **({} if cohort is None else {"people": sentence(cohort)}),
     }

@@ -152,7 +152,8 @@ class EstimatorOptions:
             raise ParameterError("`target_bounds` is for a regression, not for a classification")
         if self.public_rows and self.chosen not in ("logistic", "linear"):
             raise ParameterError(
-                f"`public_rows` is for the methods logistic and linear, not for {self.chosen}"
+                f"`public_rows` is for the methods logistic and linear, not for {self.chosen}",
+                advice="for a short list of weights, use one of these with `max_weights`",
             )
         if self.public_data and self.prior is not None:
             raise ParameterError("`prior` and `public_data` are two starts of one fit; give one")

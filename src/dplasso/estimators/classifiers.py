@@ -55,9 +55,10 @@ class DPLogisticRegression(PrivateClassifier):
         ratios matter: the largest weight counts as 1, so no record contributes more than without
         weights. "balanced" weighs the classes by their noisy counts, so that all classes count
         alike.
-    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+    neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         Which data sets are neighbours: one record added or removed, or one replaced by another
-        (which doubles the noise).
+        (which doubles the noise). With "label" one label or target is
+        replaced, and features are public (docs/label-privacy.md).
     rows_per_person : int, default=1
         Largest number of rows of one person. The guarantee then protects a person, and the noise
         grows in proportion. With `groups`, `fit` leaves out further rows of a person.
@@ -219,9 +220,10 @@ class DPLassoClassifier(PrivateClassifier):
     classes : sequence of labels, default=None
         The class labels, declared as public; of two, the negative one first. None takes them from
         y, which the guarantee does not protect: a private fit then warns, and `privacy_` says so.
-    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+    neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         Which data sets are neighbours: one record added or removed, or one replaced by another
-        (which needs twice the noise).
+        (which needs twice the noise). With "label" one label or target is
+        replaced, and features are public (docs/label-privacy.md).
     rows_per_person : int, default=1
         Largest number of rows of one person. The guarantee then protects a person, and the noise
         grows in proportion. With `groups`, `fit` leaves out further rows of a person.

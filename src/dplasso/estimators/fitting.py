@@ -23,8 +23,8 @@ from dplasso.model.inference import inference_of
 from dplasso.model.linear import counted_records, steps_of
 from dplasso.model.weights import linear_part
 from dplasso.phases.releases import Drawn
-from dplasso.runtime.compilation import SILENT, announce_compilation, say_once
-from dplasso.runtime.progress import progress_bar, say
+from dplasso.runtime.compilation import announce_compilation, say_once
+from dplasso.runtime.progress import SILENT, progress_bar, say
 
 # Fitted attributes that not every fit has.
 _OPTIONAL = (

@@ -71,9 +71,10 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         (docs/drift.md). "auto" is 0.0001 without privacy. With privacy it is 0.0025 or more, up to
         0.1, as far as the noise hides the error. 0 gives the iterates of Algorithm 1, and None the
         stale ones of the paper. It does not affect privacy.
-    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+    neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         Which data sets are neighbours: one record added or removed, or one replaced by another
-        (which halves the exponent scale).
+        (which halves the exponent scale). With "label" one label or target is
+        replaced, and features are public (docs/label-privacy.md).
     rows_per_person : int, default=1
         Largest number of rows of one person. The guarantee then protects a person, and the noise
         grows in proportion. With `groups`, `fit` leaves out further rows of a person.

@@ -42,9 +42,10 @@ class DPLinearRegression(PrivateRegressor):
         "all" adds intervals and p-values that hold the sampling error besides the noise
         (docs/howto-inference.md), for half of the budget. It takes at most 300 columns, and a
         number as `row_norm`.
-    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+    neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         Which data sets are neighbours: one record added or removed, or one replaced by another
-        (which doubles the noise).
+        (which doubles the noise). With "label" one label or target is
+        replaced, and features are public (docs/label-privacy.md).
     rows_per_person : int, default=1
         Largest number of rows of one person. The guarantee then protects a person, and the noise
         grows in proportion. With `groups`, `fit` leaves out further rows of a person.
@@ -196,9 +197,10 @@ class DPLasso(PrivateRegressor):
     fit_intercept : bool, default=True
         Whether margins have a constant term: the mean of the targets and, in the refit, a constant
         entry of a tenth of each row.
-    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+    neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         Which data sets are neighbours: one record added or removed, or one replaced by another
-        (which needs twice the noise).
+        (which needs twice the noise). With "label" one label or target is
+        replaced, and features are public (docs/label-privacy.md).
     rows_per_person : int, default=1
         Largest number of rows of one person. The guarantee then protects a person, and the noise
         grows in proportion. With `groups`, `fit` leaves out further rows of a person.

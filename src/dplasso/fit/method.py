@@ -26,10 +26,10 @@ from dplasso.phases.contract import Plan
 from dplasso.phases.count import COUNT
 from dplasso.phases.levels import Spans
 from dplasso.privacy.budget import Budget, build_budget
+from dplasso.privacy.neighbouring import check_neighbors
 from dplasso.privacy.parameters import (
     check_delta,
     check_epsilon,
-    check_neighbors,
     check_positive,
 )
 from dplasso.privacy.randomness import check_random_state
@@ -259,7 +259,7 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
         "weight_bound": None if math.isinf(epsilon) else weight_bound,
         "n_threads": _checked_threads(params),
         "start": start_of(params),
-        "learn_geometry": geometry_of(params.get("public_rows")),
+        "learn_geometry": geometry_of(params.get("public_rows"), params.get("verbose")),
         "ledger": ledger,
         "random_state": check_random_state(params["random_state"]),
     }

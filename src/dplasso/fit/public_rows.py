@@ -11,14 +11,17 @@ from dplasso.encoding.encoder import PublicEncoder, is_frame
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.errors import DataError, ParameterError, ParameterTypeError, shown
 from dplasso.fit.records import LocalRecords, store_of
-from dplasso.matrix.geometry import Geometry
+from dplasso.matrix.geometry import Geometry, Progress
+from dplasso.runtime.progress import late_progress
 
 # ``learn(records)``
 Learn = Callable[[Any], Geometry]
 
 
-def geometry_of(public_rows: Any) -> Learn | None:
+def geometry_of(public_rows: Any, verbose: int | None = None) -> Learn | None:
     """Return what makes the geometry for some records; None without public rows.
+
+    If it takes long, it says how far it is, unless `verbose` is 0.
 
     Raises OSError, ModelFileError if the path is not that of a geometry; TypeError for no rows.
     """
@@ -29,12 +32,14 @@ def geometry_of(public_rows: Any) -> Learn | None:
     elif not isinstance(public_rows, Geometry) and len(np.shape(public_rows)) != 2:
         raise ParameterTypeError(
             f"`public_rows` must be rows or a Geometry, got {shown(public_rows)}",
-            advice="give a matrix with the columns of the data",
+            advice="give a matrix with the columns of the data; behind steps of a pipeline, "
+            "`pipeline[:-1].transform(rows)`",
         )
-    return lambda records: _for_records(public_rows, records)
+    progress = None if verbose == 0 else late_progress("learning directions of the public rows")
+    return lambda records: _for_records(public_rows, records, progress)
 
 
-def _for_records(public_rows: Any, records: Any) -> Geometry:
+def _for_records(public_rows: Any, records: Any, progress: Progress | None) -> Geometry:
     """Return the geometry of public rows that have the records' columns.
 
     Raises DataError for rows that have others.
@@ -53,7 +58,11 @@ def _for_records(public_rows: Any, records: Any) -> Geometry:
             f"`public_rows` has {found:,} columns and the data have {n_features:,}",
             advice="encode both in the same way",
         )
-    return public_rows if isinstance(public_rows, Geometry) else Geometry.learn(rows)
+    return (
+        public_rows
+        if isinstance(public_rows, Geometry)
+        else Geometry.learn(rows, progress=progress)
+    )
 
 
 def _encoded(public_rows: Any, records: LocalRecords) -> Any:

@@ -34,10 +34,10 @@ from dplasso.ledger.database import (
 )
 from dplasso.ledger.entries import Budget, Charge
 from dplasso.ledger.rows import insert_dataset, insert_entry, keyed, now, read_rows
+from dplasso.privacy.neighbouring import check_neighbors
 from dplasso.privacy.parameters import (
     check_delta,
     check_epsilon,
-    check_neighbors,
     check_positive,
     check_rows_per_person,
 )

@@ -32,6 +32,7 @@ from dplasso.errors import BudgetError, LedgerError
 from dplasso.ledger.entries import SCORE, SEARCH, UNITS, Budget, Charge, charge_of, counted
 from dplasso.privacy.accounting import epsilon_of_rho, root_rho
 from dplasso.privacy.budget import EPSILON_OF_RHO, RATIO_RHO, Draws, build_budget
+from dplasso.privacy.neighbouring import keeps_labels_alone
 from dplasso.privacy.wording import rounded_down
 
 # Of a budget's delta, this part is set aside for the inexactness of draws.
@@ -214,11 +215,12 @@ def refuse_relation(budget: Budget, charge: Charge, path: Any) -> None:
 def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
     """Raise BudgetError for a charge that the budget has no room for."""
     rows, covered = budget.rows_per_person, charge.rows_per_person or 1
-    whole = f"epsilon {budget.epsilon:g} at delta {budget.delta:g} in all for {protected(rows)}"
+    whom, whom_covered = (protected(count, budget.neighbors) for count in (rows, covered))
+    whole = f"epsilon {budget.epsilon:g} at delta {budget.delta:g} in all for {whom}"
     if charge.kind == SEARCH and covered < rows:
         raise BudgetError(
-            f"{_named(budget, path)} is for {protected(rows)}, and what a search for "
-            f"{protected(covered)} costs them cannot be computed; give "
+            f"{_named(budget, path)} is for {whom}, and what a search for "
+            f"{whom_covered} costs them cannot be computed; give "
             f"`rows_per_person={rows}` and `groups`"
         )
     if charge.kind == SEARCH:
@@ -243,7 +245,7 @@ def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
         f"{charge.epsilon:g} (delta {charge.delta:g}{steps}) and {remains} for such a "
         f"{charge.kind}, of {whole}"
         + (
-            f"; it covers {protected(covered)} and so counts {(-(-rows // covered)) ** 2} times: "
+            f"; it covers {whom_covered} and so counts {(-(-rows // covered)) ** 2} times: "
             f"`rows_per_person={rows}` would count once"
             if covered < rows
             else ""
@@ -251,11 +253,12 @@ def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
     )
 
 
-def protected(rows_per_person: int) -> str:
-    """Word whom a budget or a charge covers."""
+def protected(rows_per_person: int, neighbors: str) -> str:
+    """Word what a budget or a charge covers."""
+    what = "the label of " if keeps_labels_alone(neighbors) else ""
     if rows_per_person == 1:
-        return "each row"
-    return f"each person with up to {rows_per_person:,} rows"
+        return f"{what}each row"
+    return f"{what.replace('label', 'labels')}each person with up to {rows_per_person:,} rows"
 
 
 def _named(budget: Budget, path: Any) -> str:

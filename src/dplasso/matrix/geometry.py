@@ -7,9 +7,11 @@ rows alone, so everything in it is public.
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from itertools import count
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +24,7 @@ from dplasso.matrix.compressed import checked, compress, without_duplicates, wor
 from dplasso.matrix.unit_rows import row_factors
 from dplasso.runtime.threads import ONE_THREAD
 
+Progress = Callable[[int, int], None]
 # Directions at most, and the fewest that a fit uses where there are so many.
 MOST_DIRECTIONS, FEWEST_DIRECTIONS = 300, 10
 # Rows and columns that directions are learnt from, at most: more of them change little and take
@@ -32,6 +35,8 @@ _FEWEST_ROWS = 20
 _HELD_OUT = 0.2
 # Of the randomised decomposition: further directions, and power iterations.
 _OVERSAMPLED, _ITERATIONS = 10, 2
+# Steps that progress is told of, of both decompositions.
+_STEPS = 2 * (1 + _ITERATIONS)
 # An eigenvalue is the mean of this part of the directions before it.
 _WINDOW = 0.2
 _SHOWN = 16
@@ -82,7 +87,7 @@ class Geometry:
             raise ValueError("a geometry has NaN or infinity")
 
     @classmethod
-    def learn(cls, rows: Any, *, random_state: int = 0) -> Self:
+    def learn(cls, rows: Any, *, random_state: int = 0, progress: Progress | None = None) -> Self:
         """Learn a geometry from public rows.
 
         Parameters
@@ -91,6 +96,8 @@ class Geometry:
             Public rows, encoded as the private rows are. No labels are needed.
         random_state : int, default=0
             Seed of the randomised decomposition.
+        progress : callable, default=None
+            Called with the steps done and their total.
 
         Returns
         -------
@@ -112,16 +119,22 @@ class Geometry:
         rng = np.random.default_rng(random_state)
         chosen = rng.permutation(public.shape[0])[:_MOST_ROWS]
         held_out = int(_HELD_OUT * chosen.size)
-        columns, tried = _directions(public[chosen[held_out:]], rng)
+        done = count(1)
+
+        def step() -> None:
+            if progress is not None:
+                progress(next(done), _STEPS)
+
+        columns, tried = _directions(public[chosen[held_out:]], rng, step)
         energies = np.mean(np.square(public[chosen[:held_out]][:, columns] @ tried), axis=0)
-        columns, directions = _directions(public[chosen], rng)
-        count = min(energies.size, directions.shape[1])
+        columns, directions = _directions(public[chosen], rng, step)
+        n_directions = min(energies.size, directions.shape[1])
         return cls(
             n_features=int(public.shape[1]),
             n_rows=int(public.shape[0]),
             columns=columns,
-            directions=np.ascontiguousarray(directions[:, :count], dtype=np.float32),
-            energies=energies[:count].astype(np.float64),
+            directions=np.ascontiguousarray(directions[:, :n_directions], dtype=np.float32),
+            energies=energies[:n_directions].astype(np.float64),
         )
 
     @property
@@ -208,7 +221,7 @@ def _canonical(rows: Any) -> csr_array:
 
 
 def _directions(
-    rows: csr_array, rng: np.random.Generator
+    rows: csr_array, rng: np.random.Generator, step: Callable[[], None]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return columns, and what turns unit rows in these columns into latent rows."""
     n_rows, n_features = rows.shape
@@ -228,11 +241,13 @@ def _directions(
             "`public_rows` has no two columns that occur in two rows each",
             advice="give more rows, or leave `public_rows` out",
         )
-    vectors = _singular_vectors(weighted[:, columns].astype(np.float32), rng)
+    vectors = _singular_vectors(weighted[:, columns].astype(np.float32), rng, step)
     return columns.astype(np.int64), vectors * idf[columns, np.newaxis]
 
 
-def _singular_vectors(rows: csr_array, rng: np.random.Generator) -> NDArray[np.float64]:
+def _singular_vectors(
+    rows: csr_array, rng: np.random.Generator, step: Callable[[], None]
+) -> NDArray[np.float64]:
     """Return the leading right singular vectors of rows without their mean direction, (p, k).
 
     Halko, Martinsson, Tropp: Finding structure with randomness (2011), algorithm 4.4.
@@ -253,6 +268,7 @@ def _singular_vectors(rows: csr_array, rng: np.random.Generator) -> NDArray[np.f
     basis = np.linalg.qr(rng.standard_normal((rows.shape[0], size)).astype(np.float32))[0]
     for _ in range(1 + _ITERATIONS):
         basis = np.linalg.qr(times(transposed(basis)))[0]
+        step()
     right = transposed(basis).astype(np.float64)
     squares, turned = np.linalg.eigh(right.T @ right)
     order = np.argsort(-squares)[:count]

@@ -72,21 +72,35 @@ class Fit:
         """Number of columns D."""
         return int(self.records.shape[1])
 
-    def deviation(self, bound: float, mu: float) -> float:
-        """Return the noise's standard deviation in a sum to which a record adds at most `bound`."""
-        return self.budget.moved(bound) / mu
+    def deviation(self, bound: float, mu: float, *, of_features: bool = False) -> float:
+        """Return the noise's standard deviation in a sum to which a record adds at most `bound`.
+
+        `of_features`: whether no label enters the sum.
+        """
+        moved = self._moved(bound, of_features)
+        return moved / mu if moved else 0.0
 
     def release(
-        self, total: NDArray[np.int64], bound: float, mu: float, unit: float
+        self,
+        total: NDArray[np.int64],
+        bound: float,
+        mu: float,
+        unit: float,
+        *,
+        of_features: bool = False,
     ) -> NDArray[np.int64]:
         """Release a sum in units with the noise for `mu`; a record adds at most `bound`, in L2.
 
         `total` is changed in place.
         """
-        noise, deviation = None, self.deviation(bound, mu)
+        noise, deviation = None, self.deviation(bound, mu, of_features=of_features)
+        moved = self._moved(bound, of_features)
         if deviation:
             noise = Gaussian(deviation * unit, word_buffers(self.stream, 1)[0])
-        return release(total, self.budget.moved(bound) * unit, noise)
+        return release(total, moved * unit, noise)
+
+    def _moved(self, bound: float, of_features: bool) -> float:
+        return self.budget.moved_by_features(bound) if of_features else self.budget.moved(bound)
 
 
 class Phase(Protocol):
@@ -203,8 +217,10 @@ class Plan:
         for name in names:
             own = [phase for phase in self.phases if phase.name == name]
             n_steps = sum(phase.most_steps for phase in own)
-            if words := own[0].words(task, n_steps):
-                numbers = own[0].numbers(budget) | ({"steps": float(n_steps)} if n_steps else {})
+            numbers = own[0].numbers(budget) | ({"steps": float(n_steps)} if n_steps else {})
+            words = own[0].words(task, n_steps)
+            # What neighbours agree in is no release of private data.
+            if words and numbers.get("sensitivity", 1.0) > 0.0:
                 found.append(StatedRelease(name, words, numbers))
         return tuple(found)
 

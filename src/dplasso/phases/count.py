@@ -52,13 +52,15 @@ def count(
         sensitivity = moved(fit.budget)
         # Where people are replaced, everybody counts with at least one row, also of weight 0.
         weighing = fit.budget.neighbors == "add-remove"
-        exact, part_bits = [n_records or records.count_rows(weighing=weighing)], 0
+        exact, part_bits, known = [n_records or records.count_rows(weighing=weighing)], 0, n_records
         if loss is not None:
+            if not (known or fit.budget.moved_by_features(1.0)):
+                known = int(release(np.array(exact, dtype=np.int64), 0.0, None)[0])
             exact, part_bits = records.counts(loss)
         noisy = noisy_counts(exact, sensitivity, mu, fit.stream, part_bits)
-        if n_records is not None and not records.weighted:
+        if known is not None and not records.weighted:
             # The sum is known: an excess over it is taken from all counts alike.
-            noisy = np.maximum(1.0, noisy - (noisy.sum() - n_records) / noisy.size)
+            noisy = np.maximum(1.0, noisy - (noisy.sum() - known) / noisy.size)
         exactly = math.isinf(mu) or not sensitivity
         return Counted(noisy, 0.0 if exactly else sensitivity / mu)
 

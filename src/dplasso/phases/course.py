@@ -127,7 +127,7 @@ def course_phase(
     descent: Descent,
     name: str,
     draws: float,
-    part: Callable[[Course, Released], float],
+    part: Callable[[Course, Budget], float],
     make: Make,
     applies: Applies = lambda course, released, budget: True,  # noqa: ARG005
     **stated: Any,
@@ -140,7 +140,7 @@ def course_phase(
 
     def share(budget: Budget, released: Released) -> float:
         course = course_of(budget, released)
-        return 0.0 if course is None else course.share * part(course, released)
+        return 0.0 if course is None else course.share * part(course, budget)
 
     def made(fit: Fit, released: Released, mu: float) -> Release | None:
         course = course_of(fit.budget, released)

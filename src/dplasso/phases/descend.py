@@ -135,9 +135,10 @@ class Descend:
         course = self.course(released, budget)
         if course is None:
             return 0.0
-        left = 1.0 - course.calibration - course.start - length_share(course, self.descent)
+        of_features = length_share(course, self.descent)
         if released.energies.size:
-            left -= SCALES_SHARE + CURVATURE_SHARE
+            of_features += SCALES_SHARE + CURVATURE_SHARE
+        left = 1.0 - course.calibration - course.start - budget.share_of_features(of_features)
         if released.last(Mixed) is not None:
             left -= MIX_SHARE
         return course.share * self.own(course).share * left

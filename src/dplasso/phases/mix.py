@@ -90,7 +90,7 @@ def mix(descent: Descent) -> OneRelease:
         descent,
         "public rows",
         _LEADING * float(descent.n_outputs),
-        lambda course, released: MIX_SHARE,  # noqa: ARG005
+        lambda *_: MIX_SHARE,
         make,
         applies,
         said="a noisy gradient that says how much the latent directions of public rows matter",

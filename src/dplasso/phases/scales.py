@@ -20,7 +20,7 @@ from dplasso.gradient_descent.energies import (
 )
 from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.phases.contract import Fit, OneRelease
-from dplasso.phases.course import Course, Descent, course_phase, length_share
+from dplasso.phases.course import Applies, Course, Descent, Make, course_phase, length_share
 from dplasso.phases.releases import Curvature, Release, Released, RowLength, Scaled
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import share_bits
@@ -39,34 +39,47 @@ def _energies(
 
     Returns: it, and its unit.
     """
-    unit = gradient_unit(1.0, fit.deviation(1.0, mu), share_bits(course.n_records))
+    deviation = fit.deviation(1.0, mu, of_features=True)
+    unit = gradient_unit(1.0, deviation, share_bits(course.n_records))
     rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
     totals = statistic(rows.energies(scaling._replace(length=1.0), unit, loads))
-    return fit.release(totals, 1.0, mu, unit), unit
+    return fit.release(totals, 1.0, mu, unit, of_features=True), unit
 
 
-def _of_energies(descent: Descent) -> tuple[float, dict[str, Any]]:
-    """Return the draws of energies, one for each column and fewer than 64 for the rows; words."""
-    said = "noisy sums of the squared entries of every column"
-    stated = {"said": said, "stated": lambda budget: {"sensitivity": budget.moved(1.0)}}
-    return descent.n_columns + 64.0, stated
+def _phase(
+    descent: Descent, part: Callable[[Course], float], make: Make, applies: Applies
+) -> OneRelease:
+    """Return a phase of energies: a part of the share, unless features are public."""
+    return course_phase(
+        descent,
+        "scales",
+        # One for each column, and fewer than 64 for the rows.
+        descent.n_columns + 64.0,
+        lambda course, budget: budget.share_of_features(part(course)),
+        make,
+        applies,
+        said="noisy sums of the squared entries of every column",
+        stated=lambda budget: {"sensitivity": budget.moved_by_features(1.0)},
+    )
 
 
 def scales(descent: Descent) -> OneRelease:
     """Release the energies of the columns, where there are records enough for column scales."""
 
+    def noise(course: Course, budget: Budget) -> float:
+        # Also where energies need none: the noise of gradients says which columns are large.
+        return budget.moved(1.0) / budget.mu_of(course.share * SCALES_SHARE)
+
     def applies(course: Course, released: Released, budget: Budget) -> bool:
-        deviation = budget.moved(1.0) / budget.mu_of(course.share * SCALES_SHARE)
         # Latent directions do what scales do.
-        return released.mix is None and pays(course.n_records, deviation)
+        return released.mix is None and pays(course.n_records, noise(course, budget))
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         totals, unit = _energies(descent, fit, course, released, mu)
-        least = threshold(course.n_records, fit.deviation(1.0, mu))
+        least = threshold(course.n_records, noise(course, fit.budget))
         return Scaled(relative_energies(totals, unit, least))
 
-    draws, stated = _of_energies(descent)
-    return course_phase(descent, "scales", draws, lambda *_: SCALES_SHARE, make, applies, **stated)
+    return _phase(descent, lambda _: SCALES_SHARE, make, applies)
 
 
 def row_length(descent: Descent, stage: int) -> OneRelease:
@@ -80,16 +93,10 @@ def row_length(descent: Descent, stage: int) -> OneRelease:
         totals, unit = _energies(descent, fit, course, released, mu, total_energy)
         return RowLength(reach_of(totals, unit, course.n_records))
 
-    draws, stated = _of_energies(descent)
-    return course_phase(
-        descent,
-        "scales",
-        draws,
-        lambda course, _: length_share(course, descent) / len(course.runs),
-        make,
-        some,
-        **stated,
-    )
+    def part(course: Course) -> float:
+        return length_share(course, descent) / len(course.runs)
+
+    return _phase(descent, part, make, some)
 
 
 def curvature(descent: Descent, stage: int) -> OneRelease:
@@ -105,13 +112,4 @@ def curvature(descent: Descent, stage: int) -> OneRelease:
         found = largest_eigenvalue(totals, unit, course.n_records, descent.constant, loads)
         return Curvature(min(course.weight, found / released.length**2))
 
-    draws, stated = _of_energies(descent)
-    return course_phase(
-        descent,
-        "scales",
-        draws,
-        lambda course, _: CURVATURE_SHARE / len(course.runs),
-        make,
-        applies,
-        **stated,
-    )
+    return _phase(descent, lambda course: CURVATURE_SHARE / len(course.runs), make, applies)

@@ -36,12 +36,8 @@ from dplasso.errors import ParameterError
 from dplasso.privacy import accounting
 from dplasso.privacy.exponential_mechanism import SAMPLING_ERROR, sampling_delta_of
 from dplasso.privacy.gaussian import LARGEST_SCALE, TAIL, calibrate_mu, gaussian_epsilon
-from dplasso.privacy.parameters import (
-    check_delta,
-    check_epsilon,
-    check_neighbors,
-    check_rows_per_person,
-)
+from dplasso.privacy.neighbouring import RELATIONS, check_neighbors
+from dplasso.privacy.parameters import check_delta, check_epsilon, check_rows_per_person
 
 EXACT = "epsilon is infinite: every step was chosen exactly, without noise"
 # Relative part given away so that the last drop of a ledger's budget can be spent: a ledger adds up
@@ -97,7 +93,7 @@ class Budget:
     """How a fit is private, and what that costs; made of public parameters alone.
 
     `epsilon`, `delta`: the guarantee asked for.
-    `neighbors`, "add-remove" or "replace-one": the neighbour relation.
+    `neighbors`: the neighbour relation, a name of `dplasso.privacy.neighbouring.RELATIONS`.
     `rows_per_person`: rows of one person, at most, that may change between neighbours.
     `draws`: the most random draws of the fit.
     `n_iter`: number of steps T, at most.
@@ -142,10 +138,19 @@ class Budget:
     def moved(self, bound: float) -> float:
         """Return how far a sum moves between neighbours to which a record adds at most `bound`.
 
-        m times as much for m rows of a person; twice that where they are replaced by others.
+        m times as much for m rows of a person; twice that where they, or their labels, are replaced
+        by others.
         """
         moved = bound * self.rows_per_person
-        return moved if self.neighbors == "add-remove" else 2.0 * moved
+        return RELATIONS[self.neighbors].times * moved
+
+    def moved_by_features(self, bound: float) -> float:
+        """Return what `moved` does, of a sum in which no label enters: 0 if labels alone differ."""
+        return self.moved(bound) if RELATIONS[self.neighbors].hides_features else 0.0
+
+    def share_of_features(self, share: float) -> float:
+        """Return the share that a release of such a sum needs: none where it does not move."""
+        return share if self.moved_by_features(1.0) else 0.0
 
     def moved_counts(self, by_class: bool) -> float:
         """Return how far the number of records can move, or the numbers by class in L2.
@@ -155,7 +160,9 @@ class Budget:
         """
         if self.neighbors == "add-remove":
             return float(self.rows_per_person)
-        return self.rows_per_person * math.sqrt(2.0) if by_class else self.rows_per_person - 1.0
+        if by_class:
+            return self.rows_per_person * math.sqrt(2.0)
+        return self.rows_per_person - 1.0 if RELATIONS[self.neighbors].hides_features else 0.0
 
     def mu_of(self, share: float) -> float:
         """Return the Gaussian differential privacy of a share; infinite without privacy."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dplasso.errors import PrivacyLeakWarning, WeakPrivacyWarning
+from dplasso.privacy.neighbouring import keeps_labels_alone
 from dplasso.privacy.wording import CLASSES_FROM_Y, NOT_RANDOM, odds, rounded_down, rounded_up
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ _EPSILON = 3.0, 10.0
 _DELTA = 0.1, 1.0
 _LARGE_DELTA = 1e-3
 _CLASSES_SHOWN = 20
+_LABELS_ALONE = (
+    "only labels are protected: the rest of each row may show in the model, so it must be public; "
+    "if it is not, fit with `neighbors='add-remove'`"
+)
 _said = set[str]()
 
 
@@ -64,6 +69,8 @@ def cautions_of(
         told = [_not_private(statement)]
     else:
         told = [*_of_epsilon(statement.epsilon), *_of_delta(statement.delta, n_records)]
+        if keeps_labels_alone(statement.neighbors):
+            told.append(Caution(AMBER, _LABELS_ALONE))
         if statement.classes == CLASSES_FROM_Y:
             shown = ", ".join(map(repr, classes[:_CLASSES_SHOWN]))
             more = ", ..." * (len(classes) > _CLASSES_SHOWN)

@@ -12,8 +12,6 @@ from typing import Any
 
 from dplasso.errors import DataError, ParameterError, ParameterTypeError
 
-NEIGHBOR_RELATIONS = ("add-remove", "replace-one")
-
 # Beyond these the fixed-point scale 2**32 / B or the exponent scale could leave the range of a
 # double; no real feature does.
 SMALLEST_BOUND = 1e-100
@@ -66,11 +64,6 @@ def check_rows_per_person(rows: Any) -> int:
     if rows < 1:
         raise ParameterError(f"`rows_per_person` must be at least 1, got {rows!r}.")
     return int(rows)
-
-
-def check_neighbors(neighbors: Any) -> str:
-    """Return the name of the neighbour relation."""
-    return check_choice("neighbors", neighbors, NEIGHBOR_RELATIONS)
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from dplasso.privacy import wording
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.cautions import Caution, cautions_of
-from dplasso.privacy.parameters import NEIGHBOR_RELATIONS
+from dplasso.privacy.neighbouring import RELATIONS
 
 # Rows of one person for whom the statement gives an epsilon too.
 _ROWS = (2, 5, 10)
@@ -50,7 +50,7 @@ class PrivacyStatement:
         guarantee. For a seeded run: what the same run would have spent without the seed.
     epsilon_requested, delta : float
         What was asked for: `epsilon` is never more, and may be exceeded with probability `delta`.
-    neighbors : {"add-remove", "replace-one"}
+    neighbors : {"add-remove", "replace-one", "label"}
         Which data sets the guarantee compares.
     mechanism : {"exponential", "gaussian", "exponential and gaussian", "stated", "paper", "none"}
         How each step was chosen or made noisy; "stated" by another estimator, at a stated cost.
@@ -418,7 +418,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
         "a list of texts",
     ),
     "releases": (_released, "a list of releases, each with name, words and numbers"),
-    "neighbors": _one_of(*NEIGHBOR_RELATIONS),
+    "neighbors": _one_of(*RELATIONS),
     "mechanism": _one_of(*_PRIVATE, "paper", "none"),
     "records": _one_of(
         *(wording.COUNT_UNUSED, wording.COUNT_PUBLIC, wording.COUNT_PRIVATE),

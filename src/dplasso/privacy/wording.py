@@ -4,6 +4,8 @@ import math
 from decimal import ROUND_DOWN, ROUND_UP, Context
 from typing import TYPE_CHECKING
 
+from dplasso.privacy.neighbouring import RELATIONS, keeps_labels_alone
+
 if TYPE_CHECKING:
     from dplasso.privacy.statement import PrivacyStatement
 
@@ -19,6 +21,11 @@ COUNT_PRIVATE = "counted privately"
 COUNT_BY_CLASS = "counted privately by class"
 # Beyond this nobody can picture e^epsilon.
 PICTURED = 10.0
+# What a reader has to know where labels alone are private.
+LABELS_ALONE = (
+    "Features are not protected: the rest of each row, who is in the data and how many rows there "
+    "are count as public, and may show."
+)
 _THIS = {"score": "this score", "edges": "these edges"}
 
 
@@ -60,7 +67,10 @@ def _protection(statement: "PrivacyStatement") -> str:
         who = f"each person, with up to {rows:,} rows of the {data}, provided that nobody has more."
         moved, others = f"any {rows} records of one person", "any others"
         less = "A person with more rows is protected less."
-    changed = "added or removed" if statement.neighbors == "add-remove" else f"replaced by {others}"
+    if keeps_labels_alone(statement.neighbors):
+        who = f"the label of {who}"
+        less = f"{less} {LABELS_ALONE}"
+    changed = RELATIONS[statement.neighbors].changed.format(others=others)
     if by_rows:
         told = [
             f"{rows * int(times):,} rows: "
@@ -143,6 +153,7 @@ def assumptions(statement: "PrivacyStatement") -> str:
             "releases from these records are not counted here."
         )
     clipped, bound = statement.number("feature_bound"), ""
+    rows = "" if not keeps_labels_alone(statement.neighbors) else "the features of all rows, "
     if clipped is not None:
         bound = f"the bound on entries ({clipped:g}; larger entries were clipped to it), "
     if statement.weight_bound is not None:
@@ -162,7 +173,7 @@ def assumptions(statement: "PrivacyStatement") -> str:
     )
     return (
         "Taken as public, and not protected: the number and meaning of the columns, "
-        f"{labels}, {bound}and all other settings. {counted}this statement; not logs, error "
+        f"{rows}{labels}, {bound}and all other settings. {counted}this statement; not logs, error "
         f"messages, running times or test scores.{start}"
     )
 
@@ -177,6 +188,8 @@ def started_from(statement: "PrivacyStatement") -> str:
 
 def directions_from(statement: "PrivacyStatement") -> str:
     """Word whose rows said which columns go together, and that these are not protected."""
+    if keeps_labels_alone(statement.neighbors):
+        return f"The fit uses the latent directions of {statement.public_rows}."
     return (
         f"The fit uses the latent directions of {statement.public_rows}; the people in these rows "
         "are not protected by this fit."

@@ -17,6 +17,7 @@ from dplasso.model.file import Model
 from dplasso.model.linear import counted_records, method_words, steps_of
 from dplasso.model.weights import Weights, beyond_by_chance, count_of, weights_of
 from dplasso.privacy.cautions import AMBER, GREEN, RED, Caution, level_of
+from dplasso.privacy.neighbouring import RELATIONS
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import PICTURED, assumptions, guarantee, odds, rounded_up
 from dplasso.report.bars import Bar, bars_as_html
@@ -161,11 +162,15 @@ def _meaning(statement: PrivacyStatement) -> str:
         else f"Each person with up to {rows:,} rows is protected; with more rows, less."
     )
     bound = "are at most" if statement.epsilon <= PICTURED else "may be"
-    changed = "left out" if statement.neighbors == "add-remove" else "exchanged for others"
+    relation = RELATIONS[statement.neighbors]
+    if not relation.hides_features:
+        one = one.replace("any one row", "the label of any one row", 1)
+        one = one.replace("all rows", "the labels of all rows", 1)
+        whom += " Only labels are protected: what the rows say besides may show in the model."
     return (
         "<h2>What it means for a person</h2>"
-        f"<p>Had {one} been {changed}, much the same model could have come out. Whatever somebody "
-        f"concludes from it about a person, the odds {bound} <b>"
+        f"<p>Had {one} been {relation.exchanged}, much the same model could have come out. "
+        f"Whatever somebody concludes from it about a person, the odds {bound} <b>"
         f"{odds(statement.epsilon)} times</b> what they would be then (epsilon "
         f"{rounded_up(statement.epsilon)}), but for a chance of at most one in "
         f"{math.floor(1 / statement.delta):,} (delta {rounded_up(statement.delta)}). {whom}</p>"

@@ -1,8 +1,6 @@
 """Tell people when they are waiting for the compiler, and how long it took."""
 
 import gc
-import logging
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,14 +8,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from dplasso.runtime.progress import say
+from dplasso.runtime.progress import say_or_log
 
 COMPILING = (
     "compiling what this needs, once on this machine: on an idle one 5 to 10 s for a fit with "
     "defaults, 40 s with --method frank-wolfe"
 )
-# Seconds between two words about a compilation that lasts, and before a fit in Python says a word.
-STILL, SILENT = 20.0, 2.0
+# Seconds between two words about a compilation that lasts.
+STILL = 20.0
 
 
 @dataclass
@@ -33,10 +31,7 @@ def say_once() -> None:
     line = (
         "dplasso: " + COMPILING.partition(",")[0] + ", once on this machine; verbose=0 hides this"
     )
-    if sys.stderr.isatty() or "ipykernel" in sys.modules:
-        say(line)
-    else:
-        logging.getLogger("dplasso").info(line)
+    say_or_log(line)
 
 
 @contextmanager

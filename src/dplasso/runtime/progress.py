@@ -1,8 +1,13 @@
 """A progress bar on standard error."""
 
+import logging
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+# Seconds before a fit in Python says a word.
+SILENT = 2.0
 
 
 @contextmanager
@@ -20,6 +25,27 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
 def say(line: str) -> None:
     """Print one line on standard error."""
     print(line, file=sys.stderr, flush=True)
+
+
+def say_or_log(line: str) -> None:
+    """Print a line on standard error if somebody watches it, or else in the log."""
+    if sys.stderr.isatty() or "ipykernel" in sys.modules:
+        say(line)
+    else:
+        logging.getLogger("dplasso").info(line)
+
+
+def late_progress(label: str) -> Callable[[int, int], None]:
+    """Return what says how far some work has come, from two seconds on and no more often."""
+    last = [time.perf_counter()]
+
+    def report(done: int, total: int) -> None:
+        now = time.perf_counter()
+        if now - last[0] >= SILENT:
+            last[0] = now
+            say_or_log(f"dplasso: {label}, {done} of {total} steps; verbose=0 hides this")
+
+    return report
 
 
 def duration(seconds: float) -> str:

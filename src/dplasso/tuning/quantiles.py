@@ -24,10 +24,10 @@ from dplasso.fit.groups import person_numbers, rows_within_limit
 from dplasso.ledger import charged, check_affordable, checked_ledger
 from dplasso.privacy.budget import LARGEST_EPSILON, MOST_EARLIER, Budget, Draws, build_budget
 from dplasso.privacy.gaussian import calibrate_mu, gaussian_epsilon
+from dplasso.privacy.neighbouring import check_neighbors, keeps_labels_alone
 from dplasso.privacy.parameters import (
     check_delta,
     check_epsilon,
-    check_neighbors,
     check_positive,
 )
 from dplasso.privacy.randomness import random_stream
@@ -65,9 +65,14 @@ class EdgesBudget:
         delta = check_delta(self.delta)
         if not 0.0 < self.share < 0.5:
             raise ParameterError(f"`share` must lie between 0 and 0.5, got {self.share!r}")
+        if keeps_labels_alone(check_neighbors(self.neighbors)):
+            raise ParameterError(
+                "with `neighbors='label'` features are public, and edges need no noise; put them "
+                "at the quantiles of the table"
+            )
         mu = math.sqrt(self.share) * calibrate_mu(epsilon, delta)
         # A record that is replaced leaves one cell of a column and enters another.
-        added = check_neighbors(self.neighbors) == "add-remove"
+        added = self.neighbors == "add-remove"
         moved = math.sqrt(n_columns) if added else math.sqrt(2.0 * n_columns) / 2.0
         budget = build_budget(
             Draws(gaussian=9.0 * (n_cells + 64.0)),

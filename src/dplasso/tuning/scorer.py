@@ -13,7 +13,7 @@ from dplasso.errors import DataError
 from dplasso.fit.records import LocalRecords
 from dplasso.privacy.budget import Budget, Draws, build_budget
 from dplasso.privacy.gaussian import LARGEST_SCALE, SMALLEST_SCALE
-from dplasso.privacy.parameters import check_neighbors
+from dplasso.privacy.neighbouring import check_neighbors
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import Gaussian, release
 from dplasso.tuning.estimates import UNIT, Bounds, Estimate, Metric, Target, standard_errors
@@ -125,7 +125,7 @@ def most_sums(target: Target) -> int:
 
 
 def share_bound(metric: Metric, target: Target, neighbors: str) -> float:
-    """Return C such that one row moves the sums by at most C (`replace-one`: 2 C) in L2."""
+    """Return C such that one row moves the sums by at most C (2 C if it is replaced) in L2."""
     if check_neighbors(neighbors) == "add-remove":
         return metric.share(target)
     return metric.exchange(target) / 2.0

@@ -138,7 +138,7 @@ def private_score(
         places, "f1" of two classes that of the second. AUC and F1 of several classes or labels are
         means over them, "weighted" by their rows. "log_loss" takes no probability below 0.01. What
         is released and costs how much noise: docs/scores.md.
-    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+    neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         The neighbour relation.
     rows_per_person : int, default=1
         Rows of one person, at most; the noise grows in proportion.

@@ -1,0 +1,127 @@
+"""Fits in which labels alone are private."""
+
+import warnings
+
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse as sp
+
+from dplasso import (
+    DPFrankWolfeClassifier,
+    DPLasso,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+    Geometry,
+    private_quantiles,
+    private_score,
+)
+from dplasso.cluster import InProcessEngine
+from dplasso.encoding.parts import Bins
+from dplasso.encoding.schema import Schema
+from dplasso.errors import LedgerError
+from dplasso.ledger import create_ledger
+from dplasso.phases.releases import Counted, Curvature, Scaled
+from dplasso.report.page import Beside, report_page
+
+N, D = 400, 30
+RNG = np.random.default_rng(0)
+X = sp.csr_array((RNG.random((N, D)) < 0.3).astype(np.float64))
+Y = (RNG.random(N) < 0.4).astype(int)
+
+
+def model(epsilon=1.0, kind=DPLogisticRegression, **options):
+    given = {"neighbors": "label"} | options
+    if kind in (DPLasso, DPLinearRegression):
+        return kind(epsilon, target_bounds=(0, 1), **given)
+    return kind(epsilon, classes=[0, 1], **given)
+
+
+def test_what_features_say_is_exact_and_costs_nothing():
+    rows, labels = sp.vstack([X] * 8).tocsr(), np.tile(Y, 8)
+    released = model(50.0, fit_intercept=False).fit(rows, labels).model_.released
+    assert released.last(Counted).total == 8 * N
+    shares = {type(one.release): one.share for one in released.entries}
+    assert shares[Counted] == shares[Scaled] == shares[Curvature] == 0.0
+    assert released.spent == pytest.approx(1.0, abs=1e-12)
+    again = model(50.0, fit_intercept=False).fit(rows, 1 - labels).model_.released
+    np.testing.assert_array_equal(again.energies, released.energies)
+
+
+def test_counts_of_classes_are_noisy_and_their_sum_is_not():
+    counted = model().fit(X, Y).model_.released.last(Counted)
+    assert counted.counts.sum() == pytest.approx(N, abs=1e-6)
+    assert counted.deviation > 1.0
+    assert counted.counts[0] != np.count_nonzero(Y == 0)
+
+
+def test_the_private_rows_may_be_the_public_ones():
+    fitted = model(public_rows=X).fit(X, Y)
+    assert fitted.privacy_.public_rows == Geometry.learn(X).told
+    assert "the people in these rows" not in fitted.privacy_.text()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [DPLogisticRegression, DPLinearRegression, DPLassoClassifier, DPLasso, DPFrankWolfeClassifier],
+)
+def test_every_estimator_takes_it_at_the_cost_of_a_replacement(kind):
+    """As neighbours that differ in a label also differ in a record that was replaced."""
+    own, replaced = (
+        model(kind=kind, neighbors=name).fit(X, Y).privacy_ for name in ("label", "replace-one")
+    )
+    assert own.neighbors == "label"
+    name = "gradients" if own.find("gradients") else "vertices"
+    assert own.find(name).numbers == replaced.find(name).numbers
+    assert own.find("scales") is None
+
+
+def test_intervals_and_partitions_take_it():
+    own = {"row_norm": 3.0, "infer": "all"}
+    assert model(**own).fit(X, Y).privacy_.number("sensitivity") > 0.0
+    halves = [X[:200], X[200:]], [Y[:200], Y[200:]]
+    fitted = model().fit(*halves, engine=InProcessEngine())
+    assert fitted.privacy_.neighbors == "label"
+
+
+def test_statement_report_and_cautions_say_what_is_not_protected():
+    fitted = model().fit(X, Y)
+    text = fitted.privacy_.text()
+    assert "the label of each single record" in text
+    assert "given another label" in text
+    assert "Features are not protected" in text
+    assert "the features of all rows" in text
+    assert "column" not in {one.name for one in fitted.privacy_.releases}
+    page = report_page(fitted.model_, Beside({}, "no ledger"))
+    assert "the label of any one row" in page
+    assert "Only labels are protected" in page
+    (caution,) = fitted.privacy_.cautions(N)
+    assert (caution.level, caution.warning) == ("amber", None)
+    people = model(rows_per_person=2).fit(X, Y)
+    assert "the label of each person, with up to 2" in people.privacy_.text()
+    assert "the labels of all rows of one person" in report_page(
+        people.model_, Beside({}, "no ledger")
+    )
+
+
+def test_a_ledger_is_for_one_relation(tmp_path):
+    path = tmp_path / "budget.db"
+    create_ledger(path, 3.0, 1e-5, neighbors="label")
+    model(1.0, ledger=path).fit(X, Y)
+    with pytest.raises(LedgerError, match="label"):
+        model(1.0, ledger=path, neighbors="replace-one").fit(X, Y)
+
+
+def test_scores_take_it():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        score = private_score(model().fit(X, Y), X, Y, 1.0, neighbors="label")
+    assert score.to_dict()["privacy"]["neighbors"] == "label"
+
+
+def test_edges_need_no_noise():
+    schema = Schema((Bins("age", (30.0, 60.0)),))
+    table = pandas.DataFrame({"age": [20.0, 40.0, 70.0]})
+    with pytest.raises(ValueError, match="features are public, and edges need no noise"):
+        private_quantiles(table, schema, {"age": (0.0, 100.0)}, epsilon=1.0, neighbors="label")
