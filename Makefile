@@ -17,7 +17,7 @@ help:
 	@echo "make assurance  evidence that fits are private, as docs/assurance.md (about 20 minutes)"
 	@echo "make assurance-quick  a small version of it (under 3 minutes)"
 	@echo "make evidence   all of it, the paper's tables and the benchmarks (a night)"
-	@echo "make lint    ruff: format and lint       make types   mypy --strict"
+	@echo "make lint    ruff, imports, wording of docs    make types   mypy --strict"
 	@echo "make format  rewrite the code's layout   make clean   remove everything built"
 
 $(BIN)/python:
@@ -99,6 +99,7 @@ lint: $(VENV)/.dev-installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python tools/prose.py
 
 types: $(VENV)/.dev-installed
 	$(BIN)/mypy

@@ -27,7 +27,7 @@ _KAPPA = 0.5
 _LEAST_PART = 0.125
 # Intercepts of a start are clipped to it.
 _USEFUL = 8.0
-# A public start is taken whole where records times mu are no more than this, and beyond as much
+# A prior is used unchanged where records times mu are no more than this, and beyond as much
 # less of it. Where few columns are corrected, what is wrong in the others stays. Latent directions
 # learn faster.
 LEARNT, LEARNT_OF_FEW, LEARNT_WITH_DIRECTIONS = 56.0, 10.0, 10.0
