@@ -99,7 +99,7 @@ def test_statement_report_and_cautions_say_what_is_not_protected():
     (caution,) = fitted.privacy_.cautions(N)
     assert (caution.level, caution.warning) == ("amber", None)
     people = model(rows_per_person=2).fit(X, Y)
-    assert "the label of each person, with up to 2" in people.privacy_.text()
+    assert "any 2 records of one person were given other labels" in people.privacy_.text()
     assert "the labels of all rows of one person" in report_page(
         people.model_, Beside({}, "no ledger")
     )

@@ -58,11 +58,9 @@ def _for_records(public_rows: Any, records: Any, progress: Progress | None) -> G
             f"`public_rows` has {found:,} columns and the data have {n_features:,}",
             advice="encode both in the same way",
         )
-    return (
-        public_rows
-        if isinstance(public_rows, Geometry)
-        else Geometry.learn(rows, progress=progress)
-    )
+    if isinstance(public_rows, Geometry):
+        return public_rows
+    return Geometry.learn(rows, progress=progress)
 
 
 def _encoded(public_rows: Any, records: LocalRecords) -> Any:

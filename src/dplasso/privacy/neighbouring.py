@@ -27,7 +27,7 @@ class Relation(NamedTuple):
 RELATIONS = {
     "add-remove": Relation(1.0, True, "added or removed", "left out"),
     "replace-one": Relation(2.0, True, "replaced by {others}", "exchanged for others"),
-    "label": Relation(2.0, False, "given another label", "given other labels"),
+    "label": Relation(2.0, False, "given {labels}", "given other labels"),
 }
 
 

@@ -61,16 +61,18 @@ def _protection(statement: "PrivacyStatement") -> str:
     data = {"model": "training data", "score": "scored data"}.get(statement.about, "data")
     if rows == 1:
         who = f"each single record (one row of the {data})."
-        moved, others = "any one record", "any other"
+        moved, others, other, labels = "any one record", "any other", "another", "label"
         less = "A person with several rows is protected less than a person with one."
     else:
         who = f"each person, with up to {rows:,} rows of the {data}, provided that nobody has more."
         moved, others = f"any {rows} records of one person", "any others"
+        other, labels = "other", "labels"
         less = "A person with more rows is protected less."
     if keeps_labels_alone(statement.neighbors):
-        who = f"the label of {who}"
-        less = f"{less} {LABELS_ALONE}"
-    changed = RELATIONS[statement.neighbors].changed.format(others=others)
+        who = f"the {labels} of {who}"
+    changed = RELATIONS[statement.neighbors].changed.format(
+        others=others, labels=f"{other} {labels}"
+    )
     if by_rows:
         told = [
             f"{rows * int(times):,} rows: "
@@ -78,6 +80,8 @@ def _protection(statement: "PrivacyStatement") -> str:
             for times, epsilon in by_rows.items()
         ]
         less += f" The epsilon of a person with {', '.join(told)}."
+    if keeps_labels_alone(statement.neighbors):
+        less += f" {LABELS_ALONE}"
     factor = f" = {rounded_up(math.exp(statement.epsilon))}" if statement.epsilon < 20 else ""
     return (
         f"What is protected: {who} If {moved} were {changed}, the probability of any outcome, and "
