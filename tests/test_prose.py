@@ -1,7 +1,6 @@
 """The check of wording finds what the rules rule out, and nothing else."""
 
 import pytest
-
 from tools import prose
 
 LONG = "A sentence of " + "many " * 33 + "words."

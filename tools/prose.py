@@ -1,7 +1,7 @@
 """Check the wording of README, CHANGELOG and docs: ``python tools/prose.py [PAGE ...]``.
 
-Prints each finding as ``page:line: what``, and exits with 1 if there are any. It finds long sentences
-and paragraphs, words that readers do not know, and pages without an example near the top.
+Prints each finding as ``page:line: what``, and exits with 1 if there are any. It finds long
+sentences and paragraphs, words that readers do not know, and pages without an example near the top.
 """
 
 import re
@@ -33,7 +33,7 @@ RULED_OUT = {
     r"pull(?:s|ed|ing)? (?:with|at|on|of|by|in)|the pull|a pull": "contributes, contribution",
     r"(?:was|were|is|are|been|be|being|what|as) told": "specified, reported, passed",
     r"the given|what (?:is|was) given|as given|nothing given": "the name of what was passed",
-    r"(?:a|two|public|of the|its own) starts?\b(?! of)|starts of": "initial model, warm start, prior",
+    r"(?:a|two|public|of the|its own) starts?\b(?! of)|starts of": "warm start, prior",
     r"(?:is|are|was|were) no (?:number|store|model|table|date|text)s?": "is not a ...",
     r"come(?:s)? about": "is computed",
 }
