@@ -111,8 +111,7 @@ def length(sentence: str) -> int:
 def wording(text: str, *, cell: bool = False) -> Iterator[str]:
     """Yield what is wrong with the words of a paragraph, a cell of a table or a message."""
     read = plain(text)
-    # A cell of a table may be a list.
-    for one in () if cell else sentences(read):
+    for one in sentences(read):
         if length(one) > MOST_WORDS:
             yield f"{length(one)} words in one sentence: {one[:60]}..."
     for words, cure in _WORDS.items():
