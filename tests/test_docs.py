@@ -81,7 +81,7 @@ def test_the_conda_recipe_asks_for_what_the_package_does():
     bounds = dict(re.findall(r"^    - (\S+) >=(\S+)$", recipe, re.MULTILINE))
     names = {"matplotlib": "matplotlib-base", "ray": "ray-core"}
     extras = project["optional-dependencies"]
-    asked = [*project["dependencies"], *(extras[one][0] for one in OPTIONAL)]
+    asked = [*project["dependencies"], *(asked for one in OPTIONAL for asked in extras[one])]
     wanted = dict(one.split(">=") for one in asked)
     wanted["python"] = project["requires-python"].removeprefix(">=")
     assert bounds.pop("hatchling")

@@ -111,7 +111,8 @@ def length(sentence: str) -> int:
 def wording(text: str, *, cell: bool = False) -> Iterator[str]:
     """Yield what is wrong with the words of a paragraph, a cell of a table or a message."""
     read = plain(text)
-    for one in sentences(read):
+    # A cell may be a list of fragments.
+    for one in () if cell else sentences(read):
         if length(one) > MOST_WORDS:
             yield f"{length(one)} words in one sentence: {one[:60]}..."
     for words, cure in _WORDS.items():

@@ -180,7 +180,7 @@ def test_of_two_copies_under_way_one_ends_in_a_model(ledger, begun, tmp_path, mo
             resume_fit(model(ledger), *DATA, begun)
 
     monkeypatch.setattr(checkpoint, "write_checkpoint", write)
-    with pytest.raises(LedgerError, match="meanwhile paid for another model"):
+    with pytest.raises(LedgerError, match="paid for another model since"):
         resume_fit(other, *DATA, copy, seconds=0)
     assert not hasattr(other, "coef_")
     # Complete by now, and still not what was paid for.

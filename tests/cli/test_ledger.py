@@ -42,7 +42,8 @@ def test_the_commands_of_the_documentation(train, tmp_path):
     report = found(*fit(train, path, epsilon=0.5))["ledger"]
     assert set(report) == {
         *("dataset", "epsilon", "delta", "epsilon_spent", "epsilon_left"),
-        *("share_spent", "fits_left", "rows_per_person", "cohort", "kind"),
+        *("share_spent", "fits_left", "neighbors", "rows_per_person"),
+        *("cohort", "kind"),
     }
     assert (report["dataset"], report["epsilon"], report["delta"]) == ("visits", 3.0, 1e-5)
     told = said("ledger", "show", path, "--epsilon", "0.25", *FAST)
@@ -305,7 +306,7 @@ def test_a_declaration_that_says_too_little_or_nothing_is_refused(tmp_path):
         (("march", "march"), "each once"),
         (("march", "april"), "has no data set 'april'"),
         (("january", "march"), way_on),
-        (("january", "february"), "is declared already"),
+        (("january", "february"), "was declared already"),
         (("january", "march", "--withdraw"), "nobody is in two of january, february"),
     ):
         before = path.read_bytes()

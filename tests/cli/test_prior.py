@@ -114,7 +114,7 @@ def test_what_is_wrong_with_a_prior_is_said_before_anything_is_read(run, train, 
     bad = tmp_path / "bad.csv"
     bad.write_text("name,weight\n0,many\n")
     refused(
-        run("fit", "no-such.svm", *FAST, "--prior", bad), "bad.csv, line 2: 'many' is no number"
+        run("fit", "no-such.svm", *FAST, "--prior", bad), "bad.csv, line 2: 'many' is not a number"
     )
     bad.write_text("name,weight\nage,1\n")
     refused(run("fit", train, *FAST, "--prior", bad), "the columns of the data have no names")

@@ -163,7 +163,7 @@ tune none.svm --epsilon 5 --grid max-weights=1,2 --rows-per-person 2 => which pe
 2 tune none.svm --epsilon 1 --grid max-weights=1,2 --ledger team.ledger => --ledger needs --model
 2 FIT --ledger team.ledger => --ledger needs --model
 plan --epsilon 2 --rows 100 --score 1.5 => must be a share
-plan --epsilon 2 --rows 100 --score 0.5 --refit 0.5 => nothing of the budget
+plan --epsilon 2 --rows 100 --score 0.5 --refit 0.5 => the other shares use the whole budget
 budget --epsilon 1 --method ridge => --method must be one of logistic, linear, lasso
 budget --epsilon 1 --method linear --n-classes 3 => --n-classes does not go with
 budget --epsilon 1 --method logistic --feature-bound 2 => --feature-bound does not go with
@@ -195,7 +195,7 @@ ledger {show|plan} gone => there is no ledger | gone
 ledger {show|plan} taken => is not a dplasso ledger | taken
 ledger name gone x => there is no ledger | gone
 ledger name taken x => is not a dplasso ledger | taken
-ledger name team.ledger other => names do not change
+ledger name team.ledger other => a name cannot be changed
 ledger init team.ledger --epsilon 9 --delta 1e-5 => exists already
 ledger init l --epsilon {inf|0} --delta 1e-5 => --epsilon
 ledger init l --epsilon 1 --delta {0|2} => --delta
@@ -224,9 +224,9 @@ fit train.store --epsilon 1 --label-map a=0,b=1 => --label-map does not go with 
 fit train.store --epsilon 1 --labels y.npy => --labels does not go
 fit train.store part-1.svm --epsilon 1 => is given alone
 fit train.store --epsilon 1 --features 31 => 30 columns, but 31
-fit nowhere/ --epsilon 1 --cluster threads => no such store, and no folder
-fit {/nowhere/a.store|/nowhere/p*.store} --epsilon 1 --cluster threads => no such store, and
-fit {no*.store|stores/../no[1-9].store} --epsilon 1 --cluster threads => no such store, and
+fit nowhere/ --epsilon 1 --cluster threads => no store or folder
+fit {/nowhere/a.store|/nowhere/p*.store} --epsilon 1 --cluster threads => no store or folder
+fit {no*.store|stores/../no[1-9].store} --epsilon 1 --cluster threads => no store or folder
 2 fit stores --epsilon 1 --binarize --cluster threads => --binarize does not go
 fit stores --epsilon 1 --features 31 --cluster threads => 30 columns, not 31
 2 convert part-1.svm stores/x --cluster threads => --cluster needs --features

@@ -81,7 +81,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
         ((Xs, ys), {"sample_weight": [[10**400], [1.0]]}, "one number for each of its rows"),
         ((Xs, ys), {"sample_weight": [-weights[0], weights[1]]}, "negative"),
         ((Xs, ys), {"groups": people[::-1]}, "one entry for each of 57 rows"),
-        ((Xs, ys), {"groups": [people[0], people[1].astype(str)]}, "name all in one way"),
+        ((Xs, ys), {"groups": [people[0], people[1].astype(str)]}, "use one type of id throughout"),
         ((store,), {"groups": [PEOPLE]}, "a.store is a store, and groups are of rows in memory"),
     ):
         with pytest.raises(DataError, match=sentence):
@@ -117,5 +117,5 @@ def test_stores_that_know_people_limit_them_together(name, tmp_path):
     # A worker that is lost in the run is told again whose rows are left out.
     assert released(model.fit(stores, engine=Killer(at=(30,)))) == expected
     write_store(matrix_source(Xs[2], ys[2]), tmp_path / "plain.store", memory=2**28)
-    with pytest.raises(DataError, match=r"one of them says which person"):
+    with pytest.raises(DataError, match=r"one has a person column"):
         model.fit([*stores[:2], tmp_path / "plain.store"], engine=InProcessEngine())

@@ -41,7 +41,7 @@ def test_both_halves_of_a_hash_count():
     "name", [None, "", "  ", np.nan, np.inf, 1.5, 2.0**53, True, b"ann", [1], 7, 7.0]
 )
 def test_whoever_is_nobody_is_refused_and_not_quoted(name):
-    with pytest.raises(DataError, match=r"^row 2: .*; name ") as refusal:
+    with pytest.raises(DataError, match=r"^row 2: .*; use ") as refusal:
         hash_people(["ann", name], place)
     assert "ann" not in str(refusal.value)
 

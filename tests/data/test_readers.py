@@ -193,7 +193,7 @@ def test_what_is_no_data_file(tmp_path, large, suffix):
         with pytest.raises(DataError, match=problem):
             open_rows(paths)
     path.write_bytes(b"PK\x03\x04 and no more")
-    with pytest.raises(DataError, match=r"damaged|the name says plain text"):
+    with pytest.raises(DataError, match=r"damaged|the name has no suffix"):
         list(open_rows(path).blocks(1))
 
 

@@ -81,7 +81,7 @@ def test_a_stream_cut_short_or_of_another_kind_is_refused(tmp_path, suffix):
         read_data(path)
     plain = tmp_path / "data.svm"
     plain.write_bytes(COMPRESSORS[suffix](TEXT))
-    with pytest.raises(DataError, match=rf"content is .*\{suffix}.*the name says plain text"):
+    with pytest.raises(DataError, match=rf"content is .*\{suffix}.*the name has no suffix"):
         read_data(plain)
 
 

@@ -149,7 +149,9 @@ def test_what_does_not_say_whose_rows_they_are_is_refused(table, store, tmp_path
 )
 def test_a_missing_name_is_told_with_its_place(tmp_path, suffix, row):
     path = write(tmp_path / f"visits{suffix}", patients=["a", None])
-    with pytest.raises(DataError, match=f"column 'patient', {row}: a missing entry names nobody"):
+    with pytest.raises(
+        DataError, match=f"column 'patient', {row}: a missing entry does not identify"
+    ):
         read_records(path, **PEOPLE)
 
 

@@ -141,5 +141,5 @@ def test_public_rows_that_do_not_fit_are_refused(data, words):
 
 
 def test_targets_that_are_no_numbers_are_refused():
-    with pytest.raises(ValueError, match="public_data: y holds something that is not a number"):
+    with pytest.raises(ValueError, match="public_data: y holds a value that is not a number"):
         fitted("linear", PRIVATE[0], SCORE[150:], public_data=PUBLIC)

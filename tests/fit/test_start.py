@@ -113,9 +113,9 @@ def test_a_table_of_weights_in_a_file(tmp_path):
     np.testing.assert_array_equal(started(path).weights, [[2.0, 1.0, 0.0, 0.0]])
     for text, words in (
         ("a,1\n", "has no header with the columns name and weight"),
-        ("name,weight\na,much\n", "line 2: 'much' is no number"),
-        ("name,weight\na\n", "line 2: None is no number"),
-        ("name,weight\na,1\na,2\n", "line 3: 'a' stands twice"),
+        ("name,weight\na,much\n", "line 2: 'much' is not a number"),
+        ("name,weight\na\n", "line 2: None is not a number"),
+        ("name,weight\na,1\na,2\n", "line 3: 'a' appears twice"),
         ("name,weight\n", "prior must have a weight for each column that it knows"),
         ("name,weight\na,nan\n", "a weight that is NaN or infinite"),
     ):
@@ -219,7 +219,7 @@ def test_what_cannot_be_a_prior_is_refused_in_one_sentence(tmp_path):
     refused("prior knows none of the columns of the data: its own are 'q', those", {"q": 1.0})
     refused("the columns of the data have no names", {"q": 1.0}, where=records(n=4))
     refused("a weight for column 4, and the columns of", {4: 1.0}, where=records(n=4))
-    refused("two columns of one name", {"a": 1.0}, where=records("aab"))
+    refused("two columns with the same name", {"a": 1.0}, where=records("aab"))
     refused("prior and public_data cannot be combined", {"a": 1.0}, public_data=(X, Y))
     for error in ([1, 2], {"a": 1}):
         noisy = Prior([1, 2, 3, 4], standard_error=error)

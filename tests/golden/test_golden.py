@@ -40,7 +40,7 @@ def test_a_store_is_read():
         (HERE / "lasso.model", load, ModelFileError, "give its weights as a prior"),
         (OLD / "logistic.checkpoint", read_checkpoint, CheckpointError, "or begin it again"),
         (HERE / "lasso.checkpoint", read_checkpoint, CheckpointError, "or begin it again"),
-        (OLD / "team.ledger", read_budgets, LedgerError, "charge it once with dplasso 0.3"),
+        (OLD / "team.ledger", read_budgets, LedgerError, "Charge it once with dplasso 0.3"),
     ],
     ids=lambda value: "/".join(value.parts[-2:]) if isinstance(value, Path) else None,
 )

@@ -184,7 +184,7 @@ class TestDatasets:
         path = tmp_path / "team.ledger"
         create_ledger(path, 3.0, 1e-5)
         reserve(path, None, charge(0.5))
-        with pytest.raises(LedgerError, match="no name yet"):
+        with pytest.raises(LedgerError, match="has no name; give"):
             add_dataset(path, "referrals", 1.0, 1e-6)
         with pytest.raises(BudgetError):
             reserve(path, "vistis", charge(50.0))
@@ -194,7 +194,7 @@ class TestDatasets:
         assert (only(path).name, len(only(path).entries)) == (name, 2)
         with pytest.raises(LedgerError, match="has no data set"):
             reserve(path, "vistis", charge(0.5))
-        with pytest.raises(LedgerError, match="names do not change"):
+        with pytest.raises(LedgerError, match="a name cannot be changed"):
             name_dataset(path, "vistis")
         create_ledger(tmp_path / "other", 3.0, 1e-5)
         name_dataset(tmp_path / "other", "visits")

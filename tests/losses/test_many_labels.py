@@ -41,7 +41,7 @@ def test_no_record_pulls_with_more_than_the_bound(margins, each, data):
 def test_the_bound_is_reached_and_no_larger_than_it_has_to_be(n_labels):
     found = residuals(loss_of(n_labels, 0.5), np.zeros(n_labels), np.ones(n_labels))
     assert np.linalg.norm(found) == pytest.approx(loss_of(n_labels, 0.5).residual_bound)
-    # A margin that is no number pulls with nothing.
+    # A margin that is not a number pulls with nothing.
     assert not residuals(loss_of(n_labels, 0.5), np.full(n_labels, np.nan), np.ones(n_labels)).any()
 
 

@@ -303,7 +303,7 @@ class TestDuplicates:
             ([-big, -big, 1.0], -big),
             ([big, big, -big, -big], big),
             ([big, -big, 3.0], 3.0),
-            # What is no number when it is given is refused by whoever checks the entries.
+            # What is not a number when it is given is refused by whoever checks the entries.
             ([np.inf, 1.0], np.inf),
             ([np.nan, 1.0], np.nan),
         )

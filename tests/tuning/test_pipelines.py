@@ -85,9 +85,13 @@ class TestSearch:
             (None, {"rows__vocabulary": [WORDS, None]}, "learns from the records"),
             (None, {"rows": [VECTORIZER, StandardScaler()]}, "learns from the records"),
             (None, {"rows__bits": [3]}, "Invalid parameter 'bits' for estimator CountVectorizer"),
-            (None, {"max_weights": [3]}, "no setting of a step; write STEP__NAME, of the last mod"),
-            (None, {"memory": [None]}, "no setting of a step"),
-            (None, {"model": [LAST]}, "no setting of a step"),
+            (
+                None,
+                {"max_weights": [3]},
+                "not a setting of a step; write STEP__NAME, of the last mod",
+            ),
+            (None, {"memory": [None]}, "not a setting of a step"),
+            (None, {"model": [LAST]}, "not a setting of a step"),
             (None, {"model__epsilon": [3]}, "epsilon cannot be tuned"),
         ],
     )

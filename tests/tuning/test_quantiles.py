@@ -279,7 +279,7 @@ class TestRefusals:
             ({"epsilon": -1}, "epsilon must be greater than 0"),
             ({"epsilon": math.inf}, "epsilon must be positive and finite"),
             ({"neighbors": "all"}, "neighbors must be"),
-            ({"random_state": 1, "ledger": "x"}, "no ledger can account for it"),
+            ({"random_state": 1, "ledger": "x"}, "a ledger cannot account for it"),
         ):
             with pytest.raises(ValueError, match=words):
                 released(table, **options)

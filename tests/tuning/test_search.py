@@ -351,7 +351,7 @@ REAL = {"estimator": DPLogisticRegression(classes=(0, 1)), "grid": {"max_weights
         (REAL, X, np.where(X[:, 0] == 3, 5, Y), ValueError, "a label that is not one of"),
         (
             {"metric": "mae", "target_bounds": (0.0, 1.0)},
-            *(X, np.full(ROWS, "high"), ValueError, "y holds something that is not a number"),
+            *(X, np.full(ROWS, "high"), ValueError, "y holds a value that is not a number"),
         ),
         ({"held_out": 1e-12}, X, Y, ValueError, "too few"),
         (REAL, csr_array((ROWS, 2**40)), Y, MemoryError, "hash them to fewer"),

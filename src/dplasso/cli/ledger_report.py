@@ -29,6 +29,8 @@ _CHARGE = (
     "prior",
 )
 # Entries by kind, more than one.
+# What a budget promises, and whom.
+_PROMISE = ("epsilon", "delta", "neighbors", "rows_per_person")
 _MANY = {"fit": "fits", "search": "searches", "score": "scores"}
 _BUDGET = ("epsilon", "delta", "neighbors", "rows_per_person")
 # Of a fit, unless told otherwise.
@@ -105,7 +107,7 @@ def left_of(
     charge = (same or budget.entries)[-1].charge
     return {
         "dataset": budget.name,
-        **{name: getattr(budget, name) for name in ("epsilon", "delta", "rows_per_person")},
+        **{name: getattr(budget, name) for name in _PROMISE},
         **_state_of(budget, settings),
         "kind": charge.kind,
         "fits_left": ledgers.fits_left(budget, charge),

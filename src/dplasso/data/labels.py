@@ -93,7 +93,9 @@ def encode_targets(y: NDArray[Any], bounds: tuple[float, float]) -> NDArray[np.f
     try:
         targets = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError("`y` must hold numbers, because this is a regression") from None
+        raise DataError(
+            "`y` holds a value that is not a number, and a regression needs numbers"
+        ) from None
     if not np.isfinite(targets).all():
         raise DataError("`y` holds NaN or infinity; a regression needs finite targets")
     low, high = bounds

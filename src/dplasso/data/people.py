@@ -129,7 +129,7 @@ def _named(
         if before is not None and kind != before:
             raise DataError(
                 f"{where(row)}: {kind} where there were {before} before: rows of one person "
-                "cannot be matched; use one type of id throughout"
+                "do not match; use one type of id throughout"
             )
         before = kind
     if not alike:
@@ -191,4 +191,4 @@ def _plain(one: Any, kind: str | None, where: Callable[[int], str], row: int) ->
 
 
 def _nobody(where: str, what: str) -> DataError:
-    return DataError(f"{where}: {what} is empty; identify every person by a text or a whole number")
+    return DataError(f"{where}: {what} does not identify a person; use a text or a whole number")

@@ -89,7 +89,7 @@ def gradient_of(
     (indices, values, constant), begin, end = column_of(design, j, ONE_THREAD)
     rows, (bound, unit, limit) = indices[begin:end], units
     # Indices from a store on disk have not been looked at before.
-    if design.columns_internal and rows.size and not 0 <= rows.min() <= rows.max() < len(residuals):
+    if rows.size and not 0 <= rows.min() <= rows.max() < len(residuals):
         refuse_damage()
     given = clip_all(values[begin:end], bound) if values.size else min(max(constant, -bound), bound)
     found: int = contributions(residuals[rows, output] * unit, given, limit).sum().item()

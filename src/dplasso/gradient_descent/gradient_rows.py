@@ -109,8 +109,8 @@ class GradientRows:
         # Blocks differ in length: the fewer entries a thread's blocks have, the more rows it takes.
         blocks = [np.arange(t, data.tiles.n_blocks, count) for t in range(count)]
         taken = np.array([entries[own].sum() for own in blocks])
-        left = np.cumsum(np.maximum(2 * taken.sum() / count - taken, 0.0) + 1.0)
-        edges = [0, *(self.n_records * left / left[-1]).astype(np.int64).tolist()]
+        left = np.cumsum(np.maximum(2 * taken.sum() // count - taken, 0) + 1).tolist()
+        edges = [0, *(self.n_records * part // left[-1] for part in left)]
 
         def some(t: int) -> NDArray[np.int64]:
             known = data.scale_exponents, data.factor, self.targets, unit

@@ -304,7 +304,7 @@ def test_what_is_no_store(tmp_path):
     (tmp_path / "file").write_text("1 1:1")
     (tmp_path / "empty").mkdir()
     for name, message in (
-        ("none", "there is no such store"),
+        ("none", "no such store"),
         ("file", "is a file, not a dplasso store"),
         ("empty", "is not a dplasso store: it has no header.json"),
     ):

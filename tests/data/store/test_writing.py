@@ -186,7 +186,7 @@ def test_only_a_store_is_ever_replaced_and_not_unasked(tmp_path):
     for force in (False, True):
         for name, message in (
             *((name, "choose another name") for name in ("file", "folder", "mixed")),
-            ("new", r"thesis.tex, which no conversion wrote"),
+            ("new", r"thesis.tex, which a conversion does not write"),
             *((name, "cannot be the name of a store") for name in ("s.partial", "s.replaced")),
         ):
             with pytest.raises(StoreError, match=message):
@@ -229,7 +229,7 @@ def test_a_cut_off_conversion_is_told_and_cleaned_up(tmp_path):
     partial.mkdir()
     (partial / "rows.indices.npy").write_bytes(b"half")
     (partial / "header.json").write_text("{}")
-    with pytest.raises(StoreError, match="its conversion was cut off; run it again"):
+    with pytest.raises(StoreError, match="its conversion was interrupted; run the"):
         open_store(tmp_path / "s")
     assert_holds(convert(tmp_path / "s"), X, Y)
     assert not partial.exists()

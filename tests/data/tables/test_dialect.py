@@ -132,9 +132,9 @@ def test_what_cannot_be_is_refused(tmp_path, written):
     table = write(tmp_path / "t.parquet", pa.table({"a": ["1"], "y": [1]}))
     rows, lines = written("1 1:1\n", "t.svm"), written('{"a": "1", "y": 1}\n', "t.jsonl")
     asked = Dialect(";")
-    with pytest.raises(DataError, match="no text table; delimiter, decimal"):
+    with pytest.raises(DataError, match="not a text table; delimiter, decimal"):
         encode_files(table, schema, dialect=asked)
-    with pytest.raises(DataError, match="no text table; delimiter, decimal"):
+    with pytest.raises(DataError, match="not a text table; delimiter, decimal"):
         encode_files(rows, dialect=asked)
     with pytest.raises(DataError, match="JSON lines have an encoding, but no delimiter"):
         encode_files(lines, schema, dialect=asked)
