@@ -43,7 +43,8 @@ from dplasso.errors import CheckpointError
 from dplasso.fit import run as fit_run
 from dplasso.ledger import budgets, charging, create_ledger, read_budgets
 from dplasso.ledger.database import transaction
-from dplasso.phases.releases import Drawn, Released
+from dplasso.phases.released import Released
+from dplasso.phases.releases import Drawn
 from dplasso.runtime import chunks
 
 # Where a process dies while it writes: the call, and whether before or after it is done.

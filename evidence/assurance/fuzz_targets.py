@@ -28,7 +28,8 @@ from dplasso.encoding.origin import Origin
 from dplasso.encoding.schema import Schema
 from dplasso.errors import CheckpointError, DataError, ModelFileError
 from dplasso.model import read_model, write_model
-from dplasso.phases.releases import Drawn, Released
+from dplasso.phases.released import Released
+from dplasso.phases.releases import Drawn
 from evidence.assurance import fuzz_mutations as corrupt
 from evidence.assurance.fuzz_matrices import (
     check_compressed,

@@ -16,7 +16,7 @@ from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.phases.contract import Fit
-from dplasso.phases.releases import Released
+from dplasso.phases.released import Released
 from dplasso.phases.select import vertex_selector
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.exponential_mechanism import VertexMechanism

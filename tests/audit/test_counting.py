@@ -26,7 +26,7 @@ from dplasso.fit.records import LocalRecords
 from dplasso.fit.task import Binary
 from dplasso.phases.contract import NO_SNAPSHOT, Fit, check_share
 from dplasso.phases.count import COUNT_SHARE
-from dplasso.phases.releases import Released
+from dplasso.phases.released import Released
 from dplasso.privacy import release as door_module
 from dplasso.privacy.gaussian import gaussian_epsilon
 from dplasso.privacy.randomness import random_stream

@@ -22,7 +22,7 @@ from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.errors import CheckpointError, DataError
 from dplasso.fit import run as fit_run
 from dplasso.ledger import charging, create_ledger, read_budgets
-from dplasso.phases.releases import Released
+from dplasso.phases.released import Released
 from dplasso.privacy.randomness import WORDS_PER_BLOCK, random_stream
 from dplasso.tuning import scores, search
 from phases.cases import PLANS, rows, small

@@ -22,7 +22,7 @@ from dplasso.errors import CheckpointError
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.files.lock import claim
 from dplasso.fit.hooks import Hooks
-from dplasso.phases.releases import Released
+from dplasso.phases.released import Released
 
 STEPS = 60
 

@@ -13,7 +13,8 @@ from dplasso.encoding.schema import Schema, schema_from_json
 from dplasso.estimators.fitting import method_of
 from dplasso.phases.contract import NO_SNAPSHOT, Fit
 from dplasso.phases.levels import entering, levels
-from dplasso.phases.releases import Counted, Entered, Released
+from dplasso.phases.released import Released
+from dplasso.phases.releases import Counted, Entered
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import ONE_THREAD
 

@@ -8,7 +8,7 @@ import pytest
 from dplasso import load
 from dplasso.errors import ModelFileError
 from dplasso.model import read_model, write_model
-from dplasso.phases.releases import Released
+from dplasso.phases.released import Released
 from estimators.kinds import each_kind, few, make
 
 

@@ -7,7 +7,8 @@ from dplasso import DPFrankWolfeClassifier
 from dplasso.estimators.fitting import method_of
 from dplasso.frank_wolfe.drift import PRIVATE_TOLERANCE, tolerance_within_noise
 from dplasso.phases import count
-from dplasso.phases.releases import Counted, Released
+from dplasso.phases.released import Released
+from dplasso.phases.releases import Counted
 from fit.cases import records
 
 ASKED = {"n_iter": 60, "l1_radius": 8.0, "epsilon": 2.0, "classes": [0, 1]}

@@ -7,7 +7,8 @@ import numpy as np
 
 from dplasso.frank_wolfe.transcript import History
 from dplasso.model import Model
-from dplasso.phases.releases import Drawn, Entry, Released
+from dplasso.phases.released import Entry, Released
+from dplasso.phases.releases import Drawn
 from dplasso.privacy.budget import Draws, build_budget
 from dplasso.privacy.statement import StatedRelease, make_statement
 

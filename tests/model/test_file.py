@@ -17,7 +17,7 @@ from dplasso.encoding.schema import Schema
 from dplasso.estimators.load import load
 from dplasso.frank_wolfe.transcript import History
 from dplasso.model import read_model, write_model
-from dplasso.phases.releases import Released
+from dplasso.phases.released import Released
 from model.files import STEPS, fitted, header_of, same, vertices
 
 

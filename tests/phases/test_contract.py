@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dplasso.phases.contract import NO_SNAPSHOT, check_share
-from dplasso.phases.releases import Released
+from dplasso.phases.released import Released
 from phases.cases import (
     PLANS,
     Answers,

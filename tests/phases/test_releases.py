@@ -7,6 +7,7 @@ import pytest
 
 from dplasso.model.linear import linear_model, steps_of
 from dplasso.phases.moments import Moments
+from dplasso.phases.released import Entry, Released
 from dplasso.phases.releases import (
     KINDS,
     Calibrated,
@@ -15,10 +16,8 @@ from dplasso.phases.releases import (
     Descended,
     Drawn,
     Entered,
-    Entry,
     Kept,
     Mixed,
-    Released,
     RowLength,
     Scaled,
     Significant,

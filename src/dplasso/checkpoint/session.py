@@ -36,7 +36,7 @@ from dplasso.ledger import (
 )
 from dplasso.model.codec import params_to_json
 from dplasso.phases.contract import NO_SNAPSHOT, Snapshot
-from dplasso.phases.releases import Released
+from dplasso.phases.released import Released
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.wording import FROM_SYSTEM
 

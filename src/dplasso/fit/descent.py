@@ -25,7 +25,8 @@ from dplasso.phases.course import Course, Descent
 from dplasso.phases.descend import gradient_phases
 from dplasso.phases.inference import INFERENCE_SHARE, MOST_COLUMNS, inference, n_coefficients
 from dplasso.phases.levels import levels
-from dplasso.phases.releases import Counted, Released
+from dplasso.phases.released import Released
+from dplasso.phases.releases import Counted
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import check_records, share_bits
 

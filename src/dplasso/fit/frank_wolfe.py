@@ -17,7 +17,8 @@ from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.frank_wolfe.solve import SOLVERS
 from dplasso.phases.contract import Fit, Plan
 from dplasso.phases.count import COUNT_SHARE, count
-from dplasso.phases.releases import Counted, Released
+from dplasso.phases.released import Released
+from dplasso.phases.releases import Counted
 from dplasso.phases.select import FrankWolfe
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.exponential_mechanism import (

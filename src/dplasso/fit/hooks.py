@@ -8,7 +8,7 @@ from dplasso.fit.records import Records
 from dplasso.fit.task import Task
 from dplasso.ledger import Payment
 from dplasso.phases.contract import NO_SNAPSHOT, Plan, Snapshot
-from dplasso.phases.releases import Released
+from dplasso.phases.released import Released
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.cautions import Caution, warn_of
 from dplasso.privacy.statement import PrivacyStatement

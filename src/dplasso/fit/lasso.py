@@ -18,7 +18,7 @@ from dplasso.phases.contract import Fit, Phase, Plan
 from dplasso.phases.count import COUNT_SHARE, count, counted_of
 from dplasso.phases.course import Course, Descent
 from dplasso.phases.descend import gradient_phases
-from dplasso.phases.releases import Released
+from dplasso.phases.released import Released
 from dplasso.phases.select import (
     Columns,
     Select,

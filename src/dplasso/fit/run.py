@@ -12,7 +12,8 @@ from dplasso.frank_wolfe.vertex_run import Work
 from dplasso.ledger import charged, check_affordable, check_paid
 from dplasso.model import Model
 from dplasso.phases.contract import Fit, Steps, check_share
-from dplasso.phases.releases import Counted, Released
+from dplasso.phases.released import Released
+from dplasso.phases.releases import Counted
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.chunks import run_in_chunks
 from dplasso.runtime.threads import thread_pool

@@ -19,7 +19,8 @@ from dplasso.files.archive import (
     parse_array,
     write_archive,
 )
-from dplasso.phases.releases import KINDS, Released, parse_member
+from dplasso.phases.released import Released, parse_member
+from dplasso.phases.releases import KINDS
 from dplasso.privacy.statement import PrivacyStatement
 
 _ENTRIES = {

@@ -10,13 +10,13 @@ from scipy.sparse import csr_array
 from dplasso.gradient_descent.energies import scale_exponents_of, scales_of, shrinking
 from dplasso.gradient_descent.schedule import CONSTANT
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, spread
+from dplasso.phases.released import Released
 from dplasso.phases.releases import (
     Calibrated,
     Counted,
     Descended,
     Drawn,
     Release,
-    Released,
     Significant,
     Started,
 )

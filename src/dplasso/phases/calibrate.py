@@ -15,14 +15,8 @@ from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.matrix.scaling import Scaling
 from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.course import Course, Descent, course_phase
-from dplasso.phases.releases import (
-    Calibrated,
-    Descended,
-    Release,
-    Released,
-    Significant,
-    Started,
-)
+from dplasso.phases.released import Released
+from dplasso.phases.releases import Calibrated, Descended, Release, Significant, Started
 
 START_WORDS = f"{CALIBRATION_STEPS} noisy gradients that find how much of the public model to use"
 CALIBRATION_WORDS = f"{CALIBRATION_STEPS} such gradients that correct the probabilities"

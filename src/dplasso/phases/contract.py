@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.matrix.starting import StartingModel
-from dplasso.phases.releases import Release, Released
+from dplasso.phases.released import Released
+from dplasso.phases.releases import Release
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import Gaussian, release

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.phases.contract import Fit, OneRelease
-from dplasso.phases.releases import Counted, Released
+from dplasso.phases.released import Released
+from dplasso.phases.releases import Counted
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.gaussian import LARGEST_SCALE
 from dplasso.privacy.randomness import RandomStream, word_buffers

@@ -12,7 +12,8 @@ from dplasso.gradient_descent.schedule import CONSTANT, Stage
 from dplasso.matrix.geometry import Geometry
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, Scaling
 from dplasso.phases.contract import Fit, OneRelease
-from dplasso.phases.releases import Release, Released
+from dplasso.phases.released import Released
+from dplasso.phases.releases import Release
 from dplasso.privacy.budget import Budget, Draws
 
 

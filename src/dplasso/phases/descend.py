@@ -22,15 +22,8 @@ from dplasso.phases.calibrate import calibration, significance, start
 from dplasso.phases.contract import NOTHING, Fit, OneRelease, Phase, Snapshot, Steps
 from dplasso.phases.course import Course, Descent, course_phase, length_share
 from dplasso.phases.mix import MIX_SHARE, mix
-from dplasso.phases.releases import (
-    Curvature,
-    Descended,
-    Kept,
-    Mixed,
-    Release,
-    Released,
-    Started,
-)
+from dplasso.phases.released import Released
+from dplasso.phases.releases import Curvature, Descended, Kept, Mixed, Release, Started
 from dplasso.phases.scales import curvature, row_length, scales
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.parameters import check_records, share_bits

@@ -18,7 +18,8 @@ from dplasso.matrix.triangles import triangle_size
 from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.course import Course, Descent
 from dplasso.phases.moments import Moments
-from dplasso.phases.releases import NO_COLUMNS, Calibrated, Descended, Released
+from dplasso.phases.released import Released
+from dplasso.phases.releases import NO_COLUMNS, Calibrated, Descended
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.parameters import share_bits
 

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.count import counted_of
-from dplasso.phases.releases import Entered, Release, Released
+from dplasso.phases.released import Released
+from dplasso.phases.releases import Entered, Release
 from dplasso.privacy.budget import Draws
 
 # A level of `_BINS` bins enters where all records pull with so many standard deviations of the

@@ -16,7 +16,8 @@ from dplasso.matrix.geometry import FEWEST_DIRECTIONS, Geometry
 from dplasso.matrix.scaling import Mix, Scaling
 from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.course import Course, Descent, course_phase
-from dplasso.phases.releases import NO_COLUMNS, Mixed, Released
+from dplasso.phases.released import Released
+from dplasso.phases.releases import NO_COLUMNS, Mixed
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import share_bits
 

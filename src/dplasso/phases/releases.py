@@ -1,15 +1,12 @@
-"""What the phases of a fit release, and what has been released so far.
+"""What the phases of a fit release.
 
-A release is a frozen dataclass of numbers and arrays, private by composition. `Released` holds
-those of a fit in order, with the share of the budget that each was given. A model follows from it
-(`dplasso.model.linear`), and a file holds its arrays.
+A release is a frozen dataclass of numbers and arrays, private by composition.
+`dplasso.phases.released` holds those of a fit.
 """
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from hashlib import sha256
-from typing import Any, ClassVar, Self, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +14,7 @@ from scipy.sparse import csr_array
 
 from dplasso.frank_wolfe.transcript import Transcript, weights
 from dplasso.gradient_descent.schedule import CONSTANT
-from dplasso.matrix.scaling import Mix, constant_entry
+from dplasso.matrix.scaling import constant_entry
 
 _NOTHING = np.zeros(0)
 _NO_ENERGIES = np.zeros(0, dtype=np.float32)
@@ -72,9 +69,6 @@ class Release:
                 raise ValueError(f"{one.name} of its {cls.kind} release is not a number")
             known[one.name] = array.item() if number else array
         return cls(**known)
-
-
-Some = TypeVar("Some", bound=Release)
 
 
 @dataclass(frozen=True)
@@ -310,120 +304,3 @@ class Calibrated(Release):
     shift: NDArray[np.float64]
     prior_slope: float = 1.0
     label_slopes: NDArray[np.float64] = field(default_factory=lambda: _NOTHING)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What came of a phase: its release, None where it had nothing to do, and its share."""
-
-    share: float
-    release: Release | None
-
-
-@dataclass(frozen=True)
-class Released:
-    """What has been released so far, in order: the only state of a fit."""
-
-    entries: tuple[Entry, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    @property
-    def spent(self) -> float:
-        """The share of the budget that is spent."""
-        return math.fsum(entry.share for entry in self.entries)
-
-    def then(self, share: float, release: Release | None) -> "Released":
-        """Return what has been released with one more release."""
-        return replace(self, entries=(*self.entries, Entry(share, release)))
-
-    def last(self, kind: type[Some]) -> Some | None:
-        """Return the last release of a kind, if there is one."""
-        found = [one.release for one in self.entries if isinstance(one.release, kind)]
-        return found[-1] if found else None
-
-    @property
-    def drawn_columns(self) -> NDArray[np.int64] | None:
-        """The columns of the vertices, or those that enter; None where that is all of them."""
-        drawn, entered = self.last(Drawn), self.last(Entered)
-        if entered is not None:
-            return entered.columns
-        return drawn.columns if drawn is not None and drawn.vertex.size else None
-
-    @property
-    def kept_columns(self) -> NDArray[np.int64]:
-        """The columns that the last cut left; none for all."""
-        cut = self.last(Kept)
-        return NO_COLUMNS if cut is None else cut.columns
-
-    @property
-    def mix(self) -> Mix | None:
-        """How gradients of all columns use public rows; None where they do not."""
-        found = self.last(Mixed)
-        if found is None or not found.n_directions:
-            return None
-        return Mix(found.n_directions, found.part)
-
-    @property
-    def length(self) -> float:
-        """How long rows are in the columns of the next gradients, as released."""
-        found = self.last(RowLength)
-        return 1.0 if found is None else found.length
-
-    @property
-    def energies(self) -> NDArray[np.float32]:
-        """Energies of the columns; none where columns are not scaled."""
-        found = self.last(Scaled)
-        return _NO_ENERGIES if found is None else found.energies
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what a file holds: the shares, and ``<place>-<kind>-<field>`` of each release."""
-        found: dict[str, NDArray[Any]] = {
-            "shares": np.array([one.share for one in self.entries], dtype="<f8")
-        }
-        for place, entry in enumerate(self.entries):
-            if entry.release is not None:
-                for name, array in entry.release.arrays().items():
-                    found[f"{place:02}-{entry.release.kind}-{name}"] = array
-        return found
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "Released":
-        """Return what a file holds; ValueError if it is not that of a fit."""
-        shares = arrays["shares"]
-        if shares.ndim != 1 or not np.all((shares >= 0) & (shares <= 1)):
-            raise ValueError("the shares of its releases are not those of a budget")
-        found: list[dict[str, dict[str, NDArray[Any]]]] = [{} for _ in shares]
-        for member, array in arrays.items():
-            if member == "shares":
-                continue
-            place, kind, name = parse_member(member)
-            if place >= len(found):
-                raise ValueError(f"it holds {member}, and {len(found)} releases")
-            found[place].setdefault(kind, {})[name] = array
-        entries = []
-        for share, kinds in zip(shares.tolist(), found, strict=True):
-            if len(kinds) > 1:
-                raise ValueError("two of its releases have one place")
-            release = None
-            for kind, own in kinds.items():
-                if set(own) != set(KINDS[kind].types()):
-                    raise ValueError(f"it holds {', '.join(sorted(own))} of a {kind} release")
-                release = KINDS[kind].from_arrays(own)
-            entries.append(Entry(share, release))
-        return cls(tuple(entries))
-
-    @property
-    def digest(self) -> str:
-        """The digest, 64 hexadecimal digits, by which a ledger knows what it has paid for."""
-        return sha256(b"".join(one.tobytes() for one in self.arrays().values())).hexdigest()
-
-
-def parse_member(member: str) -> tuple[int, str, str]:
-    """Return place, kind and field of an array of a file; ValueError if it is not one."""
-    place, _, rest = member.partition("-")
-    kind, _, name = rest.partition("-")
-    if not (place.isdecimal() and kind in KINDS and name in KINDS[kind].types()):
-        raise ValueError(f"it holds {member}, which is not a release")
-    return int(place), kind, name

@@ -21,7 +21,8 @@ from dplasso.gradient_descent.energies import (
 from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.course import Applies, Course, Descent, Make, course_phase, length_share
-from dplasso.phases.releases import Curvature, Release, Released, RowLength, Scaled
+from dplasso.phases.released import Released
+from dplasso.phases.releases import Curvature, Release, RowLength, Scaled
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import share_bits
 

@@ -24,7 +24,8 @@ from dplasso.matrix.starting import StartingModel
 from dplasso.phases.calibrate import CALIBRATION_WORDS, START_WORDS, calibrated, started
 from dplasso.phases.contract import NOTHING, Fit, OneRelease, Snapshot, Steps
 from dplasso.phases.course import Course, bounds
-from dplasso.phases.releases import NO_COLUMNS, Drawn, Release, Released, Started
+from dplasso.phases.released import Released
+from dplasso.phases.releases import NO_COLUMNS, Drawn, Release, Started
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.exponential_mechanism import VertexMechanism, vertex_mechanism
 from dplasso.privacy.parameters import share_bits

@@ -32,7 +32,7 @@ MUTANTS = {
     "resumed without its releases": (
         LEDGER + ", LASSO",
         """
-        from dplasso.phases.releases import Released
+        from dplasso.phases.released import Released
         original = session.KeptFit.__init__
         def begin(self, *given):
             original(self, *given)
