@@ -25,7 +25,8 @@ from dplasso.phases import count
 from dplasso.privacy import cautions
 from dplasso.privacy.budget import Draws, build_budget
 from dplasso.privacy.cautions import level_of
-from dplasso.privacy.statement import StatedRelease, make_statement
+from dplasso.privacy.statement import make_statement
+from dplasso.privacy.statement_entries import StatedRelease
 
 RNG = np.random.default_rng(0)
 X = (RNG.random((400, 6)) < 0.4).astype(float)

@@ -5,14 +5,20 @@ A statement is made of public parameters alone, so it can be released with the m
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from dplasso.privacy import wording
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.cautions import Caution, cautions_of
-from dplasso.privacy.neighbouring import RELATIONS
+from dplasso.privacy.statement_entries import (
+    KINDS,
+    PRIVATE_MECHANISMS,
+    StatedRelease,
+    from_json_value,
+    to_json_value,
+)
 
 # Rows of one person for whom the statement gives an epsilon too.
 _ROWS = (2, 5, 10)
@@ -20,21 +26,6 @@ _SEED_REASON = (
     "a seed was given: whoever knows or guesses it can repeat the random draws and take the "
     "noise away"
 )
-# Mechanisms with a guarantee; "stated" is another package's, which states its cost.
-_PRIVATE = ("exponential", "gaussian", "exponential and gaussian", "stated")
-
-
-class StatedRelease(NamedTuple):
-    """One of the releases that a statement is about.
-
-    `name`: of what made it, "count" or "gradients" for example.
-    `words`: what is released, as a part of a sentence.
-    `numbers`: what a reader can check: "steps", "sensitivity", "eps0", "feature_bound" and others.
-    """
-
-    name: str
-    words: str
-    numbers: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -123,7 +114,7 @@ class PrivacyStatement:
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            fits, kind = _KINDS[one.name]
+            fits, kind = KINDS[one.name]
             if not fits(getattr(self, one.name)):
                 raise ValueError(
                     f"{one.name} of a privacy statement must be {kind}, got "
@@ -155,7 +146,7 @@ class PrivacyStatement:
         """Return the attributes, in their order, as JSON can hold them; infinity becomes "inf"."""
         held = asdict(replace(self, releases=()))
         held["releases"] = [one._asdict() for one in self.releases]
-        return {name: _to_json(value) for name, value in held.items()}
+        return {name: to_json_value(value) for name, value in held.items()}
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the statement as the text of one JSON object.
@@ -188,7 +179,7 @@ class PrivacyStatement:
             raise ValueError(f"The privacy statement lacks {', '.join(missing)}.")
         if unknown := sorted(map(str, set(values) - names)):
             raise ValueError(f"The privacy statement has unknown entries: {', '.join(unknown)}.")
-        return cls(**{name: _from_json(name, value) for name, value in values.items()})
+        return cls(**{name: from_json_value(name, value) for name, value in values.items()})
 
     @classmethod
     def from_json(cls, text: str) -> "PrivacyStatement":
@@ -354,82 +345,6 @@ def state_search(
     )
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, float) and value >= 0
-
-
-def _whole(least: int) -> Callable[[Any], bool]:
-    return lambda value: type(value) is int and value >= least
-
-
-def _interval(value: Any) -> bool:
-    return (
-        isinstance(value, tuple)
-        and [type(end) for end in value] == [float, float]
-        and -math.inf < value[0] < value[1] < math.inf
-    )
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _released(value: Any) -> bool:
-    return isinstance(value, tuple) and all(
-        isinstance(one, StatedRelease)
-        and _text(one.name)
-        and _text(one.words)
-        and isinstance(one.numbers, Mapping)
-        and all(_text(name) and _number(number) for name, number in one.numbers.items())
-        for one in value
-    )
-
-
-def _one_of(*choices: str) -> tuple[Callable[[Any], bool], str]:
-    return lambda value: value in choices, f"one of {', '.join(choices)}"
-
-
-# What an entry may be, and how to say so.
-_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    **dict.fromkeys(
-        ("epsilon", "epsilon_requested", "mu", "sampling_delta"), (_number, "a number >= 0")
-    ),
-    **dict.fromkeys(
-        ("is_private", "many_labels"), (lambda value: isinstance(value, bool), "true or false")
-    ),
-    **dict.fromkeys(("steps", "rows_per_person"), (_whole(1), "a whole number >= 1")),
-    **dict.fromkeys(("accountant", "prior", "public_rows"), (_text, "text")),
-    "n_classes": (_whole(0), "a whole number >= 0"),
-    "delta": (lambda value: _number(value) and 0 < value < 1, "in (0, 1)"),
-    "target_bounds": (
-        lambda value: value is None or _interval(value),
-        "two increasing numbers, or none",
-    ),
-    "weight_bound": (
-        lambda value: value is None or (_number(value) and 0.0 < value < math.inf),
-        "a number > 0, or none",
-    ),
-    "epsilon_by_rows": (
-        lambda value: isinstance(value, dict) and all(map(_number, value.values())),
-        "numbers >= 0 by rows",
-    ),
-    "reasons": (
-        lambda value: isinstance(value, tuple) and all(map(_text, value)),
-        "a list of texts",
-    ),
-    "releases": (_released, "a list of releases, each with name, words and numbers"),
-    "neighbors": _one_of(*RELATIONS),
-    "mechanism": _one_of(*_PRIVATE, "paper", "none"),
-    "records": _one_of(
-        *(wording.COUNT_UNUSED, wording.COUNT_PUBLIC, wording.COUNT_PRIVATE),
-        wording.COUNT_BY_CLASS,
-    ),
-    "randomness": _one_of(wording.FROM_SYSTEM, wording.SEEDED, wording.NOT_RANDOM),
-    "classes": _one_of(wording.CLASSES_DECLARED, wording.CLASSES_FROM_Y, wording.CLASSES_NONE),
-    "about": _one_of("model", "score", "edges"),
-}
-
-
 def _check_claim(statement: PrivacyStatement) -> None:
     """Refuse a statement that claims more than its own entries support."""
     numbers = [statement.n_classes == 0, statement.target_bounds is not None]
@@ -440,7 +355,7 @@ def _check_claim(statement: PrivacyStatement) -> None:
     if statement.is_private == bool(statement.reasons):
         raise ValueError("A privacy statement gives reasons exactly when it is not private.")
     has_bound = math.isfinite(statement.epsilon) and math.isfinite(statement.mu)
-    if (statement.mechanism in _PRIVATE) != has_bound:
+    if (statement.mechanism in PRIVATE_MECHANISMS) != has_bound:
         raise ValueError("Only a mechanism that is private has a finite epsilon.")
     if has_bound and statement.epsilon > statement.epsilon_requested:
         raise ValueError("A privacy statement cannot have spent more epsilon than was asked for.")
@@ -448,38 +363,3 @@ def _check_claim(statement: PrivacyStatement) -> None:
         raise ValueError(
             "A private statement needs a private mechanism and operating-system randomness."
         )
-
-
-def _to_json(value: Any) -> Any:
-    """Return an entry as JSON holds it; infinity becomes "inf"."""
-    if isinstance(value, tuple | list):
-        return [_to_json(one) for one in value]
-    if isinstance(value, Mapping):
-        return {name: _to_json(one) for name, one in value.items()}
-    return "inf" if value == math.inf else value
-
-
-def _from_json(name: str, value: Any) -> Any:
-    """Return the entry that `_to_json` was given."""
-    if name == "releases":
-        try:
-            return tuple(
-                StatedRelease(one["name"], one["words"], _numbers(one["numbers"])) for one in value
-            )
-        except (TypeError, KeyError, AttributeError):
-            raise ValueError("The privacy statement holds releases of no known form.") from None
-    if isinstance(value, list):
-        return tuple(float(one) if type(one) is int else one for one in value)
-    if isinstance(value, Mapping):
-        return _numbers(value)
-    if name in ("epsilon", "epsilon_requested", "delta", "mu", "sampling_delta", "weight_bound"):
-        return _numbers({name: value})[name]
-    return value
-
-
-def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return numbers as they are: infinity for "inf", floats for whole ones."""
-    return {
-        name: math.inf if one == "inf" else float(one) if type(one) is int else one
-        for name, one in values.items()
-    }

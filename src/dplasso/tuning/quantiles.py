@@ -31,7 +31,8 @@ from dplasso.privacy.parameters import (
     check_positive,
 )
 from dplasso.privacy.randomness import random_stream
-from dplasso.privacy.statement import StatedRelease, make_statement
+from dplasso.privacy.statement import make_statement
+from dplasso.privacy.statement_entries import StatedRelease
 from dplasso.tuning.scorer import check_noise, noisy_sums
 
 _CELLS = 128
