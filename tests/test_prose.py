@@ -1,7 +1,10 @@
 """The check of wording finds what the rules rule out, and nothing else."""
 
+import re
+
 import pytest
 from tools import prose
+from tools.messages import messages
 
 LONG = "A sentence of " + "many " * 33 + "words."
 EXAMPLE = "# A page\n\n```python\nfit(X, y)\n```\n\n"
@@ -60,3 +63,11 @@ def test_lines_are_those_of_the_page(tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().out.startswith("page.md:9: 37 words")
     page.write_text(EXAMPLE)
     assert prose.main([str(page)]) == 0
+
+
+def test_messages_are_worded_as_pages_are():
+    said = {text for texts in messages().values() for text in texts}
+    assert len(said) > 400
+    assert any("; pass one of them" in text for text in said)
+    wrong = {text: list(prose.wording(re.sub(r"\{[^}]*\}", "X", text))) for text in said}
+    assert not {text: found for text, found in wrong.items() if found}

@@ -4,7 +4,6 @@ README, CHANGELOG, CONTRIBUTING and SECURITY stay where GitHub shows them and be
 the notebooks, with the outputs they were saved with, every command, and every error message.
 """
 
-import ast
 import base64
 import json
 import os
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from messages import KINDS, messages
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
@@ -23,7 +23,6 @@ from rich.text import Text
 
 from dplasso import __version__
 from dplasso.cli.app import app
-from dplasso.runtime.extras import EXTRAS
 
 ROOT = Path(__file__).parent.parent
 GALLERY = ROOT / "docs" / "gallery"
@@ -276,81 +275,23 @@ def _epilog(markup: str) -> tuple[list[str], str]:
 
 # ---- error messages
 
-_KINDS = {
-    "BudgetError": "A ledger has not enough left",
-    "LedgerError": "A ledger cannot be used",
-    "CheckpointError": "A checkpoint cannot be resumed",
-    "ModelFileError": "A model file cannot be read",
-    "StoreError": "A store cannot be read",
-    "ClusterError": "A cluster cannot be used, or was lost",
-    "MissingExtraError": "A package is not installed",
-    "DataError": "Data cannot be used",
-    "ValueError": "A setting is wrong",
-}
-
-
-# What these raise as ValueError is for developers, or the reason inside another message.
-_INNER = ("files", "model", "checkpoint", "selection", "frank_wolfe", "gradient_descent", "matrix")
-
 
 def _errors() -> str:
-    """Return every message that is raised as one text, read off the source."""
-    found: dict[str, set[str]] = {kind: set() for kind in _KINDS}
-    source = ROOT / "src" / "dplasso"
-    for path in sorted(source.rglob("*.py")):
-        inner = path.relative_to(source).parts[0] in _INNER
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-                continue
-            kind, texts = node.func.id, [_message(one) for one in node.args]
-            if kind in ("need", "missing") and all(texts) and texts:
-                extra = f"pip install 'dplasso[{EXTRAS[texts[0]]}]'"
-                found["MissingExtraError"].add(
-                    f"{texts[1]} needs {texts[0]}, which is not installed: {extra}"
-                )
-            elif kind in found and texts and not (inner and kind == "ValueError"):
-                words = re.sub(r"\{[^}]*\}", "", texts[0]).split()
-                if len(words) > 2:
-                    found[kind].add(texts[0])
+    """Return every message that is raised or warned of, by its kind."""
     lines = [
         "# Error messages",
         "",
-        "The messages of the package, read off its source, by what is wrong; where it says "
-        "`{...}`, the real one has a value of yours. Each is one sentence: what is wrong, where, "
-        "and what would be right. On the command line it is printed after `error:` and the exit "
-        "code is 1; in Python it is the text of the exception. Messages that are put together "
-        "from parts are not listed.",
+        "The messages of the package, read off its source, by what is wrong. `{...}` stands for "
+        "a value of yours. Each message says what is wrong, where, and what to do. On the command "
+        "line it is printed after `error:`, and the exit code is 1. In Python it is the text of "
+        "the exception. Messages that are put together from parts are not listed.",
         "",
     ]
-    for kind, title in _KINDS.items():
-        lines += [f"## {title}", "", f"`{kind}`", ""]
-        lines += [f"- {_cell(one)}" for one in sorted(found[kind], key=str.lower)]
+    for kind, texts in messages().items():
+        lines += [f"## {KINDS[kind]}", "", f"`{kind}`", ""]
+        lines += [f"- {_cell(one)}" for one in texts]
         lines.append("")
     return "\n".join(lines)
-
-
-def _message(node: ast.expr) -> str:
-    """Return a message as written, a name in braces for what is filled in; empty if it is none."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return " ".join(node.value.split())
-    if isinstance(node, ast.JoinedStr):
-        parts = [
-            one.value if isinstance(one, ast.Constant) else f"{{{_name(one.value)}}}"
-            for one in node.values
-            if isinstance(one, ast.Constant | ast.FormattedValue)
-        ]
-        return " ".join("".join(map(str, parts)).split())
-    return ""
-
-
-def _name(node: ast.expr) -> str:
-    """Return a short name of what fills a place."""
-    names = [
-        one.attr if isinstance(one, ast.Attribute) else one.id
-        for one in ast.walk(node)
-        if isinstance(one, ast.Attribute | ast.Name)
-    ]
-    return names[0].strip("_") if len(names) == 1 else "..."
 
 
 # ---- notebooks

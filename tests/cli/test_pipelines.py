@@ -113,7 +113,7 @@ def test_what_the_model_cannot_take_is_said(of_texts, tmp_path, train):
     refused(run_command("predict", model, tmp_path / "s.store"), "is a store")
     refused(run_command("predict", model, several, "--schema", "x.json"), "--schema", code=2)
     holes = write_lines(tmp_path / "h.jsonl", text=["calm", None])
-    refused(run_command("predict", model, holes), "line 2: there is no text")
+    refused(run_command("predict", model, holes), "line 2: the text is missing")
 
 
 def test_a_function_of_ones_own_needs_python(tmp_path):

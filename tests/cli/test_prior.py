@@ -106,7 +106,7 @@ def test_public_rows_in_the_form_of_the_others(run, train, held_out):
     report = found("fit", train, *FAST, "--public-data", held_out)
     assert "all 30 columns in their order" in report["privacy"]["prior"]
     given = ("fit", train, *FAST, "--public-data", held_out, "--prior", "x.npz")
-    refused(run(*given), "--prior and --public-data are two starts of one fit; give one")
+    refused(run(*given), "--prior and --public-data cannot be combined")
     refused(run("fit", train, *FAST, "--public-data", held_out, "--binarize", "--features", 3), "3")
 
 

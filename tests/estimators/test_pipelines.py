@@ -180,7 +180,7 @@ class TestRefused:
         class Binarizer(Halved):
             """Of the name of a known step."""
 
-        with pytest.raises(ValueError, match="not known to treat each record by itself"):
+        with pytest.raises(ValueError, match="not known to treat each record separately"):
             check_record_wise(make_pipeline(Binarizer()))
 
     def test_columns_chosen_by_looking_are_refused(self):
@@ -305,7 +305,7 @@ class TestFile:
         read = dplasso.load(tmp_path / "m.npz")
         np.testing.assert_array_equal(read.predict(NUMBERS), pipeline.predict(NUMBERS))
         told = read_model(tmp_path / "m.npz").row_steps.described()
-        assert told[1] == "Halved(by=4.0) (declared to treat each record by itself)"
+        assert told[1] == "Halved(by=4.0) (declared to treat each record separately)"
         # Another process, which has not declared them, follows no name.
         monkeypatch.setattr(declarations, "_declared", {})
         with pytest.raises(ModelFileError, match="which nobody has declared here"):

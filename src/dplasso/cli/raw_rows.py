@@ -98,5 +98,5 @@ def _raw(batch: Batch, names: list[str], *, texts: bool) -> Any:
         return pd.DataFrame(columns)
     for row, text in enumerate(columns[names[0]]):
         if not isinstance(text, str):
-            raise DataError(f"{batch.where(names[0], row)}: there is no text")
+            raise DataError(f"{batch.where(names[0], row)}: the text is missing")
     return columns[names[0]]

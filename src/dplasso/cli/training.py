@@ -156,7 +156,10 @@ class EstimatorOptions:
                 advice="for a short list of weights, use one of these with `max_weights`",
             )
         if self.public_data and self.prior is not None:
-            raise ParameterError("`prior` and `public_data` are two starts of one fit; give one")
+            raise ParameterError(
+                "`prior` and `public_data` cannot be combined: each defines where the fit starts",
+                advice="pass one of them",
+            )
         if self.chosen not in METHODS:
             raise ParameterError(
                 f"`method` must be one of {', '.join(METHODS)}, got {self.chosen!r}"

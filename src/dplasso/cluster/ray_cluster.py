@@ -120,8 +120,8 @@ def _refuse_open(ray: Any, address: str) -> None:
         return
     raise ClusterError(
         f"the Ray cluster at {address!r} asks for no token and encrypts nothing, so whoever "
-        "reaches its ports can read the rows: set RAY_AUTH_MODE=token (Ray 2.52 and later) or "
-        "RAY_USE_TLS=1 on all its machines and here; or, where nobody else reaches it, say so with "
+        "reaches its ports can read the rows. Set RAY_AUTH_MODE=token (Ray 2.52 and later) or "
+        "RAY_USE_TLS=1 on all its machines and here. If nobody else can reach it, pass "
         "open_cluster=True"
     )
 

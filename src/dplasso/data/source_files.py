@@ -35,8 +35,8 @@ def checked_address(address: str) -> str:
     if not (_PLAIN.fullmatch(address) and address.isprintable()):
         raise DataError(
             f"an address {hidden(address)} holds more than a scheme, a host and a path, and logs "
-            "and messages would show it: leave out names, passwords, tokens and signatures, and "
-            "give them as fsspec finds them, in the environment or in its configuration files"
+            "and messages would show it. Set names, passwords, tokens and signatures in the "
+            "environment or in fsspec's configuration files"
         )
     return address.rstrip("/")
 

@@ -204,9 +204,9 @@ def check_record_wise(steps: Pipeline) -> None:
             )
         if rule is None:
             raise ValueError(
-                f"step {name!r} ({kind}) is not known to treat each record by itself; what a step "
-                "learns leaves with the pipeline, and no promise covers it: if it learns nothing, "
-                f"declare it with dplasso.record_wise({kind})"
+                f"step {name!r} ({kind}) is not known to treat each record separately. What a "
+                "step learns leaves with the pipeline, and the guarantee does not cover it. If it "
+                f"learns nothing, declare it with dplasso.record_wise({kind})"
             )
 
 
@@ -251,8 +251,8 @@ def rows_of(steps: Pipeline, X: Any, *, fit: bool = False) -> tuple[Pipeline, An
             found, alone = step.transform(found), [step.transform(row) for row in alone]
         if not all(_same(found, i, row) for i, row in enumerate(alone)):
             raise DataError(
-                f"step {name!r} ({type(step).__name__}) makes other rows of the first few records, "
-                "each by itself, than of all: a row must depend on its own record alone"
+                f"step {name!r} ({type(step).__name__}) makes other rows of single records "
+                "than of all together; a row must depend on its own record alone"
             )
     return steps, found
 

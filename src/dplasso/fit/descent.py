@@ -229,7 +229,7 @@ def _check_inference(params: Mapping[str, Any]) -> None:
     """Refuse parameters with which coefficients are not those of the user's columns."""
     if params["row_norm"] == "unit":
         raise ParameterError(
-            "`infer` needs `row_norm` to be a number, a public bound on the L2 norm of a row: with "
+            "`infer` needs `row_norm` to be a number, a public bound on the L2 norm of a row. With "
             "'unit' every row is divided by its own length, and coefficients are not in the units "
             "of the columns"
         )

@@ -81,9 +81,8 @@ def _check(
         whole = join(name for name in order if name in wanted)
         raise LedgerError(
             "the ledger already has a declaration that nobody is in two of "
-            f"{listed(touched[0].datasets)}, and this one leaves some of them out; if nobody is "
-            "in two of them all, declare "
-            "that: "
+            f"{listed(touched[0].datasets)}, and this one leaves some of them out. If nobody is "
+            "in two of them all, declare that: "
             f"dplasso ledger disjoint {path} {whole}"
         )
 
