@@ -91,7 +91,7 @@ class LedgerWarning(RuntimeWarning):
 
 
 class WeakPrivacyWarning(RuntimeWarning):
-    """A promise that means next to nothing, by its epsilon or its delta."""
+    """An epsilon or a delta so large that the guarantee is weak."""
 
 
 class PrivacyLeakWarning(WeakPrivacyWarning):
@@ -102,7 +102,7 @@ class PrivacyLeakWarning(WeakPrivacyWarning):
 
 
 class NoiseWarning(RuntimeWarning):
-    """A fit that so few records and so small an epsilon leave nothing but noise to find."""
+    """Too few records, or too small an epsilon, for a fit to find more than noise."""
 
 
 class ClusterError(RuntimeError):

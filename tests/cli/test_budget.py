@@ -162,7 +162,7 @@ class TestIntervals:
         text = said(*self.PLAN, "--rows", 30_000, "--effect", 0.2)
         assert "95 % intervals of the fit with --infer all: about" in text
         assert "To find an effect of 0.2 with probability 0.8 takes about" in text
-        assert "identify hardly any coefficient" in said(*self.PLAN, "--rows", 300)
+        assert "identify almost no coefficient" in said(*self.PLAN, "--rows", 300)
         assert "intervals" not in found("plan", "--epsilon", 1, "--rows", 300)
 
     @pytest.mark.parametrize(

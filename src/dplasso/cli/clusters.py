@@ -36,7 +36,7 @@ class ClusterOptions:
     ----
     cluster : ADDRESS|threads
         DATA are stores, or folders of stores, or addresses of either on object storage
-        (s3://bucket/stores/), each store worked on by itself: on a Ray cluster at this address
+        (s3://bucket/stores/), each store separately: on a Ray cluster at this address
         (auto; local for the cores of this machine), or in threads of this process.
     worker_threads : N >= 1
         Cores of each worker.

@@ -69,7 +69,7 @@ class IntervalOptions:
             )
         else:
             said = (
-                "With --infer all, so few rows identify hardly any coefficient: take fewer columns."
+                "With --infer all, so few rows identify almost no coefficient: take fewer columns."
             )
         if self.effect is None:
             return said

@@ -370,7 +370,7 @@ def check_outputs(
 def check_directory(directory: Path, names: Iterable[str]) -> None:
     """Refuse a directory, which need not exist yet, in which the files could not be written."""
     if directory.exists() and not directory.is_dir():
-        raise NotADirectoryError(f"{directory} exists and is not a folder;  choose another --out")
+        raise NotADirectoryError(f"{directory} exists and is not a folder; choose another --out")
     existing = directory.resolve()
     while not existing.exists():
         existing = existing.parent

@@ -230,7 +230,7 @@ class FrankWolfeLoop(Method):
         return Plan(((counting, draw) if self.counts else (draw,)), lay_out)
 
     def noise_warning(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
-        """Say where hardly a column can be told from noise."""
+        """Warn if almost no column can be distinguished from noise."""
         if budget.leak:
             return ""
         # The one column that stands out is drawn again and again.

@@ -158,7 +158,7 @@ class Lasso(Method):
         return Plan((count(task, first_loss), *drawn, *refit, *alone), lay_out)
 
     def noise_warning(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
-        """Say where hardly a column can be told from noise."""
+        """Warn if almost no column can be distinguished from noise."""
         if budget.leak:
             return ""
         shape = self.shape(task, n_features)

@@ -6,7 +6,7 @@ No record is looked at: N is public, or was counted privately (docs/lasso.md, do
 from dplasso.fit.column_plan import FEWEST_REFITTED, columns_to_be_found
 from dplasso.privacy.budget import Budget
 
-# Of rows whose words tell the class about as well as in texts, a dense fit is right hardly more
+# Of rows whose words tell the class about as well as in texts, a dense fit is right rarely more
 # often than guessing below this signal (docs/logistic.md).
 _LEAST_SIGNAL = 5.0
 
@@ -28,7 +28,7 @@ def findable_columns(
 def columns_warning(
     findable: float, n_iter: int | None, n_records: float, n_features: int, epsilon: float
 ) -> str:
-    """Say that hardly a column can be found, where that is so; `n_iter` were asked for."""
+    """Warn if almost no column can be found; `n_iter` were asked for."""
     fewest = min(FEWEST_REFITTED, n_iter or FEWEST_REFITTED, max(1, n_features // 2))
     if findable >= fewest:
         return ""

@@ -149,7 +149,7 @@ def reading_of(
     drawn, kept = released.drawn_columns, released.kept_columns
     if released.last(Descended) is None:
         kept = np.unique(linear_model(released, n_features).coefficients.indices)
-        # Where no column has a weight, one is looked at all the same: a matrix has to have one.
+        # A matrix needs at least one column, also if no column has a weight.
         return Reading(kept if kept.size else np.arange(1), feature_bound, None, 0.0)
     energies = released.energies
     own = energies[kept] if energies.size and kept.size else energies

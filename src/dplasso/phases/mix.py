@@ -47,7 +47,7 @@ def directions_of(geometry: Geometry, snr: float) -> int:
 
 
 def part_of(geometry: Geometry, snr: float, relevance: float) -> Mix:
-    """Return how much of which directions a fit uses; of none where that is next to nothing."""
+    """Return how much of which directions a fit uses; of none if that is almost nothing."""
     count = directions_of(geometry, snr)
     part = _STRENGTH * relevance / max(snr * geometry.eigenvalue(count), 1e-30)
     return Mix(count, min(_LARGEST_PART, part)) if part >= _LEAST_PART else Mix(0, 0.0)

@@ -1,6 +1,6 @@
 """Two parts of the records: tries are fitted on the one and scored on the other.
 
-Which part a record is in is drawn for each record by itself, or for each person. The parts of a
+The part of a record is drawn separately for each record, or for each person. The parts of a
 store are stores themselves, written beside it for as long as the search lasts: neither the records
 nor a part of them has to fit into memory.
 """
@@ -50,7 +50,7 @@ def entering_rows(
 def draw_held_out(
     person: NDArray[np.intp], share: float, stream: RandomStream
 ) -> NDArray[np.bool_]:
-    """Draw which rows tries are scored on: each person by itself, whatever the data.
+    """Draw which rows tries are scored on: each person separately, whatever the data.
 
     Any assignment that does not look at the data is private, so the generator need not be.
     """

@@ -71,7 +71,7 @@ _COMPARING = {
     RandomForestRegressor,
 }
 _LINEAR = ("sklearn.linear_model.", "sklearn.svm.", "sklearn.discriminant_analysis")
-# Steps of scikit-learn that compute an entry by itself, or a sparse row in its own order.
+# Steps of scikit-learn that compute each entry separately, or a sparse row in its own order.
 _BY_ENTRY = {
     "Binarizer",
     "ColumnTransformer",
@@ -109,7 +109,7 @@ def isolated(model: Any) -> Any:
 
 
 def isolate(model: Any, X: Any, rows: LocalRecords) -> tuple[Any, LocalRecords]:
-    """Return the model and the rows that predict as a pipeline does of X, each row by itself.
+    """Return the model and the rows that predict as a pipeline does of X, each row separately.
 
     `rows`: what the steps before the last make of X, for checks. They are returned with the last
     step if the steps treat each row separately, or with row numbers in place of the matrix.
@@ -218,7 +218,7 @@ class _OneByOne(_Sequential):
 
 
 def _reader(X: Any) -> Callable[[int], Any]:
-    """Return a function that returns a row of a matrix by itself, shape (1, D).
+    """Return a function that returns a single row of a matrix, shape (1, D).
 
     Dense rows are always at the same address: a BLAS may look at how memory is aligned.
     """

@@ -72,7 +72,7 @@ def scorer_of(cost: SearchCost, name: str, target: Target) -> Scorer:
 
 
 def whole_budget(cost: SearchCost, ledger: Ledger | None) -> SearchCost:
-    """Let a search that is within a budget by itself take all of it, before anything else."""
+    """Let a search that has a budget of its own take all of it, before anything else."""
     if ledger is None:
         return cost
     budget = ledger.budget()

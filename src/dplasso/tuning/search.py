@@ -2,7 +2,7 @@
 
 Every try draws settings from a public grid (uniformly, with replacement), fits on one part of the
 records with fresh randomness, and is scored with noise on the other part. Which part a record is in
-is drawn for each record by itself, whatever it holds and whatever the others are: so neighbours
+is drawn separately for each record, whatever it holds and whatever the others are: so neighbours
 differ in one part only, under either relation, and a try costs the larger of its two costs
 (`dplasso.tuning.search_cost`). Only the best try leaves, with its score: not how many there were,
 nor what the others came to.
