@@ -55,7 +55,7 @@ def _described(step: Mapping[str, Any]) -> str:
     place, name = step["type"], step["type"].rpartition(".")[2].rpartition(":")[2]
     given = ", ".join(f"{key}={_short(value)}" for key, value in step["params"].items())
     # Types with a colon are the users' own.
-    return f"{name}({given})" + (" (declared to treat each record by itself)" * (":" in place))
+    return f"{name}({given})" + (" (declared to treat each record separately)" * (":" in place))
 
 
 def _short(value: Any) -> str:
