@@ -185,6 +185,11 @@ def test_options_reach_the_estimator(fitted, tmp_path, method):
     assert dplasso.load(out).classes_.tolist() == [1, -1]
 
 
+def test_whom_the_fit_protects_is_said(told):
+    assert "Each single row is protected" in told()
+    assert "Only the label of each row is protected" in told("--neighbors", "label")
+
+
 def test_a_seed_repeats_and_is_marked(fitted):
     reports = [fitted(*LASSO, "--seed", "7") for _ in range(2)]
     assert reports[0]["heaviest"] == reports[1]["heaviest"]

@@ -202,12 +202,16 @@ def data_text(report: Mapping[str, Any]) -> str:
 
 def promise(statement: "PrivacyStatement", *, explain: bool) -> None:
     """Print what a fit promises: the whole statement, or the sentences that matter most."""
+    from dplasso.privacy.neighbouring import keeps_labels_alone
+
     paragraphs = statement.text().split("\n\n")
     if explain:
         text("\n\n".join(paragraphs))
     elif statement.is_private:
         text(paragraphs[0])
-        text("Each single row is protected; --explain says how, and what is taken as public.")
+        only_labels = keeps_labels_alone(statement.neighbors)
+        whom = "Only the label of each row" if only_labels else "Each single row"
+        text(f"{whom} is protected; --explain says how, and what is taken as public.")
     else:
         text("\n".join(paragraphs[:2]))
 

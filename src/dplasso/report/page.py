@@ -166,6 +166,7 @@ def _meaning(statement: PrivacyStatement) -> str:
     if not relation.hides_features:
         one = one.replace("any one row", "the label of any one row", 1)
         one = one.replace("all rows", "the labels of all rows", 1)
+        whom = whom.replace("Each row is", "The label of each row is", 1)
         whom += " Only labels are protected: what the rows say besides may show in the model."
     return (
         "<h2>What it means for a person</h2>"
