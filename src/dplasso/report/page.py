@@ -154,19 +154,18 @@ def _meaning(statement: PrivacyStatement) -> str:
             "<h2>What it means for a person</h2><p>There is no promise. Whoever has this model may "
             "find out what it was trained on: treat it like the records themselves.</p>"
         )
-    rows = statement.rows_per_person
-    one = "any one row of the data" if rows == 1 else f"all rows of one person, up to {rows:,},"
-    whom = (
-        "Each row is protected; somebody with several rows is protected less."
-        if rows == 1
-        else f"Each person with up to {rows:,} rows is protected; with more rows, less."
-    )
-    bound = "are at most" if statement.epsilon <= PICTURED else "may be"
-    relation = RELATIONS[statement.neighbors]
+    rows, relation = statement.rows_per_person, RELATIONS[statement.neighbors]
+    label, labels, each = "", "", "Each row"
     if not relation.hides_features:
-        one = one.replace("any one row", "the label of any one row", 1)
-        one = one.replace("all rows", "the labels of all rows", 1)
-        whom = whom.replace("Each row is", "The label of each row is", 1)
+        label, labels, each = "the label of ", "the labels of ", "The label of each row"
+    if rows == 1:
+        one = f"{label}any one row of the data"
+        whom = f"{each} is protected; somebody with several rows is protected less."
+    else:
+        one = f"{labels}all rows of one person, up to {rows:,},"
+        whom = f"Each person with up to {rows:,} rows is protected; with more rows, less."
+    bound = "are at most" if statement.epsilon <= PICTURED else "may be"
+    if not relation.hides_features:
         whom += " Only labels are protected: what the rows say besides may show in the model."
     return (
         "<h2>What it means for a person</h2>"
