@@ -297,11 +297,8 @@ def people_summary(
 def cohort_of(ledger: Path, dataset: str | None) -> dict[str, Any] | None:
     """Return what was declared about a data set's people, or None."""
     budgets, groups = ledgers.read_cohorts(ledger)
-    return (
-        next(iter(people_summary(budgets, groups, of=dataset)["cohorts"]), None)
-        if dataset
-        else None
-    )
+    cohorts = people_summary(budgets, groups, of=dataset)["cohorts"] if dataset else []
+    return next(iter(cohorts), None)
 
 
 def _cohort(budgets: Sequence[ledgers.Budget], group: ledgers.Declaration) -> dict[str, Any]:

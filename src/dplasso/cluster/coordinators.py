@@ -36,7 +36,7 @@ from dplasso.selection.contract import granularity, rebuild, select, update_many
 
 @dataclass(frozen=True)
 class PartitionedRecords:
-    """Records that workers hold; as `dplasso.gradient_descent.gradient_rows.Records`."""
+    """Records that workers hold; as `dplasso.gradient_descent.gradient_rows.GradientRows`."""
 
     partitions: Partitions
     loss: Any
