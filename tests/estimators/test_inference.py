@@ -178,6 +178,88 @@ def test_what_is_not_identified_is_named_and_has_no_interval():
     assert np.isnan(few.adjusted_p_values()).all()
 
 
+JOBS = ["clerk", "driver", "nurse", "smith"]
+CONTRASTS = np.array([0.0, 1.0, -0.8, 0.5])
+
+
+def workers(n_rows=6_000, seed=0, shares=(0.5, 0.2, 0.2, 0.1)):
+    """Return indicators of jobs and a number, and labels; the first job is the most frequent."""
+    rng = np.random.default_rng(seed)
+    job, age = rng.choice(len(shares), n_rows, p=shares), rng.uniform(-1.0, 1.0, n_rows)
+    X = pd.DataFrame(np.eye(len(shares))[job], columns=[f"job={name}" for name in JOBS])
+    margins = CONTRASTS[job] + 1.2 * age - 0.4
+    y = (rng.random(n_rows) < 1.0 / (1.0 + np.exp(-margins))).astype(int)
+    return X.assign(age=age), y
+
+
+class TestReferenceCategories:
+    """All columns of a one-hot group are given: one of them is the reference."""
+
+    def test_coefficients_are_differences_from_the_most_frequent_category(self):
+        X, y = workers()
+        found = fitted(data=(X, y), row_norm=1.5).inference_
+        assert found.references == ("job=clerk",)
+        assert list(found.names) == [*X.columns[1:], "(intercept)"]
+        coef, error = maximum_likelihood(X.drop(columns="job=clerk").to_numpy(), y)
+        np.testing.assert_allclose(found.coef, coef, atol=2e-3)
+        np.testing.assert_allclose(found.standard_error, error, rtol=5e-3)
+        assert "Reference categories, whose coefficient is 0: job=clerk." in found.summary()
+        assert found.adjusted_p_values().size == found.coef.size
+
+    def test_differences_are_covered(self):
+        truth, covers = np.array([*CONTRASTS[1:], 1.2, -0.4]), []
+        for seed in range(40):
+            found = fitted(2.0, data=workers(seed=seed), row_norm=1.5, random_state=seed).inference_
+            assert found.references == ("job=clerk",)
+            assert found.identified.all()
+            low, high = found.conf_int(0.9).T
+            covers.append((low <= truth) & (truth <= high))
+        # Of 200 intervals at 90 %, five to a fit.
+        assert 0.8 <= np.mean(covers) <= 0.97
+
+    def test_numbers_have_them_too(self):
+        X, margins = workers()[0], CONTRASTS @ workers()[0].to_numpy()[:, :4].T
+        y = margins + np.random.default_rng(1).normal(0.0, 0.5, len(X))
+        found = fitted(data=(X, np.clip(y, *BOUNDS)), numbers=True, row_norm=1.5).inference_
+        assert found.references == ("job=clerk",)
+        np.testing.assert_allclose(found.coef, [*CONTRASTS[1:], 0.0, 0.0], atol=0.05)
+
+    def test_a_group_without_one_of_its_columns_has_its_reference_already(self):
+        X, y = workers()
+        fewer = X.drop(columns="job=nurse")
+        found = fitted(3.0, data=(fewer, y), row_norm=1.5, random_state=0).inference_
+        assert found.references == ()
+        assert found.identified.all()
+        assert found.coef[0] == pytest.approx(0.8, abs=0.4)
+
+    def test_without_an_intercept_or_names_there_is_none(self):
+        X, y = workers()
+        found = fitted(data=(X, y), row_norm=1.5, fit_intercept=False).inference_
+        assert (found.references, found.names.size) == ((), 5)
+        assert found.identified.all()
+        found = fitted(3.0, data=(X.to_numpy(), y), row_norm=1.5, random_state=0).inference_
+        assert found.references == ()
+        assert not found.identified[:4].any()
+
+    def test_a_schema_declares_the_groups(self, tmp_path):
+        X, y = workers()
+        job = np.array(JOBS)[X.to_numpy()[:, :4].argmax(axis=1)]
+        parts = [
+            {"kind": "categories", "column": "job", "categories": JOBS, "missing": "ignore"},
+            {"kind": "number", "column": "age", "bound": 1.0, "missing": "ignore"},
+        ]
+        parts[0]["unknown"] = "ignore"
+        encoder = dplasso.PublicEncoder({"parts": parts})
+        rows = encoder.fit_transform(pd.DataFrame({"job": job, "age": X["age"]}))
+        model = fitted(3.0, data=(rows, y), row_norm=1.5, random_state=0)
+        by_name = fitted(3.0, data=(X, y), row_norm=1.5, random_state=0).inference_
+        assert model.inference_.references == by_name.references == ("job=clerk",)
+        np.testing.assert_allclose(model.inference_.coef, by_name.coef, atol=1e-4)
+        model.save(tmp_path / "model.npz")
+        again = dplasso.load(tmp_path / "model.npz").inference_
+        assert (again.rows(), again.references) == (model.inference_.rows(), ("job=clerk",))
+
+
 @pytest.mark.parametrize("numbers", [False, True], ids=["classes", "numbers"])
 def test_a_file_holds_the_same_table(tmp_path, numbers):
     model = fitted(2.0, numbers=numbers, random_state=3)

@@ -149,7 +149,9 @@ def facts(facts: Mapping[str, str], *, right: bool = False) -> None:
 
 def inferred(estimates: "Inference | None") -> dict[str, Any]:
     """Return the entry of a JSON object for estimates with intervals; none where there are none."""
-    return {} if estimates is None else {"inference": estimates.rows()}
+    if estimates is None:
+        return {}
+    return {"inference": estimates.rows(), "reference_categories": list(estimates.references)}
 
 
 def inference(estimates: "Inference | None") -> None:

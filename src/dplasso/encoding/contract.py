@@ -258,6 +258,11 @@ class Coded(Part):
         yield Slot.of(table.codes(self, self.columns[0]), offset)
 
     @property
+    def one_hot(self) -> bool:
+        """Whether its columns are indicators of categories, of which a record has one."""
+        return True
+
+    @property
     def missing_code(self) -> int:
         """The code of a missing value."""
         return self.codes - 1 if self.own_missing else -1

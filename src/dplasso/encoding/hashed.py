@@ -110,6 +110,10 @@ class Hashed(_HashedWords, Coded):
     def codes(self) -> int:
         return (1 << self.bits) + self.own_missing
 
+    @property
+    def one_hot(self) -> bool:
+        return False
+
     def slots(self, coded: CodedOf) -> list[tuple[int, int, float]]:
         return [(0, self.width(coded), float(len(self.columns)))]
 

@@ -82,6 +82,10 @@ class Levels(OfOneColumn, Coded):
     def codes(self) -> int:
         return self.levels[0] + self.own_missing
 
+    @property
+    def one_hot(self) -> bool:
+        return len(self.levels) == 1
+
     def width(self, coded: CodedOf) -> int:
         return self.starts[-1] + self.own_missing
 

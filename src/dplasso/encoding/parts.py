@@ -122,6 +122,10 @@ class Bins(OfOneColumn, Coded):
     def codes(self) -> int:
         return len(self.edges) + 1 + self.own_missing
 
+    @property
+    def one_hot(self) -> bool:
+        return not self.cumulative
+
     def width(self, coded: CodedOf) -> int:
         return self.codes - self.cumulative
 

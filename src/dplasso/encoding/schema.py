@@ -222,6 +222,16 @@ class Schema:
         return tuple(found)
 
     @property
+    def one_hot(self) -> tuple[tuple[int, ...], ...]:
+        """The columns of each part that has one for each category, of which a record has one."""
+        pairs = zip(self.parts, self.offsets, strict=False)
+        return tuple(
+            tuple(range(offset, offset + part.width(self.coded)))
+            for part, offset in pairs
+            if isinstance(part, Coded) and part.one_hot
+        )
+
+    @property
     def slots(self) -> list[tuple[int, int, float]]:
         """Of all parts first and last + 1 of columns, and the entries of a usual row in them."""
         pairs = zip(self.parts, self.offsets, strict=False)

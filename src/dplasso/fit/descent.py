@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 from scipy.sparse import csr_array
 
+from dplasso.encoding.one_hot import one_hot_groups
 from dplasso.errors import ParameterError
 from dplasso.fit import noise
 from dplasso.fit.declared_targets import Labels
@@ -25,6 +26,7 @@ from dplasso.phases.course import Course, Descent
 from dplasso.phases.descend import gradient_phases
 from dplasso.phases.inference import INFERENCE_SHARE, MOST_COLUMNS, inference, n_coefficients
 from dplasso.phases.levels import levels
+from dplasso.phases.references import OneHot
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
 from dplasso.privacy.budget import Budget
@@ -38,11 +40,13 @@ class GradientDescent(Method):
     `max_weights`: a number, "significant", or None for all.
     `norm_bound`: what `row_norm` stands for; None scales every row to unit length.
     `infers`: whether intervals with sampling error follow the fit.
+    `one_hot`: groups of columns of which the intervals leave out one, the reference category.
     """
 
     max_weights: int | str | None
     norm_bound: float | None
     infers: bool
+    one_hot: OneHot = ()
 
     many_labels: ClassVar[bool] = True
     column_bytes: ClassVar[int] = 48
@@ -101,7 +105,8 @@ class GradientDescent(Method):
                 f"`infer` takes at most {MOST_COLUMNS} columns, and X has {records.shape[1]:,}; "
                 "choose columns by what is public"
             )
-        return super().starting(task, records)
+        known = super().starting(task, records)
+        return replace(known, one_hot=one_hot_groups(records)) if self.infers else known
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
         """Count, scale, descend and calibrate; a short list by successive cuts."""
@@ -175,7 +180,7 @@ class GradientDescent(Method):
         if self.levels and kept is None and not (public or self.infers):
             phases = (levels(self.levels, n_features, task.n_outputs), *phases)
         if self.infers:
-            phases += inference(descent, task.gradient_loss(task.inference_bound))
+            phases += inference(descent, task.gradient_loss(task.inference_bound), self.one_hot)
         return Plan((counting, *phases), lay_out)
 
     @property

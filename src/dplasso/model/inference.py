@@ -25,7 +25,9 @@ class Inference:
     """Estimates of the coefficients, each with its error.
 
     Arrays have one number for each column and, if the fit has an intercept, a last one for it. A
-    coefficient that the data do not identify at this budget has NaN everywhere.
+    coefficient that the data do not identify at this budget has NaN everywhere. Reference
+    categories have no coefficient and are left out: those of the other categories of their variable
+    are differences from them.
 
     Attributes
     ----------
@@ -43,6 +45,8 @@ class Inference:
         Whether coefficients are logarithms of odds ratios.
     title : str
         First lines of `summary`.
+    references : tuple of str
+        Names of the columns that are reference categories.
     """
 
     names: NDArray[np.object_]
@@ -53,6 +57,7 @@ class Inference:
     identified: NDArray[np.bool_]
     learns_classes: bool
     title: str
+    references: tuple[str, ...] = ()
 
     @property
     def z(self) -> NDArray[np.float64]:
@@ -183,11 +188,13 @@ class Inference:
                 told += f"{row['low']:>11.4g}{row['high']:>11.4g}"
             lines.append(f"{row['name'][: _NAME - 1]:{_NAME}}{told}")
         lines.append("-" * _WIDTH)
+        if self.references:
+            told = ", ".join(self.references)
+            lines.append(_paragraph(f"Reference categories, whose coefficient is 0: {told}."))
         if missing := self.not_identified:
             told = ", ".join(missing) if self.identified.any() else "all of them"
-            lines.append(
-                fill(f"Not identified at this budget: {told}. See docs/howto-inference.md.", _WIDTH)
-            )
+            about = "See docs/howto-inference.md."
+            lines.append(_paragraph(f"Not identified at this budget: {told}. {about}"))
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -203,21 +210,29 @@ def inference_of(model: Model) -> Inference | None:
     scales = unit * moments.units
     parts = [np.sqrt(np.diag(part)) * scales for part in (found.noise, found.sampling)]
     coef = found.coefficients * scales
-    named = _names(model)
+    names = np.array(_names(model), dtype=object)
     if moments.constant:
-        named.append(INTERCEPT)
+        names = np.append(names, INTERCEPT)
         coef[-1] += middle
-    noise, sampling = (np.where(found.identified, part, math.nan) for part in parts)
+    shown = np.ones(names.size, dtype=np.bool_)
+    shown[moments.references] = False
+    identified = found.identified[shown]
+    coef, noise, sampling = (np.where(identified, part[shown], math.nan) for part in (coef, *parts))
     return Inference(
-        np.array(named, dtype=object),
-        np.where(found.identified, coef, math.nan),
+        names[shown],
+        coef,
         np.hypot(noise, sampling),
         noise,
         sampling,
-        found.identified,
+        identified,
         model.statement.target_bounds is None,
         _title(model),
+        tuple(map(str, names[moments.references])),
     )
+
+
+def _paragraph(text: str) -> str:
+    return fill(text, _WIDTH, break_on_hyphens=False)
 
 
 def _names(model: Model) -> list[str]:

@@ -6,6 +6,7 @@ estimate and its covariance come from. See docs/howto-inference.md.
 """
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from dplasso.matrix.triangles import triangle_size
 from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.course import Course, Descent
 from dplasso.phases.moments import Moments
+from dplasso.phases.references import OneHot, with_references
 from dplasso.phases.released import Released
 from dplasso.phases.releases import NO_COLUMNS, Calibrated, Descended
 from dplasso.privacy.budget import Budget, Draws
@@ -78,8 +80,12 @@ def n_coefficients(n_columns: int, fit_intercept: bool) -> int:
     return n_columns + int(fit_intercept)
 
 
-def inference(descent: Descent, loss: Any) -> tuple[OneRelease, ...]:
-    """Return the phases; `loss` clips no residual that the model can explain."""
+def inference(descent: Descent, loss: Any, one_hot: OneHot = ()) -> tuple[OneRelease, ...]:
+    """Return the phases.
+
+    `loss`: clips no residual that the model can explain.
+    `one_hot`: groups of columns that get a reference category.
+    """
     size = n_coefficients(min(descent.n_columns, MOST_COLUMNS), descent.fit_intercept)
     pairs = triangle_size(size)
 
@@ -100,7 +106,11 @@ def inference(descent: Descent, loss: Any) -> tuple[OneRelease, ...]:
             course = descent.course(released, fit.budget)
             assert course is not None, "gradients come first"
             weights = start(fit, course, released)
-            return _moments(descent, loss, fit, course, released, weights, mu, parts)
+            moments = _moments(descent, loss, fit, course, released, weights, mu, parts)
+            before = released.last(Moments)
+            if before is None:
+                return with_references(moments, one_hot)
+            return replace(moments, references=before.references)
 
         def share(budget: Budget, released: Released) -> float:  # noqa: ARG001
             return INFERENCE_SHARE * math.fsum(parts)

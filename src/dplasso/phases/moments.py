@@ -1,14 +1,15 @@
 """The release that intervals with sampling error follow from, and the estimate that it gives."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.matrix.triangles import symmetric, triangle_size
-from dplasso.phases.releases import Release
+from dplasso.phases.releases import NO_COLUMNS, Release
 
 # A column is identified if no more than this part of it lies in directions that are not.
 _LOST = 0.05
@@ -21,7 +22,7 @@ _ROUNDING = 1e-7
 class Estimate(NamedTuple):
     """An estimate and its error, in the units of the rows; of all columns and the constant.
 
-    `identified`: which coefficients are.
+    `identified`: which coefficients are. A reference category is not, and is 0 everywhere.
     `noise`, `sampling`: covariances, shape (n, n), by the noise and by the sample.
     """
 
@@ -41,9 +42,11 @@ class Moments(Release):
     `gradient_deviation`, `curvature_deviation`: of the noise of their entries.
     `entry_scale`, `constant`: what the columns' entries are multiplied by, and the constant entry;
     0 for none.
+    `references`, ascending: columns without a coefficient, which are reference categories.
     """
 
     kind: ClassVar[str] = "moments"
+    dtypes: ClassVar[Mapping[str, str]] = {"references": "<i8"}
 
     weights: NDArray[np.float64]
     gradient: NDArray[np.float64]
@@ -53,6 +56,7 @@ class Moments(Release):
     curvature_deviation: float
     entry_scale: float
     constant: float
+    references: NDArray[np.int64] = field(default_factory=lambda: NO_COLUMNS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,35 +74,48 @@ class Moments(Release):
             scales[-1] = self.constant
         return scales
 
+    def edge(self, size: int) -> float:
+        """Return below what no eigenvalue of the curvature of so many coefficients counts.
+
+        Noise alone has none beyond about ``sqrt(2 n)`` of its standard deviations.
+        """
+        return self.curvature_deviation * math.sqrt(2.0 * size)
+
     def estimate(self) -> Estimate:
         """Return the weights after a Newton step, and which of them the curvature identifies.
 
-        Noise alone has no eigenvalue beyond about ``sqrt(2 n)`` of its standard deviations. The
-        intercept depends on what every column explains, so it is identified if all of them are.
+        The intercept depends on what every column explains, so it is identified if all of them are.
         """
-        size = self.weights.size
-        values, vectors = np.linalg.eigh(symmetric(self.curvature, size))
-        edge = self.curvature_deviation * math.sqrt(2.0 * size)
-        least = max(edge, _ROUNDING * float(values[-1]))
+        size, kept = self.weights.size, np.ones(self.weights.size, dtype=np.bool_)
+        kept[self.references] = False
+        curvature, gradient = symmetric(self.curvature, size)[kept][:, kept], self.gradient[kept]
+        count = gradient.size
+        values, vectors = np.linalg.eigh(curvature)
+        least = max(self.edge(count), _ROUNDING * float(values[-1]))
         # Shorter steps in directions that are lost: what they hold would bend the other estimates.
         inverse = (vectors / np.maximum(values, least)) @ vectors.T
         vectors = vectors[:, values > least]
-        step = -inverse @ self.gradient
+        step = -inverse @ gradient
         # Of a symmetric matrix E of noise, E step has this covariance.
-        of_curvature = (step @ step) * np.eye(size) + np.outer(step, step)
-        noise = self.gradient_deviation**2 * np.eye(size)
+        of_curvature = (step @ step) * np.eye(count) + np.outer(step, step)
+        noise = self.gradient_deviation**2 * np.eye(count)
         noise += self.curvature_deviation**2 / 2.0 * of_curvature
-        squares = np.zeros((size, size))
+        squares = np.zeros((count, count))
         if self.squares.size:
-            spread, directions = np.linalg.eigh(symmetric(self.squares, size))
+            spread, directions = np.linalg.eigh(symmetric(self.squares, size)[kept][:, kept])
             squares = (directions * np.maximum(spread, 0.0)) @ directions.T
         identified = 1.0 - np.sum(vectors**2, axis=1) <= _LOST
-        identified &= vectors.shape[1] >= _CLEAR * size
+        identified &= vectors.shape[1] >= _CLEAR * count
         if self.constant:
             identified[-1] &= identified.all()
-        return Estimate(
-            self.weights + step,
-            identified,
-            inverse @ noise @ inverse,
-            inverse @ squares @ inverse,
+        found = Estimate(
+            self.weights.copy(),
+            np.zeros(size, dtype=np.bool_),
+            np.zeros((size, size)),
+            np.zeros((size, size)),
         )
+        found.coefficients[kept] += step
+        found.identified[kept] = identified
+        found.noise[np.ix_(kept, kept)] = inverse @ noise @ inverse
+        found.sampling[np.ix_(kept, kept)] = inverse @ squares @ inverse
+        return found
