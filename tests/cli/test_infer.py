@@ -38,6 +38,15 @@ def test_the_table_is_printed_kept_and_shown_again(table, tmp_path):
     assert "inference" not in report["not_for_release"]
 
 
+def test_intervals_may_have_another_share_of_the_budget(table, tmp_path):
+    out = tmp_path / "model.npz"
+    report = found("fit", *table, *INFER, "--infer-share", 0.3, "--model", out)
+    (stated,) = [one for one in report["privacy"]["releases"] if one["name"] == "inference"]
+    assert stated["numbers"]["share"] == 0.3
+    assert report["reference_categories"] == []
+    assert found("show", out)["params"]["infer"] == {"columns": "all", "share": 0.3}
+
+
 def test_without_it_nothing_is_said_of_intervals(table, tmp_path):
     out = tmp_path / "model.npz"
     report = found("fit", *table, "--epsilon", 3, "--classes", "0,1", "--model", out)

@@ -1,17 +1,20 @@
 """Intervals with sampling error: estimates, tables, what is refused, and files."""
 
 import json
+import math
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.stats import false_discovery_control, norm
+from sklearn.base import clone
 
 import dplasso
 from dplasso import DPLinearRegression, DPLogisticRegression
 from dplasso.cluster import InProcessEngine
 from dplasso.estimators.interval_plan import plan_intervals
+from dplasso.phases.moments import Moments
 
 INF = float("inf")
 TRUTH = np.array([1.2, 0.0, -0.8, 0.5])
@@ -284,11 +287,37 @@ def test_the_statement_says_what_intervals_cost():
     assert cost.find("inference") == stated
 
 
+def test_intervals_may_have_another_share_of_the_budget(tmp_path):
+    errors = {}
+    for share in (0.2, 0.5, 0.8):
+        model = fitted(1.0, infer={"columns": "all", "share": share}, random_state=0)
+        numbers = model.privacy_.find("inference").numbers
+        assert numbers["share"] == share
+        parts = [numbers[f"share_{name}"] for name in ("gradient", "curvature", "squares")]
+        assert sum(parts) == pytest.approx(share)
+        assert f"with {100 * share:g} % of mu^2" in model.privacy_.find("inference").words
+        assert math.fsum(one.share for one in model.model_.released.entries) == pytest.approx(1.0)
+        errors[share] = model.model_.released.last(Moments).gradient_deviation
+    # Noise falls with the root of the share.
+    assert errors[0.2] == pytest.approx(2.0 * errors[0.8], rel=1e-6)
+    model.save(tmp_path / "model.npz")
+    again = dplasso.load(tmp_path / "model.npz")
+    assert again.get_params()["infer"] == {"columns": "all", "share": 0.8}
+    assert clone(again).infer == {"columns": "all", "share": 0.8}
+    plain = fitted(1.0, random_state=0).inference_.rows()
+    assert fitted(1.0, infer={"columns": "all"}, random_state=0).inference_.rows() == plain
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"infer": "some"}, "infer must be None or 'all', got 'some'"),
-        ({"infer": 3}, "infer must be None or 'all', got 3"),
+        ({"infer": "some"}, "infer must be None, 'all' or .*, got 'some'"),
+        ({"infer": 3}, "infer must be None, 'all' or .*, got 3"),
+        ({"infer": {"columns": "all", "part": 0.3}}, "infer must be None, 'all' or"),
+        ({"infer": {"share": 0.3}}, "infer must be None, 'all' or"),
+        ({"infer": {"columns": "all", "share": 0.0}}, "share of infer must be a number above 0"),
+        ({"infer": {"columns": "all", "share": 1.0}}, "up to 0.9, got 1.0"),
+        ({"infer": {"columns": "all", "share": "half"}}, "up to 0.9, got 'half'"),
         ({"row_norm": "unit"}, "infer needs row_norm to be a number"),
         ({"max_weights": 3}, "infer and max_weights cannot be combined"),
         ({"class_weight": "balanced"}, "infer and class_weight cannot be combined"),
@@ -334,6 +363,9 @@ def test_as_many_rows_as_are_planned_find_the_effect():
     fewer = plan_intervals(1.0, 1e-6, 0.9 * planned.rows_needed, 4, spread=3**-0.5)
     assert not fewer.identified or 0.5 / fewer.standard_error < 2.8
     assert plan_intervals(1.0, 1e-6, 1_000, 4).rows_needed is None
+    # More budget for intervals makes them narrower.
+    shares = [plan_intervals(1.0, 1e-6, 9_000, 4, share=share).width for share in (0.3, 0.5, 0.8)]
+    assert shares == sorted(shares, reverse=True)
     for name, value in (("positive", 0.0), ("power", 1.0)):
         with pytest.raises(ValueError, match=f"{name} must be between 0 and 1"):
             plan_intervals(1.0, 1e-6, 1_000, 4, **{name: value})

@@ -20,6 +20,8 @@ class IntervalOptions:
     infer
         Say how wide the intervals of a fit with --infer all will be, for columns that are alike and
         unrelated.
+    infer_share : S
+        What part of the budget goes to intervals.
     row_norm : R
         Bound on the length of a row. Default: the square root of --columns, for columns from -1 to
         1.
@@ -34,6 +36,7 @@ class IntervalOptions:
     """
 
     infer: bool = False
+    infer_share: float = 0.5
     row_norm: float | None = None
     spread: float = 0.5
     positive: float = 0.5
@@ -57,6 +60,7 @@ class IntervalOptions:
             raise typer.BadParameter("--infer is for one fit, not for a search: leave --tries out")
         known = {name: fit[name] for name in ("target_bounds", "rows_per_person", "neighbors")}
         own = {name: value for name, value in asdict(self).items() if name != "infer"}
+        own["share"] = own.pop("infer_share")
         return plan_intervals(own_part.epsilon, own_part.delta, rows, columns, **own, **known)
 
     def told(self, found: PlannedIntervals) -> str:

@@ -56,7 +56,8 @@ class EstimatorOptions:
         Default: a regression where --target-bounds is given, otherwise a classification.
     no_intercept
         Leave the intercept out.
-
+    infer_share : S
+        What part of the budget goes to the intervals of --infer. Default: half of it.
     public_data : DATA
         Rows that are public, in the form of DATA, to train a start from; may be given again. They
         are not protected by this fit.
@@ -82,6 +83,7 @@ class EstimatorOptions:
     target_bounds: str | None = None
     features: int | None = None
     no_intercept: bool = False
+    infer_share: float | None = None
     random_state: int | None = None
     ledger: Path | None = None
     dataset: str | None = None
@@ -118,7 +120,7 @@ class EstimatorOptions:
             "fit_intercept": not self.no_intercept,
             "random_state": self.random_state,
         }
-        chosen |= self._of_ledger() | self._of_prior()
+        chosen |= self._of_ledger() | self._of_prior() | self._of_intervals()
         if self.target_bounds is not None:
             chosen["target_bounds"] = parse_target_bounds(self.target_bounds)
         if self.classes is not None:
@@ -142,6 +144,17 @@ class EstimatorOptions:
                 )
             return {}
         return {"prior": self.prior if error is None else Prior(self.prior, standard_error=error)}
+
+    def _of_intervals(self) -> dict[str, Any]:
+        columns, share = self.given.get("infer", "none"), self.infer_share
+        if share is None:
+            return {}
+        if columns == "none":
+            raise ParameterError(
+                f"`infer_share={share:g}` is of intervals, and there are none",
+                advice="give `infer` too",
+            )
+        return {"infer": {"columns": columns, "share": share}}
 
     def _kind(self) -> Any:
         """Return the estimator's class; refuse options that clash."""

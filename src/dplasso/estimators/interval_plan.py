@@ -55,6 +55,7 @@ def plan_intervals(
     residual: float = 0.25,
     effect: float | None = None,
     power: float = 0.8,
+    share: float = 0.5,
     target_bounds: tuple[float, float] | None = None,
     **settings: Any,
 ) -> PlannedIntervals:
@@ -80,6 +81,8 @@ def plan_intervals(
         A coefficient to be found, in the units of its column and of the target.
     power : float, default=0.8
         With what probability it is to be found, at a p-value below 0.05.
+    share : float, default=0.5
+        What part of the budget goes to intervals: the share of `infer`.
     target_bounds : tuple of float, default=None
         Of a regression.
     **settings
@@ -99,7 +102,8 @@ def plan_intervals(
             raise ParameterError(f"`{name}` must be between 0 and 1, got {part!r}")
     bound = math.sqrt(n_features) if row_norm is None else check_positive("row_norm", row_norm)
     method = "logistic" if target_bounds is None else "linear"
-    given = {"epsilon": epsilon, "delta": delta, "infer": "all", "row_norm": bound, **settings}
+    given = {"epsilon": epsilon, "delta": delta, "row_norm": bound, **settings}
+    given |= {"infer": {"columns": "all", "share": share}}
     estimator = estimator_of(method, target_bounds, **given)
     fitted, task = method_of(estimator), task_of(2, target_bounds)
     loss, unit = task.gradient_loss(task.inference_bound), 1.0
@@ -109,6 +113,7 @@ def plan_intervals(
         unit = 0.5 * (target_bounds[1] - target_bounds[0])
     precision = Precision(
         fitted.budget(task, n_features),
+        share,
         (loss.residual_bound, loss.curvature),
         n_coefficients(n_features, fitted.fit_intercept),
         bound,

@@ -1,5 +1,6 @@
 """The regressors: scikit-learn's interface around the private methods."""
 
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
@@ -38,10 +39,11 @@ class DPLinearRegression(PrivateRegressor):
         longer rows to norm R, leaves shorter ones as they are, and divides all by R. Public.
     fit_intercept : bool, default=True
         Whether every row gets a constant entry, a tenth of its length.
-    infer : {"all"}, default=None
+    infer : "all" or mapping, default=None
         "all" adds intervals and p-values that hold the sampling error besides the noise
         (docs/howto-inference.md), for half of the budget. It takes at most 300 columns, and a
-        number as `row_norm`.
+        number as `row_norm`. ``{"columns": "all", "share": 0.3}`` gives another share of the budget
+        to the intervals.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         Which data sets are neighbours: one record added or removed, or one replaced by another
         (which doubles the noise). With "label" one label or target is
@@ -137,7 +139,7 @@ class DPLinearRegression(PrivateRegressor):
         max_weights: int | str | None = None,
         row_norm: float | str = "unit",
         fit_intercept: bool = True,
-        infer: str | None = None,
+        infer: str | Mapping[str, Any] | None = None,
         neighbors: str = "add-remove",
         rows_per_person: int = 1,
         weight_bound: float = 1.0,

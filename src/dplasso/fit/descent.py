@@ -12,6 +12,7 @@ from dplasso.encoding.one_hot import one_hot_groups
 from dplasso.errors import ParameterError
 from dplasso.fit import noise
 from dplasso.fit.declared_targets import Labels
+from dplasso.fit.inference import inference_share
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.prior_matching import scaled_rows
 from dplasso.fit.task import Task
@@ -24,7 +25,7 @@ from dplasso.phases.contract import Fit, Plan
 from dplasso.phases.count import COUNT_SHARE, count, counted_of
 from dplasso.phases.course import Course, Descent
 from dplasso.phases.descend import gradient_phases
-from dplasso.phases.inference import INFERENCE_SHARE, MOST_COLUMNS, inference, n_coefficients
+from dplasso.phases.inference import MOST_COLUMNS, inference, n_coefficients
 from dplasso.phases.levels import levels
 from dplasso.phases.references import OneHot
 from dplasso.phases.released import Released
@@ -39,13 +40,13 @@ class GradientDescent(Method):
 
     `max_weights`: a number, "significant", or None for all.
     `norm_bound`: what `row_norm` stands for; None scales every row to unit length.
-    `infers`: whether intervals with sampling error follow the fit.
+    `inference_share`: of the budget, for intervals with sampling error; 0 for none.
     `one_hot`: groups of columns of which the intervals leave out one, the reference category.
     """
 
     max_weights: int | str | None
     norm_bound: float | None
-    infers: bool
+    inference_share: float
     one_hot: OneHot = ()
 
     many_labels: ClassVar[bool] = True
@@ -54,14 +55,9 @@ class GradientDescent(Method):
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
         """Check the parameters of an estimator; TypeError, ValueError as `common_parameters`."""
-        infers = word_or_number(
-            params, "infer", {None: False, "all": True}, lambda _: False, "`None` or 'all'"
-        )
-        if infers:
-            _check_inference(params)
         found = cls(
             **common_parameters(params),
-            infers=infers,
+            inference_share=inference_share(params),
             max_weights=word_or_number(
                 params,
                 "max_weights",
@@ -180,13 +176,14 @@ class GradientDescent(Method):
         if self.levels and kept is None and not (public or self.infers):
             phases = (levels(self.levels, n_features, task.n_outputs), *phases)
         if self.infers:
-            phases += inference(descent, task.gradient_loss(task.inference_bound), self.one_hot)
+            loss = task.gradient_loss(task.inference_bound)
+            phases += inference(descent, loss, self.inference_share, self.one_hot)
         return Plan((counting, *phases), lay_out)
 
     @property
-    def inference_share(self) -> float:
-        """What part of the budget is for intervals."""
-        return INFERENCE_SHARE if self.infers else 0.0
+    def infers(self) -> bool:
+        """Whether intervals follow the fit."""
+        return self.inference_share > 0.0
 
     def _balanced(self, task: Task, counted: Counted) -> tuple[Any, float]:
         """Return the loss of classes that weigh the same by their counts, and what all weigh."""
@@ -228,20 +225,3 @@ class GradientDescent(Method):
             # Of each weight, how its error differs from the others', also after a cut.
             numbers += n_features * (1 + isinstance(kept, int)) + 3
         return 0, numbers
-
-
-def _check_inference(params: Mapping[str, Any]) -> None:
-    """Refuse parameters with which coefficients are not those of the user's columns."""
-    if params["row_norm"] == "unit":
-        raise ParameterError(
-            "`infer` needs `row_norm` to be a number, a public bound on the L2 norm of a row. With "
-            "'unit' every row is divided by its own length, and coefficients are not in the units "
-            "of the columns"
-        )
-    others = ("max_weights", "class_weight", "prior", "public_data")
-    for name in others:
-        if params.get(name) is not None:
-            raise ParameterError(
-                f"`infer` and `{name}` cannot be combined: intervals are those of the plain loss "
-                "in all columns. Leave one of them out"
-            )

@@ -161,6 +161,8 @@ def _to_json(name: str, value: Any, noun: str) -> Any:
         return value if np.isfinite(value) else {"float": repr(value)}
     if isinstance(value, tuple) and all(isinstance(one, float) for one in value):
         return {"numbers": list(value)}
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {"mapping": {key: _to_json(name, one, noun) for key, one in value.items()}}
     if isinstance(value, Sequence) or hasattr(value, "__array__"):
         return {"labels": labels_to_array(value)[0].tolist()}
     raise ValueError(
@@ -177,6 +179,8 @@ def _from_json(name: str, value: Any, classes: NDArray[Any]) -> Any:
         return float(value["float"])
     if isinstance(value, dict) and set(value) == {"numbers"}:
         return tuple(float(one) for one in value["numbers"])
+    if isinstance(value, dict) and set(value) == {"mapping"} and isinstance(value["mapping"], dict):
+        return {key: _from_json(name, one, classes) for key, one in value["mapping"].items()}
     if isinstance(value, dict | list):
         raise ValueError("a parameter is of no known kind")
     return value

@@ -25,9 +25,8 @@ from dplasso.phases.releases import NO_COLUMNS, Calibrated, Descended
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.parameters import share_bits
 
-# What of the whole budget goes here, and parts of that: of both phases' gradient and curvature,
-# and of the squared residuals; chosen, as the rules of `dplasso.phases.moments`, by simulation.
-INFERENCE_SHARE = 0.5
+# Parts of what goes here: of both phases' gradient and curvature, and of the squared residuals;
+# chosen, as the rules of `dplasso.phases.moments`, by simulation.
 _STEP, _MOMENTS = (0.1, 0.1, 0.0), (0.4, 0.3, 0.1)
 # The most columns: the sums have a number for each pair of them.
 MOST_COLUMNS = 300
@@ -40,10 +39,12 @@ _AROUND = 2.0
 class Precision(NamedTuple):
     """What noise the sums will have, from public numbers.
 
-    `bounds`: on residuals and on their derivative. `size`: number of coefficients.
+    `share`: of the budget. `bounds`: on residuals and on their derivative. `size`: number of
+    coefficients.
     """
 
     budget: Budget
+    share: float
     bounds: tuple[float, float]
     size: int
     norm_bound: float
@@ -60,11 +61,11 @@ class Precision(NamedTuple):
         scale = math.sqrt(1.0 - (_CONSTANT if self.fit_intercept else 0.0) ** 2) / self.norm_bound
         energy = (scale * spread) ** 2
         value, size = curvature * energy, self.size
-        shares = _STEP[0], _MOMENTS[0], _MOMENTS[1]
+        parts = _STEP[0], _MOMENTS[0], _MOMENTS[1]
         bounds = self.bounds[0], self.bounds[0], self.bounds[1]
         first, gradient, bend = (
-            self.budget.moved(bound) / self.budget.mu_of(INFERENCE_SHARE * share) if noise else 0.0
-            for bound, share in zip(bounds, shares, strict=True)
+            self.budget.moved(bound) / self.budget.mu_of(self.share * part) if noise else 0.0
+            for bound, part in zip(bounds, parts, strict=True)
         )
         # The last step takes back the noise of the one before, and has its own.
         step = (first**2 + gradient**2 + squares * energy) / value**2
@@ -80,10 +81,13 @@ def n_coefficients(n_columns: int, fit_intercept: bool) -> int:
     return n_columns + int(fit_intercept)
 
 
-def inference(descent: Descent, loss: Any, one_hot: OneHot = ()) -> tuple[OneRelease, ...]:
+def inference(
+    descent: Descent, loss: Any, whole: float, one_hot: OneHot = ()
+) -> tuple[OneRelease, ...]:
     """Return the phases.
 
     `loss`: clips no residual that the model can explain.
+    `whole`: their share of the budget.
     `one_hot`: groups of columns that get a reference category.
     """
     size = n_coefficients(min(descent.n_columns, MOST_COLUMNS), descent.fit_intercept)
@@ -91,15 +95,13 @@ def inference(descent: Descent, loss: Any, one_hot: OneHot = ()) -> tuple[OneRel
 
     def stated(budget: Budget) -> dict[str, float]:
         names = ("gradient", "curvature", "squares")
-        parts = [
-            INFERENCE_SHARE * (one + other) for one, other in zip(_STEP, _MOMENTS, strict=True)
-        ]
+        parts = [whole * (one + other) for one, other in zip(_STEP, _MOMENTS, strict=True)]
         costs = {f"share_{name}": part for name, part in zip(names, parts, strict=True)}
         moved = {
             f"sensitivity_{name}": budget.moved(bound)
             for name, bound in zip(names, _bounds(loss), strict=True)
         }
-        return {"share": INFERENCE_SHARE, "sensitivity": budget.moved(1.0)} | costs | moved
+        return {"share": whole, "sensitivity": budget.moved(1.0)} | costs | moved
 
     def phase(parts: tuple[float, float, float], start: Any) -> OneRelease:
         def make(fit: Fit, released: Released, mu: float) -> Moments:
@@ -113,11 +115,11 @@ def inference(descent: Descent, loss: Any, one_hot: OneHot = ()) -> tuple[OneRel
             return replace(moments, references=before.references)
 
         def share(budget: Budget, released: Released) -> float:  # noqa: ARG001
-            return INFERENCE_SHARE * math.fsum(parts)
+            return whole * math.fsum(parts)
 
         draws = Draws(gaussian=float(size + pairs * sum(part > 0.0 for part in parts[1:])))
         words = (
-            f"noisy sums for intervals, with {100.0 * INFERENCE_SHARE:g} % of mu^2: of residuals "
+            f"noisy sums for intervals, with {100.0 * whole:g} % of mu^2: of residuals "
             "times rows, of the curvature and of squared residuals over all pairs of columns"
         )
         return OneRelease("inference", draws, share, make, words, stated)
