@@ -1,7 +1,7 @@
 """Whether intervals cover as often as they say: fits of fresh records with known coefficients.
 
-Beside coverage stand the share of coefficients that are identified, widths over those of maximum
-likelihood without privacy, and how often a coefficient that is zero has p < .05.
+Beside coverage stand the share of coefficients that are identified, widths over those of
+statsmodels without privacy, and how often a coefficient that is zero has p < .05.
 """
 
 import math
@@ -22,7 +22,7 @@ TITLE = "Coverage of intervals that hold noise and sampling error"
 EPSILONS = [0.5, 1.0, 3.0]
 _LEVELS = (0.90, 0.95)
 _LARGEST_P = 0.05
-# Shares of the levels of a factor; the first is the reference.
+# Shares of the levels of a factor.
 _SHARES = (0.40, 0.30, 0.17, 0.10, 0.03)
 _CORRELATION = 0.9
 # The interval of numbers, and the spread of their errors.
@@ -39,6 +39,7 @@ class Design(NamedTuple):
     """Records with known coefficients: their columns, a public bound on rows, and the intercept.
 
     `plan`: what a plan is told of them; None for columns that no plan is for.
+    `names`: of the columns, where they are one-hot; the first of a variable has the coefficient 0.
     `population`: gives records that samples are drawn from, with replacement, in place of `make`;
     their coefficients are those of maximum likelihood.
     """
@@ -48,6 +49,7 @@ class Design(NamedTuple):
     intercept: float = -0.3
     numbers: bool = False
     plan: Mapping[str, Any] | None = None
+    names: Callable[[int], list[str]] | None = None
     population: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]] | None = None
 
 
@@ -61,10 +63,15 @@ def _correlated(rng: np.random.Generator, n_rows: int, n_columns: int) -> NDArra
 
 
 def _factors(rng: np.random.Generator, n_rows: int, n_columns: int) -> NDArray[np.float64]:
-    """Return indicators of the levels of factors but for the first level of each."""
-    each = len(_SHARES) - 1
-    levels = rng.choice(each + 1, (n_rows, n_columns // each), p=_SHARES)
-    return np.hstack([(one[:, None] == np.arange(1, each + 1)).astype(float) for one in levels.T])
+    """Return indicators of all levels of factors."""
+    each = len(_SHARES)
+    levels = rng.choice(each, (n_rows, n_columns // each), p=_SHARES)
+    return np.hstack([(one[:, None] == np.arange(each)).astype(float) for one in levels.T])
+
+
+def _factor_names(n_columns: int) -> list[str]:
+    each = len(_SHARES)
+    return [f"factor {j // each}={j % each}" for j in range(n_columns)]
 
 
 @cache
@@ -80,7 +87,7 @@ def _adult() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 _SPAN = math.sqrt(_CORRELATION) + math.sqrt(1.0 - _CORRELATION)
 DESIGNS = {
     "uniform": Design(_uniform, math.sqrt, plan={"spread": 3.0**-0.5, "positive": 0.44}),
-    "factors": Design(_factors, lambda n: math.sqrt(n // (len(_SHARES) - 1))),
+    "factors": Design(_factors, lambda n: math.sqrt(n // len(_SHARES)), names=_factor_names),
     "correlated .9": Design(_correlated, lambda n: _SPAN * math.sqrt(n)),
     "5 % positive": Design(_uniform, math.sqrt, intercept=-3.3),
     "numbers": Design(
@@ -95,9 +102,9 @@ DESIGNS = {
 # Rows and columns of each design, and fits of each at most.
 SIZES = {
     "uniform": [(2_000, 5, 400), (20_000, 5, 400), (20_000, 40, 100), (20_000, 150, 10)],
-    "factors": [(2_000, 12, 400), (20_000, 12, 400), (20_000, 40, 100)],
-    "correlated .9": [(2_000, 5, 400), (20_000, 5, 400)],
-    "5 % positive": [(2_000, 5, 400), (20_000, 5, 400)],
+    "factors": [(2_000, 15, 400), (20_000, 15, 400), (20_000, 50, 100)],
+    "correlated .9": [(2_000, 5, 400), (20_000, 5, 400), (20_000, 40, 100)],
+    "5 % positive": [(2_000, 5, 400), (20_000, 5, 400), (20_000, 40, 100)],
     "numbers": [(2_000, 5, 400), (20_000, 40, 100)],
     "Adult": [(8_000, 8, 400), (32_000, 8, 400)],
 }
@@ -107,28 +114,43 @@ def options(*, epsilons: list[float] = EPSILONS, fits: int = 400) -> None:
     """Name the options."""
 
 
-def coefficients(n_columns: int) -> NDArray[np.float64]:
-    """Return coefficients of which every other is zero."""
-    found = np.random.default_rng(5).normal(0.0, 1.5 * math.sqrt(3.0 / n_columns), n_columns)
-    found[::2] = 0.0
-    return found
+def coefficients(design: Design, n_columns: int) -> NDArray[np.float64]:
+    """Return the coefficients of columns and intercept, of which every other is zero."""
+    if design.population is not None:
+        return without_privacy(*design.population(), numbers=design.numbers)[0]
+    levels = len(_SHARES) if design.names else 1
+    n_own = n_columns // levels * max(1, levels - 1)
+    own = np.random.default_rng(5).normal(0.0, 1.5 * math.sqrt(3.0 / n_own), n_own)
+    own[::2] = 0.0
+    if design.names:
+        # The first level of each factor has none.
+        own = np.pad(own.reshape(-1, levels - 1), ((0, 0), (1, 0))).ravel()
+    return np.append(own, design.intercept)
 
 
-def maximum_likelihood(
+def differences(
+    truth: NDArray[np.float64], names: Sequence[str], references: Sequence[str]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the coefficients as differences from reference categories, and the columns left."""
+    left, found = np.array([name not in references for name in names]), truth.copy()
+    variables = np.array([name.partition("=")[0] for name in names])
+    for reference in references:
+        shift = truth[list(names).index(reference)]
+        found[:-1][variables == reference.partition("=")[0]] -= shift
+        found[-1] += shift
+    return found[np.append(left, True)], left
+
+
+def without_privacy(
     X: NDArray[np.float64], y: NDArray[np.float64], numbers: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return coefficients of columns and intercept without privacy, and robust standard errors."""
+    """Return coefficients of columns and intercept as statsmodels has them, and robust errors."""
+    import statsmodels.api as sm
+
     rows = np.column_stack([X, np.ones(len(X))])
-    weights = np.zeros(rows.shape[1])
-    for _ in range(1 if numbers else 25):
-        margins = rows @ weights
-        mean = margins if numbers else 1.0 / (1.0 + np.exp(-margins))
-        bend = np.ones(len(y)) if numbers else mean * (1.0 - mean)
-        inverse = np.linalg.inv((rows * bend[:, None]).T @ rows)
-        weights = weights + inverse @ (rows.T @ (y - mean))
-    left = y - (rows @ weights if numbers else 1.0 / (1.0 + np.exp(-rows @ weights)))
-    spread = (rows * left[:, None] ** 2).T @ rows
-    return weights, np.sqrt(np.diag(inverse @ spread @ inverse))
+    kind: Any = sm.OLS(y, rows) if numbers else sm.Logit(y, rows)
+    found = kind.fit(cov_type="HC0", **({} if numbers else {"disp": 0}))
+    return found.params, found.bse
 
 
 @dataclass(frozen=True)
@@ -144,22 +166,26 @@ class Coverage:
 
     def __call__(self, X: Any, y: Any, advance: Advance) -> dict[str, Any]:
         design = DESIGNS[self.design]
-        truth = np.append(coefficients(self.n_columns), design.intercept)
-        if design.population is not None:
-            truth, _ = maximum_likelihood(*design.population(), numbers=False)
-        every: list[tuple[NDArray[Any], ...]] = []
+        truth = coefficients(design, self.n_columns)
+        every: list[list[NDArray[Any]]] = [[] for _ in range(len(_LEVELS) + 4)]
         for draw in range(self.fits):
             rng = np.random.default_rng([draw, self.n_rows, self.n_columns])
             rows, labels = self._drawn(design, truth, rng)
             found = self._fitted(rows, labels, draw).inference_
+            own, left = truth, np.ones(self.n_columns, dtype=np.bool_)
+            if design.names is not None:
+                own, left = differences(truth, design.names(self.n_columns), found.references)
             ends = [found.conf_int(level) for level in _LEVELS]
-            covers = [(low <= truth) & (truth <= high) for low, high in (e.T for e in ends)]
-            _, errors = maximum_likelihood(rows, labels, design.numbers)
-            ratio = found.standard_error / errors
-            every.append((found.identified, *covers, found.p_value < _LARGEST_P, ratio))
+            covers = [(low <= own) & (own <= high) for low, high in (e.T for e in ends)]
+            _, errors = without_privacy(rows[:, left], labels, design.numbers)
+            ratio, rejected = found.standard_error / errors, found.p_value < _LARGEST_P
+            fit = (found.identified, *covers, rejected, ratio, own == 0.0)
+            for part, one in zip(every, fit, strict=True):
+                part.append(one)
             advance((draw + 1) / self.fits)
-        identified, *covers, rejected, ratio = (np.array(one) for one in zip(*every, strict=True))
-        zero = identified & (truth == 0.0)
+        # Fits may choose different numbers of reference categories.
+        identified, *covers, rejected, ratio, zero = (np.concatenate(part) for part in every)
+        zero &= identified
         return {
             "identified": float(identified.mean()),
             "intervals": int(identified.sum()),
@@ -185,6 +211,8 @@ class Coverage:
         return rows, (rng.random(self.n_rows) < chances).astype(np.float64)
 
     def _fitted(self, rows: NDArray[np.float64], labels: NDArray[np.float64], draw: int) -> Any:
+        import pandas as pd
+
         from dplasso import DPLinearRegression, DPLogisticRegression
 
         given: dict[str, Any] = {"classes": (0, 1)}
@@ -192,11 +220,13 @@ class Coverage:
         if DESIGNS[self.design].numbers:
             kind, given = DPLinearRegression, {"target_bounds": BOUNDS}
         bound = DESIGNS[self.design].row_norm(self.n_columns)
+        names = DESIGNS[self.design].names
+        X = rows if names is None else pd.DataFrame(rows, columns=names(self.n_columns))
         settings = {"infer": "all", "row_norm": bound, "random_state": draw, "n_jobs": self.n_jobs}
         with warnings.catch_warnings():
             # Of seeds, and of few records.
             warnings.simplefilter("ignore", RuntimeWarning)
-            return kind(self.epsilon, DELTA, **settings, **given).fit(rows, labels)
+            return kind(self.epsilon, DELTA, **settings, **given).fit(X, labels)
 
 
 def _part(marks: NDArray[Any]) -> float | None:
@@ -258,5 +288,5 @@ def item(found: Sequence[Found]) -> Item:
         widths = [result["width"], _planned(about) if result["width"] else None]
         lines.append([*of, *("-" if one is None else f"{one:.2f}" for one in widths)])
     head = ["design", "rows", "columns", "epsilon", "fits", "identified", "covers, 90 %"]
-    head += ["covers, 95 %", "p < .05 at zero", "width over non-private", "planned"]
+    head += ["covers, 95 %", "p < .05 at zero", "width over statsmodels", "planned"]
     return Item("intervals", TITLE, (Table(head, lines),))

@@ -320,13 +320,29 @@ def test_designs_are_bounded_and_their_coefficients_are_found(design):
         assert rows.shape == (len(labels), 8)
         assert np.linalg.norm(rows, axis=1).max() <= made.row_norm(8)
         return
-    rows = made.make(rng, 500, 12)
-    assert rows.shape == (500, 12)
-    assert np.linalg.norm(rows, axis=1).max() <= made.row_norm(12) * (1.0 + 1e-12)
-    assert (intervals.coefficients(12)[::2] == 0.0).all()
+    rows = made.make(rng, 500, 15)
+    assert rows.shape == (500, 15)
+    assert np.linalg.norm(rows, axis=1).max() <= made.row_norm(15) * (1.0 + 1e-12)
+
+
+def test_every_other_coefficient_is_zero_and_those_of_references():
+    found = intervals.coefficients(intervals.DESIGNS["uniform"], 12)
+    assert (found[:12:2] == 0.0).all()
+    factors = intervals.DESIGNS["factors"]
+    truth, names = intervals.coefficients(factors, 10), factors.names(10)
+    assert (truth[[0, 1, 3, 5, 6, 8]] == 0.0).all()
+    assert np.count_nonzero(truth) == 5
+    own, left = intervals.differences(truth, names, ["factor 0=2", "factor 1=0"])
+    assert [name for name, one in zip(names, left, strict=True) if not one] == [
+        "factor 0=2",
+        "factor 1=0",
+    ]
+    # What a row of levels 1 and 4 has as its margin stays the same.
+    assert own[1] + own[7] + own[-1] == pytest.approx(truth[1] + truth[9] + truth[-1])
 
 
 def test_coverage_is_counted_over_identified_coefficients():
+    pytest.importorskip("statsmodels")
     measure = intervals.Coverage("uniform", 2_000, 5, 5.0, 3, 1)
     shares = []
     found = measure(None, None, shares.append)
@@ -342,16 +358,22 @@ def test_coverage_is_counted_over_identified_coefficients():
     assert float(line[-1]) == pytest.approx(float(line[-2]), rel=0.3)
 
 
-def test_errors_without_privacy_are_those_of_a_fit_without_noise():
-    from dplasso import DPLogisticRegression
+@pytest.mark.parametrize("numbers", [False, True])
+def test_without_noise_a_fit_is_that_of_statsmodels(numbers):
+    pytest.importorskip("statsmodels")
+    from dplasso import DPLinearRegression, DPLogisticRegression
 
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (1_000, 3))
     y = (rng.random(1_000) < 1.0 / (1.0 + np.exp(-X[:, 0]))).astype(float)
-    model = DPLogisticRegression(math.inf, infer="all", row_norm=2.0).fit(X, y)
-    weights, errors = intervals.maximum_likelihood(X, y, numbers=False)
-    np.testing.assert_allclose(weights, model.inference_.coef, atol=1e-2)
-    np.testing.assert_allclose(errors, model.inference_.standard_error, rtol=1e-2)
+    model = DPLogisticRegression(math.inf, infer="all", row_norm=2.0)
+    if numbers:
+        y = X[:, 0] + rng.normal(0.0, 0.5, 1_000)
+        model = DPLinearRegression(math.inf, target_bounds=(-4.0, 4.0), infer="all", row_norm=2.0)
+    found = model.fit(X, y).inference_
+    weights, errors = intervals.without_privacy(X, y, numbers)
+    np.testing.assert_allclose(weights, found.coef, atol=1e-2)
+    np.testing.assert_allclose(errors, found.standard_error, rtol=1e-2)
 
 
 def test_the_title_of_the_picture_on_the_front_page_is_true():
