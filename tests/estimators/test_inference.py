@@ -354,7 +354,7 @@ def test_plans_are_about_what_fits_give():
 
 
 def test_as_many_rows_as_are_planned_find_the_effect():
-    planned = plan_intervals(1.0, 1e-6, 1_000, 4, spread=3**-0.5, effect=0.5)
+    planned = plan_intervals(1.0, 1e-6, 700, 4, spread=3**-0.5, effect=0.5)
     assert not planned.identified
     enough = plan_intervals(1.0, 1e-6, planned.rows_needed, 4, spread=3**-0.5)
     assert enough.identified

@@ -46,7 +46,9 @@ WHOLE = (
     Counted(np.array([40.0, 50.0]), 3.0),
     Started(0.5, np.array([0.1]), 0.25),
     drawn([0, 2], -1),
-    Moments(np.zeros(2), np.zeros(2), np.ones(3), np.zeros(0), 0.1, 0.2, 1.0, 0.0, np.array([1])),
+    Moments(
+        np.zeros(2), np.zeros(2), np.ones(3), np.zeros(0), 0.1, 0.2, 0.3, 1.0, 0.0, np.array([1])
+    ),
     Mixed(0.02, 30, 0.4),
     Scaled(np.array([1.0, 30.0], dtype=np.float32)),
     RowLength(0.5),

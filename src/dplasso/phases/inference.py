@@ -61,7 +61,7 @@ class Precision(NamedTuple):
         scale = math.sqrt(1.0 - (_CONSTANT if self.fit_intercept else 0.0) ** 2) / self.norm_bound
         energy = (scale * spread) ** 2
         value, size = curvature * energy, self.size
-        parts = _STEP[0], _MOMENTS[0], _MOMENTS[1]
+        parts = _STEP[0], _MOMENTS[0], _STEP[1] + _MOMENTS[1]
         bounds = self.bounds[0], self.bounds[0], self.bounds[1]
         first, gradient, bend = (
             self.budget.moved(bound) / self.budget.mu_of(self.share * part) if noise else 0.0
@@ -112,6 +112,7 @@ def inference(
             before = released.last(Moments)
             if before is None:
                 return with_references(moments, one_hot)
+            moments = moments.with_curvature_of(before)
             return replace(moments, references=before.references)
 
         def share(budget: Budget, released: Released) -> float:  # noqa: ARG001
@@ -161,7 +162,7 @@ def _moments(
     """Release the sums at some weights, each with its part of a phase's budget."""
     bounds, bits, size = _bounds(loss), share_bits(course.n_records), weights.size
     whole = math.fsum(parts)
-    mus = [mu * math.sqrt(part / whole) for part in parts]
+    mus = [mu * math.sqrt(part / whole) if part else 0.0 for part in parts]
     deviations = [
         fit.deviation(bound, own) if own else 0.0 for bound, own in zip(bounds, mus, strict=True)
     ]
@@ -186,6 +187,7 @@ def _moments(
         squares,
         gradient_deviation=deviations[0],
         curvature_deviation=deviations[1],
+        squares_deviation=deviations[2],
         entry_scale=entry_scale,
         constant=constant_entry(scaling.constant),
     )

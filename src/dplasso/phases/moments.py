@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -39,7 +39,7 @@ class Moments(Release):
     `weights`, `gradient`, shape (n,): of all columns and the constant entry, if rows have one.
     `curvature`, `squares`, shape (n (n + 1) / 2,): triangles, see
     `dplasso.gradient_descent.moments`; the second is empty where it was not taken.
-    `gradient_deviation`, `curvature_deviation`: of the noise of their entries.
+    `gradient_deviation`, `curvature_deviation`, `squares_deviation`: of the noise of their entries.
     `entry_scale`, `constant`: what the columns' entries are multiplied by, and the constant entry;
     0 for none.
     `references`, ascending: columns without a coefficient, which are reference categories.
@@ -54,6 +54,7 @@ class Moments(Release):
     squares: NDArray[np.float64]
     gradient_deviation: float
     curvature_deviation: float
+    squares_deviation: float
     entry_scale: float
     constant: float
     references: NDArray[np.int64] = field(default_factory=lambda: NO_COLUMNS)
@@ -65,6 +66,20 @@ class Moments(Release):
             raise ValueError(f"its sums are not those of {size} coefficients")
         if self.squares.size not in (0, pairs):
             raise ValueError(f"its squares are not those of {size} coefficients")
+
+    def with_curvature_of(self, before: "Moments") -> "Moments":
+        """Return the sums with the mean of two noisy curvatures, weighted by their precisions.
+
+        The curvature hardly differs between the weights of both, and less noise identifies more.
+        """
+        if not (self.curvature_deviation and before.curvature_deviation):
+            return self
+        own, other = self.curvature_deviation**-2, before.curvature_deviation**-2
+        return replace(
+            self,
+            curvature=(own * self.curvature + other * before.curvature) / (own + other),
+            curvature_deviation=(own + other) ** -0.5,
+        )
 
     @property
     def units(self) -> NDArray[np.float64]:
@@ -102,8 +117,7 @@ class Moments(Release):
         noise += self.curvature_deviation**2 / 2.0 * of_curvature
         squares = np.zeros((count, count))
         if self.squares.size:
-            spread, directions = np.linalg.eigh(symmetric(self.squares, size)[kept][:, kept])
-            squares = (directions * np.maximum(spread, 0.0)) @ directions.T
+            squares = self._lifted(symmetric(self.squares, size)[kept][:, kept])
         identified = 1.0 - np.sum(vectors**2, axis=1) <= _LOST
         identified &= vectors.shape[1] >= _CLEAR * count
         if self.constant:
@@ -118,4 +132,18 @@ class Moments(Release):
         found.identified[kept] = identified
         found.noise[np.ix_(kept, kept)] = inverse @ noise @ inverse
         found.sampling[np.ix_(kept, kept)] = inverse @ squares @ inverse
+        return found
+
+    def _lifted(self, squares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return noisy squares without negative eigenvalues.
+
+        This raises their sum. The noise of the sum itself is small, so all are scaled down to one
+        standard deviation above it.
+        """
+        values, vectors = np.linalg.eigh(squares)
+        lifted = np.maximum(values, 0.0)
+        most = float(values.sum()) + self.squares_deviation * math.sqrt(values.size)
+        if 0.0 < most < lifted.sum():
+            lifted *= most / lifted.sum()
+        found: NDArray[np.float64] = (vectors * lifted) @ vectors.T
         return found
