@@ -25,8 +25,10 @@ _LARGEST_P = 0.05
 # Shares of the levels of a factor.
 _SHARES = (0.40, 0.30, 0.17, 0.10, 0.03)
 _CORRELATION = 0.9
+# Of fewer intervals, coverage says little.
+_FEWEST = 100
 # The interval of numbers, and the spread of their errors.
-BOUNDS, _SPREAD = (-5.0, 5.0), 1.0
+BOUNDS, SPREAD = (-5.0, 5.0), 1.0
 _ADULT = (
     *("sex=Male", "marital-status=Married-civ-spouse", "education-num=13-16"),
     *("hours-per-week>=48", "age=17-25", "age>=50", "capital-gain>0", "workclass=Private"),
@@ -94,7 +96,7 @@ DESIGNS = {
         _uniform,
         math.sqrt,
         numbers=True,
-        plan={"spread": 3.0**-0.5, "residual": _SPREAD / BOUNDS[1], "target_bounds": BOUNDS},
+        plan={"spread": 3.0**-0.5, "residual": SPREAD / BOUNDS[1], "target_bounds": BOUNDS},
     ),
     # Of the two ages a row has one.
     "Adult": Design(_uniform, lambda n: math.sqrt(n - 1), population=_adult),
@@ -204,29 +206,53 @@ class Coverage:
             own = rng.integers(0, len(labels), self.n_rows)
             return rows[own], labels[own]
         rows = design.make(rng, self.n_rows, self.n_columns)
-        margins = rows @ truth[:-1] + truth[-1]
-        if design.numbers:
-            return rows, np.clip(margins + rng.normal(0.0, _SPREAD, self.n_rows), *BOUNDS)
-        chances = 1.0 / (1.0 + np.exp(-margins))
-        return rows, (rng.random(self.n_rows) < chances).astype(np.float64)
+        return rows, labelled(rows, truth, rng, design.numbers)
 
     def _fitted(self, rows: NDArray[np.float64], labels: NDArray[np.float64], draw: int) -> Any:
         import pandas as pd
 
-        from dplasso import DPLinearRegression, DPLogisticRegression
+        design = DESIGNS[self.design]
+        X: Any = rows
+        if design.names is not None:
+            X = pd.DataFrame(rows, columns=design.names(self.n_columns))
+        bound = design.row_norm(self.n_columns)
+        return fitted(self.epsilon, X, labels, bound, design.numbers, draw, self.n_jobs)
 
-        given: dict[str, Any] = {"classes": (0, 1)}
-        kind: Any = DPLogisticRegression
-        if DESIGNS[self.design].numbers:
-            kind, given = DPLinearRegression, {"target_bounds": BOUNDS}
-        bound = DESIGNS[self.design].row_norm(self.n_columns)
-        names = DESIGNS[self.design].names
-        X = rows if names is None else pd.DataFrame(rows, columns=names(self.n_columns))
-        settings = {"infer": "all", "row_norm": bound, "random_state": draw, "n_jobs": self.n_jobs}
-        with warnings.catch_warnings():
-            # Of seeds, and of few records.
-            warnings.simplefilter("ignore", RuntimeWarning)
-            return kind(self.epsilon, DELTA, **settings, **given).fit(X, labels)
+
+def labelled(
+    rows: NDArray[np.float64],
+    truth: NDArray[np.float64],
+    rng: np.random.Generator,
+    numbers: bool,
+) -> NDArray[np.float64]:
+    """Return labels of rows with these coefficients of columns and intercept."""
+    margins = rows @ truth[:-1] + truth[-1]
+    if numbers:
+        return np.clip(margins + rng.normal(0.0, SPREAD, len(rows)), *BOUNDS)
+    chances = 1.0 / (1.0 + np.exp(-margins))
+    return (rng.random(len(rows)) < chances).astype(np.float64)
+
+
+def fitted(
+    epsilon: float,
+    X: Any,
+    labels: NDArray[np.float64],
+    row_norm: float,
+    numbers: bool,
+    draw: int,
+    n_jobs: int,
+) -> Any:
+    """Return a fit with intervals."""
+    from dplasso import DPLinearRegression, DPLogisticRegression
+
+    settings: dict[str, Any] = {"infer": "all", "row_norm": row_norm, "n_jobs": n_jobs}
+    settings["random_state"] = draw
+    kind: Any = DPLinearRegression if numbers else DPLogisticRegression
+    settings |= {"target_bounds": BOUNDS} if numbers else {"classes": (0, 1)}
+    with warnings.catch_warnings():
+        # Of seeds, and of few records.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return kind(epsilon, DELTA, **settings).fit(X, labels)
 
 
 def _part(marks: NDArray[Any]) -> float | None:
@@ -284,7 +310,9 @@ def item(found: Sequence[Found]) -> Item:
         of = [f"{about['design']}", f"{about['rows']:,}", f"{about['columns']}"]
         of += [f"{about['epsilon']:g}", f"{about['fits']}", f"{result['identified']:.2f}"]
         shown = [*result["coverage"], result["false_rejections"]]
-        of += ["-" if one is None else f"{one:.3f}" for one in shown]
+        counts = [result["intervals"]] * len(_LEVELS) + [result["zeros"]]
+        pairs = zip(shown, counts, strict=True)
+        of += ["-" if one is None or count < _FEWEST else f"{one:.3f}" for one, count in pairs]
         widths = [result["width"], _planned(about) if result["width"] else None]
         lines.append([*of, *("-" if one is None else f"{one:.2f}" for one in widths)])
     head = ["design", "rows", "columns", "epsilon", "fits", "identified", "covers, 90 %"]

@@ -11,7 +11,15 @@ from evidence.cells import CELLS, failed
 from evidence.items import ROOT, Item, Recipe, Settings, Table
 from evidence.report import fill, markdown_table, picture, plain, write_files
 from evidence.runner import published
-from evidence.utility import fits, intervals, public_rows, public_start, rows, standard_errors
+from evidence.utility import (
+    fits,
+    interval_power,
+    intervals,
+    public_rows,
+    public_start,
+    rows,
+    standard_errors,
+)
 from evidence.utility.fits import EPSILONS, METHODS, auc, n_weights, options
 
 if TYPE_CHECKING:
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
 Found = tuple[Mapping[str, Any], dict[str, Any]]
 
 DATA = ("adult", "adult-crosses")
-UNSOURCED = {"rows", "rows-large", "intervals"}  # They make their own
+UNSOURCED = {"rows", "rows-large", "intervals", "interval-power"}  # They make their own
 # What needs another version of this package, or records of known weights, is asked for by name.
 ALL = tuple(method for method in METHODS if method not in ("logistic-0.2.0", "oracle"))
 # In the order of the page; others follow.
@@ -262,9 +270,9 @@ def publish(
     found = [one for one in found if not rows.is_known(one[0])]
     errors = collect(folder, ("standard-errors",))
     starts = collect(folder, ("public-start",))
-    covered = collect(folder, ("intervals",))
+    covered, powers = collect(folder, ("intervals",)), collect(folder, ("interval-power",))
     unlabelled: list[Any] = [*collect(folder, ("public-rows",))]
-    if not (found or known or errors or starts or covered or unlabelled):
+    if not (found or known or errors or starts or covered or powers or unlabelled):
         return {}
     drawn = _pictures(found)
     tables = [
@@ -279,6 +287,7 @@ def publish(
     tables += [public_rows.item(unlabelled, _TITLES)] if unlabelled else []
     tables += [standard_errors.item(errors)] if errors else []
     tables += [intervals.item(covered)] if covered else []
+    tables += [interval_power.item(powers)] if powers else []
     if any(about["kind"] == "20" for about, _ in unlabelled):
         shown = partial(public_rows.draw, unlabelled, _TITLES)
         drawn.append(Item("utility-public-rows", "", (), draw=shown, size=(9.0, 3.2)))
@@ -325,6 +334,7 @@ ITEMS = {
         standard_errors.cells, standard_errors.present, standard_errors.options
     ),
     "intervals": Recipe(intervals.cells, intervals.present, intervals.options),
+    "interval-power": Recipe(interval_power.cells, interval_power.present, interval_power.options),
     "public-start": Recipe(public_start.cells, public_start.present, public_start.options),
     "public-rows": Recipe(public_rows.cells, public_rows.present, public_rows.options),
     "rows": Recipe(rows.cells, rows.present, rows.options),

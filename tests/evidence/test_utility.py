@@ -11,7 +11,14 @@ import scipy.sparse as sp
 from evidence.datasets import UnavailableError
 from evidence.report import fill, markdown_table
 from evidence.runner import published
-from evidence.utility import competitors, intervals, items, public_rows, public_start
+from evidence.utility import (
+    competitors,
+    interval_power,
+    intervals,
+    items,
+    public_rows,
+    public_start,
+)
 from evidence.utility.fits import DELTA, METHODS, auc, scores, split
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
@@ -356,6 +363,26 @@ def test_coverage_is_counted_over_identified_coefficients():
     (line,) = table.rows
     assert line[:6] == ["uniform", "2,000", "5", "5", "3", "1.00"]
     assert float(line[-1]) == pytest.approx(float(line[-2]), rel=0.3)
+
+
+@pytest.mark.parametrize("kind", interval_power.CASES)
+def test_power_is_counted_beside_the_plan(kind):
+    plan = interval_power.planned(kind, 1_000, 5, 3.0, 0.5)
+    n_rows = round(2 * plan.rows_needed)
+    found = interval_power.Power(kind, n_rows, 5, 3.0, 0.5, 4, 1)(None, None, lambda _: None)
+    assert found["identified"] == 1.0
+    assert found["power"] >= 0.75
+    about = {"kind": kind, "rows": n_rows, "factor": 2.0, "columns": 5, "epsilon": 3.0}
+    about |= {"effect": 0.5, "fits": 4}
+    (table,) = interval_power.item([(about, found)]).parts
+    (line,) = table.rows
+    assert dict(zip(table.head, line, strict=True))["columns"] == "5"
+    predicted, width, predicted_power, power = map(float, line[-4:])
+    assert width == pytest.approx(predicted, rel=0.3)
+    assert predicted_power > 0.9
+    assert power == pytest.approx(found["power"], abs=0.01)
+    # So few rows identify nothing.
+    assert interval_power.planned_power(interval_power.planned(kind, 50, 5, 3.0, 0.5), 0.5) == 0.0
 
 
 @pytest.mark.parametrize("numbers", [False, True])
