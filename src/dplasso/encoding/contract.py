@@ -193,6 +193,11 @@ def number_in(word: Any) -> float | None:
     return TRUTH.get(str(word).strip().lower()) if number is None else number
 
 
+def lowered(value: Any) -> str:
+    """Return a value as a word in small letters."""
+    return str(value).lower()
+
+
 class Part:
     """The contract of a part.
 

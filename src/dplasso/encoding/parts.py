@@ -21,6 +21,7 @@ from dplasso.encoding.contract import (
     Part,
     Slot,
     TableColumns,
+    lowered,
     number_in,
 )
 from dplasso.encoding.hashed import check_hash_bits, hash_codes
@@ -263,11 +264,6 @@ class Cross(Part):
         if self.bits is not None:
             combined = hash_codes(combined, self.bits)
         yield Slot(np.where(none, -1, combined + offset))
-
-
-def lowered(value: Any) -> str:
-    """Return a value as a word in small letters."""
-    return str(value).lower()
 
 
 # How a declared category and a value's word are compared.

@@ -11,10 +11,10 @@ from dplasso.data.labels import as_number
 from dplasso.data.streams import Progress
 from dplasso.data.tables.batches import alike, check_columns
 from dplasso.data.tables.dialect import decimal_of_groups
-from dplasso.encoding.contract import USUAL_MISSING, Part
+from dplasso.encoding.contract import USUAL_MISSING, Part, lowered
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.levels import Levels
-from dplasso.encoding.parts import Categories, Date, lowered
+from dplasso.encoding.parts import Categories, Date
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 
