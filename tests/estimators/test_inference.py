@@ -263,6 +263,68 @@ class TestReferenceCategories:
         assert (again.rows(), again.references) == (model.inference_.rows(), ("job=clerk",))
 
 
+def test_nearly_empty_columns_leave_the_others_identified():
+    X, y = records()
+    empty = np.zeros((len(X), 3))
+    empty[0, 0] = 1.0
+    found = fitted(5.0, data=(np.hstack([X, empty]), y), random_state=0).inference_
+    assert found.not_identified == ["x4", "x5", "x6"]
+    truth = [*TRUTH, INTERCEPT]
+    errors = np.abs(found.coef - [*TRUTH, 0.0, 0.0, 0.0, INTERCEPT])[found.identified]
+    assert errors.size == len(truth)
+    assert (errors < 3.5 * found.standard_error[found.identified]).all()
+
+
+def released(**changes):
+    """Return sums of two columns and the constant entry, without any noise."""
+    size, pairs = 3, 6
+    known = {
+        "weights": np.zeros(size),
+        "gradient": np.zeros(size),
+        "curvature": np.array([100.0, 0.0, 0.0, 100.0, 0.0, 100.0]),
+        "squares": np.ones(pairs),
+        "gradient_deviation": 1.0,
+        "curvature_deviation": 1.0,
+        "squares_deviation": 1.0,
+        "n_records": 1_600.0,
+        "entry_scale": 0.5,
+        "constant": 0.5,
+    }
+    return Moments(**known | changes)
+
+
+def test_two_curvatures_are_weighted_by_their_precisions():
+    before = released(curvature=np.full(6, 80.0), curvature_deviation=2.0)
+    both = released(curvature=np.full(6, 100.0)).with_curvature_of(before)
+    np.testing.assert_allclose(both.curvature, 96.0)
+    assert both.curvature_deviation == pytest.approx(0.8**0.5)
+    exact = released(curvature_deviation=0.0)
+    assert exact.with_curvature_of(before) is exact
+
+
+def test_squares_without_negative_eigenvalues_keep_about_their_sum():
+    noisy = released(squares=np.array([30.0, 0.0, 0.0, -20.0, 0.0, 5.0]))
+    sampling = noisy.estimate().sampling * 100.0**2
+    # The trace is 15, and its noise has a standard deviation of the root of three.
+    np.testing.assert_allclose(np.trace(sampling), 15.0 + 3.0**0.5)
+    np.testing.assert_allclose(np.diag(sampling), np.array([30.0, 0.0, 5.0]) / 35.0 * (15 + 3**0.5))
+    clear = released(squares=np.array([30.0, 0.0, 0.0, 20.0, 0.0, 5.0])).estimate().sampling
+    np.testing.assert_allclose(np.diag(clear) * 100.0**2, [30.0, 20.0, 5.0])
+
+
+def test_the_intercept_of_a_rare_class_has_the_error_of_a_newton_step():
+    gradient = np.array([100.0, 0.0, 0.0])
+    # Curvatures of 1,600 records: p (1 - p) is 1/4, with classes alike, and 1/16.
+    alike, rare = (
+        released(gradient=gradient, n_records=n).estimate().noise[2, 2] for n in (1_600, 6_400)
+    )
+    moved = 1.0**2 * 100.0 / 400.0
+    left_out = 0.5 * 0.75**0.5 * moved / 0.5
+    assert rare - alike == pytest.approx(left_out**2)
+    numbers = released(gradient=gradient, n_records=400.0).estimate().noise[2, 2]
+    assert numbers == alike
+
+
 @pytest.mark.parametrize("numbers", [False, True], ids=["classes", "numbers"])
 def test_a_file_holds_the_same_table(tmp_path, numbers):
     model = fitted(2.0, numbers=numbers, random_state=3)

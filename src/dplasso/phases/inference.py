@@ -188,6 +188,7 @@ def _moments(
         gradient_deviation=deviations[0],
         curvature_deviation=deviations[1],
         squares_deviation=deviations[2],
+        n_records=course.n_records,
         entry_scale=entry_scale,
         constant=constant_entry(scaling.constant),
     )

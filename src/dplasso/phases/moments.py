@@ -13,8 +13,12 @@ from dplasso.phases.releases import NO_COLUMNS, Release
 
 # A column is identified if no more than this part of it lies in directions that are not.
 _LOST = 0.05
-# Nothing is identified with fewer of the directions: what the lost ones hold bends the rest.
+# Nothing is identified with fewer directions for each coefficient that is not nearly empty: what
+# the lost ones hold bends the rest.
 _CLEAR = 0.75
+# The curvature of a column that is nearly empty is below this part of the edge of the noise: hardly
+# any record has an entry in it, and so it bends nothing.
+_EMPTY = 0.5
 # Directions are lost below this part of the largest eigenvalue, also without noise.
 _ROUNDING = 1e-7
 
@@ -40,6 +44,7 @@ class Moments(Release):
     `curvature`, `squares`, shape (n (n + 1) / 2,): triangles, see
     `dplasso.gradient_descent.moments`; the second is empty where it was not taken.
     `gradient_deviation`, `curvature_deviation`, `squares_deviation`: of the noise of their entries.
+    `n_records`: noisy or public.
     `entry_scale`, `constant`: what the columns' entries are multiplied by, and the constant entry;
     0 for none.
     `references`, ascending: columns without a coefficient, which are reference categories.
@@ -55,6 +60,7 @@ class Moments(Release):
     gradient_deviation: float
     curvature_deviation: float
     squares_deviation: float
+    n_records: float
     entry_scale: float
     constant: float
     references: NDArray[np.int64] = field(default_factory=lambda: NO_COLUMNS)
@@ -97,10 +103,7 @@ class Moments(Release):
         return self.curvature_deviation * math.sqrt(2.0 * size)
 
     def estimate(self) -> Estimate:
-        """Return the weights after a Newton step, and which of them the curvature identifies.
-
-        The intercept depends on what every column explains, so it is identified if all of them are.
-        """
+        """Return the weights after a Newton step, and which of them the curvature identifies."""
         size, kept = self.weights.size, np.ones(self.weights.size, dtype=np.bool_)
         kept[self.references] = False
         curvature, gradient = symmetric(self.curvature, size)[kept][:, kept], self.gradient[kept]
@@ -115,13 +118,12 @@ class Moments(Release):
         of_curvature = (step @ step) * np.eye(count) + np.outer(step, step)
         noise = self.gradient_deviation**2 * np.eye(count)
         noise += self.curvature_deviation**2 / 2.0 * of_curvature
+        noise_of_step = inverse @ noise @ inverse
         squares = np.zeros((count, count))
         if self.squares.size:
             squares = self._lifted(symmetric(self.squares, size)[kept][:, kept])
-        identified = 1.0 - np.sum(vectors**2, axis=1) <= _LOST
-        identified &= vectors.shape[1] >= _CLEAR * count
-        if self.constant:
-            identified[-1] &= identified.all()
+        if self.constant and self.curvature_deviation:
+            noise_of_step[-1, -1] += self._left_out(curvature, step) ** 2
         found = Estimate(
             self.weights.copy(),
             np.zeros(size, dtype=np.bool_),
@@ -129,10 +131,39 @@ class Moments(Release):
             np.zeros((size, size)),
         )
         found.coefficients[kept] += step
-        found.identified[kept] = identified
-        found.noise[np.ix_(kept, kept)] = inverse @ noise @ inverse
+        found.identified[kept] = self._identified(curvature, vectors)
+        found.noise[np.ix_(kept, kept)] = noise_of_step
         found.sampling[np.ix_(kept, kept)] = inverse @ squares @ inverse
         return found
+
+    def _identified(
+        self, curvature: NDArray[np.float64], vectors: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """Return which coefficients are identified; `vectors`: directions that are not lost.
+
+        The intercept depends on what every column explains, so it is identified if all of them are
+        that are not nearly empty.
+        """
+        identified: NDArray[np.bool_] = 1.0 - np.sum(vectors**2, axis=1) <= _LOST
+        filled = np.diag(curvature) > _EMPTY * self.edge(identified.size)
+        identified &= vectors.shape[1] >= _CLEAR * filled.sum()
+        if self.constant:
+            identified[-1] &= identified[filled].all()
+        return identified
+
+    def _left_out(self, curvature: NDArray[np.float64], step: NDArray[np.float64]) -> float:
+        """Return how much of the constant entry's coefficient a Newton step leaves out, about.
+
+        With classes of different sizes, errors of all weights before the step raise the rare
+        class's probabilities more than they lower them. The step corrects the first order alone.
+        """
+        total = float(curvature[-1, -1]) / self.constant**2
+        if total <= 0.0:
+            return 0.0
+        # With p (1 - p) as the mean curvature, this is the root of (1 - 2 p)^2; 0 for numbers.
+        skewness = math.sqrt(max(0.0, 1.0 - 4.0 * total / max(1.0, self.n_records)))
+        moved = max(0.0, float(step @ curvature @ step)) / total
+        return 0.5 * skewness * moved / self.constant
 
     def _lifted(self, squares: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return noisy squares without negative eigenvalues.
