@@ -122,7 +122,7 @@ class Moments(Release):
         squares = np.zeros((count, count))
         if self.squares.size:
             squares = self._lifted(symmetric(self.squares, size)[kept][:, kept])
-        if self.constant and self.curvature_deviation:
+        if self.constant and self.gradient_deviation:
             noise_of_step[-1, -1] += self._left_out(curvature, step) ** 2
         found = Estimate(
             self.weights.copy(),
