@@ -228,9 +228,13 @@ def _kept(kind, n_classes, options, *given):
         return _fit(kind, n_classes, {"epsilon": 5.0} | options, *given)
 
 
-def _levels(kind, n_classes, options, relation, X, y, given):
-    """Fit columns that a schema made: of a number 2 and 4 bins on two levels, and 5 words."""
-    schema = Schema((Levels("a", 0, 1, (2, 4)), Categories("b", (1, 2, 3))))
+# Of a number 2 and 4 bins on two levels, and 5 words; two variables of 6 words.
+LEVELS = Schema((Levels("a", 0, 1, (2, 4)), Categories("b", (1, 2, 3))))
+WORDS = Schema((Categories("a", (1, 2, 3, 4)), Categories("b", (1, 2, 3, 4))))
+
+
+def _of_schema(schema, kind, n_classes, options, relation, X, y, given):
+    """Fit columns that a schema made."""
     given_so = with_origin(X, Origin(schema))
     return _fit(kind, n_classes, options, relation, given_so, y, given)
 
@@ -378,11 +382,13 @@ def _cases():
     for kind, classes in ((DPLogisticRegression, 2), (DPLinearRegression, 0)):
         for name, options in (("", {"epsilon": 0.05}), (", people", GROUPED | {"epsilon": 0.1})):
             uses = ("people",) * ("rows_per_person" in options)
-            work = partial(_levels, kind, classes, options)
+            work = partial(_of_schema, LEVELS, kind, classes, options)
             yield (
                 f"levels of {classes} classes{name}",
                 Case(work, classes, uses, forms=("csr", "csc")),
             )
+        work = partial(_of_schema, WORDS, kind, classes, INTERVALS)
+        yield f"references of {classes} classes", Case(work, classes, forms=("csr", "csc"))
     own = {"class_weight": [1.0, 0.3], "n_iter": 5, "epsilon": 5.0}
     work = partial(_fit, DPFrankWolfeClassifier, 2, own)
     yield "frank-wolfe, class weights", Case(work, draws=True, forms=in_memory)
