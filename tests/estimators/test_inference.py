@@ -275,6 +275,14 @@ def test_nearly_empty_columns_leave_the_others_identified():
     assert (errors < 3.5 * found.standard_error[found.identified]).all()
 
 
+def test_many_weak_columns_are_not_taken_for_empty_ones():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (2_000, 40))
+    y = (rng.random(2_000) < 0.5).astype(int)
+    found = fitted(0.5, data=(X, y), row_norm=40**0.5, random_state=0).inference_
+    assert not found.identified.any()
+
+
 def released(**changes):
     """Return sums of two columns and the constant entry, without any noise."""
     size, pairs = 3, 6

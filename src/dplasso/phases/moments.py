@@ -16,9 +16,9 @@ _LOST = 0.05
 # Nothing is identified with fewer directions for each coefficient that is not nearly empty: what
 # the lost ones hold bends the rest.
 _CLEAR = 0.75
-# The curvature of a column that is nearly empty is below this part of the edge of the noise: hardly
-# any record has an entry in it, and so it bends nothing.
-_EMPTY = 0.5
+# Columns are nearly empty if the sum of their curvatures is within so many standard deviations of
+# its noise: almost no record has an entry in them, and so they bend nothing.
+_EMPTY = 2.0
 # Directions are lost below this part of the largest eigenvalue, also without noise.
 _ROUNDING = 1e-7
 
@@ -145,11 +145,22 @@ class Moments(Release):
         that are not nearly empty.
         """
         identified: NDArray[np.bool_] = 1.0 - np.sum(vectors**2, axis=1) <= _LOST
-        filled = np.diag(curvature) > _EMPTY * self.edge(identified.size)
+        filled = self._filled(np.diag(curvature))
         identified &= vectors.shape[1] >= _CLEAR * filled.sum()
         if self.constant:
             identified[-1] &= identified[filled].all()
         return identified
+
+    def _filled(self, curvatures: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which columns are not nearly empty, from the diagonal of the curvature."""
+        order = np.argsort(curvatures)
+        counts = np.arange(1, curvatures.size + 1)
+        most = _EMPTY * self.curvature_deviation * np.sqrt(counts)
+        (within,) = np.nonzero(np.cumsum(curvatures[order]) <= most)
+        filled = np.ones(curvatures.size, dtype=np.bool_)
+        if within.size:
+            filled[order[: within[-1] + 1]] = False
+        return filled
 
     def _left_out(self, curvature: NDArray[np.float64], step: NDArray[np.float64]) -> float:
         """Return how much of the constant entry's coefficient a Newton step leaves out, about.
