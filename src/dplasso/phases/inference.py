@@ -35,6 +35,11 @@ _CONSTANT = 0.5
 # Half the width of the margins over which a clipped loss is compared with the logistic one.
 _AROUND = 2.0
 
+# A plan takes coefficients as identified if their curvature is so many times the edge of the noise.
+_IDENTIFIED = 2.2
+# Directions with less curvature are lost or nearly so.
+_LARGEST_RATIO = 0.9
+
 
 class Precision(NamedTuple):
     """What noise the sums will have, from public numbers.
@@ -67,13 +72,27 @@ class Precision(NamedTuple):
             self.budget.moved(bound) / self.budget.mu_of(self.share * part) if noise else 0.0
             for bound, part in zip(bounds, parts, strict=True)
         )
-        # The last step takes back the noise of the one before, and has its own.
-        step = (first**2 + gradient**2 + squares * energy) / value**2
-        of_curvature = bend**2 / 2.0 * (size + 1.0) * step
         # Noise spreads equal eigenvalues by so much to both sides.
         edge = bend * math.sqrt(2.0 * size)
-        variance = (squares * energy + gradient**2 + of_curvature) / value**2
-        return scale * math.sqrt(variance), value > 2.0 * edge
+        wider = _of_inverse(edge / value)
+        # The last step takes back the noise of the one before, whose curvature has half the
+        # precision or less, and has its own.
+        step = first**2 * _of_inverse(2.0 * edge / value)
+        step += (gradient**2 + squares * energy) * wider
+        of_curvature = bend**2 / 2.0 * (size + 1.0) * step / value**2
+        variance = (squares * energy + gradient**2 + of_curvature) * wider / value**2
+        return scale * math.sqrt(variance), value > _IDENTIFIED * edge
+
+
+def _of_inverse(ratio: float) -> float:
+    """Return by how much noise raises the mean square of the inverse of an eigenvalue.
+
+    `ratio`: of the noise's largest eigenvalue to it; those of noise have the semicircle law.
+    """
+    ratio = min(ratio, _LARGEST_RATIO)
+    if ratio < 1e-4:
+        return 1.0
+    return 2.0 / ratio**2 * (1.0 / math.sqrt(1.0 - ratio**2) - 1.0)
 
 
 def n_coefficients(n_columns: int, fit_intercept: bool) -> int:
