@@ -9,7 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 import dplasso
+from dplasso.cli import demo
 from dplasso.cli.app import app
+from dplasso.data.formats import Dataset
 from dplasso.runtime.extras import EXTRAS, missing
 
 NOT_NEEDED = "filelock fsspec matplotlib pandas pyarrow ray requests rich typer zstandard"
@@ -77,7 +79,10 @@ def test_what_lacks_a_package_says_which_and_how_to_get_it(tmp_path, monkeypatch
     )
 
 
-def test_a_demo_without_matplotlib_lacks_the_picture_alone(tmp_path, monkeypatch):
+def test_a_demo_without_matplotlib_lacks_the_picture_alone(tmp_path, monkeypatch, adult):
+    X, y = adult
+    few = Dataset(X, 2.0 * y - 1.0, "some records")
+    monkeypatch.setattr(demo, "load_adult", lambda part: few)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "demo")])
     assert result.exit_code == 0, result.output

@@ -131,9 +131,9 @@ def _train_plain(train: Dataset, test: Dataset, bars: output.Bars) -> Trained:
     """Train without privacy, with the penalty that ranks the rows held out best."""
     name, started = "best logistic, no privacy", time.perf_counter()
     held = np.arange(train.y.size) % HELD_OUT == 0
-
-    def fitted(C: float, rows: Any) -> LogisticRegression:
-        return LogisticRegression(C=C, max_iter=200).fit(train.X[rows], train.y[rows])
+    X, y = train.X[~held], train.y[~held]
+    # Each fit begins where the one before ended.
+    model = LogisticRegression(warm_start=True, max_iter=200, tol=1e-3)
 
     def area(model: LogisticRegression, X: Any, y: Any) -> float:
         return float(roc_auc_score(y, model.decision_function(X)))
@@ -142,9 +142,10 @@ def _train_plain(train: Dataset, test: Dataset, bars: output.Bars) -> Trained:
         warnings.simplefilter("ignore", ConvergenceWarning)
         areas = []
         for C in INVERSE_PENALTIES:
-            areas.append(area(fitted(C, ~held), train.X[held], train.y[held]))
+            areas.append(area(model.set_params(C=C).fit(X, y), train.X[held], train.y[held]))
             progress(len(areas), len(INVERSE_PENALTIES) + 1)
-        model = fitted(INVERSE_PENALTIES[int(np.argmax(areas))], slice(None))
+        best = INVERSE_PENALTIES[int(np.argmax(areas))]
+        model.set_params(C=best).fit(train.X, train.y)
     seconds = time.perf_counter() - started
     scores = {"auc": area(model, test.X, test.y), "accuracy": model.score(test.X, test.y)}
     return Trained(name, model, scores, int(np.count_nonzero(model.coef_)), seconds)
