@@ -352,9 +352,6 @@ def uninterrupted() -> Iterator[None]:
         note("interrupted too late: the outputs were already being written, and are complete")
 
 
-# --- files ---------------------------------------------------------------------------------------
-
-
 def check_outputs(
     outputs: Iterable[Path], inputs: Iterable[Path | None] = (), *, force: bool, again: str = ""
 ) -> None:
@@ -377,9 +374,8 @@ def check_directory(directory: Path, names: Iterable[str]) -> None:
     """Refuse a directory, which need not exist yet, in which the files could not be written."""
     if directory.exists() and not directory.is_dir():
         raise NotADirectoryError(f"{directory} exists and is not a folder; choose another --out")
-    existing = directory.resolve()
-    while not existing.exists():
-        existing = existing.parent
+    place = directory.resolve()
+    existing = next(folder for folder in (place, *place.parents) if folder.exists())
     names_here = [directory / name for name in names] if directory.is_dir() else []
     for path in names_here or [existing / directory.name]:
         check_writable(path)

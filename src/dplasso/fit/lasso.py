@@ -76,17 +76,35 @@ class Lasso(Method):
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:  # noqa: ARG002
         """Count, draw columns or keep them by gradients, refit and calibrate."""
         shape = self.shape(task, n_features)
-        bound = task.residual_bound(private=self.is_private)
-        norm_bound, first_loss = task.norm_bound(bound), task.vertex_loss(bound)
+        selection, descent = self._selection(shape), self._descent(shape)
+        start: list[Phase] = [start_of_vertices(selection)] if self.from_prior else []
+        drawn = [*start, Select(selection)] if shape.most_vertices else []
+        calibrates = task.calibration > 0.0 or self.from_prior
+        refit = gradient_phases(descent, shape.stages, calibrates=calibrates)
+        alone = [calibration_of_vertices(selection)] if drawn and task.calibration else []
+        first_loss = task.vertex_loss(selection.residual_bound)
 
-        def loss_of(released: Released) -> Any:
-            """Return the loss, whose margins start at the balance of the classes."""
-            # A prior has intercepts of its own.
-            if not self.fit_intercept or self.from_prior:
-                return first_loss
-            counted = counted_of(released)
-            offset = first_loss.starting_offset(counted.counts, counted.deviation)
-            return task.vertex_loss(bound, offset)
+        def lay_out(fit: Fit) -> None:
+            layout = VertexLayout(self.feature_bound, n_steps=shape.most_vertices)
+            fit.layouts["vertices"] = fit.records.laid_out(layout, fit.threads)
+
+        return Plan((count(task, first_loss), *drawn, *refit, *alone), lay_out)
+
+    def _loss(self, task: Task, released: Released) -> Any:
+        """Return the loss, whose margins start at the balance of the classes."""
+        bound = task.residual_bound(private=self.is_private)
+        first_loss = task.vertex_loss(bound)
+        # A prior has intercepts of its own.
+        if not self.fit_intercept or self.from_prior:
+            return first_loss
+        counted = counted_of(released)
+        offset = first_loss.starting_offset(counted.counts, counted.deviation)
+        return task.vertex_loss(bound, offset)
+
+    def _selection(self, shape: Shape) -> Selection:
+        """Return the public parameters of drawing columns."""
+        task = shape.task
+        bound = task.residual_bound(private=self.is_private)
 
         def columns(released: Released, budget: Budget) -> Columns | None:
             total = counted_of(released).total
@@ -94,7 +112,7 @@ class Lasso(Method):
             if not plan.n_vertices:
                 return None
             return Columns(
-                loss=loss_of(released),
+                loss=self._loss(task, released),
                 n_records=total,
                 n_vertices=plan.n_vertices,
                 radius=plan.l1_radius,
@@ -105,12 +123,27 @@ class Lasso(Method):
                 learnt=LEARNT_OF_FEW,
             )
 
+        return Selection(
+            columns=columns,
+            feature_bound=self.feature_bound,
+            fit_intercept=self.fit_intercept,
+            most_vertices=shape.most_vertices,
+            n_outputs=task.n_outputs,
+            residual_bound=bound,
+            norm_bound=task.norm_bound(bound),
+        )
+
+    def _descent(self, shape: Shape) -> Descent:
+        """Return the public parameters of the gradients on the columns that are kept."""
+        task, n_features = shape.task, shape.n_features
+        norm_bound = task.norm_bound(task.residual_bound(private=self.is_private))
+
         def course(released: Released, budget: Budget) -> Course | None:
             total, drawn = counted_of(released).total, released.drawn_columns
             plan = self.settings(shape, budget, total)
             if not plan.refit_share:
                 return None
-            loss = task.refit_loss(norm_bound, loss_of(released))
+            loss = task.refit_loss(norm_bound, self._loss(task, released))
             share = _LEFT * plan.refit_share
             size = n_features if drawn is None else int(drawn.size)
             told = loss.curvature * total * budget.mu_of(share) / budget.moved(norm_bound)
@@ -126,16 +159,7 @@ class Lasso(Method):
                 learnt=LEARNT_OF_FEW if some else LEARNT,
             )
 
-        selection = Selection(
-            columns=columns,
-            feature_bound=self.feature_bound,
-            fit_intercept=self.fit_intercept,
-            most_vertices=shape.most_vertices,
-            n_outputs=task.n_outputs,
-            residual_bound=bound,
-            norm_bound=norm_bound,
-        )
-        descent = Descent(
+        return Descent(
             course=course,
             fit_intercept=self.fit_intercept,
             norm_bound=None,
@@ -145,17 +169,6 @@ class Lasso(Method):
             n_outputs=task.n_outputs,
             residual_bound=norm_bound,
         )
-        start: list[Phase] = [start_of_vertices(selection)] if self.from_prior else []
-        drawn = [*start, Select(selection)] if shape.most_vertices else []
-        calibrates = task.calibration > 0.0 or self.from_prior
-        refit = gradient_phases(descent, shape.stages, calibrates=calibrates)
-        alone = [calibration_of_vertices(selection)] if drawn and task.calibration else []
-
-        def lay_out(fit: Fit) -> None:
-            layout = VertexLayout(self.feature_bound, n_steps=shape.most_vertices)
-            fit.layouts["vertices"] = fit.records.laid_out(layout, fit.threads)
-
-        return Plan((count(task, first_loss), *drawn, *refit, *alone), lay_out)
 
     def noise_warning(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
         """Warn if almost no column can be distinguished from noise."""

@@ -11,8 +11,7 @@ from typing import Any
 from dplasso.errors import LedgerError, LedgerWarning, ParameterTypeError
 from dplasso.ledger.budgets import Reservation, check_name, finish, pick, read_budgets, reserve
 from dplasso.ledger.composition import affords, refuse_overspending, refuse_relation
-from dplasso.ledger.entries import Budget, Charge, charge_of
-from dplasso.privacy.budget import Cost
+from dplasso.ledger.entries import Budget, Charge, Cost, charge_of
 
 
 @dataclass(frozen=True)

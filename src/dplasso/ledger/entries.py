@@ -23,9 +23,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 from dplasso.errors import LedgerError
-from dplasso.privacy.budget import Cost
 
 # What is charged besides fits.
 KINDS = SEARCH, SCORE = "search", "score"
@@ -35,6 +35,29 @@ UNITS = 10**30
 _ROUNDING = 2.0**-40
 # Beyond this a factor of delta uses up every budget.
 _LARGEST_EXPONENT = 600.0
+
+
+class Cost(Protocol):
+    """What a ledger asks of a fit's budget, or of a search's cost."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def delta(self) -> float: ...
+    @property
+    def n_iter(self) -> int: ...
+    @property
+    def neighbors(self) -> str: ...
+    @property
+    def rows_per_person(self) -> int: ...
+    @property
+    def eps0_accounted(self) -> float | None: ...
+    @property
+    def rho(self) -> float | Fraction: ...
+    @property
+    def sampling_delta(self) -> float: ...
 
 
 @dataclass(frozen=True)

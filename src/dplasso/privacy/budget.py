@@ -28,9 +28,8 @@ is charged to delta for every draw, as for the vertices (`dplasso.privacy.expone
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from dplasso.errors import ParameterError
 from dplasso.privacy import accounting
@@ -53,29 +52,6 @@ RATIO_RHO = 200.0
 MOST_EARLIER = 2**20
 # Inexact draws may use up at most this part of delta where vertices alone are drawn.
 _LARGEST_SAMPLING_PART = 0.95
-
-
-class Cost(Protocol):
-    """What a ledger asks of a fit's budget, or of a search's cost."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def epsilon(self) -> float: ...
-    @property
-    def delta(self) -> float: ...
-    @property
-    def n_iter(self) -> int: ...
-    @property
-    def neighbors(self) -> str: ...
-    @property
-    def rows_per_person(self) -> int: ...
-    @property
-    def eps0_accounted(self) -> float | None: ...
-    @property
-    def rho(self) -> float | Fraction: ...
-    @property
-    def sampling_delta(self) -> float: ...
 
 
 class Draws(NamedTuple):
