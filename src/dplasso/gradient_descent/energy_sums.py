@@ -5,6 +5,7 @@ from numba import njit
 
 from dplasso.gradient_descent.energies import COLUMNS, LARGEST_LOAD, LOADS, ROW
 from dplasso.losses.targets import weight_of
+from dplasso.matrix.mixed_rows import squared_length
 from dplasso.matrix.scaling import SCALES
 from dplasso.matrix.tiles import column_of, row_of, tile_entries
 from dplasso.privacy.share import share
@@ -50,3 +51,13 @@ def row_sizes(rows, loads, targets, unit, first, last, totals):
                 load += loads[np.uint64(rows.indices[p])] if loads.size else LARGEST_LOAD
         place = np.searchsorted(LOADS, load)
         totals[place] += share(weight_of(targets.weights, i) * ROW * unit, ROW * unit)
+
+
+@njit(cache=True, nogil=True)
+def count_along(rows, targets, least, unit):
+    """Count mixed rows whose squared length is at least `least`, those of weight 0 left out."""
+    total = np.int64(0)
+    for i in range(rows.indptr.size - 1):
+        counts = weight_of(targets.weights, i) > 0.0 and squared_length(rows, i) >= least
+        total += share(np.float64(counts) * unit, unit)
+    return total

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dplasso.data.store import Store
 from dplasso.gradient_descent.energies import N_SIZES, NO_LOADS
-from dplasso.gradient_descent.energy_sums import row_sizes, tile_energies
+from dplasso.gradient_descent.energy_sums import count_along, row_sizes, tile_energies
 from dplasso.gradient_descent.gradient_part import GradientPart
 from dplasso.gradient_descent.moments import Units, sum_moments
 from dplasso.gradient_descent.slopes import LONGEST, LinearModel, Margins
@@ -146,6 +146,10 @@ class GradientRows:
         own, numbering = mixed_rows(self.rows, self.numbering, geometry, mix, self.threads)
         size = mix.n_directions + self.n_columns * (mix.part < 1.0)
         return GradientRows(own, size, numbering, np.empty, self.loss, targets, self.threads)
+
+    def count_along(self, least: float, unit: float) -> NDArray[np.int64]:
+        """Count mixed rows whose squared length is at least `least`, in units; shape (1,)."""
+        return np.array([count_along(self.rows, self.targets, least, unit)])
 
     def _unit_rows(self, scaling: Scaling) -> UnitRows:
         """Return unit rows of the columns that are kept, or of all."""

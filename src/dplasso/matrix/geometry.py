@@ -27,6 +27,9 @@ from dplasso.runtime.threads import ONE_THREAD
 Progress = Callable[[int, int], None]
 # Directions at most, and the fewest that a fit uses where there are so many.
 MOST_DIRECTIONS, FEWEST_DIRECTIONS = 300, 10
+# Leading directions, which say whether records are like the public rows: a record lies along them
+# if they hold at least this part of the energy that they hold of the mean public row.
+LEADING, ALONG = 30, 0.5
 # Rows and columns that directions are learnt from, at most: more of them change little and take
 # long. The rows are drawn at random, the columns are those of the largest energy.
 _MOST_ROWS, _MOST_COLUMNS = 15_000, 100_000
@@ -61,6 +64,8 @@ class Geometry:
         The latent row of a row x is ``x[columns] @ directions / |x|``.
     energies : ndarray of float64, shape (k,)
         Mean squares of the latent rows of public rows that did not make the directions.
+    along : float
+        Part of these public rows that lie along the leading directions.
 
     Examples
     --------
@@ -76,6 +81,7 @@ class Geometry:
     columns: NDArray[np.int64] = field(repr=False)
     directions: NDArray[np.float32] = field(repr=False)
     energies: NDArray[np.float64] = field(repr=False)
+    along: float
 
     def __post_init__(self) -> None:
         columns, (n_columns, count) = self.columns, self.directions.shape
@@ -85,6 +91,8 @@ class Geometry:
             raise ValueError(f"the columns of a geometry are not some of {self.n_features:,}")
         if not (np.isfinite(self.directions).all() and np.isfinite(self.energies).all()):
             raise ValueError("a geometry has NaN or infinity")
+        if not 0.0 < self.along <= 1.0:
+            raise ValueError("a geometry needs a part of rows along its directions, 0 to 1")
 
     @classmethod
     def learn(cls, rows: Any, *, random_state: int = 0, progress: Progress | None = None) -> Self:
@@ -126,7 +134,8 @@ class Geometry:
                 progress(next(done), _STEPS)
 
         columns, tried = _directions(public[chosen[held_out:]], rng, step)
-        energies = np.mean(np.square(public[chosen[:held_out]][:, columns] @ tried), axis=0)
+        squares = np.square(public[chosen[:held_out]][:, columns] @ tried)
+        energies, leading = np.mean(squares, axis=0), squares[:, :LEADING].sum(axis=1)
         columns, directions = _directions(public[chosen], rng, step)
         n_directions = min(energies.size, directions.shape[1])
         return cls(
@@ -135,6 +144,7 @@ class Geometry:
             columns=columns,
             directions=np.ascontiguousarray(directions[:, :n_directions], dtype=np.float32),
             energies=energies[:n_directions].astype(np.float64),
+            along=float(np.mean(leading >= ALONG * leading.mean())),
         )
 
     @property
@@ -146,7 +156,7 @@ class Geometry:
     def digest(self) -> str:
         """64 hexadecimal digits that change with any of its numbers."""
         parts = (np.ascontiguousarray(getattr(self, k), dtype=v) for k, v in _ARRAYS.items())
-        begun = repr((self.n_features, self.n_rows, self.directions.shape)).encode()
+        begun = repr((self.n_features, self.n_rows, self.along, self.directions.shape)).encode()
         return sha256(b"".join([begun, *(part.tobytes() for part in parts)])).hexdigest()
 
     @property
@@ -171,7 +181,7 @@ class Geometry:
         path : path
             Replaced at once when everything is written, never left half-written.
         """
-        header = {"n_features": self.n_features, "n_rows": self.n_rows}
+        header = {key: getattr(self, key) for key in ("n_features", "n_rows", "along")}
         arrays = {k: getattr(self, k).ravel().astype(v) for k, v in _ARRAYS.items()}
         write_archive(path, _KIND, header, arrays)
 
@@ -199,7 +209,8 @@ class Geometry:
             parts = {name: array_of(members, name, kind) for name, kind in _ARRAYS.items()}
             shape = parts["columns"].size, parts["energies"].size
             parts["directions"] = parts["directions"].reshape(shape)
-            return cls(int(header["n_features"]), int(header["n_rows"]), **parts)
+            counts = int(header["n_features"]), int(header["n_rows"])
+            return cls(*counts, **parts, along=float(header["along"]))  # type: ignore[arg-type]
 
         return read_archive(path, _KIND, parse)
 

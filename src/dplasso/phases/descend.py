@@ -21,7 +21,7 @@ from dplasso.matrix.starting import StartingModel
 from dplasso.phases.calibrate import calibration, significance, start
 from dplasso.phases.contract import NOTHING, Fit, OneRelease, Phase, Snapshot, Steps
 from dplasso.phases.course import Course, Descent, course_phase, length_share
-from dplasso.phases.mix import MIX_SHARE, mix
+from dplasso.phases.mix import mix, mix_share
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Curvature, Descended, Kept, Mixed, Release, Started
 from dplasso.phases.scales import curvature, row_length, scales
@@ -133,7 +133,7 @@ class Descend:
             of_features += SCALES_SHARE + CURVATURE_SHARE
         left = 1.0 - course.calibration - course.start - budget.share_of_features(of_features)
         if released.last(Mixed) is not None:
-            left -= MIX_SHARE
+            left -= mix_share(self.descent, course, budget)
         return course.share * self.own(course).share * left
 
     def own(self, course: Course) -> Stage:

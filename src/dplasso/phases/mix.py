@@ -1,18 +1,22 @@
-"""How much of the latent directions of public rows a fit uses: one small release decides.
+"""How much of the latent directions of public rows a fit uses: two small releases decide.
 
 The noise ends training before a direction is learnt whose eigenvalue is small beside 1 / (N mu). So
 the number of directions follows from N mu. Whether they help depends on the labels: on the part of
 the gradient at zero weights that lies in the leading directions. The fit releases this gradient.
-The noisier it is, the less it counts. A fit of so many records that directions do not matter
-releases nothing here. All constants were chosen on public data (docs/public-rows.md).
+The noisier it is, the less it counts, and the more counts what is expected without it: a usual
+relevance, if as many records lie along the leading directions as public rows do. The fit counts
+them, with noise, because public rows of another kind have other directions. A fit of so many
+records that directions do not matter releases nothing here. All constants were chosen on public
+data (docs/public-rows.md).
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
 from dplasso.gradient_descent.noisy_descent import gradient_unit
-from dplasso.matrix.geometry import FEWEST_DIRECTIONS, Geometry
+from dplasso.matrix.geometry import ALONG, FEWEST_DIRECTIONS, LEADING, Geometry
 from dplasso.matrix.scaling import Mix, Scaling
 from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.course import Course, Descent, course_phase
@@ -21,9 +25,14 @@ from dplasso.phases.releases import NO_COLUMNS, Mixed
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import share_bits
 
-# Share of the budget, and the directions whose gradient is released.
-MIX_SHARE = 0.03
-_LEADING = 30
+# Shares of the budget: of the gradient, and of the count of records along the directions, at most.
+# Less is enough where it gives the overlap this standard deviation.
+_GRADIENT_SHARE, _COUNT_SHARE, _PRECISE = 0.03, 0.05, 0.2
+# The overlap that is expected is 1, with this standard deviation; up to the first of these numbers
+# no relevance is expected, from the second on all of it, and a part of its deviation at least.
+_OVERLAP_AROUND, _NO_OVERLAP, _OVERLAP, _LEAST_AROUND = 0.5, 0.35, 0.65, 0.2
+# Fixed-point units of the count.
+_UNIT = 2.0**20
 # The relevance that is expected, and the standard deviation around it; the largest that is used.
 _EXPECTED, _AROUND, _LARGEST = 0.02, 0.02, 0.1
 # A direction is learnt if its eigenvalue times N mu is at least this.
@@ -55,7 +64,41 @@ def part_of(geometry: Geometry, snr: float, relevance: float) -> Mix:
 
 def _noise_of_relevance(n_leading: int, n_outputs: int, snr: float) -> float:
     """Return the standard deviation of a relevance by the noise."""
-    return math.sqrt(2.0 * n_leading * n_outputs) / (snr * snr * MIX_SHARE)
+    return math.sqrt(2.0 * n_leading * n_outputs) / (snr * snr * _GRADIENT_SHARE)
+
+
+def _count_share(geometry: Geometry, snr: float, budget: Budget) -> float:
+    """Return the share of the budget for the count of records along the directions."""
+    enough = 1.0 / (_PRECISE * geometry.along * snr) ** 2
+    return budget.share_of_features(min(_COUNT_SHARE, enough))
+
+
+def mix_share(descent: Descent, course: Course, budget: Budget) -> float:
+    """Return the share that deciding on the directions has of that of all gradient phases."""
+    assert descent.geometry is not None, "directions are used where they are known"
+    snr = signal_to_noise(course, budget)
+    return _GRADIENT_SHARE + _count_share(descent.geometry, snr, budget)
+
+
+def _certainty(around: float, noise: float) -> float:
+    """Return how much a noisy number counts beside an expected one."""
+    return around**2 / (around**2 + noise**2)
+
+
+def _overlap(
+    fit: Fit, latent: Any, geometry: Geometry, course: Course, mu: float
+) -> tuple[float, float]:
+    """Release the overlap with a budget of `mu`; return its standard deviation too."""
+    usual = geometry.along * course.n_records
+    count = fit.release(latent.count_along(ALONG, _UNIT), 1.0, mu, _UNIT, of_features=True)
+    return float(count[0]) / _UNIT / usual, fit.deviation(1.0, mu, of_features=True) / usual
+
+
+def _expected(overlap: float, noise: float) -> float:
+    """Return the part of the usual relevance that is expected before its own release."""
+    certain = _certainty(_OVERLAP_AROUND, noise)
+    likely = certain * overlap + (1.0 - certain)
+    return min(1.0, max(0.0, (likely - _NO_OVERLAP) / (_OVERLAP - _NO_OVERLAP)))
 
 
 def mix(descent: Descent) -> OneRelease:
@@ -70,30 +113,36 @@ def mix(descent: Descent) -> OneRelease:
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Mixed:
         geometry, snr = descent.geometry, signal_to_noise(course, fit.budget)
         assert geometry is not None, "directions are used where they are known"
-        leading = min(_LEADING, geometry.n_directions)
+        leading = min(LEADING, geometry.n_directions)
         rows = descent.rows(fit, course, released)
         # Latent rows alone, shortened to the length that most of them have.
         scaling = Scaling(NO_COLUMNS, 0.0, 1.0)
         latent = rows.mixed(scaling, geometry, Mix(leading, 1.0))
         bound, n_outputs = course.loss.residual_bound, course.loss.n_outputs
+        counting = _count_share(geometry, snr, fit.budget) / mix_share(descent, course, fit.budget)
+        overlap, noise = _overlap(fit, latent, geometry, course, mu * math.sqrt(counting))
+        mu *= math.sqrt(1.0 - counting)
         deviation = fit.deviation(bound, mu)
         unit = gradient_unit(bound, deviation, share_bits(course.n_records))
         totals = latent.part(scaling, unit).whole(np.zeros(leading * n_outputs))
         gradient = fit.release(totals, bound, mu, unit) / unit
         squares = float(gradient @ gradient) - totals.size * deviation**2
         found = squares / (course.weight * bound) ** 2
-        certain = _AROUND**2 / (_AROUND**2 + _noise_of_relevance(leading, n_outputs, snr) ** 2)
-        relevance = certain * found + (1.0 - certain) * _EXPECTED
+        noise_found = _noise_of_relevance(leading, n_outputs, snr)
+        usual = _expected(overlap, noise)
+        certain = _certainty(_AROUND * max(usual, _LEAST_AROUND), noise_found)
+        relevance = certain * found + (1.0 - certain) * _EXPECTED * usual
         relevance = min(_LARGEST, max(0.0, relevance))
-        return Mixed(relevance, *part_of(geometry, snr, relevance))
+        return Mixed(overlap, relevance, *part_of(geometry, snr, relevance))
 
     return course_phase(
         descent,
         "public rows",
-        _LEADING * float(descent.n_outputs),
-        lambda *_: MIX_SHARE,
+        1.0 + LEADING * float(descent.n_outputs),
+        lambda course, budget: mix_share(descent, course, budget),
         make,
         applies,
-        said="a noisy gradient that says how much the latent directions of public rows matter",
+        said="a noisy count of records like the public rows, and a noisy gradient that says how "
+        "much the latent directions of public rows matter",
         stated=descent.bounds,
     )

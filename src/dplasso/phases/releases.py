@@ -95,12 +95,15 @@ class Counted(Release):
 class Mixed(Release):
     """How much of the latent directions of public rows the gradients use.
 
+    `overlap`: how often records lie along the leading directions, in parts of how often public
+    rows do; exact but for the noise.
     `relevance`: the part of the first gradient that the leading directions hold, but for the noise.
     `n_directions`: 0 where they are left out. `part`: of the squared length of rows.
     """
 
     kind: ClassVar[str] = "mix"
 
+    overlap: float
     relevance: float
     n_directions: int
     part: float
