@@ -144,6 +144,22 @@ def test_of_many_records_they_are_left_out():
     assert fitted.model_.released.mix is None
 
 
+def test_rows_of_another_kind_are_left_out_at_a_small_budget():
+    rng = np.random.default_rng(7)
+    subject = rng.integers(0, 20, 2100)
+    # A row has a third of the columns of its subject, and few others.
+    likely = np.where(np.arange(1000) % 20 == subject[:, np.newaxis], 0.3, 0.005)
+    rows = sp.csr_array((rng.random(likely.shape) < likely).astype(np.float64))
+    public, private, labels = rows[:600], rows[600:], subject[600:] % 2
+    found = {}
+    for name, given in (("same", public), ("other", public[:, rng.permutation(1000)])):
+        fits = [model(public_rows=given, random_state=s).fit(private, labels) for s in range(5)]
+        found[name] = [fitted.model_.released.last(Mixed) for fitted in fits]
+    assert all(one.n_directions > 0 and one.overlap > 0.6 for one in found["same"])
+    assert np.mean([one.overlap for one in found["other"]]) < 0.3
+    assert sum(one.n_directions == 0 for one in found["other"]) >= 3
+
+
 def test_the_statement_names_them():
     fitted = model().fit(X, Y)
     statement = fitted.privacy_

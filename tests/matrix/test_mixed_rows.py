@@ -5,7 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DataError, Geometry, ModelFileError
+from dplasso.gradient_descent.energy_sums import count_along
+from dplasso.losses.targets import targets_of
 from dplasso.matrix.compressed import compress
+from dplasso.matrix.geometry import ALONG
 from dplasso.matrix.mixed_rows import mixed_rows, unmixed
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.scaling import Mix
@@ -52,6 +55,17 @@ def test_they_are_a_linear_map_of_unit_rows(geometry, part, threads):
     )
     assert not numbering.original.size
     assert not found.toarray()[-1].any(), "an empty row has no latent entry"
+
+
+def test_rows_along_the_directions_are_counted(geometry):
+    X, mix, rng = topics(200, seed=8), Mix(K, 1.0), np.random.default_rng(9)
+    mixed, _ = mixed_rows(compress(X)[0], AS_GIVEN, geometry, mix, ONE_THREAD)
+    along = np.square(reference(X.toarray(), geometry, mix)).sum(axis=1) >= ALONG
+    assert 20 < along.sum() < 180
+    weights = np.where(rng.random(200) < 0.3, 0.0, 0.25)
+    for given, expected in ((None, along.sum()), (weights, along[weights > 0.0].sum())):
+        targets = targets_of(np.zeros(200), given)
+        assert count_along(mixed, targets, ALONG, 2.0**32) == expected << 32
 
 
 def test_rows_of_a_store_have_numbers_of_their_own(geometry):

@@ -49,7 +49,7 @@ WHOLE = (
     Moments(
         np.zeros(2), np.zeros(2), np.ones(3), np.zeros(0), 0.1, 0.2, 0.3, 1.0, 0.0, np.array([1])
     ),
-    Mixed(0.02, 30, 0.4),
+    Mixed(1.1, 0.02, 30, 0.4),
     Scaled(np.array([1.0, 30.0], dtype=np.float32)),
     RowLength(0.5),
     Curvature(70.0),
@@ -57,7 +57,7 @@ WHOLE = (
     Entered(np.array([0, 2])),
     descended([[1.0], [2.0]], [0, 2]),
     Significant(np.array([[1], [0]], dtype=np.int8)),
-    Mixed(0.02, 40, 0.9),
+    Mixed(-0.1, 0.02, 40, 0.9),
     Calibrated(2.0, np.array([0.3]), 1.5),
 )
 

@@ -31,8 +31,6 @@ _GRADIENT_SHARE, _COUNT_SHARE, _PRECISE = 0.03, 0.05, 0.2
 # The overlap that is expected is 1, with this standard deviation; up to the first of these numbers
 # no relevance is expected, from the second on all of it, and a part of its deviation at least.
 _OVERLAP_AROUND, _NO_OVERLAP, _OVERLAP, _LEAST_AROUND = 0.5, 0.35, 0.65, 0.2
-# Fixed-point units of the count.
-_UNIT = 2.0**20
 # The relevance that is expected, and the standard deviation around it; the largest that is used.
 _EXPECTED, _AROUND, _LARGEST = 0.02, 0.02, 0.1
 # A direction is learnt if its eigenvalue times N mu is at least this.
@@ -90,8 +88,10 @@ def _overlap(
 ) -> tuple[float, float]:
     """Release the overlap with a budget of `mu`; return its standard deviation too."""
     usual = geometry.along * course.n_records
-    count = fit.release(latent.count_along(ALONG, _UNIT), 1.0, mu, _UNIT, of_features=True)
-    return float(count[0]) / _UNIT / usual, fit.deviation(1.0, mu, of_features=True) / usual
+    deviation = fit.deviation(1.0, mu, of_features=True)
+    unit = gradient_unit(1.0, deviation, share_bits(course.n_records))
+    count = fit.release(latent.count_along(ALONG, unit), 1.0, mu, unit, of_features=True)
+    return float(count[0]) / unit / usual, deviation / usual
 
 
 def _expected(overlap: float, noise: float) -> float:
