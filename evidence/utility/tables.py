@@ -1,10 +1,11 @@
 """Tables: drafts on several resolutions beside boosted trees, and pairs of columns on top of them.
 
-``python -m evidence.utility.tables trees FOLDER`` fits UCI Adult as it comes, from
-adult_raw_train.csv.gz and adult_raw_test.csv.gz in FOLDER: our draft with public ranges, and
-scikit-learn's boosted trees without privacy. ``pairs FOLDER`` and ``pairs`` compare fits with and
-without all pairs of columns, the former on a split of Adult's training rows, the latter on records
-that a formula draws, with interactions and without. Both print rows of a table.
+``python -m evidence.utility.tables trees FOLDER`` fits tables as they come: UCI Adult, from
+adult_raw_train.csv.gz and adult_raw_test.csv.gz in FOLDER, and two surveys that statsmodels ships,
+the RAND health insurance experiment and Fair's on affairs. It fits our draft with public ranges,
+and scikit-learn's boosted trees without privacy. ``pairs FOLDER`` and ``pairs`` compare fits with
+and without all pairs of columns, the former on a split of Adult's training rows, the latter on
+records that a formula draws, with interactions and without. Both print rows of a table.
 """
 
 import sys
@@ -24,10 +25,16 @@ from sklearn.metrics import roc_auc_score
 from dplasso import DPLogisticRegression, PublicEncoder
 from dplasso.encoding.origin import Origin, with_origin
 
-EPSILONS, ENTRIES, DRAWS, DELTA = (0.1, 0.3, 1.0, 3.0), (0.1, 0.2, 0.4), 3, 1e-6
+EPSILONS, ENTRIES, DRAWS, DELTA = (0.1, 0.3, 1.0, 3.0), (0.1, 0.2, 0.4), 5, 1e-6
 _PAIRED = ("levels", "categories", "bins", "date")
-# Ranges of Adult's numbers that need no look at its records.
+# Ranges of numbers that need no look at the records.
 PUBLIC = {
+    "lncoins": (0, 5),
+    "lpi": (0, 10),
+    "fmde": (0, 10),
+    "disea": (0, 60),
+    "yrs_married": (0, 40),
+    "children": (0, 10),
     "age": (0, 100),
     "fnlwgt": (0, 2_000_000),
     "education-num": (0, 16),
@@ -43,6 +50,20 @@ def adult(folder: Path, part: str) -> Labelled:
     table = pd.read_csv(folder / f"adult_raw_{part}.csv.gz", skipinitialspace=True)
     y = table.pop("income").str.contains(">50K").to_numpy().astype(np.int64)
     return table, y
+
+
+def surveys() -> Iterator[tuple[str, Labelled]]:
+    """Yield surveys of statsmodels, with whether the first column is above 0 as the label."""
+    from statsmodels.datasets import fair, randhie
+
+    rand = randhie.load_pandas().data
+    yield "RAND: any visit to a doctor in the year", (rand, _positive(rand, "mdvis"))
+    affairs = fair.load_pandas().data
+    yield "Fair: any affair", (affairs, _positive(affairs, "affairs"))
+
+
+def _positive(table: pd.DataFrame, column: str) -> NDArray[np.int64]:
+    return (table.pop(column) > 0).to_numpy().astype(np.int64)
 
 
 def drawn(n_rows: int, *, interact: bool) -> Labelled:
@@ -62,7 +83,7 @@ def drawn(n_rows: int, *, interact: bool) -> Labelled:
 
 
 def parts_of(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the parts of a draft; numbers of Adult get public ranges."""
+    """Return the parts of a draft; numbers get public ranges."""
     found = PublicEncoder.suggest(table).to_json()["parts"]
     for part in found:
         part.pop("confirm", None)
@@ -101,20 +122,30 @@ def pairs(table: pd.DataFrame, y: NDArray[Any]) -> Iterator[list[str]]:
 
 
 def trees(folder: Path) -> Iterator[list[str]]:
-    """Yield the test AUC of our draft for each epsilon, and of boosted trees without privacy."""
+    """Yield test AUCs of our draft for each epsilon, and of boosted trees without privacy."""
     (train, y), (test, y_test) = adult(folder, "train"), adult(folder, "test")
-    encoder = PublicEncoder({"parts": parts_of(train)})
-    whole, labels = pd.concat([train, test]), np.concatenate([y, y_test])
-    X, split = encoder.transform(whole), np.split(np.arange(len(labels)), [len(y)])
+    whole = pd.concat([train, test], ignore_index=True), np.concatenate([y, y_test])
+    yield from compared("UCI Adult", whole, len(y))
+    for name, (table, labels) in surveys():
+        order = np.random.default_rng(5).permutation(len(labels))
+        shuffled = table.iloc[order].reset_index(drop=True), labels[order]
+        yield from compared(name, shuffled, int(0.75 * len(labels)))
+
+
+def compared(name: str, whole: Labelled, n_train: int) -> Iterator[list[str]]:
+    """Yield the test AUCs of one table; the first rows are for training."""
+    table, y = whole
+    encoder = PublicEncoder({"parts": parts_of(table[:n_train])})
+    X, split = encoder.transform(table), np.split(np.arange(len(y)), [n_train])
     for epsilon in EPSILONS:
-        auc = mean_auc(encoder.schema_, X, labels, split, epsilon)
-        yield ["DPLogisticRegression", f"{epsilon:g}", f"{auc:.4f}"]
-    words = {name: "category" for name in whole if name not in PUBLIC}
-    rows = whole.astype(words)
+        auc = mean_auc(encoder.schema_, X, y, split, epsilon)
+        yield [name, "DPLogisticRegression", f"{epsilon:g}", f"{auc:.4f}"]
+    words = {one: "category" for one in table if not pd.api.types.is_numeric_dtype(table[one])}
+    rows = table.astype(words)
     boosted = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
-    boosted.fit(rows[: len(y)], y)
-    auc = float(roc_auc_score(y_test, boosted.predict_proba(rows[len(y) :])[:, 1]))
-    yield ["boosted trees, no privacy", "-", f"{auc:.4f}"]
+    boosted.fit(rows[:n_train], y[:n_train])
+    auc = float(roc_auc_score(y[n_train:], boosted.predict_proba(rows[n_train:])[:, 1]))
+    yield [name, "boosted trees, no privacy", "-", f"{auc:.4f}"]
 
 
 def main(arguments: list[str]) -> None:
