@@ -173,8 +173,8 @@ app = typer.Typer(
     cls=GuardedGroup,
     help=(
         "Differentially private linear models for sparse, high-dimensional data."
-        "\n\nA model is trained under (epsilon, delta)-differential privacy by either of two "
-        "methods: the LASSO by Frank-Wolfe, or noisy gradient descent."
+        "\n\nModels are trained under (epsilon, delta)-differential privacy: logistic or "
+        "linear regression by noisy gradient descent, or a sparse LASSO."
     ),
     epilog=(
         "Start here:  dplasso demo   "
@@ -209,10 +209,10 @@ for home in (
     *("audit.audit", "demo.demo", "stores.convert"),
 ):
     add_command(app, home)
-add_group(app, "data", "Stores: see what is in them.", "stores.info")
-SCHEMA = "What the columns of a table are: draft a schema, set its edges."
+add_group(app, "data", "Show what a store contains.", "stores.info")
+SCHEMA = "Describe the columns of a table: draft a schema, choose bin edges."
 add_group(app, "schema", SCHEMA, "schemas.draft", "schemas.quantiles")
-LEDGER = """Keep one privacy budget for all fits on a data set: who spent what, and what is left.
+LEDGER = """Keep one privacy budget for all fits on a data set.
 
 Examples
 --------

@@ -41,8 +41,8 @@ class ClusterOptions:
     worker_threads : N >= 1
         Cores of each worker.
     open_cluster
-        Join a Ray cluster that asks for no token and encrypts nothing: one that nobody else can
-        reach.
+        Allow a Ray cluster without token and encryption. Use it only if nobody else can reach the
+        cluster.
     """
 
     cluster: str | None = None

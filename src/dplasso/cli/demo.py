@@ -62,7 +62,7 @@ def demo(
     random_state: int | None = None,
     explain: bool = False,
 ) -> output.Result:
-    """Train on real data by both methods and without privacy, and compare the models.
+    """Train on UCI Adult with and without privacy, and compare the models.
 
     Output
     ------

@@ -45,13 +45,13 @@ class DialectOptions(Dialect):
     Tables that are text
     --------------------
     delimiter : CHARACTER
-        What stands between fields, one character or tab. Default: as the header shows.
+        The character between fields, or tab. Default: detected in the header.
     decimal : .|,
-        What stands in numbers. Default: a comma where semicolons are between fields.
+        The decimal separator. Default: a comma if fields are separated by semicolons.
     quote : CHARACTER
-        What stands around fields, one character or none. Default: as the header shows.
+        The quote character, or none. Default: detected in the header.
     encoding : NAME
-        How characters are written, for example utf-8, cp1252, utf-16. Default: as the header shows,
+        The text encoding, for example utf-8, cp1252 or utf-16. Default: detected in the header,
         else utf-8.
     columns : NAME,NAME,...
         The names of the columns of a file without a header.
@@ -94,8 +94,8 @@ class ReadingOptions:
         Tables: what their columns are, declared in a JSON file (dplasso schema draft). A model
         knows the schema it was trained with.
     label_column : NAME
-        Tables: where the label is. Default: as the schema says, else label. Of a model of many
-        labels NAME,NAME,... in its order; default: as it calls them.
+        Tables: where the label is. Default: as the schema says, else label. For a multi-label
+        model NAME,NAME,... in its order; default: its own names.
     """
 
     binarize: bool = False

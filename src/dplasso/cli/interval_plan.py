@@ -18,10 +18,10 @@ class IntervalOptions:
     Intervals
     ---------
     infer
-        Say how wide the intervals of a fit with --infer all will be, for columns that are alike and
-        unrelated.
+        Predict the width of the intervals of a fit with --infer all, for similar, unrelated
+        columns.
     infer_share : S
-        What part of the budget goes to intervals.
+        Part of the budget for intervals.
     row_norm : R
         Bound on the length of a row. Default: the square root of --columns, for columns from -1 to
         1.
@@ -30,9 +30,9 @@ class IntervalOptions:
     positive : P
         Part of the rows in the second class.
     effect : B
-        Say how many rows are needed to find a coefficient of this size.
+        Compute how many rows are needed to detect a coefficient of this size.
     power : P
-        With what probability it is to be found at p < 0.05.
+        Probability of detecting it at p < 0.05.
     """
 
     infer: bool = False

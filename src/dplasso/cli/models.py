@@ -116,7 +116,7 @@ def predict(
 def explain(
     applied: Applied, label: str | None = None, top: int = 8, rows: int = 10
 ) -> output.Result:
-    """Say for rows which columns make up their margins, and how much each adds.
+    """Explain predictions: what each column adds to the margin of a row.
 
     Options
     -------
@@ -173,8 +173,8 @@ class ScoreOptions:
         f1_weighted, log_loss or confusion; for many labels auc (default), auc_weighted, f1,
         f1_weighted, accuracy or log_loss; for a regression mae (default) or r2.
     against : MODEL
-        Say instead whether the model is better than this one on the same rows, as one private
-        release; the metric is then accuracy (default), log_loss, or mae of a regression.
+        Compare with this model on the same rows, as one private release; the metric is then
+        accuracy (default), log_loss, or mae of a regression.
     """
 
     epsilon: float | None = None

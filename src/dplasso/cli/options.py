@@ -113,8 +113,7 @@ random_state : N >= 0
 rows_per_person : M >= 1
     Rows of one person, at most: the guarantee then covers a person.
 target_bounds : LOW,HIGH
-    For a regression: the interval that the targets are publicly known to lie in; targets outside
-    it are clipped to it.
+    For a regression: the public interval of the targets; targets outside it are clipped.
 
 Output
 ------

@@ -47,7 +47,7 @@ def budget(
     n_iter: int | None = None,
     explain: bool = False,
 ) -> output.Result:
-    """Say what a fit would cost and what it could find, without any data.
+    """Compute what a fit would cost and what it could find, without any data.
 
     Model
     -----
@@ -234,7 +234,7 @@ def plan(
     Privacy
     -------
     epsilon : E
-        What everything may spend together. May be left out where only --workers is asked for.
+        The whole budget. Not needed if only --workers is asked for.
 
     Model
     -----
@@ -250,11 +250,12 @@ def plan(
     columns : D >= 1
         About how many columns there are.
     row_entries : R
-        About how many entries a row has: of a table its parts, of a text its different words.
+        About how many non-zero entries a row has: the parts of a table, or the distinct words
+        of a text.
     entries : C
         Entries of all rows, in place of --row-entries.
     workers : W >= 1
-        Say what a fit on so many partitions takes: time, and memory of each worker.
+        Estimate time, and memory of each worker, for a fit on so many partitions.
     worker_threads : N >= 1
         Cores of each worker.
     score : S
@@ -264,7 +265,7 @@ def plan(
     refit : S
         Share of a second fit.
     tries : M
-        Search, with so many tries expected, in place of the fit.
+        Replace the fit by a search with so many expected tries.
 
     Examples
     --------
@@ -276,7 +277,7 @@ def plan(
     dplasso plan --rows 1000000000 --columns 1000000 --entries 2e10 --workers 100
 
     Shares are of zCDP, which adds up; the epsilons of the parts sum to more than the whole. What a
-    fit by noisy gradients finds is right to within a factor of two where columns are about alike.
+    fit can find is accurate within a factor of two if columns are similar.
     """
     bounds = None if target_bounds is None else parse_target_bounds(target_bounds)
     method = method or default_method(bounds is not None)

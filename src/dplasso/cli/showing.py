@@ -28,7 +28,7 @@ from dplasso.report.page import Beside, cautions_about, model_facts, report_page
 def show(
     model: Path, top: int = 20, explain: bool = False, plot: Path | None = None, force: bool = False
 ) -> output.Result:
-    """Name a model's largest weights, its settings and what it promises.
+    """Show a model's largest weights, its settings and its privacy statement.
 
     Options
     -------
@@ -119,7 +119,7 @@ def report(
     score: list[Path] | None = None,
     force: bool = False,
 ) -> None:
-    """Write what a model promises and holds on one page that can be printed and signed.
+    """Write a report on a model and its privacy: one page to print and sign.
 
     Output
     ------

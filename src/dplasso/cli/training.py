@@ -70,10 +70,10 @@ class EstimatorOptions:
     Privacy
     -------
     classes : NEG,POS[,...]
-        The labels, as public knowledge. Default: the numbers of --label-map or, without it, taken
-        from the file, which the statement then says.
+        The classes, if they are publicly known. Default: the numbers of --label-map or, without it,
+        those in the file, which the statement then says.
     features : D >= 1
-        Number of columns, as public knowledge. Default: taken from the file.
+        Number of columns, if it is publicly known. Default: taken from the file.
     """
 
     epsilon: float
