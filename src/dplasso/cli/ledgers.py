@@ -131,7 +131,7 @@ def spend(
 def show(
     ledger_file: Path, fit: Planned, dataset: str | None = None, epsilon: float | None = None
 ) -> output.Result:
-    """Say who spent what, what is left, and what one more fit would leave.
+    """Show who spent what, what is left, and what one more fit would leave.
 
     Options
     -------
@@ -164,7 +164,7 @@ def show(
 def plan(
     ledger_file: Path, fit: Planned, dataset: str | None = None, fits: int = 1
 ) -> output.Result:
-    """Say which epsilon to give each of K fits so that they use up what is left.
+    """Compute the epsilon of each of K fits that use up what is left.
 
     Options
     -------

@@ -108,7 +108,7 @@ def convert(
     Data
     ----
     features : D >= 1
-        Number of columns, as public knowledge. Default: the largest column in the data.
+        Number of columns, if it is publicly known. Default: the largest column in the data.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def print_made(what: Mapping[str, str], report: Mapping[str, Any], *more: str | 
 
 
 def info(store: Path, verify: bool = False) -> output.Result:
-    """Say what a store holds: for the curator, since some of it depends on the data.
+    """Show what a store contains: for the curator, since some of it depends on the data.
 
     Arguments
     ---------
