@@ -115,24 +115,20 @@ def present(settings: Settings, results: list[Any]) -> Item:
 
 
 def item(found: Sequence[Found]) -> Item:
-    """Return the table of cells by their parameters and results."""
-
-    def order(one: Found) -> tuple[Any, ...]:
-        names = "kind", "columns", "epsilon", "effect", "rows"
-        return tuple(one[0][name] for name in names)
-
-    lines = []
-    for about, result in sorted(found, key=order):
-        if "power" not in result:
-            continue
-        case = about["columns"], about["epsilon"], about["effect"]
-        plan = planned(about["kind"], about["rows"], *case)
-        of = [about["kind"], f"{about['columns']}", f"{about['epsilon']:g}", f"{about['effect']:g}"]
-        of += [f"{about['rows']:,} ({about['factor']:g})", f"{about['fits']}"]
-        of += [f"{result['identified']:.2f}", f"{plan.width:.2f}"]
-        of.append("-" if result["width"] is None else f"{result['width']:.2f}")
-        of += [f"{planned_power(plan, about['effect']):.2f}", f"{result['power']:.2f}"]
-        lines.append(of)
-    head = ["target", "columns", "epsilon", "effect", "rows (over those planned)", "fits"]
-    head += ["identified", "planned width", "width", "planned power", "power"]
+    """Return the table of cells by their parameters and results, with all rows in one line."""
+    cases: dict[tuple[Any, ...], list[list[str]]] = {}
+    for about, result in sorted(found, key=lambda one: one[0]["rows"]):
+        if "power" in result:
+            case = tuple(about[name] for name in ("kind", "columns", "epsilon", "effect"))
+            plan = planned(about["kind"], about["rows"], *case[1:])
+            shown = [f"{about['rows']:,}", f"{result['identified']:.2f}", f"{plan.width:.2f}"]
+            shown.append("-" if result["width"] is None else f"{result['width']:.2f}")
+            shown += [f"{planned_power(plan, about['effect']):.2f}", f"{result['power']:.2f}"]
+            cases.setdefault(case, []).append(shown)
+    lines = [
+        [case[0], *(f"{one:g}" for one in case[1:]), *map("; ".join, zip(*shown, strict=True))]
+        for case, shown in sorted(cases.items())
+    ]
+    head = ["target", "columns", "epsilon", "effect", "rows", "identified"]
+    head += ["planned width", "width", "planned power", "power"]
     return Item("interval-power", TITLE, (Table(head, lines),))

@@ -40,7 +40,6 @@ Found = tuple[Mapping[str, Any], dict[str, Any]]
 class Design(NamedTuple):
     """Records with known coefficients: their columns, a public bound on rows, and the intercept.
 
-    `plan`: what a plan is told of them; None for columns that no plan is for.
     `names`: of the columns, where they are one-hot; the first of a variable has the coefficient 0.
     `population`: gives records that samples are drawn from, with replacement, in place of `make`;
     their coefficients are those of maximum likelihood.
@@ -50,7 +49,6 @@ class Design(NamedTuple):
     row_norm: Callable[[int], float]
     intercept: float = -0.3
     numbers: bool = False
-    plan: Mapping[str, Any] | None = None
     names: Callable[[int], list[str]] | None = None
     population: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]] | None = None
 
@@ -88,16 +86,11 @@ def _adult() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 _SPAN = math.sqrt(_CORRELATION) + math.sqrt(1.0 - _CORRELATION)
 DESIGNS = {
-    "uniform": Design(_uniform, math.sqrt, plan={"spread": 3.0**-0.5, "positive": 0.44}),
+    "uniform": Design(_uniform, math.sqrt),
     "factors": Design(_factors, lambda n: math.sqrt(n // len(_SHARES)), names=_factor_names),
     "correlated .9": Design(_correlated, lambda n: _SPAN * math.sqrt(n)),
     "5 % positive": Design(_uniform, math.sqrt, intercept=-3.3),
-    "numbers": Design(
-        _uniform,
-        math.sqrt,
-        numbers=True,
-        plan={"spread": 3.0**-0.5, "residual": SPREAD / BOUNDS[1], "target_bounds": BOUNDS},
-    ),
+    "numbers": Design(_uniform, math.sqrt, numbers=True),
     # Of the two ages a row has one.
     "Adult": Design(_uniform, lambda n: math.sqrt(n - 1), population=_adult),
 }
@@ -277,18 +270,6 @@ def cells(settings: Settings) -> list[Cell]:
     return found
 
 
-def _planned(about: Mapping[str, Any]) -> float | None:
-    """Return what width over that without privacy a plan foretells."""
-    from dplasso.estimators.interval_plan import plan_intervals
-
-    own = DESIGNS[about["design"]].plan
-    if own is None:
-        return None
-    size = about["rows"], about["columns"]
-    found = plan_intervals(about["epsilon"], about["delta"], *size, **own)
-    return found.standard_error / found.without_privacy
-
-
 def present(settings: Settings, results: list[Any]) -> Item:
     """Lay out the table."""
     measured = zip(cells(settings), results, strict=True)
@@ -296,25 +277,24 @@ def present(settings: Settings, results: list[Any]) -> Item:
 
 
 def item(found: Sequence[Found]) -> Item:
-    """Return the table of cells by their parameters and results."""
-
-    def order(one: Found) -> tuple[int, int, int, float]:
-        about = one[0]
-        place = list(DESIGNS).index(about["design"])
-        return place, about["rows"], about["columns"], about["epsilon"]
-
-    lines = []
-    for about, result in sorted(found, key=order):
-        if "coverage" not in result:
-            continue
-        of = [f"{about['design']}", f"{about['rows']:,}", f"{about['columns']}"]
-        of += [f"{about['epsilon']:g}", f"{about['fits']}", f"{result['identified']:.2f}"]
-        shown = [*result["coverage"], result["false_rejections"]]
-        counts = [result["intervals"]] * len(_LEVELS) + [result["zeros"]]
-        pairs = zip(shown, counts, strict=True)
-        of += ["-" if one is None or count < _FEWEST else f"{one:.3f}" for one, count in pairs]
-        widths = [result["width"], _planned(about) if result["width"] else None]
-        lines.append([*of, *("-" if one is None else f"{one:.2f}" for one in widths)])
-    head = ["design", "rows", "columns", "epsilon", "fits", "identified", "covers, 90 %"]
-    head += ["covers, 95 %", "p < .05 at zero", "width over statsmodels", "planned"]
-    return Item("intervals", TITLE, (Table(head, lines),))
+    """Return the table of cells by their parameters and results, with all epsilons in one line."""
+    designs = list(DESIGNS)
+    cases: dict[tuple[int, int, int], list[list[str]]] = {}
+    for about, result in sorted(found, key=lambda one: one[0]["epsilon"]):
+        if "coverage" in result:
+            case = designs.index(about["design"]), about["rows"], about["columns"]
+            enough = result["intervals"] >= _FEWEST
+            shown = [f"{about['epsilon']:g}", f"{result['identified']:.2f}"]
+            shown.append(f"{result['coverage'][-1]:.3f}" if enough else "-")
+            shown.append("-" if result["width"] is None else f"{result['width']:.2f}")
+            cases.setdefault(case, []).append(shown)
+    lines = [
+        [
+            designs[case[0]],
+            *(f"{size:,}" for size in case[1:]),
+            *map("; ".join, zip(*shown, strict=True)),
+        ]
+        for case, shown in sorted(cases.items())
+    ]
+    head = ["design", "rows", "columns", "epsilon", "identified", "95 % intervals cover"]
+    return Item("intervals", TITLE, (Table([*head, "width over statsmodels"], lines),))
