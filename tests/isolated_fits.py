@@ -156,7 +156,7 @@ def _descent(choices: Choices, name: str, way: str, options: dict[str, Any]) -> 
         options |= choices.pick("intervals", ({}, {"infer": "all", "row_norm": 2.0}))
     by_class = options.get("class_weight") == "balanced"
     by_class |= options["fit_intercept"] and not from_prior and name != "labels"
-    # Where rows are replaced, what is counted is rows of whatever weight (docs/weights.md).
+    # Where rows are replaced, what is counted is rows of whatever weight (docs/logistic.md).
     if way == "weight" and not by_class:
         options["neighbors"] = "add-remove"
 

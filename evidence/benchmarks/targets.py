@@ -1,9 +1,9 @@
 """Several classes and numbers, on columns of UCI Adult: joint fits, others' and one-versus-rest.
 
-``python -m evidence.benchmarks.targets`` prints the tables of docs/multiclass.md and
-docs/regression.md. Every figure is the mean over `SEEDS` seeds on the packaged test part; nothing
-was tuned on it. `diffprivlib` is compared where it is installed; it gets what its authors ask for:
-the bound on the rows' norm, and the ranges of columns and targets.
+``python -m evidence.benchmarks.targets`` prints the tables of docs/multiclass.md. Every figure is
+the mean over `SEEDS` seeds on the packaged test part; nothing was tuned on it. `diffprivlib` is
+compared where it is installed; it gets what its authors ask for: the bound on the rows' norm, and
+the ranges of columns and targets.
 """
 
 import contextlib

@@ -63,7 +63,7 @@ class PrivateLinearModel(BaseEstimator):
         y : array-like, shape (N,) or (N, L), default=None
             Labels, or the numbers of a regression. Only a store may go without: it has its own.
             `DPLogisticRegression` also takes a matrix of 0 and 1 with a column for each of L labels
-            (docs/labels.md).
+            (docs/multiclass.md).
         sample_weight : array-like, shape (N,), default=None
             How much each row counts, at least 0. In a private fit a row of the weight
             `weight_bound` counts as one record, and larger weights are clipped to it. Weights are

@@ -23,7 +23,7 @@ class DPLogisticRegression(PrivateClassifier):
     More than two classes are one joint multinomial fit, whose privacy cost does not depend on the
     number of classes (docs/multiclass.md). One-versus-rest would pay for every class. If y is a
     matrix of 0 and 1 with a column for each of L labels, one joint fit learns all labels
-    (docs/labels.md).
+    (docs/multiclass.md).
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from dplasso.ledger import Ledger
 class DPFrankWolfeClassifier(PrivateClassifier):
     r"""Differentially private Frank-Wolfe on the L1 ball: the system of arXiv 2310.19978.
 
-    The paper's Algorithms 1 to 4, with the errors of its listings repaired (docs/errata.md). It
+    The paper's Algorithms 1 to 4, with the errors of its listings repaired (docs/paper.md). It
     takes `n_iter` steps over ``||w||_1 <= l1_radius``, and each step draws one signed vertex:
 
     - Algorithm 1, Frank-Wolfe that computes everything anew: ``solver="standard"``.

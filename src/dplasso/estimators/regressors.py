@@ -15,7 +15,7 @@ class DPLinearRegression(PrivateRegressor):
 
     The loss is Huber's: the squared loss whose residuals are clipped to a public bound. The fit is
     full-batch gradient descent with exact integer gradients and Gaussian noise
-    (docs/regression.md). It scales every row to unit length by the row's own entries, and so does
+    (docs/multiclass.md). It scales every row to unit length by the row's own entries, and so does
     `predict`.
 
     Parameters
@@ -175,7 +175,7 @@ class DPLasso(PrivateRegressor):
 
     The loss is Huber's: the squared loss whose residuals are clipped to a public bound. As in
     `DPLassoClassifier`, the fit selects columns by Frank-Wolfe steps or noisy gradients and refits
-    their weights by noisy gradient descent (docs/regression.md).
+    their weights by noisy gradient descent (docs/multiclass.md).
 
     Parameters
     ----------

@@ -253,7 +253,7 @@ class Bounded(Task):
 
     def residual_bound(self, *, private: bool) -> float:
         # In halves of the interval. The private bound measured best at epsilon up to 1
-        # (docs/regression.md); the other clips nothing while predictions stay in the interval.
+        # (docs/multiclass.md); the other clips nothing while predictions stay in the interval.
         return 0.25 if private else 2.0
 
     def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:

@@ -1,7 +1,7 @@
 """Squared loss with a bounded residual: Huber's loss.
 
 ``q = clip(margin - target, -C, C)`` is the gradient of ``(margin - target)^2 / 2`` in the middle
-and of straight lines beyond (docs/regression.md). Targets lie in [-1, 1].
+and of straight lines beyond (docs/multiclass.md). Targets lie in [-1, 1].
 """
 
 from typing import NamedTuple
