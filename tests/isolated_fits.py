@@ -33,7 +33,7 @@ from dplasso import (
 from dplasso.checkpoint import fit_with_checkpoints
 from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.fit import column_plan
-from dplasso.model.prior import matched_prior
+from dplasso.model.linear import matched_prior
 from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
 from dplasso.tuning.metrics import METRICS
 from isolated_records import (

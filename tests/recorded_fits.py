@@ -50,7 +50,7 @@ from dplasso.encoding.schema import Schema
 from dplasso.fit import column_plan
 from dplasso.gradient_descent import schedule
 from dplasso.matrix.compressed import canonical
-from dplasso.model.prior import matched_prior
+from dplasso.model.linear import matched_prior
 from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
 from dplasso.tuning.metrics import COMPARING, METRICS
 from neighbours import N_COLUMNS, N_ROWS, common_records, hostile_records, in_parts

@@ -12,7 +12,7 @@ import dplasso
 from dplasso.cli import demo
 from dplasso.cli.app import app
 from dplasso.data.formats import Dataset
-from dplasso.runtime.extras import EXTRAS, missing
+from dplasso.errors import EXTRAS, missing
 
 NOT_NEEDED = "filelock fsspec matplotlib pandas pyarrow ray requests rich typer zstandard"
 FITS = """

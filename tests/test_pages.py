@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import dplasso
 from dplasso.cli.app import app
 from dplasso.fit import run as fit_run
-from dplasso.runtime import chunks
+from dplasso.runtime import progress
 
 ROOT = Path(__file__).parent.parent
 DOCS, README = ROOT / "docs", ROOT / "README.md"
@@ -78,7 +78,7 @@ def stopped_half_way():
             if 2 * done > solver.n_steps:
                 raise KeyboardInterrupt
 
-        chunks.run_in_chunks(solver, checkpoint=keep, **options)
+        progress.run_in_chunks(solver, checkpoint=keep, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fit_run, "run_in_chunks", run)

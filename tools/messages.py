@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from dplasso.runtime.extras import EXTRAS
+from dplasso.errors import EXTRAS
 
 SOURCE = Path(__file__).parent.parent / "src" / "dplasso"
 

@@ -45,7 +45,7 @@ from dplasso.ledger import budgets, charging, create_ledger, read_budgets
 from dplasso.ledger.database import transaction
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Drawn
-from dplasso.runtime import chunks
+from dplasso.runtime import progress
 
 # Where a process dies while it writes: the call, and whether before or after it is done.
 MOMENTS = tuple(
@@ -355,7 +355,7 @@ def crash(kills: int, seed: int, fit: str | None = None) -> Outcome:
     outcome = Outcome(seed)
     rng = np.random.default_rng(seed)
     data = example(seed)
-    chunks._CHUNK_SECONDS = 0.0  # a step a chunk: a checkpoint after each
+    progress._CHUNK_SECONDS = 0.0  # a step a chunk: a checkpoint after each
     # A kill loses nothing that was written, synced or not: memory is as good as a disk, and fast.
     shared = Path("/dev/shm")
     home = Path(tempfile.mkdtemp(dir=shared if os.access(shared, os.W_OK) else None))

@@ -2,7 +2,9 @@
 
 import re
 import reprlib
+import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 
 # A parameter that a message names: `name` or `name=value`.
 _MARK = re.compile(r"`([a-z_A-Z]\w*)(?:=([^`]*))?`")
@@ -112,3 +114,28 @@ class ClusterError(RuntimeError):
 def shown(value: object) -> str:
     """Return a parameter's value, shortened, in one line of a message."""
     return " ".join(reprlib.repr(value).split())
+
+
+EXTRAS = {
+    "fsspec": "storage",
+    "matplotlib": "plot",
+    "onnx": "onnx",
+    "skl2onnx": "onnx",
+    "zstandard": "zstd",
+}
+"""The extra of this package that brings each of them."""
+
+
+def missing(module: str, purpose: str) -> str:
+    """Return the sentence, begun by the purpose, that a module of `EXTRAS` is missing, or ""."""
+    # Among the modules stands None where an import is forbidden.
+    if (sys.modules[module] if module in sys.modules else find_spec(module)) is not None:
+        return ""
+    how = f"pip install 'dplasso[{EXTRAS[module]}]'"
+    return f"{purpose} needs {module}, which is not installed: {how}"
+
+
+def need(module: str, purpose: str) -> None:
+    """Raise MissingExtraError with the sentence of `missing`, if there is one."""
+    if sentence := missing(module, purpose):
+        raise MissingExtraError(sentence)

@@ -5,7 +5,7 @@ import pytest
 
 from audit.mutants import Steps, settings
 from dplasso.audit import Claim, Target, audit_one_run, estimator_target
-from dplasso.audit.one_run import guess
+from dplasso.audit.suite import guess
 
 ALARM = 1e-6
 

@@ -8,7 +8,8 @@ from matplotlib.image import imread
 
 from audit.mutants import settings
 from dplasso.audit import Plan, Report, builder, claim_of, run_audits
-from dplasso.audit.plot import allowed_power, audit_picture
+from dplasso.audit.bounds import allowed_power
+from dplasso.cli.audit import audit_picture
 from dplasso.privacy.budget import Budget, Draws, build_budget
 
 SMALL = Plan(runs=400, canaries=100, false_alarm=1e-4)

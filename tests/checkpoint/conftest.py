@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from dplasso.checkpoint import session
 from dplasso.ledger import charging
-from dplasso.runtime import chunks
+from dplasso.runtime import progress
 
 WRITES = (session, "write_checkpoint")
 
@@ -29,7 +29,7 @@ def path(tmp_path):
 
 @pytest.fixture(autouse=True)
 def a_step_a_chunk(monkeypatch):
-    monkeypatch.setattr(chunks, "_CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_CHUNK_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -186,8 +186,8 @@ def test_options_reach_the_estimator(fitted, tmp_path, method):
 
 
 def test_whom_the_fit_protects_is_said(told):
-    assert "Each single row is protected" in told()
-    assert "Only the label of each row is protected" in told("--neighbors", "label")
+    assert "This protects each row." in told()
+    assert "This protects the label of each row." in told("--neighbors", "label")
 
 
 def test_a_seed_repeats_and_is_marked(fitted):

@@ -21,7 +21,7 @@ METHODS = {
 
 @pytest.fixture(autouse=True)
 def every_step_is_kept(monkeypatch):
-    monkeypatch.setattr("dplasso.runtime.chunks._CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr("dplasso.runtime.progress._CHUNK_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ from contextlib import suppress
 import pytest
 
 from dplasso.files.atomic import atomic_write
-from dplasso.files.disk_space import held_room
-from dplasso.files.lock import hold
+from dplasso.files.lock import held_room, hold
 
 
 def names(folder):

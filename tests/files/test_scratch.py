@@ -7,8 +7,8 @@ import tempfile
 import numpy as np
 import pytest
 
-from dplasso.files import disk_space as module
-from dplasso.files.disk_space import scratch
+from dplasso.files import lock as module
+from dplasso.files.lock import scratch
 
 
 @pytest.mark.parametrize("dtype", [np.uint32, np.float32, np.float64])

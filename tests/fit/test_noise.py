@@ -17,7 +17,7 @@ from dplasso import (
 from dplasso.estimators.fitting import method_of
 from dplasso.fit import noise, run
 from dplasso.ledger import create_ledger, read_budgets
-from dplasso.model.prior import matched_prior
+from dplasso.model.linear import matched_prior
 from dplasso.phases import count
 from fit.cases import fitted, four_classes, records
 

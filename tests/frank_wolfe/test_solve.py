@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import weights
 from dplasso.privacy.randomness import random_stream
-from dplasso.runtime import chunks
+from dplasso.runtime import progress
 from frank_wolfe.cases import argmax, build, small_problem
 
 
@@ -23,7 +23,7 @@ def test_chunks_do_not_change_the_run(solver, monkeypatch):
     _, _, problem = small_problem(0, n_steps=50)
     runs = []
     for seconds in (0.0, 1e9):
-        monkeypatch.setattr(chunks, "_CHUNK_SECONDS", seconds)
+        monkeypatch.setattr(progress, "_CHUNK_SECONDS", seconds)
         calls = []
         options = {"solver": solver, "drift_tol": 0.01, "record_history": True}
         solution = run(problem, progress=lambda done, total, c=calls: c.append(done), **options)

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier, DPLogisticRegression, ModelFileError, load
-from dplasso.model.prior import ARRAYS, matched_prior, prior_from
+from dplasso.model.linear import ARRAYS, matched_prior, prior_from
 from dplasso.model.weights import count_of, weights_of
 from dplasso.report.page import model_facts, report_section
 

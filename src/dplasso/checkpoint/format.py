@@ -10,7 +10,7 @@ from typing import Any
 
 from dplasso.errors import CheckpointError
 from dplasso.files.archive import ArchiveKind, parse_array, read_archive
-from dplasso.model.codec import ReleasedFile, parse_released, write_released
+from dplasso.model.file import ReleasedFile, parse_released, write_released
 from dplasso.phases.contract import Snapshot
 
 FORMAT_VERSION = 3

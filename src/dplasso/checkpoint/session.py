@@ -34,7 +34,7 @@ from dplasso.ledger import (
     rejoin,
     reserve,
 )
-from dplasso.model.codec import params_to_json
+from dplasso.model.file import params_to_json
 from dplasso.phases.contract import NO_SNAPSHOT, Snapshot
 from dplasso.phases.released import Released
 from dplasso.privacy.budget import Budget

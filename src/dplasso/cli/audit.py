@@ -6,7 +6,10 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dplasso.audit import (
     METHODS,
@@ -19,14 +22,22 @@ from dplasso.audit import (
     run_audits,
     weights_target,
 )
+from dplasso.audit.black_box import Roc
+from dplasso.audit.bounds import allowed_power
+from dplasso.audit.claims import Finding
 from dplasso.cli import output
-from dplasso.errors import ParameterError
+from dplasso.errors import ParameterError, missing
 from dplasso.privacy.wording import rounded_up
-from dplasso.runtime.extras import missing
+from dplasso.report.bars import BLUE, QUIET, RED, png_of, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Not 1, which is any failure to audit at all, and not 2, which is a misspelt command line.
 VIOLATION_FOUND = 3
 FILES = {"report": "audit.json", "picture": "audit.png"}
+# Rates from fewer runs than this are mostly chance; the logarithmic axes end there.
+_FEWEST_RUNS_SHOWN = 30
 
 
 def audit(
@@ -126,8 +137,6 @@ def _write(directory: Path, outcome: Outcome, document: dict[str, Any]) -> dict[
         if undrawn := missing("matplotlib", "The picture"):
             output.note(undrawn)
         else:
-            from dplasso.audit.plot import audit_picture
-
             contents["picture"] = audit_picture(outcome.roc, outcome.attack)
     files = {name: directory / FILES[name] for name in contents}
     with output.uninterrupted():
@@ -160,3 +169,64 @@ def _print(report: Report, files: dict[str, Path], seconds: float) -> None:
     output.text(report.text())
     written = f" Written: {', '.join(map(str, files.values()))}" if files else ""
     output.text(f"Done in {seconds:.0f} s.{written}")
+
+
+def audit_picture(roc: Roc, finding: Finding) -> bytes:
+    """Return a PNG image of an attack's ROC curve and the region that the claim rules out."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(14, 7.4), layout="constrained")
+    verdict = "VIOLATION" if finding.violated else "consistent with the claim"
+    found = f"audited at least {finding.audited:.3g}: {verdict}"
+    if finding.audited == 0:
+        found = "the attack found nothing"
+    figure.suptitle(
+        f"{finding.name}: claimed epsilon {finding.claimed:g} (delta {finding.delta:g}), {found}",
+        fontsize=15,
+        fontweight="bold",
+    )
+    left, right = figure.subplots(1, 2)
+    _draw(left, roc, finding, np.linspace(0.0, 1.0, 1001))
+    left.set_aspect("equal", anchor="N")
+    left.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
+    left.legend(loc="lower right", fontsize=10.5)
+    least = _FEWEST_RUNS_SHOWN / min(finding.figures["trials"])
+    _draw(right, roc, finding, np.geomspace(least, 1.0, 1001))
+    right.set(xscale="log", yscale="log", xlim=(least, 1.1), ylim=(least, 1.1))
+    titles = (
+        f"{finding.figures['runs']:,} fits; the event was chosen on other runs than these",
+        f"the same, logarithmic, down to {_FEWEST_RUNS_SHOWN} runs",
+    )
+    for axes, title in zip((left, right), titles, strict=True):
+        axes.set_title(title, fontsize=12, loc="left")
+        axes.set_xlabel("false positive rate (unlikely data set)")
+        axes.set_ylabel("true positive rate (likely data set)")
+        tidy(axes)
+    return png_of(figure)
+
+
+def _draw(axes: "Axes", roc: Roc, finding: Finding, rate: NDArray[np.float64]) -> None:
+    allowed = allowed_power(rate, finding.claimed, finding.delta)
+    axes.fill_between(rate, allowed, 1.0, color=BLUE, alpha=0.12, linewidth=0)
+    axes.plot(rate, allowed, color=BLUE, linewidth=2, label="most that the claim allows")
+    axes.plot(rate, rate, color=QUIET, linewidth=1, linestyle=":", label="guessing")
+    if finding.audited > 0:
+        bound = allowed_power(rate, finding.audited, finding.delta)
+        label = f"epsilon {finding.audited:.3g}, the audited bound"
+        axes.plot(rate, bound, color=RED, linewidth=1.2, linestyle="--", label=label)
+    attack = roc.false_positive_rate, roc.true_positive_rate
+    axes.plot(*attack, color=RED, linewidth=2.2, label="the attack")
+    chosen = roc.chosen
+    axes.errorbar(
+        [chosen["rate"]],
+        [chosen["power"]],
+        xerr=[[0.0], [chosen["rate_bound"] - chosen["rate"]]],
+        yerr=[[chosen["power"] - chosen["power_bound"]], [0.0]],
+        color="black",
+        marker="o",
+        markersize=6,
+        capsize=4,
+        linewidth=1.4,
+        label="the event tested, with its bounds",
+        zorder=5,
+    )

@@ -19,8 +19,7 @@ from dplasso.cli.app import command_line
 from dplasso.cli.training import OutputOptions
 from dplasso.errors import CheckpointError
 from dplasso.estimators.base import PrivateLinearModel
-from dplasso.files.disk_space import held_room
-from dplasso.files.lock import claim
+from dplasso.files.lock import claim, held_room
 from dplasso.fit.hooks import Begun, Session
 from dplasso.model.linear import steps_of
 

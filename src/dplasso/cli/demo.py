@@ -19,11 +19,11 @@ from dplasso.cli.scoring import score
 from dplasso.cli.training import train_with_bar
 from dplasso.data.formats import Dataset
 from dplasso.datasets.adult import cross_name, crosses, load_adult
+from dplasso.errors import missing
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.model.weights import beyond_by_chance, weights_of
 from dplasso.report.bars import BLUE, GREY, ORANGE, draw_bars, png_of, tidy
 from dplasso.report.displays import weight_bars
-from dplasso.runtime.extras import missing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,9 +12,9 @@ from rich.markup import escape
 
 from dplasso import ledger as ledgers
 from dplasso.cli import output
-from dplasso.ledger.cohorts import listed
-from dplasso.ledger.composition import protected
+from dplasso.ledger.budgets import listed
 from dplasso.privacy.budget import Budget
+from dplasso.privacy.neighbouring import RELATIONS
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_down as down
 from dplasso.privacy.wording import rounded_up
@@ -28,9 +28,6 @@ _CHARGE = (
     *("kind", "epsilon", "delta", "n_iter", "eps0", "neighbors", "rows_per_person", "purpose"),
     "prior",
 )
-# Entries by kind, more than one.
-# What a budget promises, and whom.
-_PROMISE = ("epsilon", "delta", "neighbors", "rows_per_person")
 _MANY = {"fit": "fits", "search": "searches", "score": "scores"}
 _BUDGET = ("epsilon", "delta", "neighbors", "rows_per_person")
 # Of a fit, unless told otherwise.
@@ -107,7 +104,7 @@ def left_of(
     charge = (same or budget.entries)[-1].charge
     return {
         "dataset": budget.name,
-        **{name: getattr(budget, name) for name in _PROMISE},
+        **{name: getattr(budget, name) for name in _BUDGET},
         **_state_of(budget, settings),
         "kind": charge.kind,
         "fits_left": ledgers.fits_left(budget, charge),
@@ -129,9 +126,13 @@ def left_sentence(report: dict[str, Any]) -> str:
     return (
         f"charged{called(report['dataset'], ' to')}: {spent} of the budget (epsilon "
         f"{up(report['epsilon'])} at delta {up(report['delta'])}, for "
-        f"{protected(report['rows_per_person'], report['neighbors'])}) is spent, {rest}"
+        f"{_protected(report)}) is spent, {rest}"
         + (f"; {sentence(report['cohort'])}" if report["cohort"] else "")
     )
+
+
+def _protected(budget: dict[str, Any]) -> str:
+    return RELATIONS[budget["neighbors"]].protected(budget["rows_per_person"])
 
 
 def _shares(spent: float) -> tuple[str, str]:
@@ -197,7 +198,7 @@ def print_report(report: dict[str, Any]) -> None:
     output.text(
         f"{report['dataset'] or '(a data set without a name)'}: epsilon {up(report['epsilon'])} "
         f"at delta {up(report['delta'])}, {report['neighbors']}, for "
-        f"{protected(report['rows_per_person'], report['neighbors'])}",
+        f"{_protected(report)}",
         "bold",
         wrap=False,
     )
@@ -214,11 +215,10 @@ def print_report(report: dict[str, Any]) -> None:
         rest = f"Left: {left}, which one fit of epsilon {epsilon} uses up ({words})."
     output.text(f"Spent: {spent} by {fits}. {rest}", wrap=False)
     if len(report["totals"]) > 1:
-        everybody = ", ".join(
-            f"{up(one['epsilon'])} for {protected(one['rows_per_person'], report['neighbors'])}"
-            for one in report["totals"]
+        totals = ", ".join(
+            f"{up(total['epsilon'])} for {_protected(report | total)}" for total in report["totals"]
         )
-        output.text(f"At delta {up(report['delta'])} that is epsilon {everybody}.", wrap=False)
+        output.text(f"At delta {up(report['delta'])} that is epsilon {totals}.", wrap=False)
     if "epsilon" in another:
         fit = f"fit of epsilon {up(another['epsilon'])}"
         told = f"A {fit} would be refused."

@@ -204,16 +204,15 @@ def data_text(report: Mapping[str, Any]) -> str:
 
 def promise(statement: "PrivacyStatement", *, explain: bool) -> None:
     """Print what a fit promises: the whole statement, or the sentences that matter most."""
-    from dplasso.privacy.neighbouring import keeps_labels_alone
+    from dplasso.privacy.neighbouring import RELATIONS
 
     paragraphs = statement.text().split("\n\n")
     if explain:
         text("\n\n".join(paragraphs))
     elif statement.is_private:
         text(paragraphs[0])
-        only_labels = keeps_labels_alone(statement.neighbors)
-        whom = "Only the label of each row" if only_labels else "Each single row"
-        text(f"{whom} is protected; --explain says how, and what is taken as public.")
+        protected = RELATIONS[statement.neighbors].protected(statement.rows_per_person)
+        text(f"This protects {protected}. Run with --explain for details.")
     else:
         text("\n".join(paragraphs[:2]))
 

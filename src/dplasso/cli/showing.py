@@ -12,12 +12,12 @@ from typing import Any
 from dplasso.cli import output
 from dplasso.cli.ledger_report import cohort_of, sentence
 from dplasso.ledger import Budget, Charge, entry_of, read_budgets, share_of
-from dplasso.ledger.composition import protected
 from dplasso.model import Model, read_model
 from dplasso.model.curves import curves_of
 from dplasso.model.file import written_by
 from dplasso.model.inference import inference_of
 from dplasso.model.weights import Weights, count_of, linear_part, signs, weights_of
+from dplasso.privacy.neighbouring import RELATIONS
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_up
 from dplasso.report.bars import Bar, png_of
@@ -207,7 +207,7 @@ def _paid(model: Model, ledger: Path | None) -> tuple[dict[str, str] | str, list
         "purpose": charge.purpose or "(none given)",
         "charged": f"{_cost(charge)}, {entry.reserved_at}",
         "budget": f"{_cost(budget)} for all releases from this data set, for "
-        f"{protected(budget.rows_per_person, budget.neighbors)}",
+        f"{RELATIONS[budget.neighbors].protected(budget.rows_per_person)}",
         "share": f"{share_of(budget, charge):.1%} of the budget",
         **({} if cohort is None else {"people": sentence(cohort)}),
     }

@@ -20,9 +20,8 @@ from dplasso.data.store.checks import ArrayCheck, compare
 from dplasso.data.store.header import HEADER_FILE, LABELS, array_file, open_array, read_header
 from dplasso.data.store.place import is_incomplete, refuse_incomplete
 from dplasso.data.streams import exhaust
-from dplasso.errors import DataError, StoreError
+from dplasso.errors import DataError, StoreError, need
 from dplasso.files.atomic import open_private
-from dplasso.runtime.extras import need
 
 # Bytes between two answers to the coordinator, and bytes asked for at a time.
 PIECE, _REQUEST = 1 << 26, 1 << 22

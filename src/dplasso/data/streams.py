@@ -14,8 +14,7 @@ from itertools import repeat, takewhile
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from dplasso.errors import DataError
-from dplasso.runtime.extras import need
+from dplasso.errors import DataError, need
 
 BLOCK_BYTES = 2 << 20
 """Decompressed bytes handed on at a time; a longer line makes a longer block."""

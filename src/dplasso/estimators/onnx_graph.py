@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from dplasso.errors import need
 from dplasso.estimators.export import Plain, plain_of
-from dplasso.runtime.extras import need
 
 # Of 2020: every runtime in use knows it.
 OPSET, _IR = 13, 7

@@ -6,11 +6,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from dplasso.errors import ParameterError
+from dplasso.errors import ParameterError, need
 from dplasso.estimators.onnx_graph import OPSET
 from dplasso.estimators.pipeline_steps import FittedAnew
 from dplasso.estimators.record_wise import check_record_wise, chosen, every_step, split
-from dplasso.runtime.extras import need
 
 
 def to_onnx(model: Any, example: Any = None) -> Any:

@@ -12,7 +12,7 @@ from dplasso.phases.released import Released
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.cautions import Caution, warn_of
 from dplasso.privacy.statement import PrivacyStatement
-from dplasso.runtime.chunks import Progress
+from dplasso.runtime.progress import Progress
 
 Snapshots = Callable[[int], Snapshot]
 

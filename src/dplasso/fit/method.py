@@ -20,8 +20,7 @@ from dplasso.fit.task import Bounded, Task
 from dplasso.ledger import Ledger, checked_ledger
 from dplasso.matrix.geometry import Geometry
 from dplasso.matrix.starting import StartingModel, starting_model
-from dplasso.model.linear import n_outputs_of
-from dplasso.model.prior import MatchedPrior
+from dplasso.model.linear import MatchedPrior, n_outputs_of
 from dplasso.phases.contract import Plan
 from dplasso.phases.count import COUNT
 from dplasso.phases.levels import Spans

@@ -24,7 +24,7 @@ from dplasso.fit.task import Task
 from dplasso.gradient_descent.schedule import CONSTANT
 from dplasso.matrix.compressed import checked, compress
 from dplasso.matrix.unit_rows import row_factors
-from dplasso.model.prior import MatchedPrior, matched_prior
+from dplasso.model.linear import MatchedPrior, matched_prior
 from dplasso.runtime.threads import thread_pool
 
 # Parameters that a model file does not hold: it holds what follows from them.

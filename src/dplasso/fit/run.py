@@ -15,7 +15,7 @@ from dplasso.phases.contract import Fit, Steps, check_share
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
 from dplasso.privacy.randomness import random_stream
-from dplasso.runtime.chunks import run_in_chunks
+from dplasso.runtime.progress import run_in_chunks
 from dplasso.runtime.threads import thread_pool
 
 

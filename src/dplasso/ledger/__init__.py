@@ -30,7 +30,7 @@ from dplasso.ledger.charging import (
     check_paid as check_paid,
     checked_ledger as checked_ledger,
 )
-from dplasso.ledger.cohorts import (
+from dplasso.ledger.budgets import (
     People as People,
     declare_disjoint as declare_disjoint,
     people_of as people_of,

@@ -1,17 +1,22 @@
-"""Budgets of data sets and charges to them, safe among processes and crashes.
+"""What is done with a ledger file: create budgets, charge them, declare whose people differ.
 
 Every operation locks the file, does one transaction and closes it, so nothing is held while a fit
 runs and nothing is inherited by a fork. A charge reads the budget and writes its entry under one
 lock: two processes can never both take the last of a budget, whatever name they know the file by.
 All raise LedgerError if the ledger cannot be used.
+
+Each data set keeps its own budget, and a declaration changes none: it says what the budgets mean
+for a person. Somebody in one data set of a group has the total of that data set. If the declaration
+is wrong, somebody in several has the sum, in zCDP.
 """
 
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import join
 from typing import Any
 
 from dplasso.errors import LedgerError, ParameterTypeError
@@ -19,6 +24,7 @@ from dplasso.files.atomic import atomic_write
 from dplasso.ledger.composition import (
     affords,
     draws_part,
+    epsilon_total,
     refuse_overspending,
     refuse_relation,
     rho_limit,
@@ -32,8 +38,16 @@ from dplasso.ledger.database import (
     LedgerPath,
     transaction,
 )
-from dplasso.ledger.entries import Budget, Charge
-from dplasso.ledger.rows import insert_dataset, insert_entry, keyed, now, read_rows
+from dplasso.ledger.entries import Budget, Charge, Declaration
+from dplasso.ledger.rows import (
+    insert_dataset,
+    insert_declaration,
+    insert_entry,
+    keyed,
+    now,
+    read_all,
+    read_rows,
+)
 from dplasso.privacy.neighbouring import check_neighbors
 from dplasso.privacy.parameters import (
     check_delta,
@@ -58,7 +72,6 @@ def create_ledger(
 
     `epsilon`, `delta`: what all fits on the data set may spend together; both finite.
     `dataset`: the data set's name. None leaves it to the first fit that gives one.
-    `neighbors`: the neighbour relation that all fits must have.
     `rows_per_person`: whom the budget protects: 1 for each row, m for each person with up to m
     rows. A fit that covers fewer rows of a person (its own `rows_per_person`) counts for more.
     """
@@ -92,10 +105,7 @@ def add_dataset(
     neighbors: str = "add-remove",
     rows_per_person: int = 1,
 ) -> None:
-    """Add the budget of one more data set, about other records, as `create_ledger` makes it.
-
-    Its name must be new, and the data sets that are there must have names.
-    """
+    """Add the budget of one more data set, about other records, as `create_ledger` makes it."""
     name = check_name(dataset)
     added = new_budget(name, epsilon, delta, neighbors, rows_per_person)
     with transaction(path) as db:
@@ -290,3 +300,111 @@ def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
     if dataset is None:
         raise LedgerError(f"{path} keeps several data sets; name one of {names} with `dataset`")
     raise LedgerError(f"{path} has no data set {dataset!r}; it knows {names}")
+
+
+@dataclass(frozen=True)
+class People:
+    """What was spent for somebody who may be in several data sets, at the largest delta of these.
+
+    `declared`: the largest epsilon of a person, if what is declared holds.
+    `in_all`: the epsilon of somebody who is in all of them, whatever is declared.
+    """
+
+    delta: float
+    declared: float
+    in_all: float
+
+
+def declare_disjoint(
+    path: LedgerPath, datasets: Sequence[str], *, withdraw: bool = False
+) -> Declaration:
+    """Declare in a ledger that nobody is in two of these data sets; nothing checks it.
+
+    No limit changes. To add a data set to a group, name the whole group with it. `withdraw`: take
+    back what was declared about exactly these data sets instead. Returns what now stands in the
+    ledger.
+    """
+    names = [check_name(name) for name in datasets]
+    if len(set(names)) < len(names) or len(names) < 2:
+        raise LedgerError(
+            "a declaration about people names two or more data sets, each once; it names "
+            + (", ".join(map(repr, names)) or "none")
+        )
+    with transaction(path) as db:
+        budgets, told = read_all(db, path)
+        check_named([pick(budgets.values(), name, path) for name in names], path)
+        keys = [key for key, budget in budgets.items() if budget.name in names]
+        order = [budget.name for budget in budgets.values() if budget.name is not None]
+        _check(path, in_force(told), {*names}, order, withdraw=withdraw)
+        insert_declaration(db, keys, disjoint=not withdraw)
+        return read_all(db, path)[1][-1]
+
+
+def _check(
+    path: LedgerPath,
+    groups: Sequence[Declaration],
+    names: Collection[str],
+    order: Sequence[str],
+    *,
+    withdraw: bool,
+) -> None:
+    """Refuse a declaration that says nothing new, or cuts through a group."""
+    touched = [group for group in groups if not set(group.datasets).isdisjoint(names)]
+    same = [group for group in touched if set(group.datasets) == set(names)]
+    if withdraw and not same:
+        about = f"; declared: nobody is in two of {listed(touched[0].datasets)}" if touched else ""
+        raise LedgerError(f"{path} holds no declaration about exactly these data sets{about}")
+    if same and not withdraw:
+        raise LedgerError(
+            f"this was declared already, by {same[0].user}@{same[0].host} on "
+            f"{same[0].declared_at[:10]}"
+        )
+    wanted = {*names}.union(*(group.datasets for group in touched))
+    if not withdraw and wanted != set(names):
+        whole = join(name for name in order if name in wanted)
+        raise LedgerError(
+            "the ledger already has a declaration that nobody is in two of "
+            f"{listed(touched[0].datasets)}, and this one leaves some of them out. If nobody is "
+            "in two of them all, declare that: "
+            f"dplasso ledger disjoint {path} {whole}"
+        )
+
+
+def in_force(declarations: Iterable[Declaration]) -> tuple[Declaration, ...]:
+    """Return the declarations that hold: groups without a common data set, the oldest first."""
+    held: list[Declaration] = []
+    for one in declarations:
+        held = [other for other in held if set(other.datasets).isdisjoint(one.datasets)]
+        held += [one] if one.disjoint else []
+    return tuple(held)
+
+
+def read_cohorts(path: LedgerPath) -> tuple[tuple[Budget, ...], tuple[Declaration, ...]]:
+    """Return a ledger's budgets, in their order, and the declarations that hold."""
+    with transaction(path, write=False) as db:
+        budgets, told = read_all(db, path)
+    return tuple(budgets.values()), in_force(told)
+
+
+def people_of(budgets: Sequence[Budget], groups: Sequence[Declaration]) -> People | None:
+    """Return what was spent for who may be in several data sets; None if relations differ."""
+    if len({budget.neighbors for budget in budgets}) > 1:
+        return None
+    delta = max(budget.delta for budget in budgets)
+    costs = {budget.name: (budget.rho, budget.draw_delta) for budget in budgets}
+    parts = [[costs[name] for name in group.datasets] for group in groups]
+    grouped = {name for group in groups for name in group.datasets}
+    parts += [[cost] for name, cost in costs.items() if name not in grouped]
+
+    def epsilon_of(share: Callable[[Iterable[int]], int]) -> float:
+        rho, draws = (sum(share(cost[k] for cost in part) for part in parts) for k in (0, 1))
+        return epsilon_total(rho, draws, delta)
+
+    return People(delta, declared=epsilon_of(max), in_all=epsilon_of(sum))
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Word data sets, the last of them where they are many."""
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{len(names) - most:,} others, {', '.join(names[-most:])}"

@@ -20,7 +20,6 @@ delta for the draws, and for rho the `capacity` of epsilon at the rest of delta.
 what is charged later. One exception, before anything was released: a first fit that is within
 (epsilon, delta) by itself may take the whole budget, and then nothing is left for another.
 
-What a charge counts in a budget that protects persons with several rows is in ``entries.py``.
 """
 
 import math
@@ -32,7 +31,7 @@ from dplasso.errors import BudgetError, LedgerError
 from dplasso.ledger.entries import SCORE, SEARCH, UNITS, Budget, Charge, charge_of, counted
 from dplasso.privacy.accounting import epsilon_of_rho, root_rho
 from dplasso.privacy.budget import EPSILON_OF_RHO, RATIO_RHO, Draws, build_budget
-from dplasso.privacy.neighbouring import keeps_labels_alone
+from dplasso.privacy.neighbouring import RELATIONS
 from dplasso.privacy.wording import rounded_down
 
 # Of a budget's delta, this part is set aside for the inexactness of draws.
@@ -215,7 +214,7 @@ def refuse_relation(budget: Budget, charge: Charge, path: Any) -> None:
 def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
     """Raise BudgetError for a charge that the budget has no room for."""
     rows, covered = budget.rows_per_person, charge.rows_per_person or 1
-    whom, whom_covered = (protected(count, budget.neighbors) for count in (rows, covered))
+    whom, whom_covered = map(RELATIONS[budget.neighbors].protected, (rows, covered))
     whole = f"epsilon {budget.epsilon:g} at delta {budget.delta:g} in all for {whom}"
     if charge.kind == SEARCH and covered < rows:
         raise BudgetError(
@@ -251,14 +250,6 @@ def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
             else ""
         )
     )
-
-
-def protected(rows_per_person: int, neighbors: str) -> str:
-    """Word what a budget or a charge covers."""
-    what = "the label of " if keeps_labels_alone(neighbors) else ""
-    if rows_per_person == 1:
-        return f"{what}each row"
-    return f"{what.replace('label', 'labels')}each person with up to {rows_per_person:,} rows"
 
 
 def _named(budget: Budget, path: Any) -> str:

@@ -23,6 +23,17 @@ class Relation(NamedTuple):
     changed: str
     exchanged: str
 
+    def part(self, rows_per_person: int = 1) -> str:
+        """Return the words for the labels alone of one or several rows; none for whole rows."""
+        if self.hides_features:
+            return ""
+        return "the label of " if rows_per_person == 1 else "the labels of "
+
+    def protected(self, rows_per_person: int = 1) -> str:
+        """Say what a promise protects."""
+        whom = f"each person with up to {rows_per_person:,} rows"
+        return self.part(rows_per_person) + ("each row" if rows_per_person == 1 else whom)
+
 
 RELATIONS = {
     "add-remove": Relation(1.0, True, "added or removed", "left out"),

@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from inspect import Parameter, Signature, signature
 from typing import Any, Self
 
+from dplasso.errors import need
 from dplasso.ledger import Budget, Ledger, as_ledger, entry_of, read_budgets, share_of
 from dplasso.model.curves import Curve
 from dplasso.model.weights import BY_NOISE, Weights, row_name
 from dplasso.privacy.wording import rounded_up
-from dplasso.report.bars import BLUE, GREY, QUIET, Bar, draw_bars, tidy
-from dplasso.report.curves import axes_for, draw_curve
-from dplasso.runtime.extras import need
+from dplasso.report.bars import BLUE, GREY, QUIET, Bar, axes_for, draw_bars, draw_curve, tidy
 
 _BAR_HEIGHT = 0.38
 _MOST_ENTRIES = 12

@@ -20,8 +20,7 @@ from dplasso.privacy.cautions import AMBER, GREEN, RED, Caution, level_of
 from dplasso.privacy.neighbouring import RELATIONS
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import PICTURED, assumptions, guarantee, odds, rounded_up
-from dplasso.report.bars import Bar, bars_as_html
-from dplasso.report.curves import curves_as_html
+from dplasso.report.bars import Bar, bars_as_html, curves_as_html
 from dplasso.report.displays import curve_bars, weight_bars
 
 _SHOWN, _SHOWN_FIRST = 20, 8
@@ -155,21 +154,15 @@ def _meaning(statement: PrivacyStatement) -> str:
             "find out what it was trained on: treat it like the records themselves.</p>"
         )
     rows, relation = statement.rows_per_person, RELATIONS[statement.neighbors]
-    label, labels, each = "", "", "Each row"
-    if not relation.hides_features:
-        label, labels, each = "the label of ", "the labels of ", "The label of each row"
-    if rows == 1:
-        one = f"{label}any one row of the data"
-        whom = f"{each} is protected; somebody with several rows is protected less."
-    else:
-        one = f"{labels}all rows of one person, up to {rows:,},"
-        whom = f"Each person with up to {rows:,} rows is protected; with more rows, less."
+    one = "any one row of the data" if rows == 1 else f"all rows of one person, up to {rows:,},"
+    whom = f"It protects {relation.protected(rows)}. A person with more rows is protected less."
     bound = "are at most" if statement.epsilon <= PICTURED else "may be"
     if not relation.hides_features:
-        whom += " Only labels are protected: what the rows say besides may show in the model."
+        whom += " It does not protect the features, so they may show in the model."
     return (
         "<h2>What it means for a person</h2>"
-        f"<p>Had {one} been {relation.exchanged}, much the same model could have come out. "
+        f"<p>Had {relation.part(rows)}{one} been {relation.exchanged}, much the same model could "
+        "have come out. "
         f"Whatever somebody concludes from it about a person, the odds {bound} <b>"
         f"{odds(statement.epsilon)} times</b> what they would be then (epsilon "
         f"{rounded_up(statement.epsilon)}), but for a chance of at most one in "

@@ -38,11 +38,9 @@ def say_once() -> None:
 def announce_compilation(
     announce: Callable[[str], None], after: float = 0.0
 ) -> Iterator[CompileTime]:
-    """Call `announce` with `COMPILING` when kernels are compiled inside the block.
+    """Call `announce` when compiling inside the block has taken `after` seconds, and every `STILL`.
 
-    It is called when compiling has taken `after` seconds, and again, with the time so far, where
-    that lasts. Kernels that are loaded from numba's cache on disk do not count. The time that is
-    yielded grows.
+    Kernels that are loaded from numba's cache on disk do not count. The time that is yielded grows.
     """
     from numba.core import event
 

@@ -1,13 +1,17 @@
-"""A progress bar on standard error."""
+"""Progress of long work: bars, lines, and the chunks between which there is some to report."""
 
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+Progress = Callable[[int, int], None]
 
 # Seconds before a fit in Python says a word.
 SILENT = 2.0
+_CHUNK_SECONDS = 0.1
 
 
 @contextmanager
@@ -54,3 +58,28 @@ def duration(seconds: float) -> str:
         if seconds >= 1.5 * size:
             return f"{seconds / size:.2g} {name}"
     return f"{seconds:.2g} s"
+
+
+def run_in_chunks(
+    steps: Any,
+    *,
+    marks: Collection[int] = (),
+    checkpoint: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Take all steps (`dplasso.phases.contract.Steps`), about a tenth of a second at a time.
+
+    A chunk ends at each of `marks` in any case. After each chunk, `checkpoint` is called with the
+    steps done, then `progress` with these and T.
+    """
+    done, chunk = steps.done, 1
+    while done < steps.n_steps:
+        last = min([done + chunk, steps.n_steps, *(mark for mark in marks if mark > done)])
+        began = time.perf_counter()
+        steps.advance(done + 1, last)
+        is_short = time.perf_counter() - began < _CHUNK_SECONDS
+        done, chunk = last, 2 * chunk if is_short else max(1, chunk // 2)
+        if checkpoint is not None:
+            checkpoint(done)
+        if progress is not None:
+            progress(done, steps.n_steps)

@@ -33,8 +33,7 @@ from dplasso.data.store.kernel import first_outside, maps_agree
 from dplasso.data.store.place import partial_directory
 from dplasso.data.streams import exhaust
 from dplasso.errors import StoreError
-from dplasso.files.disk_space import scratch
-from dplasso.files.lock import is_held
+from dplasso.files.lock import is_held, scratch
 from dplasso.matrix.compressed import Compressed
 
 _SIDES = ("rows", "columns")
