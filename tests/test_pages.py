@@ -1,4 +1,4 @@
-"""README.md, howto-*.md and tour-*.md run as printed: Python and commands, top to bottom."""
+"""README.md and the how-to pages run as printed: Python and commands, top to bottom."""
 
 import contextlib
 import gzip
@@ -20,6 +20,7 @@ from dplasso.runtime import progress
 ROOT = Path(__file__).parent.parent
 DOCS, README = ROOT / "docs", ROOT / "README.md"
 PAGES = sorted([*DOCS.glob("howto-*.md"), *DOCS.glob("tour-*.md")])
+PAGES += [DOCS / "audit.md", DOCS / "ledger.md"]
 # Repetitions that a page needs for its figures and a test does not.
 FEWER = {
     "draws = range(5)": "draws = range(2)",
