@@ -567,12 +567,14 @@ class Found:
 
 
 def run(number: int, cases: dict[str, Case], seed: int = 0) -> Found:
-    """Compare so many pairs of every case, all relations in turn and all forms."""
+    """Compare so many pairs of every case: all relations in turn, and forms, a case's own first."""
     found = Found()
-    for place, (name, case) in enumerate(cases.items()):
+    places = {name: place for place, name in enumerate(CASES)}
+    for name, case in cases.items():
+        place = places[name]
         rng = np.random.default_rng([seed, place])
         for k in range(number):
-            relation, form = RELATIONS[k % 3], case.forms[(k // 3) % len(case.forms)]
+            relation, form = RELATIONS[k % 3], case.forms[(place + k) % len(case.forms)]
             single = bool(rng.integers(2))
             pair = draw_pair(rng, case, relation, single=single)
             comparison = compare_pair(case, relation, form, pair, single=single)

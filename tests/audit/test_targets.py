@@ -21,9 +21,9 @@ CLAIM = Claim(1.0, 1e-6, "add-remove", 3, 1.0, 1.0, 1e-6)
 COMMON = {"epsilon": 1.0, "delta": 1e-6, "fit_intercept": False}
 # With the fits that show what is missing.
 GRADIENT = {
-    "binary": (DPLogisticRegression(classes=(0, 1), **COMMON), 1000),
-    "multinomial": (DPLogisticRegression(classes=(0, 1, 2), **COMMON), 400),
-    "huber": (DPLinearRegression(target_bounds=(0.0, 1.0), **COMMON), 400),
+    "binary": (DPLogisticRegression(classes=(0, 1), **COMMON), 300),
+    "multinomial": (DPLogisticRegression(classes=(0, 1, 2), **COMMON), 300),
+    "huber": (DPLinearRegression(target_bounds=(0.0, 1.0), **COMMON), 300),
 }
 
 
@@ -89,4 +89,4 @@ def test_a_lasso_that_chooses_its_settings(monkeypatch, part):
     if part:
         honest, times = Budget.mu_of, {"counts": 400.0, "gradients": 100.0}[part]
         monkeypatch.setattr(Budget, "mu_of", lambda self, share: times * honest(self, share))
-    assert audit_weights(claim, fit, 250, ALARM).report.violated == bool(part)
+    assert audit_weights(claim, fit, 200, ALARM).report.violated == bool(part)

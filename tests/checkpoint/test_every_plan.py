@@ -86,7 +86,7 @@ def writes_of(model, data, path, seconds=0.0):
 def kills(places):
     """Return at which writes a fit is killed: the first, the last of every phase, and between."""
     ends = [k for k, (one, other) in enumerate(pairwise(places)) if one[0] != other[0]]
-    chosen = {*ends, *range(0, len(places), 11)}
+    chosen = {*ends, *range(0, len(places), 31)}
     return sorted(k + 1 for k in chosen if k < len(places) - 1)
 
 

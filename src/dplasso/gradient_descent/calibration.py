@@ -1,13 +1,13 @@
-"""Margins stretched and shifted after a fit, so that probabilities mean what they say.
+"""Calibrate probabilities after a fit (Platt scaling), by noisy gradient descent.
 
-Noise ends a run before its margins are as large as the records would have them, so they are
-replaced by ``a s + b`` (Platt's scaling), a and b found by noisy gradient descent from (1, 0). A
-record counts ``1 / sqrt(|s|^2 + c^2)``: then its share of the gradient in (a, b / c), ``q s`` and
-``c q`` times that weight, is no longer than its residual q, however large its margin s. The
-sensitivity is the one of every gradient. With K outputs there is one slope and a constant for each.
+Noise stops training before the margins s reach the scale that fits the records. The fit therefore
+replaces them by ``a s + b``, and learns a and b by noisy gradient descent from (1, 0). Each record
+gets the weight ``1 / sqrt(|s|^2 + c^2)``. Its gradient in (a, b / c), which is ``q s`` and ``c q``
+times that weight, is then at most as long as its residual q for any margin. So the sensitivity is
+that of every gradient. With K outputs there is one slope, and one constant per output.
 
-Many labels have a slope each: every label's residual is divided by the length of its own margin, so
-that together they are no longer than all residuals.
+In multi-label fits each label has its own slope. The residual of a label is divided by the length
+of its own margin, so the gradient is at most as long as the vector of residuals.
 """
 
 from typing import Any, NamedTuple
@@ -22,23 +22,22 @@ from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import release
 
-# How far noise may move the slope, and each of many.
+# Kappa, the bound on how far noise moves a parameter: one slope, and one slope per label.
 _KAPPA, _LABEL_KAPPA = 1.0, 0.5
-# The weighted loss bends by at most c / 4 along a constant, and by at most .224 / a along the slope
-# (the largest of x sigma'(x)): in all by less than twice the bend of the loss.
+# The curvature of the weighted loss is at most c / 4 along a constant and 0.224 / a along the slope
+# (the maximum of x sigma'(x)), which is below twice the curvature of the loss.
 _BEND = 2.0
-# The slope never turns the order of the records round.
+# A positive slope keeps the order of the records.
 _SMALLEST_SLOPE = 0.2
-# The closed form of the standard error is an upper bound; where the loss bends it is about twice
-# too large.
+# The closed form of the standard error is an upper bound, about twice too large for a curved loss.
 _ERROR = 0.5
 
 
 class Calibration(NamedTuple):
-    """A slope for margins, and what is added to each of K.
+    """The slope of the margins, and the constant of each of K outputs.
 
-    `prior_slope`: that of the margins of a public start, where a fit has one.
-    `label_slopes`: where each of many labels has a slope, what part of the largest, `slope`, it is.
+    `prior_slope`: slope of the margins of the public prior, if the fit has one.
+    `label_slopes`: with several labels, the slope of each divided by the largest, `slope`.
     """
 
     slope: float
@@ -58,11 +57,11 @@ def calibrate_margins(
     fit_intercept: bool,
     centre: NDArray[np.float64] | float = 0.0,
 ) -> Calibration:
-    """Find slope and constants with a budget of `mu`; `margins` answer `sums` as `Margins` do.
+    """Learn slope and constants with the budget `mu`; `margins` has the method `sums`.
 
-    `centre`: released constants that the margins lack; the slope turns them around these. Around 0,
-    slope and constant would be hard to tell apart where a class is rare.
-    `n_records`: N, given as public or counted privately.
+    `centre`: released constants that the margins do not include. The slope scales margins about
+    them, because slope and constant are nearly collinear about 0 if one class is rare.
+    `n_records`: N, public or counted privately.
     `sensitivity`: how far a summed gradient can move between neighbours, in L2.
     """
     found, _ = descend(
@@ -98,11 +97,11 @@ def descend(
 ) -> tuple[NDArray[np.float64], float]:
     """Find the parameters of some margins by noisy gradient descent from `start`.
 
-    `fixed`: parameters that stay as they are.
-    `kappa`: how far noise may move one.
-    `bend`: how much the weighted loss bends at most.
+    `fixed`: parameters that are not changed.
+    `kappa`: bound on how far noise may move a parameter.
+    `bend`: upper bound on the curvature of the weighted loss.
 
-    Returns: the parameters, and the standard error of each by the noise alone.
+    Returns: the parameters, and the standard error of each due to the noise.
     """
     schedule = schedule_for(n_records, mu, sensitivity, CALIBRATION_STEPS, kappa, bend)
     bits = share_bits(n_records)
@@ -119,7 +118,7 @@ def descend(
             total += parameters
     average = total / (schedule.n_steps - schedule.first_averaged + 1)
     moved = average - start
-    # What noise alone would have moved is taken off: what cannot be told from it stays as it was.
+    # Shrink each move by its noise variance: a move that noise explains is undone.
     error, squares = _ERROR * schedule.standard_error, moved * moved
     told = np.maximum(0.0, squares - error * error)
     return start + moved * told / np.where(squares > 0.0, squares, 1.0), error

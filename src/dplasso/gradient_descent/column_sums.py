@@ -20,8 +20,8 @@ from dplasso.runtime.threads import Threads, even_parts
 class InTiles:
     """The passes over tiles.
 
-    `row_edges`: the rows of each thread.
-    `scaled`: room for K numbers for each row.
+    `row_edges`: first row of each thread, and the end.
+    `scaled`: K numbers per row: margins, then residuals.
     """
 
     def __init__(self, data: UnitRows, n_outputs: int, threads: Threads) -> None:
@@ -31,19 +31,20 @@ class InTiles:
         self._shape = (-1,) if n_outputs == 1 else (-1, n_outputs)
         self._chunks = even_parts(np.append(tiles.bounds[:, 0], tiles.places.size), threads.count)
         self.row_edges = tiles.row_edges[self._chunks]
-        # Of blocks with much of all, every thread adds up some rows; the others are divided.
+        # In blocks with a large part of all entries each thread sums some rows. The other blocks
+        # are divided among the threads.
         sizes = np.diff(tiles.bounds).sum(axis=0)
         large = (sizes * (2 * threads.count) > tiles.places.size) & (threads.count > 1)
         self._large, others = np.flatnonzero(large), np.flatnonzero(~large)
         edges = even_parts(np.cumsum(np.append(0, sizes[others])), threads.count)
         self._others = [others[slice(*span)] for span in pairwise(edges)]
-        # Of entries that are alike: what rows contribute to columns that are halved so often.
+        # If all entries are equal: contributions of the rows at each scale exponent of a column.
         count = 1 if tiles.values.size else 1 + int(data.scale_exponents.max(initial=0))
         self._levels = np.empty((count, data.factor.size * n_outputs), dtype=np.int64)
         self.scaled = self._levels[0].view(np.float64)
 
     def multiply(self, t: int, weights: NDArray[np.float64]) -> None:
-        """Set `scaled` to the products of thread t's rows with weights."""
+        """Set `scaled` to the products of the rows of thread t with the weights."""
         first, last = self._n_outputs * self.row_edges[t : t + 2]
         self.scaled[first:last] = 0.0
         multiply = tile_products if self._n_outputs == 1 else tile_product_vectors
@@ -51,13 +52,13 @@ class InTiles:
         multiply(self._tiles, *chunks, *(one.reshape(self._shape) for one in given))
 
     def halve(self, t: int, limit: float) -> None:
-        """Make ready what thread t's rows, whose entries are alike, contribute to each column."""
+        """Halve the contributions of thread t's rows for scaled columns, if entries are equal."""
         if not self._tiles.values.size:
             first, last = (self._n_outputs * edge for edge in self.row_edges[t : t + 2])
             halve_contributions(limit, first, last, self._levels)
 
     def add_up(self, limit: float, totals: NDArray[np.int64]) -> None:
-        """Set `totals` to what all rows contribute to the columns, K numbers each."""
+        """Set `totals` to the column sums of all contributions, K numbers per column."""
         width, n_chunks = self._tiles.width, self._tiles.bounds.shape[0]
         add: Any = tile_gradients if self._n_outputs == 1 else tile_gradient_vectors
         given = self._halvings, self.scaled.reshape(self._shape), self._levels, limit

@@ -1,15 +1,15 @@
-"""How much of the records each column holds: released once, it scales columns and bounds steps.
+"""Column energies: one release that scales frequent columns and bounds the step size.
 
-The energy of a column is the sum of its squared entries in unit rows. A row's own are non-negative
-and add up to at most 1, so the energies move by at most 1 in L2 with one record. Columns of much
-energy are halved until they pull little more than others, which lets steps be as long as the noise
-asks for; rows are made unit rows after that, so no sensitivity changes.
+The energy of a column is the sum of its squared entries in unit rows. One record contributes
+non-negative energies that sum to at most 1, so its L2 contribution is at most 1. The fit halves the
+entries of high-energy columns until their gradients resemble those of other columns, which allows
+longer steps. Rows are scaled to unit length after that, so no sensitivity changes.
 
-Beside the energies stand counts of rows by the loads of their entries, which are public or follow
-from what was released: a record has ``COLUMNS`` times its energies and ``ROW`` in one of the
-counts, in L2 at most 1 together. The two bound the largest eigenvalue of ``Z'Z``, Z the unit rows:
-``(z.v)^2 <= (sum_j a_j) (sum_j z_j^2 v_j^2 / a_j)`` for a row, both sums over its entries, whatever
-the loads a are. Loads near the energies make that bound a small one.
+The same release counts rows by the loads of their entries. Loads are public or follow from earlier
+releases. A record contributes ``COLUMNS`` times its energies, and ``ROW`` to one count: at most 1
+in L2 together. Both bound the largest eigenvalue of ``Z'Z``, Z the unit rows. For any loads a,
+``(z.v)^2 <= (sum_j a_j) (sum_j z_j^2 v_j^2 / a_j)``, with both sums over the entries of a row. The
+bound is small if the loads are close to the energies.
 """
 
 import math
@@ -20,34 +20,34 @@ from numpy.typing import NDArray
 
 from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, SCALES
 
-# Shares of mu^2: of the energies that make the scales, and of those that bound the steps after.
+# Shares of mu^2: energies for the column scales, and energies for the step size afterwards.
 SCALES_SHARE, CURVATURE_SHARE = 0.02, 0.01
-# The same of how long rows are in some columns; they are taken for no shorter than the second.
+# Share of mu^2 for the root mean square length of rows in some columns, and its lower limit.
 REACH_SHARE, _SHORTEST = 0.01, 0.05
-# A column is scaled if its energy is beyond so many standard deviations of the noise, and beyond
-# that of one row. Energies are released only if there are so many times as many records: hardly
-# any column holds a larger part of them.
+# A column is scaled if its energy exceeds that of one row and this many standard deviations of the
+# noise. Energies are released only if the records exceed this threshold by the second factor,
+# because few columns contain a larger part of the records.
 _DEVIATIONS, _RECORDS = 12.0, 96.0
-# Without privacy a column is scaled if it holds more than this part of the records.
+# Without privacy a column is scaled if it contains more than this part of the records.
 _SMALLEST_PART = 2.0**-20
-# A column's scale falls with its energy to this power.
+# The scale of a column decreases with its energy to this power.
 _EXPONENT = 0.35
-# Parts of a unit: of a record's energies, and of its place in the counts.
+# A record's contribution is divided between its energies and its row count.
 COLUMNS, ROW = 0.9, 0.435
-# Loads are whole numbers up to the first; none is below this part of the largest, about.
+# Loads are integers of at most the first number and at least about this fraction of it.
 LARGEST_LOAD, _LEAST_LOAD = 256, 0.2
-# Counts of rows: of no entries, of loads up to each of these numbers, and of larger ones.
+# Upper ends of the row counts by load. The first is for rows without entries; one more follows.
 LOADS = np.append(0, np.rint(LARGEST_LOAD * np.exp2(np.arange(-9, 49) / 3.0)).astype(np.int64))
 N_SIZES = LOADS.size + 1
-# All alike, and the largest.
+# Means that every column has the largest load.
 NO_LOADS = np.zeros(0, dtype=np.int64)
 _EDGES = np.exp2((np.arange(1, MOST_SCALE_EXPONENT + 1) - 0.5) / _EXPONENT)
 
 
 def threshold(n_records: float, deviation: float) -> float:
-    """Return the energy beyond which a column is scaled; `deviation`: of the noise.
+    """Return the energy above which a column is scaled; `deviation`: of the noise.
 
-    Without noise it is a part of all records, whatever the unit of their weights.
+    Without noise it is a fixed fraction of the number of records.
     """
     return max(1.0, _DEVIATIONS * deviation) if deviation else n_records * _SMALLEST_PART
 
@@ -64,19 +64,19 @@ def relative_energies(released: NDArray[np.int64], unit: float, least: float) ->
 
 
 def scale_exponents_of(energies: NDArray[np.float32]) -> NDArray[np.int8]:
-    """Return how often each column is halved, by `relative_energies`."""
-    # Compared in their own precision: the same on every machine.
+    """Return the scale exponent of each column (entries times ``2^-e``) by `relative_energies`."""
+    # Compared in single precision, which gives the same result on every machine.
     edges = _EDGES.astype(np.float32)
     return np.searchsorted(edges, energies, side="right").astype(np.int8)
 
 
 def scales_of(energies: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return what the entries of each column are multiplied by, shape (D,); [1.] for all alike."""
+    """Return the factor for the entries of each column, shape (D,); [1.] if none is scaled."""
     return SCALES[scale_exponents_of(energies)] if energies.size else np.ones(1)
 
 
 def shrinking(energies: NDArray[np.float32]) -> float:
-    """Return how much shorter the scaled rows are, in root mean square, by `relative_energies`."""
+    """Return the ratio of scaled to original row length, in root mean square."""
     scale_exponents = scale_exponents_of(energies)
     scaled = energies[scale_exponents > 0].astype(np.float64)
     left = float(scaled @ SCALES[scale_exponents[scale_exponents > 0]] ** 2)
@@ -85,7 +85,7 @@ def shrinking(energies: NDArray[np.float32]) -> float:
 
 
 def loads_of(energies: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Return the load of each column, by `relative_energies`: near its energy once it is scaled."""
+    """Return the load of each column: an integer that approximates its energy after scaling."""
     left = np.maximum(energies.astype(np.float64), 0.0) * SCALES[scale_exponents_of(energies)] ** 2
     most = max(1e-30, float(left.max(initial=0.0)))
     parts = (left + _LEAST_LOAD * most) / (most + _LEAST_LOAD * most)
@@ -100,10 +100,10 @@ def largest_eigenvalue(
     constant: float,
     loads: NDArray[np.int64] = NO_LOADS,
 ) -> float:
-    """Return a bound on the largest eigenvalue of the Gram matrix of the unit rows.
+    """Return an upper bound on the largest eigenvalue of the Gram matrix of the unit rows.
 
-    Exact but for the noise. `constant`: the constant entry of every row.
-    `loads`: those that rows were counted by.
+    The bound holds up to the noise. `constant`: the constant entry of every row.
+    `loads`: the loads that rows were counted by.
     """
     energies, sizes = released[:-N_SIZES], released[-N_SIZES:] / (unit * ROW)
     # Rows of a larger load add no more than 1 each.
@@ -115,12 +115,12 @@ def largest_eigenvalue(
 
 
 def total_energy(totals: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the energy of all columns together, shape (1,): no record adds more than a unit."""
+    """Return the sum of all energies, shape (1,); a record contributes at most one unit."""
     total: NDArray[np.int64] = np.sum(totals[:-N_SIZES], keepdims=True)
     return total
 
 
 def reach_of(released: NDArray[np.int64], unit: float, n_records: float) -> float:
-    """Return how long rows are, in root mean square, by the `total_energy` released; at most 1."""
+    """Return the root mean square length of rows by the released `total_energy`; at most 1."""
     square = float(released[0]) / (unit * COLUMNS * n_records)
     return math.sqrt(min(1.0, max(_SHORTEST * _SHORTEST, square)))

@@ -1,4 +1,4 @@
-"""The sums over records that column energies and counts of rows by load are released from."""
+"""Sums over records for the release of column energies and row counts."""
 
 import numpy as np
 from numba import njit
@@ -13,7 +13,7 @@ from dplasso.privacy.share import share
 
 @njit(cache=True, nogil=True)
 def energy_share(weights, i, entry, unit):
-    """Return what an entry of unit row i adds to the energy of its column."""
+    """Return the contribution of an entry of unit row i to the energy of its column."""
     return share(weight_of(weights, i) * entry * entry * COLUMNS * unit, COLUMNS * unit)
 
 
@@ -21,7 +21,7 @@ def energy_share(weights, i, entry, unit):
 def tile_energies(tiles, blocks, scale_exponents, factor, targets, unit, totals):
     """Add to `totals` the energies of the columns of some blocks, in units of `energy_share`."""
     constant, bits = np.float64(tiles.constant), tiles.block_bits
-    # Chunk by chunk: what is read here and there stays in the cache.
+    # Chunk by chunk, so that randomly accessed values stay in the cache.
     for r in range(tiles.bounds.shape[0]):
         first = np.uint64(tiles.row_edges[r])
         for b in blocks:
@@ -40,8 +40,8 @@ def tile_energies(tiles, blocks, scale_exponents, factor, targets, unit, totals)
 
 @njit(cache=True, nogil=True)
 def row_sizes(rows, loads, targets, unit, first, last, totals):
-    """Add rows to ``totals[s]`` by the loads of their entries, up to ``LOADS[s]`` together."""
-    # Stored zeros are no entries, also where all are zeros: how rows are stored must not show.
+    """Count each row in ``totals[s]``, where ``LOADS[s]`` bounds the sum of its entries' loads."""
+    # Stored zeros do not count, so that the result is independent of the storage.
     values = rows.values
     stored = values.size > 0 or rows.constant != 0.0
     for i in range(first, last):
@@ -55,7 +55,7 @@ def row_sizes(rows, loads, targets, unit, first, last, totals):
 
 @njit(cache=True, nogil=True)
 def count_along(rows, targets, least, unit):
-    """Count mixed rows whose squared length is at least `least`, those of weight 0 left out."""
+    """Count the mixed rows of positive weight whose squared length is at least `least`."""
     total = np.int64(0)
     for i in range(rows.indptr.size - 1):
         counts = weight_of(targets.weights, i) > 0.0 and squared_length(rows, i) >= least

@@ -1,7 +1,7 @@
-"""Exact gradients of some rows: of all, in one process, or of a part of them on another machine.
+"""Exact gradients over rows: all rows in one process, or one partition on another machine.
 
-A part keeps nothing between two steps: it is given the weights and answers with sums of integers.
-The sum over the parts is what one process computes, whatever the partition.
+A partition keeps no state between steps. It receives weights and returns integer sums, so the total
+over partitions equals the sum that one process computes, however rows are partitioned.
 """
 
 from typing import Any
@@ -20,10 +20,10 @@ _MOST = 2.0**62
 
 
 class GradientPart:
-    """Rows that add up their gradients at weights that they are told.
+    """Rows that sum their gradients at given weights.
 
-    With K outputs, coordinate ``j K + k`` is that of column j and output k. The bits do not depend
-    on the threads.
+    With K outputs, coordinate ``j K + k`` belongs to column j and output k. The result is
+    bit-identical for any number of threads.
     """
 
     def __init__(
@@ -38,14 +38,14 @@ class GradientPart:
         self.n_outputs = loss.n_outputs
         self._data, self._loss, self._targets = data, loss, targets
         self._limit, self._threads = loss.residual_bound * unit, threads
-        # Of entries as given, which may be longer than those of the unit row, but for halving.
+        # Unscaled entries may exceed those of the unit row by the column's scale exponent.
         most = self._limit * 2.0 ** int(data.scale_exponents.max(initial=0))
         self._units = unit, self._limit, min(most, _MOST)
         self._totals = np.zeros(data.n_coordinates * self.n_outputs, dtype=np.int64)
         self._entries = InTiles(data, self.n_outputs, threads)
 
     def begin(self, weights: NDArray[np.float64]) -> None:
-        """Compute what `sums` returns parts of."""
+        """Compute the gradient sums, which `sums` returns in slices."""
         data, entries, scaled = self._data, self._entries, self._entries.scaled
         pull = row_gradients if self.n_outputs == 1 else row_gradient_vectors
         shape = (-1,) if self.n_outputs == 1 else (-1, self.n_outputs)
@@ -69,10 +69,10 @@ class GradientPart:
             self._totals[size:] = constants
 
     def sums(self, begin: int, end: int) -> NDArray[np.int64]:
-        """Return the sums of the gradients of columns `begin` to `end`, each K numbers."""
+        """Return the gradient sums of columns `begin` to `end`, K numbers per column."""
         return self._totals[begin * self.n_outputs : end * self.n_outputs]
 
     def whole(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return all sums of the gradients at some weights."""
+        """Compute and return all gradient sums at the given weights."""
         self.begin(weights)
         return self._totals

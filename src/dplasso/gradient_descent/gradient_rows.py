@@ -1,4 +1,4 @@
-"""The records of a fit by gradient descent: where its sums of gradients come from."""
+"""The records of a fit by gradient descent, and the sums of gradients over them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -41,10 +41,10 @@ _NONE = np.zeros(0, dtype=np.int64)
 class GradientRows:
     """Records that one process holds.
 
-    `numbering`: of the columns, where `rows` has numbers of its own, as a store's has.
-    `make`: makes the arrays of the tiles.
-    `prior`: a public model that margins can start from. Then rows have their unit length in all
-    columns of the data, `whole`, also where the records have some of them.
+    `numbering`: original and internal column numbers; a store orders its columns by frequency.
+    `make`: allocates the arrays of the tiles.
+    `prior`: a public model that margins can start from. Rows are then scaled to unit length over
+    all columns of the data, `whole`, even if the fit uses only some of them.
     """
 
     rows: Compressed
@@ -56,11 +56,11 @@ class GradientRows:
     threads: Threads
     prior: StartingModel | None = None
     whole: StartingRows | None = None
-    # The unit rows that were asked for last, and the scaling's bytes.
+    # The unit rows of the last call, and the scaling that they were made for.
     _last: list[Any] = field(default_factory=list, init=False, repr=False)
 
     def with_loss(self, loss: Any) -> "GradientRows":
-        """Return the records with a loss of as many outputs, and with what is laid out already."""
+        """Return the records with another loss of equally many outputs; tiles are reused."""
         found = replace(self, loss=loss)
         if "_tiles" in self.__dict__:
             found.__dict__["_tiles"] = self._tiles
@@ -78,13 +78,13 @@ class GradientRows:
         return lay_tiles(*given, self.numbering.original, self.make)
 
     def lay_out(self) -> None:
-        """Lay the rows out, if they are not yet."""
+        """Lay the rows out as tiles unless this has been done."""
         self._tiles  # noqa: B018
 
     def part(
         self, scaling: Scaling, unit: float, start: StartingModel | None = None
     ) -> GradientPart:
-        """Make ready the sums of gradients of unit rows.
+        """Return the sums of gradients over unit rows.
 
         `unit`: fixed-point units per unit of gradient.
         `start`: the public model that margins start from.
@@ -106,7 +106,7 @@ class GradientRows:
         columns, sizes = totals[: data.n_columns], totals[data.n_columns :]
         count, loads = self.threads.count, self._by_rows(loads, scaling.kept)
         entries = np.diff(data.tiles.bounds).sum(axis=0)
-        # Blocks differ in length: the fewer entries a thread's blocks have, the more rows it takes.
+        # Blocks differ in length, so a thread with fewer entries in its blocks gets more rows.
         blocks = [np.arange(t, data.tiles.n_blocks, count) for t in range(count)]
         taken = np.array([entries[own].sum() for own in blocks])
         left = np.cumsum(np.maximum(2 * taken.sum() // count - taken, 0) + 1).tolist()
@@ -134,7 +134,7 @@ class GradientRows:
     def mixed(
         self, scaling: Scaling, geometry: Geometry, mix: Mix, start: StartingModel | None = None
     ) -> "GradientRows":
-        """Return the records with latent entries behind their own, as `Mix` says.
+        """Append latent entries to the records, weighted by `mix`.
 
         `start`: the public model that margins start from: those of unit rows without the latent
         entries.
@@ -175,13 +175,13 @@ class GradientRows:
         return UnitRows(rows, tiles, factor, size, constant_entry(constant), scale_exponents)
 
     def _weights(self, data: UnitRows, scaling: Scaling) -> NDArray[np.float64]:
-        """Return weights with which no row pulls with more than a unit row does, shape (N,)."""
+        """Return weights that limit each row's contribution to that of a unit row, shape (N,)."""
         own, given = self._by_rows(scaling.scale_exponents, scaling.kept), self.targets.weights
         parts = parts_within(data.rows, own, data.factor, scaling.constant, self.threads)
         return parts * np.clip(np.nan_to_num(given), 0.0, 1.0) if given.size else parts
 
     def _selected(self, kept: NDArray[np.int64]) -> Compressed:
-        """Return rows of some columns, in their order; none means all."""
+        """Return the rows restricted to the columns `kept`, in their order; empty means all."""
         if not kept.size:
             return self.rows
         internal = self.numbering.internal
@@ -189,14 +189,14 @@ class GradientRows:
         return keep_columns(self.rows, chosen, self.n_columns, self.threads)
 
     def _by_rows(self, each: NDArray[Any], kept: NDArray[np.int64]) -> NDArray[Any]:
-        """Return what each column has, or nothing, in the order of the columns of the rows."""
+        """Reorder one value per column to the internal column order of the rows."""
         original = self.numbering.original
         return each[original] if each.size and original.size and not kept.size else each
 
     def margins(self, model: LinearModel, start: StartingModel | None = None) -> Margins:
-        """Compute the margins of a model; with a start, those of both, the start's first.
+        """Compute the margins of a model; with `start`, its margins come first.
 
-        Of a model without weights, they are those of the start alone.
+        If the model has no weights, only the margins of `start` are returned.
         """
         if model.bound is None:
             rows, _, factor, *_ = self._unit_rows(model.scaling)
@@ -230,12 +230,12 @@ def build_gradient_rows(
     prior: StartingModel | None = None,
     whole: StartingRows | None = None,
 ) -> GradientRows:
-    """Lay out a matrix in memory, or take a store as it is.
+    """Lay out a matrix in memory; a store is used as it is.
 
-    `kept`: the columns that the records are to have, ascending; by default all.
-    `columns`: X by columns, where a matrix in memory has that layout already.
+    `kept`: the columns that the fit uses, ascending; by default all.
+    `columns`: X in column order, if the caller has that layout already.
     `prior`: a public model that margins can start from.
-    `whole`: the rows with all columns, where they are known already.
+    `whole`: the rows with all columns, if the caller has them already.
     """
     found = _without_prior(X, loss, targets, threads, kept, columns)
     if prior is None:

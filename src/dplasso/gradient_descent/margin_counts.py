@@ -1,10 +1,10 @@
-"""Records whose margins pull alike, counted: what a search for slopes looks at instead of records.
+"""Histograms of margins: a search for slopes sums over grid points instead of records.
 
-Margins of records with one of two targets are rounded, each by itself, to a grid that is public and
-so fine that noise hides the rounding. Records whose rounded margins and targets are the same pull
-the same: their share is computed once and added as often as there are records, in whole numbers. So
-every one of the many sums of a search costs what there are points, however many records there are.
-Records that count in part, and those of other losses, are points of their own.
+With two targets each margin is rounded to a public grid, which is so fine that the noise hides the
+rounding. Records with the same rounded margin and target have the same contribution. It is computed
+once and multiplied by the number of records, in integers. So the cost of each sum depends on the
+number of grid points and not on the number of records. Records with weights below 1, and records of
+other losses, are points of their own.
 """
 
 from collections.abc import Callable
@@ -17,26 +17,26 @@ from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import clip_all
 from dplasso.runtime.threads import Threads, cut
 
-# Weight of the constants beside the slopes, c.
+# Weight of the constants relative to the slopes, c.
 CONSTANT = 0.5
-# Of the weights, so that rounding makes no share longer than the residual.
+# Factor of the weights that keeps contributions within the residual despite rounding.
 SLACK = 1.0 - 2.0**-40
-# Margins are clipped to it, far beyond any that means something: their squares are finite, and one
-# that is no number, of a row of huge entries, counts as 0.
+# Margins are clipped to this number, so that their squares are finite; NaN, from rows with huge
+# entries, becomes 0.
 LARGEST_MARGIN = 2.0**400
-# On the grid, the lengths 1 + |s| / `_SHORT` are rounded to so many bits after the first, of one
-# part and of each of two; and none is longer than 1 + 2^`_OCTAVES`.
+# The grid rounds 1 + |s| / `_SHORT` to this many bits after the first, for one part and for two
+# parts; it ends at 1 + 2^`_OCTAVES`.
 _SHORT, _BITS, _OCTAVES = 2.0**-6, (6, 3), 16
 _ROWS = 2**13
 
 
 class MarginCounts(NamedTuple):
-    """Margins, and how many records have them.
+    """Margins, and the number of records at each.
 
-    `parts`, shape (n, S, K).
+    `parts`, shape (n, S, K): the margins of S parts and K outputs.
     `labels`: the targets.
-    `scales`, shape (n,): what residuals are multiplied by, for shares no longer than a residual.
-    `counts`, shape (n,): how many records are there; empty where each point is one record.
+    `scales`, shape (n,): factors that keep contributions as short as the residual.
+    `counts`, shape (n,): number of records; empty if each point is one record.
     """
 
     parts: NDArray[np.float64]
@@ -48,7 +48,7 @@ class MarginCounts(NamedTuple):
 def margin_counts_of(
     parts: NDArray[np.float64], loss: Any, targets: Targets, longest: float, threads: Threads
 ) -> MarginCounts:
-    """Return the points of some records; the parameters as of `Margins`."""
+    """Return the points of the records; parameters as in `Margins`."""
     labels, weights = targets.labels, targets.weights
     counts = np.zeros(0, dtype=np.int64)
     if loss.n_outputs == 1 and loss.two_targets:
@@ -65,7 +65,7 @@ def margin_counts_of(
 def _alike(
     parts: NDArray[np.float64], targets: Targets, threads: Threads
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Return points, their targets and weights, and how many records of full weight each has."""
+    """Return grid points, their targets and weights, and the number of records at each."""
     n_records, n_parts = parts.shape[:2]
     bits = _BITS[n_parts - 1]
     side = 2 * ((_OCTAVES + 1) << bits) + 1
@@ -91,13 +91,13 @@ def _alike(
 
 
 def margins_at(places: NDArray[np.int64], bits: int) -> NDArray[np.float64]:
-    """Return the margins at some places of the grid."""
+    """Return the margins of grid points."""
     lengths = ((np.abs(places) + (1023 << bits)) << (52 - bits)).view(np.float64)
     return np.copysign((lengths - 1.0) * _SHORT, places)
 
 
 def places_of(margins: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
-    """Return the places of margins on the grid, by the first bits of 1 + their length."""
+    """Round margins to grid points, by the first bits of 1 + |s| / `_SHORT`."""
     s = clip_all(margins, _SHORT * 2.0**_OCTAVES)
     lengths = (1.0 + np.abs(s) / _SHORT).view(np.int64)
     places = ((lengths + (1 << (51 - bits))) >> (52 - bits)) - (1023 << bits)
@@ -107,7 +107,7 @@ def places_of(margins: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
 def point_scales(
     weights: NDArray[np.float64], parts: NDArray[np.float64], longest: float
 ) -> NDArray[np.float64]:
-    """Return what residuals are multiplied by, for shares no longer than a residual.
+    """Return factors of the residuals that keep contributions as short as the residual.
 
     By Cauchy's inequality ``sum_s (q.s)^2 + c^2 |q|^2 <= |q|^2 (|s|^2 + c^2)``.
     """
@@ -120,14 +120,14 @@ def point_scales(
 
 
 def _within(weights: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """Return what so many records count, as `weight_of` does."""
+    """Return the weights of `count` records within [0, 1], as `weight_of` does."""
     if not weights.size:
         return np.ones(count)
     return np.where(weights > 0.0, np.minimum(weights, 1.0), 0.0)
 
 
 def _some(n_rows: int, threads: Threads, work: Callable[[slice], None]) -> None:
-    """Do some work on all rows, so few at a time that a cache holds what is made of them."""
+    """Process all rows in slices that fit the cache."""
     edges = cut(0, n_rows, threads.count)
 
     def part(t: int) -> None:
