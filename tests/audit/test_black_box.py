@@ -71,9 +71,9 @@ def test_it_finds_nearly_all_of_what_is_lost():
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_the_default_keeps_its_claim(neighbors):
     chosen = settings(neighbors=neighbors)
-    assert not audit_canary(solver_target(chosen), 500, ALARM)[0].violated
-    assert not audit_canary_step(solver_target(replace(chosen, n_iter=2)), 1000, ALARM).violated
-    assert not audit_repeats(solver_target(replace(chosen, n_iter=12)), 200, ALARM).violated
+    assert not audit_canary(solver_target(chosen), 250, ALARM)[0].violated
+    assert not audit_canary_step(solver_target(replace(chosen, n_iter=2)), 500, ALARM).violated
+    assert not audit_repeats(solver_target(replace(chosen, n_iter=12)), 100, ALARM).violated
     public = audit_canary(estimator_target(chosen), 100, ALARM)[0]
     assert not public.violated
     assert public.figures["trials"] == [50, 50]

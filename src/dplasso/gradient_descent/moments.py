@@ -1,9 +1,9 @@
-"""Sums over records from which standard errors follow: gradient, curvature and squared residuals.
+"""Sums over records for standard errors: gradient, curvature and squared residuals.
 
 With z the row, q the residual and h its derivative by the margin, these are the sums of ``q z``,
-``h z z'`` and ``q^2 z z'``. Rows are no longer than 1, so a record adds at most C, the bound on h,
-and C^2 to them, in L2; of matrices in the Frobenius norm. A symmetric matrix is kept as its upper
-triangle with the entries off the diagonal times the square root of 2: its length is that norm.
+``h z z'`` and ``q^2 z z'``. Rows have at most unit length. So one record contributes at most C, the
+bound on h, and C^2, in the L2 or Frobenius norm. A symmetric matrix is stored as its upper triangle
+with off-diagonal entries times the square root of 2, whose L2 norm is the Frobenius norm.
 """
 
 import math
@@ -24,7 +24,7 @@ _ROOT_2 = math.sqrt(2.0)
 
 
 class Units(NamedTuple):
-    """Fixed-point units per unit of each sum; that of the squares is 0 where they are not taken."""
+    """Fixed-point units per unit of each sum; `squares` is 0 if squares are not needed."""
 
     gradient: float
     curvature: float
@@ -42,12 +42,12 @@ def sum_moments(
     units: Units,
     threads: Threads,
 ) -> NDArray[np.int64]:
-    """Return the sums one after another: gradient and triangles, in units.
+    """Return the concatenated sums: gradient and triangles, in units.
 
-    `original`: the column of each column number of `rows`; empty where they are the same.
-    `factor`, shape (N,): what each row's entries are multiplied by.
-    `constant`: the constant entry of every row, its last; 0 for none.
-    `weights`, shape (n,): the model, of all columns and of the constant entry.
+    `original`: original number of each column of `rows`; empty if columns keep their order.
+    `factor`, shape (N,): scale of each row.
+    `constant`: the constant last entry of every row; 0 for none.
+    `weights`, shape (n,): the model, with the weight of the constant entry last.
     """
     edges = even_parts(rows.indptr, threads.count)
     pairs = triangle_size(weights.size)
@@ -83,10 +83,9 @@ def row_moments(
     curvatures,
     squares,
 ):
-    """Add the shares of some rows, no larger than `most`, to the three sums.
+    """Add the contributions of rows `first` to `last`, at most `most` each, to the three sums.
 
-    Entries are taken in the order of the columns: a row's margin does not depend on how it, or
-    another, is stored.
+    Entries are summed in column order, so that a margin does not depend on the storage.
     """
     size = weights.size
     row, places = np.zeros(size), np.empty(size, np.int64)

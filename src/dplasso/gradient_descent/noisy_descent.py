@@ -14,16 +14,16 @@ from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import Gaussian, release
 from dplasso.runtime.threads import ONE_THREAD, Threads
 
-# Coordinates that share a stream of noise, all K of a column together. A stream belongs to its
-# coordinates, not to a thread: the bits do not depend on the number of threads.
+# Number of coordinates per random stream. A stream belongs to its coordinates and not to a thread,
+# so the result is bit-identical for any number of threads.
 BLOCK = 2**15
 
 
 def gradient_unit(residual_bound: float, noise_scale: float, bits: int = 32) -> float:
-    """Return S, the fixed-point units per unit of gradient, for so many bits of a record's share.
+    """Return S, the fixed-point units per unit of gradient, for a contribution of `bits` bits.
 
-    ``|q z S| <= 2^32``: sums of fewer than 2^31 records fit 64 bits. S is below ``2^bits / C``
-    where the noise is so large that its words would not reach.
+    ``|q z S| <= 2^32``, so sums over fewer than 2^31 records fit into 64 bits. S is smaller than
+    ``2^bits / C`` if the noise would otherwise exceed the largest scale of its generator.
     """
     unit = 2.0**bits / residual_bound
     if noise_scale * unit > LARGEST_SCALE:
@@ -43,13 +43,13 @@ def noise_of(schedule: Schedule, unit: float, words: RandomStream) -> list[Gauss
 class NoisyGradientDescent:
     """T steps of full-batch gradient descent with Gaussian noise, taken when `advance` is called.
 
-    `part`: `GradientPart`, or anything with its `begin` and `sums`, in these units.
-    `n_columns`, `n_outputs`: D and K. Coordinate ``j K + k`` is that of column j and output k.
-    `start`: weights to start from, already released; zero otherwise.
-    `scale_exponents`: of each column's entries, as of `UnitRows`: its weights move as much less.
+    `part`: a `GradientPart`, or an object with the same `begin` and `sums`, in units of `unit`.
+    `n_columns`, `n_outputs`: D and K. Coordinate ``j K + k`` belongs to column j and output k.
+    `start`: released weights to start from; zero by default.
+    `scale_exponents`: of each column, as in `UnitRows`; the steps of its weights shrink likewise.
 
-    `weights`, `velocity` and `averaged`, the sum of the averaged iterates, are functions of the
-    noisy gradients, so released by composition.
+    `weights`, `velocity` and `averaged` (the sum of the averaged iterates) are functions of noisy
+    gradients alone, so composition covers them.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class NoisyGradientDescent:
         self._blocks = [
             (begin, min(begin + width, n_coordinates)) for begin in range(0, n_coordinates, width)
         ]
-        # One block is no work for several threads.
+        # A single block cannot be divided among threads.
         self._threads = threads if len(self._blocks) > 1 else ONE_THREAD
         self._steps = np.full(n_coordinates, schedule.step_size)
         self._steps[: scale_exponents.size] *= SCALES[scale_exponents]
@@ -107,7 +107,7 @@ class NoisyGradientDescent:
         self._threads.run(some)
 
     def average(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the average of the iterates that count: shape (D, K), and of the constants."""
+        """Return the averages of the last iterates: weights, shape (D, K), and constants."""
         count = self.n_steps - self.schedule.first_averaged + 1
         average = (self.averaged / count).reshape(-1, self.n_outputs)
         return average[: self._n_columns], average[self._n_columns :]

@@ -1,13 +1,12 @@
-"""How far to trust a public start, and what was learnt from it: a slope for each, and constants.
+"""Weights of a public prior and of the learnt model: one slope each, and constants.
 
-The margin of a record is ``a.s + b``, with s the margins of the start and, in the end, of what was
-learnt. a and b are found by noisy gradient descent, as in `dplasso.gradient_descent.calibration`,
-but a slope may fall to 0: a start that does not fit the records is given up, and so is noise. The
-slope of the start alone is too large for a fit that learns much of what the start says, and has to
-unlearn what is wrong in it, so only a part of it is taken then; the rest comes back in the end. A
-record counts ``1 / sqrt(|s|^2 + c^2)``, and beyond a length of s less still, so that steps are
-stable however large margins are: its share of the gradient in (a, b / c) is no longer than its
-residual.
+The margin of a record is ``a.s + b``, with s the margins of the prior and, at the end, of the
+learnt model. Noisy gradient descent learns a and b as in `dplasso.gradient_descent.calibration`. A
+slope may fall to 0, which discards a prior that does not fit the records. The full slope of the
+prior is too large for a fit that learns much by itself and has to unlearn its errors. Such a fit
+starts from a part of it, and the final slopes restore the rest. A record has the weight
+``1 / sqrt(|s|^2 + c^2)``, and less for long s, so that steps are stable for any margins. Its
+gradient in (a, b / c) is therefore at most as long as its residual.
 """
 
 from typing import Any, NamedTuple
@@ -21,22 +20,22 @@ from dplasso.gradient_descent.slopes import LONGEST, LinearModel
 from dplasso.matrix.scaling import Scaling
 from dplasso.privacy.randomness import RandomStream
 
-# How far noise may move a slope.
+# Standard deviation that the noise may give a slope.
 _KAPPA = 0.5
-# Never less of a start is taken.
+# A fit starts from at least this part of the prior.
 _LEAST_PART = 0.125
-# Intercepts of a start are clipped to it.
+# Intercepts of the prior are clipped to this bound.
 _USEFUL = 8.0
-# A prior is used unchanged where records times mu are no more than this, and beyond as much
-# less of it. Where few columns are corrected, what is wrong in the others stays. Latent directions
-# learn faster.
+# A fit starts from the whole prior if N mu is at most this number, and from a part in inverse
+# proportion to N mu above it. The number differs because a short list leaves errors of the prior in
+# other columns uncorrected, and latent directions learn faster.
 LEARNT, LEARNT_OF_FEW, LEARNT_WITH_DIRECTIONS = 56.0, 10.0, 10.0
-# In standard errors: one that cannot be told from 0 by far need not be 0.
+# Smallest slope, in standard errors.
 _LEAST = 0.2
 
 
 class Slopes(NamedTuple):
-    """A slope for each part of the margins, and what is added to each of K."""
+    """A slope for each part of the margins, and a constant for each of K outputs."""
 
     slopes: tuple[float, ...]
     shift: tuple[float, ...]
@@ -54,12 +53,12 @@ def find_slopes(
     fit_intercept: bool,
     shift: NDArray[np.float64] | None = None,
 ) -> Slopes:
-    """Find slopes and constants with a budget of `mu`, starting from `begin` and `shift`, or 0.
+    """Learn slopes and constants with the budget `mu`, from `begin` and `shift` (default 0).
 
-    `margins` answer `sums` as `Margins` do; the others are as of `calibrate_margins`.
+    `margins` has the method `sums`; other parameters are those of `calibrate_margins`.
     """
-    # Whatever their number: the loss bends by no more than its curvature times |s|^2 + c^2, and
-    # that times what a record counts is at most `LONGEST`.
+    # For any number of slopes the curvature is at most that of the loss times |s|^2 + c^2, and the
+    # weight of a record limits this product to `LONGEST`.
     constants = np.zeros(loss.n_outputs) if shift is None else shift / CONSTANT
     n_parts = len(begin)
     start = np.concatenate([begin, constants])
@@ -82,13 +81,13 @@ def find_slopes(
 def find_start(
     records: Any, scaling: Scaling, stream: RandomStream, **known: Any
 ) -> NDArray[np.float64]:
-    """Return slope and constants of the records' public start, shape (1 + K,).
+    """Return the slope and constants of the public prior, shape (1 + K,).
 
-    `scaling`: how rows are made unit rows.
-    `known`: as of `find_slopes`.
+    `scaling`: how rows are scaled to unit length.
+    `known`: keyword arguments of `find_slopes`.
     """
-    # The slope is of the weights alone: rows may be longer or shorter than those that the prior was
-    # made for, and its intercept means the same for both.
+    # Only weights get the slope. Rows may be longer or shorter than those that the prior was made
+    # for, which does not change the meaning of its intercept.
     prior = records.prior
     loud = prior.useful_slope
     given = loud * prior.intercept
@@ -105,7 +104,7 @@ def find_start(
 
 
 def part_taken(n_records: float, mu: float, learnt: float) -> float:
-    """Return what part of a start a fit takes, by the budget that its slope is found with."""
+    """Return the part of the prior that a fit starts from; `mu`: budget of its slope."""
     return max(_LEAST_PART, min(1.0, learnt / (n_records * mu)))
 
 
@@ -117,12 +116,12 @@ def weigh(
     part: float,
     **known: Any,
 ) -> Calibration:
-    """Weigh a learnt model and the public start that it was learnt from.
+    """Learn the final slopes of the learnt model and of the prior that it started from.
 
-    `start`: slope and constants as they were taken, which are `part` of those that were found.
-    `known`: as of `find_slopes`.
+    `start`: slope and constants that the fit started from, `part` times those of `find_start`.
+    `known`: keyword arguments of `find_slopes`.
     """
-    # The margins are those of all of the start, or its slope could hardly come back from a part.
+    # Margins of the whole prior, because its slope could not recover from a small part.
     whole = start / part
     margins = records.margins(model, records.prior.stretched(whole[0], whole[1:]))
     begin = (part, 1.0) if len(model.weights) else (part,)
@@ -130,9 +129,9 @@ def weigh(
 
 
 def with_prior_slopes(found: Slopes, start: NDArray[np.float64]) -> Calibration:
-    """Return what becomes of learnt margins and of a prior whose slope and constants were `start`.
+    """Combine final slopes with `start`, the slope and constants of the prior.
 
-    Where nothing was learnt, `found` has one slope.
+    `found` has one slope if the fit learnt no weights.
     """
     own, learnt = (*found.slopes, 1.0)[:2]
     shift = own * start[1:] + found.shift

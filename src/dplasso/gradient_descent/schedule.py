@@ -1,7 +1,7 @@
-"""The public schedule of noisy gradient descent, and the standard error that follows from it.
+"""The schedule of noisy gradient descent, and the standard error that follows from it.
 
-Nothing here looks at data. Training stops when its own noise has moved the margin of a unit row by
-a standard deviation of `KAPPA` (docs/logistic.md).
+The schedule depends on public and released numbers only. Training stops when the accumulated noise
+moves the margin of a unit row by `KAPPA` standard deviations (docs/logistic.md).
 """
 
 import math
@@ -15,31 +15,29 @@ from dplasso.privacy.budget import LARGEST_RATIO
 
 # The constant entry of every row; larger ones cost accuracy.
 CONSTANT = 0.1
-# Weights beyond so many standard errors are significant.
+# Weights of more than this many standard errors are significant.
 SIGNIFICANT = 3.0
-# Share of the budget of setting margins right after the last gradient, and the gradients of it,
-# each of a slope and a constant for every output.
+# Calibration after the last gradient: its share of the budget and its number of gradients.
 CALIBRATION_SHARE, CALIBRATION_STEPS = 0.05, 60
 KAPPA = 0.5
-# It goes up to so many times as far where the records tell much of each column: what they do not
-# tell is little then. Of more columns than this most hardly ever occur, and a part of them counts.
+# Kappa grows by up to the first factor if the signal is large for the number of columns. In data
+# with more columns than the second number most are rare, so only this fraction of them counts.
 _FURTHER, _MANY_COLUMNS, _PART_OF_MANY = 1.4, 3000, 0.1
-# So few steps lose next to nothing where the noise ends training; more, with more momentum, where
-# steps of that length would not be stable.
+# The fewest steps are almost as accurate if the noise ends training. More steps, with more
+# momentum, are needed if steps of that length would not be stable.
 FEWEST_STEPS, MOST_STEPS = 50, 400
-# A short list of k weights is reached by cuts: each stage runs on the columns that the one before
-# kept. A stage that only ranks the columns stops early (small kappa): on a long path the strong
-# columns are fitted and stop growing while the noise of all the others grows on. As (columns kept
-# after it over k, share of mu^2, kappa); the last keeps what it has.
+# Cuts lead to a short list of k weights: each stage runs on the columns that the previous stage
+# kept. A stage that only ranks columns stops early (small kappa), because on a long path strong
+# columns are fitted and stop growing while the noise of all others still grows. Each row is
+# (columns kept over k, share of mu^2, kappa); the last stage keeps all its columns.
 _CUTS = ((30, 0.4, 0.10), (5, 0.2, 0.10), (1, 0.2, 0.15), (0, 0.2, KAPPA))
 _CUT_STEPS = 80
-# Steps that the velocity remembers, 1 / (1 - beta), over T: more of them would cost accuracy. So
-# would as many where the noise is small: T is chosen for fewer then, by this over mu, down to
-# the last.
+# Largest memory of the velocity, 1 / (1 - beta), over T, because a longer memory costs accuracy. If
+# the noise is small, T is chosen for the second number over mu, and at least the third.
 _MEMORY, _MEMORY_BY_MU, _LEAST_MEMORY = 0.15, 0.04, 0.05
-# Of the longest step at which gradient descent with momentum is stable.
+# Fraction of the longest step at which gradient descent with momentum is stable.
 _STABLE = 0.9
-# Part of the iterates, the last, that is averaged.
+# The last fraction of the iterates is averaged.
 AVERAGED = 0.25
 
 
@@ -47,10 +45,10 @@ AVERAGED = 0.25
 class Stage:
     """A run of gradient descent on some of the columns.
 
-    `n_steps`: gradients; the most of them where the run `is_adaptive`.
-    `share`: of the part of mu^2 that the count leaves.
-    `kappa`: how far noise may move the margin of a unit row, in standard deviations.
-    `grows`: whether it goes further where the records tell much of each column, see `further`.
+    `n_steps`: number of gradients, or its maximum if the run `is_adaptive`.
+    `share`: of the mu^2 that remains after the count.
+    `kappa`: standard deviation that the noise gives the margin of a unit row at the end.
+    `grows`: whether kappa grows with the signal, see `further`.
     """
 
     n_steps: int
@@ -67,8 +65,8 @@ class Schedule:
 
     `step_size`: h, for gradients summed over records.
     `first_averaged`: the first step, from 1, whose iterate is averaged.
-    `noise_scale`: standard deviation of the noise in every coordinate, were it that of every step.
-    `sensitivity`: how far a summed gradient can move between neighbours, in L2.
+    `noise_scale`: standard deviation of the noise per coordinate if all steps had the same.
+    `sensitivity`: L2 sensitivity of a summed gradient.
     """
 
     n_steps: int
@@ -80,16 +78,16 @@ class Schedule:
 
     @property
     def standard_error(self) -> float:
-        """Standard deviation of every released weight by the noise alone."""
+        """Standard deviation of every released weight due to the noise."""
         return self.step_size * float(np.linalg.norm(self._paths * self.noise_scales))
 
     @cached_property
     def noise_scales(self) -> NDArray[np.float64]:
-        """Standard deviation of the noise in every coordinate of each gradient, shape (T,).
+        """Standard deviation of the noise per coordinate of each gradient, shape (T,).
 
-        A gradient has a part of mu^2 as large as its part of the released weights: of what moves
-        them as far in a flat loss, that moves them least by noise. Parts are rounded to powers of
-        two, so that few deviations differ.
+        The share of mu^2 of a gradient is proportional to its effect on the released weights. For a
+        flat loss this minimises their noise. Shares are rounded to powers of two, so that there are
+        few distinct scales.
         """
         parts = np.exp2(np.round(np.log2(self._paths / self._paths.max())))
         parts = np.maximum(parts, LARGEST_RATIO**-2)
@@ -97,9 +95,9 @@ class Schedule:
         return scales
 
     def reach(self, bend: float = 0.0) -> float:
-        """Return what a released weight comes to whose gradient is 1 at zero, and falls with it.
+        """Return the released weight of a column whose gradient is ``1 - bend * weight``.
 
-        `bend`: by how much, for a weight of 1: the column's energy times the loss's curvature.
+        `bend`: the energy of the column times the curvature of the loss.
         """
         weight, velocity, total = 0.0, 0.0, 0.0
         for step in range(1, self.n_steps + 1):
@@ -114,32 +112,31 @@ class Schedule:
 
 
 def paths(n_steps: int, momentum: float, first_averaged: int) -> NDArray[np.float64]:
-    """Return how far each gradient moves the average of the iterates in a flat loss, over h."""
+    """Return the effect of each gradient on the averaged iterate of a flat loss, over h."""
     count = n_steps - first_averaged + 1
     later, reach, found = 0.0, 0.0, np.empty(n_steps)
     for step in range(n_steps, 0, -1):
-        # Iterates from this step on that are averaged feel it, and through the momentum so do
-        # those of the next.
+        # A gradient moves all later iterates, and through the momentum the later steps.
         later += step >= first_averaged
         reach = later / count + momentum * reach
         found[step - 1] = reach
     return found
 
 
-def further(told: float, n_columns: int) -> float:
-    """Return how many times as far as `KAPPA` a run goes, from public and released numbers.
+def further(signal: float, n_columns: int) -> float:
+    """Return the factor by which a run exceeds `KAPPA`, from public and released numbers.
 
-    `told`: how many standard deviations of all the noise N records pull with at most: N mu.
-    `n_columns`: D; K times as many of K outputs.
+    `signal`: N mu, the largest sum of N contributions in standard deviations of the noise.
+    `n_columns`: D, or K D with K outputs.
     """
     columns = min(n_columns, max(_MANY_COLUMNS, _PART_OF_MANY * n_columns))
-    return min(_FURTHER, math.sqrt(max(1.0, told / columns)))
+    return min(_FURTHER, math.sqrt(max(1.0, signal / columns)))
 
 
 def steps_that_pay(bent: float, fewest: int, most: int, mu: float = 0.0) -> int:
-    """Return how many stable steps go as far as the noise lets them, within limits.
+    """Return the number of stable steps that covers the path the noise allows, within limits.
 
-    `bent`: how far that is in a flat loss, times how much the loss bends.
+    `bent`: length of that path for a flat loss, times the curvature of the loss.
     `mu`: Gaussian differential privacy of all steps together.
     """
     # As in `schedule_for`, with M = memory T and s = (1 - AVERAGED / 2) T.
@@ -159,18 +156,18 @@ def schedule_for(
 ) -> Schedule:
     """Choose the steps from public and released numbers.
 
-    `eigenvalue`: a bound on the largest eigenvalue of the Gram matrix of the unit rows: N, public
-    or counted privately, or what released energies say. It only limits the step size.
+    `eigenvalue`: a bound on the largest eigenvalue of the Gram matrix of the unit rows: N, or a
+    bound from released energies. It only limits the step size.
     `mu`: Gaussian differential privacy of all steps together; infinity for no privacy.
-    `n_steps`: T; None for as many as pay.
-    `kappa`: how far noise may move the margin of a unit row.
+    `n_steps`: T; by default as many as `steps_that_pay`.
+    `kappa`: standard deviation that the noise may give the margin of a unit row.
     `curvature`: of the loss.
 
     The momentum is as small as stable steps allow.
     """
-    # In a flat loss the average goes as far as `path`, and its noise as far as kappa. Steps are
-    # stable up to h = 2 (1 + beta) / bend. With M = 1 / (1 - beta) and iterates averaged whose mean
-    # number is s, such steps go as far as 2 (2 M - 1) (s + 1 - M) / bend.
+    # For a flat loss the averaged iterate covers `path` when its noise reaches kappa. Steps are
+    # stable up to h = 2 (1 + beta) / bend. With M = 1 / (1 - beta) and s the mean number of the
+    # averaged iterates, such steps cover 2 (2 M - 1) (s + 1 - M) / bend.
     bend, path = curvature * max(1.0, eigenvalue), kappa * mu / sensitivity
     needed = path * bend / (2.0 * _STABLE)
     if n_steps is None:
@@ -190,11 +187,11 @@ def schedule_for(
 def plan_stages(
     max_weights: int | None, n_features: int, kappa: float = KAPPA
 ) -> tuple[Stage, ...]:
-    """Divide gradients and budget among the runs.
+    """Divide gradients and budget among the stages.
 
-    Cuts that would keep all columns are left out, and their budget goes to the others.
+    A cut that would keep all columns is left out, and its budget goes to the other stages.
 
-    `kappa`: of a dense run; those of cuts are in proportion.
+    `kappa`: of a run without cuts; the stages of cuts scale with it.
     """
     if max_weights is None or max_weights >= n_features:
         return (Stage(MOST_STEPS, 1.0, kappa, n_features, is_adaptive=True, grows=True),)

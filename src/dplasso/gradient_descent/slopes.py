@@ -1,6 +1,6 @@
-"""What margins pull along their slopes and constants: exact sums over rows, without randomness.
+"""Exact gradients in slopes and constants of margins, without noise.
 
-See `dplasso.gradient_descent.calibration` and `.prior_slopes` for what becomes of them.
+`dplasso.gradient_descent.calibration` and `.prior_slopes` release them.
 """
 
 from dataclasses import dataclass
@@ -25,19 +25,20 @@ from dplasso.matrix.scaling import Scaling
 from dplasso.privacy.share import share
 from dplasso.runtime.threads import ONE_THREAD, Threads, cut
 
-# Longer margins beside a start count less, and by as much their loss bends at most, in curvatures.
+# Records with longer margins get smaller weights if there is a prior. It bounds the curvature, in
+# multiples of that of the loss.
 LONGEST = 4.0
-# So many points are no work for threads.
+# Threads do not pay for fewer points.
 _FEW = 2**14
 
 
 @dataclass(frozen=True)
 class LinearModel:
-    """A released model, and the rows that it is one of.
+    """A released model, and how its rows are scaled.
 
     `weights`, shape (k, K), and `intercept`, shape (K,): of each margin.
-    `scaling`: how they are made unit rows.
-    `bound`: instead of that, entries are clipped to [-bound, bound].
+    `scaling`: how rows are scaled to unit length.
+    `bound`: clip entries to [-bound, bound] instead of scaling rows.
     """
 
     weights: NDArray[np.float64]
@@ -48,10 +49,10 @@ class LinearModel:
 
 @dataclass(frozen=True)
 class Margins:
-    """Margins of the rows that one process holds, in parts, and what they pull.
+    """Margins of the rows in one process, and their gradients.
 
-    `parts`, shape (N, S, K), hold what the loss would add to each: `loss` has no offset.
-    `longest`: longer margins count less.
+    `parts`, shape (N, S, K): margins including the offset of the loss, so `loss` has none.
+    `longest`: records with longer margins get smaller weights.
     """
 
     parts: NDArray[np.float64]
@@ -65,9 +66,9 @@ class Margins:
         return margin_counts_of(self.parts, self.loss, self.targets, self.longest, self.threads)
 
     def sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
-        """Return the gradient in slopes and b / c, shape (S + K,), in units; exact.
+        """Return the exact gradient in slopes and b / c, shape (S + K,), in units.
 
-        With a slope for each of K labels, shape (2 K,).
+        The shape is (2 K,) if each of K labels has a slope.
         """
         add_up = slope_gradient if self.loss.n_outputs == 1 else slope_gradient_vectors
         points: Any = self._points
@@ -85,10 +86,10 @@ class Margins:
 
 @njit(cache=True, nogil=True)
 def slope_gradient(loss, points, parameters, unit, limit, first, last, totals):
-    """Add up ``q s`` and ``c q`` of some points, q weighted for shares no longer than q.
+    """Sum ``q s`` and ``c q``, times the weights `scales`, over points `first` to `last`.
 
-    Of one or two parts, each of one margin.
-    `parameters`: the slopes and b / c. `limit`: the bound on a share, in units.
+    There are one or two parts, each with one margin.
+    `parameters`: the slopes and b / c. `limit`: the bound on a contribution, in units.
     """
     parts, labels, scales, counts = points
     two, last_slope = parts.shape[1] == 2, parts.shape[1] - 1
@@ -107,7 +108,7 @@ def slope_gradient(loss, points, parameters, unit, limit, first, last, totals):
 
 @njit(cache=True, nogil=True)
 def slope_gradient_vectors(loss, points, parameters, unit, limit, first, last, totals):
-    """Add up shares as in `slope_gradient`, of S parts of K margins, each part with a slope."""
+    """Sum contributions as `slope_gradient` does, for S parts of K margins, one slope a part."""
     parts, labels, scales, _ = points
     n_parts, n_outputs = parts.shape[1], parts.shape[2]
     with_prior_slopes, residuals = np.empty(n_outputs), np.empty(n_outputs)
@@ -131,9 +132,10 @@ def slope_gradient_vectors(loss, points, parameters, unit, limit, first, last, t
 
 @njit(cache=True, nogil=True)
 def label_gradients(loss, points, parameters, unit, limit, first, last, totals):
-    """Add up shares as in `slope_gradient`, of a slope and a constant for each of many labels.
+    """Sum contributions as `slope_gradient` does, with a slope and a constant for each label.
 
-    Those of a label are no longer than its residual, so all are no longer than all residuals.
+    Each label's part is at most as long as its residual, so a record's contribution is at most as
+    long as the vector of residuals.
     """
     parts, targets = points
     n_labels = parts.shape[2]

@@ -154,8 +154,8 @@ class Descend:
         stage = self.own(course)
         kappa = stage.kappa
         if stage.grows and math.isfinite(mu):
-            told = course.weight * mu / budget.moved(1.0)
-            kappa *= further(told, course.loss.n_outputs * stage.n_columns)
+            signal = course.weight * mu / budget.moved(1.0)
+            kappa *= further(signal, course.loss.n_outputs * stage.n_columns)
         bounded = released.last(Curvature)
         return schedule_for(
             course.weight if bounded is None else bounded.eigenvalue,
