@@ -72,6 +72,12 @@ def markdown_table(table: Table) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def grouped(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return rows without the first cell where it repeats the one above."""
+    above = ["", *(row[0] for row in rows)]
+    return [["" if row[0] == a else row[0], *row[1:]] for row, a in zip(rows, above, strict=False)]
+
+
 def markdown(item: Item, level: int = 1) -> str:
     """Return an item as Markdown; its picture lies beside the file."""
     parts = (part if isinstance(part, str) else markdown_table(part) for part in item.parts)

@@ -37,13 +37,6 @@ class Command:
     exit_code: int = 0
     weight: float = 1.0
 
-    @property
-    def shown(self) -> str:
-        """The command as a reader types it."""
-        words = (word for word in self.arguments if word == "-m" or word not in PYTEST[2:])
-        typed = (f'"{word}"' if " " in word else word for word in words)
-        return " ".join(("python", *typed)).replace("{folder}", "DIR")
-
 
 def run_command(arguments: tuple[str, ...], exit_code: int) -> Figures:
     """Run a command and return the figures it printed: one JSON object, or pytest's last line."""

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from evidence.assurance import commands, crashes, draws, fuzz, load, mutants, randomness
 from evidence.assurance.commands import AUDIT, PYTEST, Command, recipe_of
 from evidence.cells import failed, kept
 from evidence.items import ROOT, Item, Recipe, Settings, Table
 from evidence.options import options_of
-from evidence.report import markdown_table, write_files
+from evidence.report import grouped, markdown_table, write_files
 from evidence.runner import published
 
 _PAPER = (*AUDIT, "--mechanism", "paper", "--epsilon", "0.1")
@@ -35,20 +36,19 @@ _KILLED = ("tests/data/store/killed_conversions.py", "{folder}")
 
 @dataclass(frozen=True)
 class Part:
-    """Where an item stands on the page: a heading, what is counted, and the command."""
+    """A row of the page: the area and what is counted."""
 
     section: str
     about: str
-    shown: str
     recipe: Recipe
 
 
 def _of(command: Command, section: str) -> tuple[str, Part]:
-    return command.name, Part(section, command.about, command.shown, recipe_of(command))
+    return command.name, Part(section, command.about, recipe_of(command))
 
 
 def _own(name: str, section: str, about: str, recipe: Recipe) -> tuple[str, Part]:
-    return name, Part(section, about, f"python -m evidence assurance/{name}", recipe)
+    return name, Part(section, about, recipe)
 
 
 def _audit(name: str, about: str, arguments: tuple[str, ...], exit_code: int = 0) -> Command:
@@ -162,7 +162,7 @@ ITEMS = {name: part.recipe for name, part in PARTS.items()}
 _HEAD = """# Assurance
 
 This page has the figures of the last run of all tests and attacks that look for privacy leaks.
-`make assurance` repeats it and writes the page. To repeat one part:
+`make assurance` repeats it and writes the page. Repeat one part by the name in the last column:
 
     python -m evidence assurance/randomness
 
@@ -173,17 +173,14 @@ What the parts mean is in [assurance-cases.md](assurance-cases.md), [audit.md](a
 
 def page(settings: Settings, folder: Path) -> str:
     """Return the page from the results of all parts; what is missing is said."""
-    lines = [_HEAD, *_summary(settings, folder)]
-    sections: dict[str, list[list[str]]] = {}
-    for part in PARTS.values():
+    rows = []
+    for name, part in PARTS.items():
         item = part.recipe.presented(settings, folder)
         words = "not run" if item is None else "; ".join(map(str, item.parts))
         words = words.replace("FAILED.; ", "**FAILED**: ")
-        sections.setdefault(part.section, []).append([part.about, words, f"`{part.shown}`"])
-    for section, rows in sections.items():
-        table = markdown_table(Table(["what", "figures", "command"], rows))
-        lines += [f"## {section}", table.replace("| --- | --- | --- |", "|---|---|---|")]
-    return "\n\n".join(lines) + "\n"
+        rows.append([part.section, part.about, words, f"`{name}`"])
+    table = markdown_table(Table(["area", "what", "figures", "part"], grouped(rows)))
+    return "\n\n".join([_HEAD, *_summary(settings, folder), table]) + "\n"
 
 
 def _summary(settings: Settings, folder: Path) -> Iterator[str]:
@@ -200,27 +197,28 @@ def _summary(settings: Settings, folder: Path) -> Iterator[str]:
     passed = sum(not any(failed(one["result"]) for one in ones if one) for ones in run)
     dates = sorted({content["date"] for content in contents})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    machines = []
-    for content in contents:
-        about = content["measured_on"]
-        named = {name: about["versions"][name] for name in _PACKAGES}
-        versions = ", ".join(f"{name} {number}" for name, number in named.items())
-        line = (
-            f"{about['processor']}, {about['cores']} cores, {about['memory_gib']} GiB; dplasso "
-            f"{about['versions']['dplasso']}, Python {about['python']}, {versions}"
-        )
-        if line not in machines:
-            machines.append(line)
+    machines = sorted({_machine(content["measured_on"]) for content in contents})
+    versions = "; ".join(
+        f"{name} {' and '.join(sorted({_version(content, name) for content in contents}))}"
+        for name in _PACKAGES
+    )
     missing = f", {len(PARTS) - len(run)} not run yet" if len(run) < len(PARTS) else ""
     minutes = sum(content["seconds"] for content in contents) / 60
     yield (
         f"**{passed} of {len(PARTS)} parts passed{missing}.** They took {minutes:.0f} minutes of "
-        f"work, two at a time ({when}), on:"
+        f"work, two at a time ({when}).\n\nMeasured on {' and '.join(machines)}, with {versions}."
     )
-    yield "\n".join(f"- {line}" for line in machines)
 
 
-_PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "dp-accounting")
+_PACKAGES = ("dplasso", "numba", "numpy", "scipy", "scikit-learn", "dp-accounting")
+
+
+def _machine(about: Mapping[str, Any]) -> str:
+    return f"{about['processor']} ({about['cores']} cores, {about['memory_gib']} GiB)"
+
+
+def _version(content: Mapping[str, Any], name: str) -> str:
+    return str(content["measured_on"]["versions"][name])
 
 
 def publish(

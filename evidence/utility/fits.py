@@ -19,7 +19,6 @@ EPSILONS = [0.1, 0.3, 1.0, 3.0]
 SIZES = ("dense", "1000", "100", "30")
 METHODS = {
     "logistic": "DPLogisticRegression",
-    "logistic-0.2.0": "DPLogisticRegression of 0.2.0",
     "lasso": "DPLassoClassifier",
     "oracle": "true weights",
     "none": "without privacy",
@@ -32,10 +31,10 @@ METHODS = {
 # Draws of a cell; on data of more entries than `_LARGE`, those of our own methods and of others;
 # one on data of more than `_HUGE`.
 _DRAWS, _FEW, _LARGE, _HUGE = 5, (3, 1), 3_000_000, 25_000_000
-_OWN = ("logistic", "logistic-0.2.0", "lasso")
+_OWN = ("logistic", "lasso")
 # They spend nothing, and draw nothing.
 _WITHOUT_BUDGET = ("none", "oracle")
-_SIZES = {"logistic": SIZES, "logistic-0.2.0": ("dense", "100"), "lasso": ("own",)}
+_SIZES = {"logistic": SIZES, "lasso": ("own",)}
 _BINS = 10
 
 
@@ -98,7 +97,9 @@ class Fits:
 
     def _own(self, X: Any, y: Any, seed: int, advance: Advance) -> Any:
         """Return a fitted model of ours."""
-        from dplasso import DPLassoClassifier, DPLogisticRegression, __version__
+        from dplasso import DPLassoClassifier, DPLogisticRegression
+        from dplasso.estimators.fitting import fit_estimator
+        from dplasso.fit.hooks import Hooks
 
         given: dict[str, Any] = {"epsilon": self.epsilon, "delta": DELTA, "classes": (0, 1)}
         given |= {"random_state": seed, "n_jobs": self.n_jobs}
@@ -109,13 +110,6 @@ class Fits:
             model = DPLogisticRegression(max_weights=kept, **given)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if self.method == "logistic-0.2.0":
-                if __version__ != "0.2.0":
-                    raise UnavailableError("dplasso 0.2.0 is not what is installed")
-                return model.fit(X, y)
-            from dplasso.estimators.fitting import fit_estimator
-            from dplasso.fit.hooks import Hooks
-
             hooks = Hooks(progress=lambda done, total: advance(done / total))
             return fit_estimator(model, X, y, hooks)
 
@@ -175,12 +169,6 @@ def cell(
     weight = source.entries * draws * (10.0 if method.startswith("logistic") else 1.0)
     parameters |= {"delta": DELTA, "label": source.label, "title": source.title}
     return Cell(method, name, fits, parameters, source, weight)
-
-
-def mean_of(result: dict[str, Any], score: str, draws: int | None = None) -> float | None:
-    """Return the mean of a score over a cell's first draws, None if it was not measured."""
-    runs = result["runs"][:draws]
-    return mean(run[score] for run in runs) if all(score in run for run in runs) else None
 
 
 def auc(result: dict[str, Any]) -> float:

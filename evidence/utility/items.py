@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from evidence.cells import CELLS, failed
 from evidence.items import ROOT, Item, Recipe, Settings, Table
-from evidence.report import fill, markdown_table, picture, plain, write_files
+from evidence.report import fill, grouped, markdown_table, picture, plain, write_files
 from evidence.runner import published
 from evidence.utility import (
     fits,
@@ -30,8 +30,8 @@ Found = tuple[Mapping[str, Any], dict[str, Any]]
 
 DATA = ("adult", "adult-crosses")
 UNSOURCED = {"rows", "rows-large", "intervals", "interval-power"}  # They make their own
-# What needs another version of this package, or records of known weights, is asked for by name.
-ALL = tuple(method for method in METHODS if method not in ("logistic-0.2.0", "oracle"))
+# What needs records of known weights is asked for by name.
+ALL = tuple(method for method in METHODS if method != "oracle")
 # In the order of the page; others follow.
 _TITLES = {
     "adult": "Adult",
@@ -61,15 +61,9 @@ _LABELS = (
     ("dplasso", (0.03, 0.7), _BLUE),
     ("best other\nprivate method", (0.34, 0.25), _GREY),
 )
-# In tables of all cells alone.
-_UNDRAWN = {
-    ("logistic-0.2.0", "dense"): "DPLogisticRegression of 0.2.0",
-    ("logistic-0.2.0", "100"): "DPLogisticRegression of 0.2.0, at most 100 weights",
-    ("oracle", ""): "true weights",
-}
-
-_SCORES = {"auc": "AUC", "log_loss": "log-loss", "calibration_error": "calibration error"}
-_OF = (", 0.2.0", "")
+# In tables of all cells alone: methods, and other budgets than these.
+_ON_THE_PAGE = (1.0, 0.1)
+_UNDRAWN = {("oracle", ""): "true weights"}
 
 
 def _present(method: str, settings: Settings, results: list[Any]) -> Item:
@@ -109,7 +103,7 @@ def _every(found: Sequence[Found]) -> Table:
     """Return the table of all cells."""
     epsilons = sorted({float(about["epsilon"]) for about, _ in found})
     epsilons = epsilons[:-1] if len(epsilons) > 1 and epsilons[-1] == float("inf") else epsilons
-    lines = []
+    lines: list[list[str]] = []
     names = {kind: style[0] for kind, style in _STYLES.items()} | _UNDRAWN
     for label in _labels(found):
         for kind, name in names.items():
@@ -123,7 +117,7 @@ def _every(found: Sequence[Found]) -> Table:
             aucs = [always or results.get(epsilon) for epsilon in epsilons]
             aucs = [one and f"{auc(one):.3f}" for one in aucs]
             lines.append([_title(label), _words(name), shown, *(one or "-" for one in aucs)])
-    return Table(["data", "method", "weights", *(f"{e:g}" for e in epsilons)], lines)
+    return Table(["data", "method", "weights", *(f"{e:g}" for e in epsilons)], grouped(lines))
 
 
 def _summary(found: Sequence[Found], epsilon: float) -> Table:
@@ -138,32 +132,9 @@ def _summary(found: Sequence[Found], epsilon: float) -> Table:
     return Table([f"test AUC at epsilon {epsilon:g}", *map(_title, labels)], lines)
 
 
-def summary_item(found: Sequence[Found]) -> Item:
-    """Return the table of all methods at epsilon 1."""
-    return Item("utility", "", (_summary(found, 1.0),))
-
-
-def _releases(found: Sequence[Found]) -> Table:
-    """Return three scores of our default fits beside those of 0.2.0, over the same draws."""
-    lines = []
-    for label in _labels(found):
-        for size, words in (("dense", "all"), ("100", "at most 100")):
-            new = _by_epsilon(found, label, ("logistic", size))
-            old = _by_epsilon(found, label, ("logistic-0.2.0", size))
-            for epsilon, result in new.items():
-                pair = [one for one in (old.get(epsilon), result) if one]
-                draws = min(len(one["runs"]) for one in pair)
-                line = [_title(label), words, f"{epsilon:g}", f"{draws}"]
-                lines.append([*line, *_both(old.get(epsilon), result, draws)])
-        always = _by_epsilon(found, label, ("none", "")).values()
-        lines += [[_title(label), "without privacy", "-", "1", *_both(None, r, 1)] for r in always]
-    head = ["data", "weights", "epsilon", "draws"]
-    return Table([*head, *(f"{score}{of}" for score in _SCORES.values() for of in _OF)], lines)
-
-
-def _both(old: dict[str, Any] | None, new: dict[str, Any], draws: int) -> list[str]:
-    means = [one and fits.mean_of(one, score, draws) for score in _SCORES for one in (old, new)]
-    return ["-" if one is None else f"{one:.4f}" for one in means]
+def summary_item(found: Sequence[Found], epsilon: float = 1.0) -> Item:
+    """Return the table of all methods at one epsilon."""
+    return Item(f"utility-{epsilon:g}", "", (_summary(found, epsilon),))
 
 
 def _panels(
@@ -275,15 +246,12 @@ def publish(
     if not (found or known or errors or starts or covered or powers or unlabelled):
         return {}
     drawn = _pictures(found)
-    tables = [
-        summary_item(found),
-        Item("utility-releases", "", (_releases(found),)),
-        Item("utility-all", "", (_every(found),)),
-    ]
-    tables = tables if found else []
+    tables = [summary_item(found, epsilon) for epsilon in _ON_THE_PAGE] if found else []
     tables += [rows.item(known)] if known else []
     drawn += tables[-1:] if known else []
-    tables += [public_start.item(starts, _TITLES)] if starts else []
+    few = [one for one in starts if one[0]["epsilon"] in _ON_THE_PAGE]
+    few = [one for one in few if not one[0]["start"].startswith("lasso")]
+    tables += [public_start.item(few, _TITLES)] if few else []
     tables += [public_rows.item(unlabelled, _TITLES)] if unlabelled else []
     tables += [standard_errors.item(errors)] if errors else []
     tables += [intervals.item(covered)] if covered else []
@@ -298,14 +266,21 @@ def publish(
         for one in drawn
         if one.draw
     }
+    every = [Item("every", "", (_every(found),))] if found else []
+    every += [public_start.item(starts, _TITLES)] if starts else []
     if not home:
-        parts = [markdown_table(part) for one in tables for part in one.parts[-1:]]
-        text = "\n\n".join(parts) + "\n"
-        return files | {"utility": write_files({"md": text.encode()}, folder, "utility")}
+        text = _text([*every, *tables]).encode()
+        return files | {"utility": write_files({"md": text}, folder, "utility")}
+    text = f"# Test AUC of every method and budget\n\n{_text(every)}".encode()
+    files["every"] = write_files({"md": text}, folder, "every")
     for page in (ROOT / "docs" / f"{name}.md" for name in ("utility", "howto-inference")):
         filled = fill(page.read_text(), tables).encode()
         files[page.name] = write_files({"md": filled}, page.parent, page.stem)
     return files
+
+
+def _text(tables: Sequence[Item]) -> str:
+    return "\n\n".join(markdown_table(one.parts[-1]) for one in tables) + "\n"
 
 
 def _pictures(found: Sequence[Found]) -> list[Item]:

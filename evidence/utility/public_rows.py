@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evidence.cells import Advance, Cell
 from evidence.datasets import Source, binarized
 from evidence.items import Item, Settings, Table
-from evidence.report import plain
+from evidence.report import grouped, plain
 from evidence.utility.fits import DELTA, EPSILONS, split
 
 if TYPE_CHECKING:
@@ -134,12 +134,11 @@ def item(measured: list[tuple[dict[str, Any], dict[str, Any]]], titles: Any = No
         for kind, words in KINDS.items():
             found = _by_epsilon(measured, label, kind)
             if found:
-                draws = str(min(map(len, found.values())))
                 both = [_both(found.get(epsilon)) for epsilon in epsilons]
-                rows.append([titles.get(label, label), words, draws, *both])
-    head = ["data", "public rows", "draws", *(f"epsilon {epsilon:g}" for epsilon in epsilons)]
+                rows.append([titles.get(label, label), words, *both])
+    head = ["data", "public rows", *(f"{epsilon:g}" for epsilon in epsilons)]
     about = "Of each budget: without public rows, then with them."
-    return Item("public-rows", TITLE, (about, Table(head, rows)))
+    return Item("public-rows", TITLE, (about, Table(head, grouped(rows))))
 
 
 def draw(measured: list[Any], titles: Any, figure: "Figure") -> None:

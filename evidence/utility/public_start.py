@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from evidence.cells import Advance, Cell
 from evidence.datasets import Source, binarized
 from evidence.items import Item, Settings, Table
+from evidence.report import grouped
 from evidence.utility.fits import DELTA, EPSILONS, split
 
 TITLE = "Test AUC of public rows alone, private rows alone, and both"
@@ -178,11 +179,10 @@ def item(measured: list[tuple[dict[str, Any], dict[str, Any]]], titles: Any = No
             if found:
                 public = [run["public"] for runs in found.values() for run in runs]
                 both = [_both(found.get(epsilon)) for epsilon in epsilons]
-                draws = str(min(map(len, found.values())))
-                rows.append([titles.get(label, label), words, draws, f"{mean(public):.3f}", *both])
-    head = ["data", "public", "draws", "alone", *(f"epsilon {epsilon:g}" for epsilon in epsilons)]
+                rows.append([titles.get(label, label), words, f"{mean(public):.3f}", *both])
+    head = ["data", "public", "alone", *(f"{epsilon:g}" for epsilon in epsilons)]
     about = "Of each budget: private rows alone, then with the public start."
-    return Item("public-start", TITLE, (about, Table(head, rows)))
+    return Item("public-start", TITLE, (about, Table(head, grouped(rows))))
 
 
 def _both(runs: list[dict[str, float]] | None) -> str:

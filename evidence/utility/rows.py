@@ -1,6 +1,6 @@
 """Test AUC against the number of rows, on records of known weights (`evidence.known_weights`).
 
-Our default fit at several budgets, and what 0.2.0 reached, beside no privacy and the true weights.
+Our default fit at several budgets, beside no privacy and the true weights.
 """
 
 import math
@@ -12,7 +12,7 @@ from evidence.cells import Cell, failed
 from evidence.datasets import known_source
 from evidence.items import Item, Settings, Table
 from evidence.known_weights import TRUTHS, Known
-from evidence.report import plain
+from evidence.report import grouped, plain
 from evidence.utility.fits import METHODS, auc, cell
 
 if TYPE_CHECKING:
@@ -74,17 +74,15 @@ def item(found: Sequence[Found]) -> Item:
     """Return the table and the picture of cells by their parameters and results."""
     points = _points(found)
     epsilons = sorted({e for *_, e in points if math.isfinite(e)})
-    budgets = [(method, e) for e in epsilons for method in ("logistic-0.2.0", "logistic")]
-    columns = [*budgets, ("none", math.inf), ("oracle", math.inf)]
-    head = ["labels", "rows", "columns"]
-    head += [f"{e:g}" if method == "logistic" else f"{e:g}, 0.2.0" for method, e in budgets]
+    columns = [*(("logistic", e) for e in epsilons), ("none", math.inf), ("oracle", math.inf)]
+    head = ["labels", "rows", "columns", *(f"{e:g}" for e in epsilons)]
     lines = []
     for truth, n_rows in sorted({key[:2] for key in points}, key=_order):
         shown = [points.get((truth, n_rows, *column)) for column in columns]
         n_columns = Known(TRUTHS[truth], n_rows, 0).n_columns
         line = [TRUTHS[truth].title, f"{n_rows:,}", f"{n_columns:,}"]
         lines.append(line + ["-" if one is None else f"{one:.3f}" for one in shown])
-    table = Table([*head, METHODS["none"], METHODS["oracle"]], lines)
+    table = Table([*head, METHODS["none"], METHODS["oracle"]], grouped(lines))
     draw = partial(_draw, points) if points else None
     return Item("utility-rows", TITLE, (table,), draw=draw, size=(10.0, 6.4))
 
@@ -136,8 +134,5 @@ def _panel(axis: "Axes", own: Mapping[tuple[int, str, float], float]) -> None:
 
     line("oracle", math.inf, METHODS["oracle"], ":", color="#555555")
     line("none", math.inf, METHODS["none"], "k--", linewidth=1.0)
-    for epsilon in sorted({e for _, m, e in own if m.startswith("logistic")}, reverse=True):
-        colour = _COLOURS.get(epsilon)
-        line("logistic", epsilon, f"epsilon {epsilon:g}", "o-", color=colour)
-        label = f"epsilon {epsilon:g}, 0.2.0"
-        line("logistic-0.2.0", epsilon, label, "o:", color=colour, markerfacecolor="white")
+    for epsilon in sorted({e for _, m, e in own if m == "logistic"}, reverse=True):
+        line("logistic", epsilon, f"epsilon {epsilon:g}", "o-", color=_COLOURS.get(epsilon))

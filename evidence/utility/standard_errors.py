@@ -15,6 +15,7 @@ from scipy.stats import chi2
 from evidence.cells import Advance, Cell
 from evidence.datasets import binarized
 from evidence.items import Item, Settings, Table
+from evidence.report import grouped
 from evidence.utility.competitors import with_constant
 from evidence.utility.fits import DELTA, EPSILONS, split
 
@@ -116,9 +117,7 @@ def item(measured: list[tuple[dict[str, Any], dict[str, Any]]]) -> Item:
     """Return the table of cells by their parameters and results."""
     rows = [
         (
-            str(about["label"]),
-            f"{about['epsilon']:g}",
-            f"{about['fits']}",
+            f"{about['label']}, epsilon {about['epsilon']:g}",
             name,
             f"{group['columns']:,}",
             f"{group['root_mean_square']:.3f}",
@@ -131,7 +130,7 @@ def item(measured: list[tuple[dict[str, Any], dict[str, Any]]]) -> Item:
         if group["columns"]
     ]
     fits = max((about["fits"] for about, _ in measured), default=0)
-    head = ["data", "epsilon", "fits", "energy", "columns", "spread / printed", "within 10 %"]
+    head = ["data", "energy", "columns", "spread / printed", "within 10 %"]
     head += ["largest", "too small"]
     # The standard deviation of n draws scatters by 1 / sqrt(2 (n - 1)) of itself.
     chance = math.erf(_NEAR * math.sqrt(max(fits - 1, 0)))
@@ -140,4 +139,4 @@ def item(measured: list[tuple[dict[str, Any], dict[str, Any]]]) -> Item:
         f"So few draws put {chance:.0%} of the columns within 10 % where the error is right. Too "
         f"small: columns that scatter more than chance allows any (false alarms: {_ALARM:g})."
     )
-    return Item("standard-errors", TITLE, (about, Table(head, rows)))
+    return Item("standard-errors", TITLE, (about, Table(head, grouped(rows))))
