@@ -82,6 +82,7 @@ FIT --method logistic --max-weights many => --max-weights must be
 FIT --infer all => --infer needs --row-norm to be a number
 FIT --infer all --row-norm 2 --max-weights 3 => --infer and --max-weights cannot be combined
 FIT --infer most --row-norm 2 => --infer must be none, 'all' or
+FIT --infer age,dose --row-norm 2 => --infer takes 'all' and not some columns, got 'age,dose'
 FIT --infer all --row-norm 2 --infer-share 1 => the share of --infer must be a number above 0
 FIT --row-norm 2 --infer-share 0.3 => give --infer too
 FIT --method lasso --infer all => --infer does not go with --method lasso

@@ -383,6 +383,9 @@ def test_intervals_may_have_another_share_of_the_budget(tmp_path):
     [
         ({"infer": "some"}, "infer must be None, 'all' or .*, got 'some'"),
         ({"infer": 3}, "infer must be None, 'all' or .*, got 3"),
+        ({"infer": ["x0", "x1"]}, "infer takes 'all' and not .* up to 300 columns .* infer='all'"),
+        ({"infer": np.array(["x0", "x1"])}, "infer takes 'all' and not some columns"),
+        ({"infer": {"columns": ("x0",), "share": 0.3}}, "infer takes 'all' and not some columns"),
         ({"infer": {"columns": "all", "part": 0.3}}, "infer must be None, 'all' or"),
         ({"infer": {"share": 0.3}}, "infer must be None, 'all' or"),
         ({"infer": {"columns": "all", "share": 0.0}}, "share of infer must be a number above 0"),

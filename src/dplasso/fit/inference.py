@@ -1,6 +1,6 @@
 """The parameter `infer`: the budget of intervals, and what cannot be combined with them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dplasso.errors import ParameterError
@@ -17,8 +17,14 @@ def inference_share(params: Mapping[str, Any]) -> float:
     if infer is None:
         return 0.0
     known = infer if isinstance(infer, Mapping) else {"columns": infer}
-    share = known.get("share", _SHARE)
-    if known.keys() - {"columns", "share"} or known.get("columns") != "all":
+    columns, share = known.get("columns"), known.get("share", _SHARE)
+    if _names_columns(columns):
+        raise ParameterError(
+            f"`infer` takes 'all' and not some columns, got {columns!r}: noise hides which "
+            "other columns confound them",
+            advice="choose up to 300 columns by what is public, and pass `infer='all'`",
+        )
+    if known.keys() - {"columns", "share"} or columns != "all":
         raise ParameterError(f"`infer` must be {_RIGHT}, got {infer!r}")
     if not isinstance(share, int | float) or isinstance(share, bool) or not 0.0 < share <= _LARGEST:
         raise ParameterError(
@@ -26,6 +32,11 @@ def inference_share(params: Mapping[str, Any]) -> float:
         )
     _check_others(params)
     return float(share)
+
+
+def _names_columns(columns: Any) -> bool:
+    """Return whether this is a list of columns, as in Python or on the command line."""
+    return "," in columns if isinstance(columns, str) else isinstance(columns, Iterable)
 
 
 def _check_others(params: Mapping[str, Any]) -> None:
