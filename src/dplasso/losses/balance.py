@@ -1,20 +1,20 @@
-"""Where margins start: what noisy counts of the classes say, as far as it is beyond their noise."""
+"""Starting margins and class weights from noisy counts of the classes."""
 
 import math
 
 import numpy as np
 from numpy.typing import NDArray
 
-# The balance of the classes counts as far as it is beyond so many standard deviations.
+# A class imbalance is used only as far as it exceeds this many standard deviations of the noise.
 DEVIATIONS = 2.0
-# No class counts as rarer than this part of its share among equals.
+# Smallest share of a class, relative to equal shares.
 _LEAST_SHARE = 0.01
 
 
 def mean_target(counts: NDArray[np.float64], deviation: float) -> float:
     """Return the mean of targets in [-1, 1], from noisy counts at the lower and the upper end.
 
-    `deviation`: of each count's noise. A difference within two of its own deviations is none.
+    `deviation`: of the noise of each count. A difference within its noise counts as 0.
     """
     negative, positive = float(counts[0]), float(counts[1])
     difference, noise = positive - negative, DEVIATIONS * math.sqrt(2.0) * deviation
@@ -23,7 +23,7 @@ def mean_target(counts: NDArray[np.float64], deviation: float) -> float:
 
 
 def class_shares(counts: NDArray[np.float64], deviation: float) -> NDArray[np.float64]:
-    """Return the shares of K classes; a difference from their mean within its noise is none."""
+    """Return the shares of K classes; a difference from the mean within its noise counts as 0."""
     mean = counts.mean()
     beyond = np.abs(counts - mean) - DEVIATIONS * deviation
     level = mean + np.copysign(np.maximum(0.0, beyond), counts - mean)
@@ -32,6 +32,6 @@ def class_shares(counts: NDArray[np.float64], deviation: float) -> NDArray[np.fl
 
 
 def balanced_weights(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what a record of each class counts so that all classes count alike, in (0, 1]."""
+    """Return a weight for each class, in (0, 1], that gives all classes the same total weight."""
     shares = class_shares(counts, 0.0)
     return np.asarray(shares.min() / shares)

@@ -6,8 +6,8 @@ and falling in m, which is concave in v, so convex. With p the softmax of v, its
 
     min(1 - p_y, C)  times  -1 at y, and at k != y the softmax of the other classes,
 
-which no entry exceeds in size. At K = 2 it is that loss itself. So the draw of a vertex costs the
-same for every K (docs/multiclass.md).
+so every entry is at most C in size. For K = 2 this is the clipped logistic loss. The privacy cost
+of a vertex is therefore the same for every K (docs/multiclass.md).
 """
 
 from typing import NamedTuple
@@ -31,8 +31,8 @@ class ClippedMultinomial(NamedTuple):
     """The multinomial logistic loss of a target in {0, ..., K - 1}, clipped entry by entry.
 
     `residual_bound`: C in [1/2, 1], public.
-    `offset`, shape (K,): added to the margins; public, or released before.
-    `weights`, shape (K,): what a record of each class counts, in (0, 1]; empty for 1.
+    `offset`, shape (K,): added to the margins; public or released.
+    `weights`, shape (K,): weight of a record of each class, in (0, 1]; empty for 1.
     """
 
     residual_bound: float
@@ -56,7 +56,7 @@ class ClippedMultinomial(NamedTuple):
 
     @property
     def link_terms(self) -> tuple[float, bool]:
-        """What the link is made with: C, which bounds each residual."""
+        """C of the link, which bounds each residual."""
         return self.residual_bound, False
 
     def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.bool_]]:
@@ -85,7 +85,7 @@ class ClippedMultinomial(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def clipped_residuals(loss, margins, target, residuals):
-    """Set `residuals` to those of a record; margins that are no numbers pull with nothing."""
+    """Set `residuals` to the residuals of a record; 0 if a margin is NaN."""
     largest = margins[0] + loss.offset[0]
     for k in range(1, margins.size):
         largest = max(largest, margins[k] + loss.offset[k])

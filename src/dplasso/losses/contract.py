@@ -1,26 +1,26 @@
-"""The contract every loss fulfils (docs/architecture.md).
+"""The contract of a loss (docs/architecture.md).
 
-A loss is a NamedTuple of public numbers, in a file of its own, that says
+A loss is a NamedTuple of public numbers, in a file of its own. It has these attributes:
 
 =================  ========================================================================
-`residual_bound`   C: no residual (of several, no vector of them) is larger
-`offset`           what it adds to every margin: a number, or one for each margin
+`residual_bound`   C, the bound on a residual, or on the L2 norm of several residuals
+`offset`           number added to every margin, or one number for each margin
 `n_outputs`        margins of a record
-`n_labels`         labels of a record: 1, unless each margin is of a label of its own
-`two_targets`      of one margin: whether targets are 0 and 1 and no others
-`curvature`        a bound on its second derivative, and so on the steps that are stable
-`class_parts`      what part of each record counts for each class but the first
-`link`             what margins say: probabilities of the classes, or mean targets
-`link_terms`       C of the link, and whether it bounds the length of all residuals together
-`starting_offset`  the offset that minimises it without columns; for the LASSO alone
+`n_labels`         labels of a record: 1, or one for each margin in multi-label fits
+`two_targets`      whether all targets are 0 or 1; losses of one margin only
+`curvature`        upper bound on the second derivative, which limits stable steps
+`class_parts`      part of each record that belongs to each class but the first
+`link`             maps margins to class probabilities, or to mean targets
+`link_terms`       C of the link, and whether it bounds the norm of all residuals together
+`starting_offset`  offset that minimises the loss without columns; LASSO only
 =================  ========================================================================
 
-and has kernels for the functions below, tied to it by `register`: `gradient` or `residual_vector`,
-and the others for some solvers.
+`register` ties kernels for the functions below to it: `gradient` or `residual_vector`, and for some
+solvers the others.
 
-What the mechanisms take for the sensitivity of a record is `residual_bound`, so a kernel that let a
-residual out of it would break the guarantee. Targets are float64: 0 or 1, numbers of classes, or
-numbers in [-1, 1]. Weights of records are not the loss's: see `dplasso.losses.targets`.
+The mechanisms use `residual_bound` as the sensitivity of a record, so a kernel whose residual
+exceeds it breaks the guarantee. Targets are float64: 0 or 1, class numbers, or numbers in [-1, 1].
+The weights of records belong to `dplasso.losses.targets`.
 """
 
 from collections.abc import Callable
@@ -37,24 +37,25 @@ def gradient(loss: Any, margin: float, target: float) -> float:
 
 
 def residual_vector(loss: Any, margins: Any, target: float, residuals: Any) -> None:
-    """Set `residuals` to those of a record, of one margin or several."""
+    """Set `residuals` to the residuals of a record with one or more margins."""
     implementation("residual_vector", loss)(loss, margins, target, residuals)
 
 
 def second_derivative(loss: Any, margin: float, target: float) -> float:
-    """Return how fast the residual grows with the margin, from 0 to `curvature`; 0 if clipped."""
+    """Return the derivative of the residual, from 0 to `curvature`; 0 if it is clipped."""
     return float(implementation("second_derivative", loss)(loss, margin, target))
 
 
 def value(loss: Any, margin: float, target: float) -> float:
-    """Return the loss of a record: for the history of Algorithm 1."""
+    """Return the loss of a record, for the history of Algorithm 1."""
     return float(implementation("value", loss)(loss, margin, target))
 
 
 def margins_within(loss: Any, q: float, target: float, tolerance: float) -> tuple[Any, Any]:
     """Return the lowest and the highest margin whose residual is within a tolerance of q.
 
-    Rounded inwards to float32; exchanged where no margin is. For Algorithm 2.
+    Both are rounded inwards to float32. If there is no such margin, the lowest exceeds the highest.
+    Algorithm 2 needs them.
     """
     lowest, highest = implementation("margins_within", loss)(loss, q, target, tolerance)
     return lowest, highest
@@ -66,13 +67,13 @@ def tangent_offset(loss: Any, q: float, target: float) -> float:
 
 
 def without_offset(loss: Any) -> Any:
-    """Return the loss of margins that hold the offset already."""
+    """Return the loss without its offset, for margins that include it."""
     return loss._replace(offset=0.0 * loss.offset) if "offset" in loss._fields else loss
 
 
 @njit(cache=True, nogil=True)
 def one_residual(loss, margins, target, residuals):
-    """Do what `residual_vector` does, for a loss of one margin."""
+    """Implement `residual_vector` by `gradient`, for a loss of one margin."""
     residuals[0] = gradient(loss, margins[0], target)
 
 
@@ -86,7 +87,7 @@ _CONTRACT = {
 
 
 def register(loss_class: type, **kernels: Callable[..., Any]) -> None:
-    """Make known to the solvers the kernels of a loss, by the names and with the arguments above.
+    """Register the kernels of a loss under the names of the functions above.
 
     With one margin, `residual_vector` follows from `gradient`.
     """

@@ -1,12 +1,11 @@
-"""The exponential and the logarithm that residuals are computed with: the same bits everywhere.
+"""Exponential and logarithm of residuals, bit-identical on every machine.
 
-Those of C libraries differ in the last place between machines, and the parts of a sum may lie on
-different machines (docs/cluster.md). These are fixed sequences of additions, multiplications and
-divisions of IEEE 754, which numba does not fuse.
+The functions of C libraries differ in the last bit between machines, and a sum may run on several
+machines (docs/cluster.md). These functions are fixed sequences of IEEE 754 additions,
+multiplications and divisions, which numba does not fuse.
 
-``exp(x) = 2^(k / 256) exp(r)`` with ``0 < r < ln 2 / 255`` and a polynomial without negative terms,
-so that every operation, and with it the whole, grows with x; where k changes, a test looks at
-every place.
+``exp(x) = 2^(k / 256) exp(r)`` with ``0 < r < ln 2 / 255`` and a polynomial without negative terms.
+Every operation is therefore monotone in x. A test checks each place where k changes.
 """
 
 from decimal import Decimal, localcontext
@@ -16,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 _STEPS = 256
-# Added, it leaves the nearest whole number in the last bits.
+# Adding this number leaves the nearest integer in the last bits.
 _SHIFT = 1.5 * 2.0**52
 _SHIFT_BITS = np.float64(_SHIFT).view(np.int64)
 # Below the half that rounding adds, so that r is never negative.

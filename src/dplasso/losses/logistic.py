@@ -1,8 +1,8 @@
 """Logistic loss with a bounded residual: logistic in the middle, linear tails.
 
-``q = clip(sigma(margin) - target, -C, C)`` is the gradient of a convex loss. With C = 1 nothing is
-clipped; with C = 1/2 nothing is lost at zero weights, where every residual is exactly 1/2 in size,
-while the sensitivity of every step is halved (docs/logistic.md).
+``q = clip(sigma(margin) - target, -C, C)`` is the gradient of a convex loss. C = 1 clips nothing.
+C = 1/2 halves the sensitivity of every step. It does not change the first gradient, because all
+residuals have the size 1/2 at zero weights (docs/logistic.md).
 """
 
 import math
@@ -27,8 +27,8 @@ class Logistic(NamedTuple):
     """The logistic loss of a target in {0, 1}.
 
     `residual_bound`: C in [1/2, 1], public.
-    `offset`: added to every margin; public, or released before.
-    `negative_weight`, `positive_weight`: what a record of each class counts, in (0, 1].
+    `offset`: added to every margin; public or released.
+    `negative_weight`, `positive_weight`: weight of a record of each class, in (0, 1].
     """
 
     residual_bound: float = 1.0
@@ -58,7 +58,7 @@ class Logistic(NamedTuple):
 
     @property
     def link_terms(self) -> tuple[float, bool]:
-        """What the link is made with: C, which bounds a residual, not the length of several."""
+        """C of the link, which bounds each residual and not the norm of several."""
         return self.residual_bound, False
 
     def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.float64]]:
@@ -96,7 +96,7 @@ class Logistic(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def sigma(margin):
-    """Return 1 / (1 + exp(-margin)); it never falls where the margin grows."""
+    """Return 1 / (1 + exp(-margin)), monotone in the margin despite rounding."""
     return 1.0 / (1.0 + exponential(-margin))
 
 
@@ -120,7 +120,7 @@ def round_up(margin):
 
 @njit(cache=True, nogil=True)
 def logistic_gradient(loss, margin, target):
-    """Return the residual, clipped; a margin that is no number pulls with nothing."""
+    """Return the clipped residual; 0 if the margin is NaN."""
     q = clip(sigma(margin + loss.offset) - target, loss.residual_bound)
     return q * (loss.positive_weight if target else loss.negative_weight)
 

@@ -1,9 +1,9 @@
-"""Logistic loss of many labels at once, each of which a record has or has not.
+"""Multi-label logistic loss: a sample may have any subset of L labels.
 
-A record has a margin and a residual for each of L labels, ``clip(sigma(v_l) - y_l, -c, c)``: those
-of L logistic losses with a bounded residual (`dplasso.losses.logistic`). Together they are no
-longer, in L2, than ``C = c sqrt(L)``, and at zero weights every record's are that long: so one
-release for all labels needs sqrt(L) times the noise of one label's.
+A record has a margin and a residual for each label, ``clip(sigma(v_l) - y_l, -c, c)``, as L
+logistic losses with bounded residuals have (`dplasso.losses.logistic`). The L2 norm of all
+residuals is at most ``C = c sqrt(L)``, and exactly that at zero weights. So one release for all
+labels needs sqrt(L) times the noise of a release for one label.
 """
 
 import math
@@ -40,7 +40,7 @@ class ManyLogistic(NamedTuple):
 
     @property
     def link_terms(self) -> tuple[float, bool]:
-        """What the link is made with: c, which bounds each residual."""
+        """C of the link: c, which bounds each residual."""
         return min(1.0, max(0.5, self.residual_bound / math.sqrt(self.n_labels))), False
 
     @property
@@ -55,9 +55,9 @@ class ManyLogistic(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def label_residuals(loss, margins, target, residuals):
-    """Set `residuals` to those of a record, `target` to have a number for each label.
+    """Set `residuals` to the residuals of a record; `target` has a number for each label.
 
-    Their length exceeds C by a few roundings at most, less than the slack that unit rows leave.
+    Rounding may make their norm exceed C, by less than the slack of unit rows.
     """
     bound = loss.residual_bound / np.sqrt(np.float64(margins.size))
     for k in range(margins.size):

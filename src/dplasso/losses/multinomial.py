@@ -1,10 +1,10 @@
 """Multinomial logistic loss of K classes, its residual vector bounded in L2.
 
 The residual of a record of class y with class probabilities p (the softmax of its K margins) is the
-vector ``p - e_y``, shortened to length C where it is longer. At zero weights its length is
-``sqrt(1 - 1/K)``, so with that bound nothing is lost where a private run starts
-(docs/multiclass.md). Shortened vectors are no gradient of a loss; they are a bounded pull in the
-gradient's direction, and the link below is the exact inverse of where they balance.
+vector ``p - e_y``, clipped to L2 norm C. At zero weights its norm is ``sqrt(1 - 1/K)``, so a bound
+of that size does not clip the first gradient (docs/multiclass.md). Clipped vectors are not the
+gradient of a loss, but they point in its direction. The link below is the exact inverse of the
+margins at which their sum is 0.
 """
 
 import math
@@ -23,7 +23,7 @@ class Multinomial(NamedTuple):
 
     `n_classes`: K.
     `residual_bound`: bound C on the L2 norm of the residual vector, public.
-    `weights`, shape (K,): what a record of each class counts, in (0, 1]; empty for 1.
+    `weights`, shape (K,): weight of a record of each class, in (0, 1]; empty for 1.
     """
 
     n_classes: int
@@ -52,7 +52,7 @@ class Multinomial(NamedTuple):
 
     @property
     def link_terms(self) -> tuple[float, bool]:
-        """What the link is made with: C, which bounds the length of the residuals."""
+        """C of the link, which bounds the norm of all residuals."""
         return self.residual_bound, True
 
     def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.bool_]]:
@@ -93,9 +93,9 @@ def residual_norm_at_zero(n_classes: int) -> float:
 
 @njit(cache=True, nogil=True)
 def multinomial_residuals(loss, margins, target, residuals):
-    """Set `residuals` to the shortened ``p - e_y``; margins that are no numbers pull with nothing.
+    """Set `residuals` to the clipped ``p - e_y``; 0 if a margin is NaN.
 
-    The length exceeds C by a few roundings at most, less than the slack that unit rows leave.
+    Rounding may make the norm exceed C, by less than the slack of unit rows.
     """
     largest = margins[0]
     for k in range(1, margins.size):

@@ -47,7 +47,7 @@ class Squared(NamedTuple):
         return 1.0
 
     def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """Return what part of each record is at the upper end of the interval."""
+        """Return the part of each record that belongs to the upper end of the interval."""
         return [0.5 + 0.5 * labels]
 
     def starting_offset(self, counts: NDArray[np.float64], deviation: float) -> float:
@@ -61,7 +61,7 @@ class Squared(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def squared_gradient(loss, margin, target):
-    """Return the residual, clipped; a margin that is no number pulls with nothing."""
+    """Return the clipped residual; 0 if the margin is NaN."""
     return clip(margin + loss.offset - target, loss.residual_bound)
 
 

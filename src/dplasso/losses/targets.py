@@ -1,7 +1,7 @@
-"""What the records of a fit are to teach: their targets, and how much each of them counts.
+"""Targets and weights of records.
 
-A weight multiplies its record's residual. The kernel takes it for a number in [0, 1], so that a
-residual stays within the bound of the loss whatever a weight says.
+A weight multiplies the residual of its record. Kernels clip it to [0, 1], so that a residual stays
+within the bound of the loss for any weight.
 """
 
 from typing import Any, NamedTuple
@@ -15,19 +15,19 @@ from dplasso.losses.contract import margins_within, tangent_offset
 from dplasso.losses.logistic import round_up
 from dplasso.privacy.share import shares
 
-# Bits of a record that are counted.
+# Fraction bits of a weight in private counts.
 _PART_BITS = 24
 NO_WEIGHTS, NO_OFFSETS = np.zeros(0), np.zeros((0, 0))
 
 
 class Targets(NamedTuple):
-    """The targets of some records; the table of `dplasso.losses.contract` says what they are.
+    """Targets and weights of some records, as `dplasso.losses.contract` defines them.
 
-    `labels`, shape (N,), or (N, L) where a record has a target for each of L labels.
-    `weights`, shape (N,): what each record counts, in [0, 1]; empty where each counts 1.
-    `n_records`: the records that are not left out, whatever their weights.
-    `offsets`, shape (N, K): where each record's margins start, finite, by its own row and what is
-    public or released; empty where all start at 0.
+    `labels`, shape (N,), or (N, L) with a target for each of L labels.
+    `weights`, shape (N,): weight of each record, in [0, 1]; empty if all weights are 1.
+    `n_records`: number of records that are not left out, for any weights.
+    `offsets`, shape (N, K): finite starting margins, functions of the record's own row and of
+    public or released values; empty if all are 0.
     """
 
     labels: NDArray[np.float64]
@@ -36,10 +36,10 @@ class Targets(NamedTuple):
     offsets: NDArray[np.float64] = NO_OFFSETS
 
     def count_rows(self, *, weighing: bool) -> int:
-        """Return how many records are not left out, or of these only those of a weight above 0.
+        """Return the number of records that are not left out.
 
-        A record of weight 0 counts for nothing, so a private count leaves it out too. Where the
-        number of records is public, it is that of all.
+        With `weighing`, records of weight 0 are not counted. A private count leaves them out,
+        because they contribute nothing. A public number of records includes them.
         """
         return (
             int(np.count_nonzero(self.weights > 0.0))
@@ -58,10 +58,9 @@ def targets_of(
     weights: NDArray[np.float64] | None = None,
     within: NDArray[np.bool_] | None = None,
 ) -> Targets:
-    """Put targets and weights, in [0, 1], together.
+    """Return targets with weights in [0, 1].
 
-    `within`, shape (N,): which records are not left out; the others are neither weighted nor
-    counted.
+    `within`, shape (N,): records that are not left out. The others get the weight 0.
     """
     n_records = len(labels) if within is None else int(np.count_nonzero(within))
     if within is not None:
@@ -88,7 +87,7 @@ def count_classes(loss: Any, targets: Targets) -> tuple[list[int], int]:
 
 @njit(cache=True, nogil=True)
 def weight_of(weights, i):
-    """Return what record i counts: its weight, within [0, 1]; 0 for NaN."""
+    """Return the weight of record i, clipped to [0, 1]; 0 for NaN."""
     if weights.size == 0 or weights[i] > 1.0:
         return 1.0
     return weights[i] if weights[i] > 0.0 else 0.0
@@ -96,7 +95,7 @@ def weight_of(weights, i):
 
 @register_jitable
 def offset_of(offsets, i, k):
-    """Return where margin k of record i starts."""
+    """Return the starting value of margin k of record i."""
     return offsets[i, k] if offsets.shape[0] else 0.0
 
 
@@ -104,7 +103,7 @@ def offset_of(offsets, i, k):
 def weighted_margins_within(loss, q, target, weight, offset, tolerance):
     """Return the ends of the margins whose residual times `weight` is within `tolerance` of q.
 
-    Margins are counted from the record's own `offset`.
+    Margins are relative to the `offset` of the record.
     """
     if weight == 0.0 and tolerance > 0.0:
         return np.float32(-np.inf), np.float32(np.inf)
