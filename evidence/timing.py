@@ -14,7 +14,7 @@ import numpy as np
 from dplasso import DPFrankWolfeClassifier
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.fit.hooks import Hooks
+from dplasso.fit.run import Hooks
 
 Result = TypeVar("Result")
 Clock = Callable[[], float]

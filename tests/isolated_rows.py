@@ -32,7 +32,7 @@ from numba import config
 
 from dplasso.gradient_descent import noisy_descent
 from dplasso.matrix import tiles
-from dplasso.privacy import cautions
+from dplasso.privacy import wording
 from isolated_fits import KINDS, THREADS, Trial, trial_of
 from isolated_records import Choices, Records
 from recorder import Recorder, recording
@@ -122,7 +122,7 @@ def _outcome(trial: Trial, records: Records, earlier: Recorder | None = None) ->
             # Kernels wrap around and cast in silence.
             warnings.simplefilter("ignore", RuntimeWarning)
         # What is said once in a process is said in each run.
-        with recording(earlier) as recorder, patch.object(cautions, "_said", set()):
+        with recording(earlier) as recorder, patch.object(wording, "_said", set()):
             try:
                 parts = trial.run(records, Path(folder))
             except Exception as error:

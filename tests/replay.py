@@ -27,7 +27,7 @@ from evidence.audit.replay import replay_state
 from sklearn.base import clone
 
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.fit.hooks import Hooks
+from dplasso.fit.run import Hooks
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import FrankWolfe, solve
 from dplasso.frank_wolfe.transcript import Transcript

@@ -62,7 +62,7 @@ def train(given: Given, tell: Tell) -> None:
     from dplasso import DPFrankWolfeClassifier, DPLogisticRegression
     from dplasso.data.store import open_store
     from dplasso.estimators.fitting import fit_estimator
-    from dplasso.fit.hooks import Hooks
+    from dplasso.fit.run import Hooks
 
     if given["method"] == "logistic":
         model: Any = DPLogisticRegression(given["epsilon"], fit_intercept=given["intercept"])

@@ -23,7 +23,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
 from dplasso.datasets.adult import ATTRIBUTES, FEATURE_NAMES, load_adult
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.fit.hooks import Hooks
+from dplasso.fit.run import Hooks
 from evidence.timing import StepClock
 
 SEEDS = range(3)

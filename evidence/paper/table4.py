@@ -85,7 +85,7 @@ class _Fit:
     ) -> tuple[float, float, float]:
         from dplasso import DPFrankWolfeClassifier
         from dplasso.estimators.fitting import fit_estimator
-        from dplasso.fit.hooks import Hooks
+        from dplasso.fit.run import Hooks
 
         chosen: dict[str, Any] = self.recommended or {
             "epsilon": EPSILON,

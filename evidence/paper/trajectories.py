@@ -90,7 +90,7 @@ def spread_steps(n_steps: int, count: int) -> NDArray[np.int64]:
 def _run(method: str, n_iter: int, n_jobs: int, X: Any, y: Any, advance: Advance) -> dict[str, Any]:
     from dplasso import DPFrankWolfeClassifier
     from dplasso.estimators.fitting import fit_estimator
-    from dplasso.fit.hooks import Hooks
+    from dplasso.fit.run import Hooks
 
     model = DPFrankWolfeClassifier(
         math.inf,

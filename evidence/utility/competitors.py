@@ -67,7 +67,7 @@ def output_perturbation(
 
     A record of length 1 moves it by at most 1 over the strength; the noise is calibrated exactly.
     """
-    from dplasso.privacy.gaussian import calibrate_mu
+    from dplasso.privacy.accounting import calibrate_mu
 
     rows = with_constant(X, unit=True)
     strength = L2 * rows.shape[0]

@@ -99,7 +99,7 @@ class Fits:
         """Return a fitted model of ours."""
         from dplasso import DPLassoClassifier, DPLogisticRegression
         from dplasso.estimators.fitting import fit_estimator
-        from dplasso.fit.hooks import Hooks
+        from dplasso.fit.run import Hooks
 
         given: dict[str, Any] = {"epsilon": self.epsilon, "delta": DELTA, "classes": (0, 1)}
         given |= {"random_state": seed, "n_jobs": self.n_jobs}

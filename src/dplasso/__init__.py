@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from dplasso.estimators.regressors import DPLasso as DPLasso
     from dplasso.estimators.regressors import DPLinearRegression as DPLinearRegression
     from dplasso.estimators.load import load as load, save as save, top_features as top_features
-    from dplasso.estimators.onnx_pipeline import to_onnx as to_onnx
+    from dplasso.estimators.onnx_graph import to_onnx as to_onnx
     from dplasso.estimators.record_wise import record_wise as record_wise
     from dplasso.estimators.cost import privacy_cost as privacy_cost
     from dplasso.estimators.cost import weakest_association as weakest_association
     from dplasso.fit.public_model import Prior as Prior
     from dplasso.ledger.charging import Ledger as Ledger
     from dplasso.matrix.geometry import Geometry as Geometry
-    from dplasso.privacy.cautions import Caution as Caution
+    from dplasso.privacy.wording import Caution as Caution
     from dplasso.privacy.statement import PrivacyStatement as PrivacyStatement
     from dplasso.report.displays import BudgetDisplay as BudgetDisplay
     from dplasso.report.displays import CalibrationDisplay as CalibrationDisplay
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 __version__ = "0.3.0"
 
 _HOMES = {
-    "Caution": "privacy.cautions",
+    "Caution": "privacy.wording",
     "DPFrankWolfeClassifier": "estimators.frank_wolfe_classifier",
     "DPLasso": "estimators.regressors",
     "DPLassoClassifier": "estimators.classifiers",
@@ -67,7 +67,7 @@ _HOMES = {
     "load": "estimators.load",
     "record_wise": "estimators.record_wise",
     "save": "estimators.load",
-    "to_onnx": "estimators.onnx_pipeline",
+    "to_onnx": "estimators.onnx_graph",
     "top_features": "estimators.load",
     "open_store": "data.store",
     "privacy_cost": "estimators.cost",

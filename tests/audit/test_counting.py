@@ -28,7 +28,7 @@ from dplasso.phases.contract import NO_SNAPSHOT, Fit, check_share
 from dplasso.phases.count import COUNT_SHARE
 from dplasso.phases.released import Released
 from dplasso.privacy import release as door_module
-from dplasso.privacy.gaussian import gaussian_epsilon
+from dplasso.privacy.accounting import gaussian_epsilon
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.release import Door
 from dplasso.runtime.threads import ONE_THREAD

@@ -21,7 +21,7 @@ from dplasso.checkpoint.session import (
 from dplasso.errors import CheckpointError
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.files.lock import claim
-from dplasso.fit.hooks import Hooks
+from dplasso.fit.run import Hooks
 from dplasso.phases.released import Released
 
 STEPS = 60

@@ -12,7 +12,7 @@ from dplasso.encoding.parts import Categories, Cross
 from dplasso.encoding.schema import Schema, schema_from_json
 from dplasso.estimators.fitting import method_of
 from dplasso.phases.contract import NO_SNAPSHOT, Fit
-from dplasso.phases.levels import entering, levels
+from dplasso.phases.count import entering, levels
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted, Entered
 from dplasso.privacy.randomness import random_stream

@@ -68,6 +68,18 @@ def four(kind="lasso"):
     return four_classes()
 
 
+@cache
+def strong(kind="logistic"):
+    """Return rows with four columns that nearly everybody has, which a fit scales, and targets."""
+    rng = np.random.default_rng(2)
+    density = np.where(np.arange(30) % 8 == 3, 0.95, 0.08)
+    X = rng.normal(0.0, 1.0, (3800, 30)) * (rng.random((3800, 30)) < density)
+    X[3] = 0.0
+    score = X[:, 3] - X[:, 11] + X[:, 9] + 0.2 * rng.normal(size=3800)
+    y = 30.0 + 5.0 * score if kind in REGRESSIONS else np.where(score > 0, "yes", "no")
+    return sp.csr_array(X), y
+
+
 DRAWN = {"epsilon": 20.0, "max_weights": 12}
 WEIGHTED = {"epsilon": 20.0, "n_iter": 12, "class_weight": (1.0, 2.0, 3.0, 0.5)}
 # Every sort of model: its estimator, its options and its data.
@@ -86,6 +98,10 @@ SORTS = {
     "significant": ("logistic", {"epsilon": 20.0, "max_weights": "significant"}, few),
     "rows as they are": ("logistic", {"row_norm": 2.0, "fit_intercept": False}, few),
     "logistic, not private": ("logistic", {"epsilon": inf}, few),
+    "scaled": ("logistic", {"epsilon": 60.0}, strong),
+    "scaled, short list": ("logistic", {"epsilon": 60.0, "max_weights": 4}, strong),
+    "scaled, refitted": ("lasso", {"epsilon": 60.0, "max_weights": 20}, strong),
+    "scaled, linear": ("linear", {"epsilon": 60.0}, strong),
     "logistic, four classes": ("logistic", {"epsilon": 5.0}, four),
     "balanced, four classes": ("logistic", {"class_weight": "balanced"}, four),
     "short list, four classes": ("logistic", {"max_weights": 3}, four),

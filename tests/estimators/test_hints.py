@@ -12,8 +12,8 @@ from dplasso import DPLassoClassifier, DPLogisticRegression, PrivateSearch
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.errors import NoiseWarning, PrivacyLeakWarning
-from dplasso.estimators import hints
-from dplasso.estimators.hints import first_entries, raw_numbers, warn_of_undeclared_names
+from dplasso.estimators import fitting
+from dplasso.estimators.fitting import first_entries, raw_numbers, warn_of_undeclared_names
 
 RNG = np.random.default_rng(0)
 WARDS = (RNG.random((300, 4)) < 0.5).astype(float)
@@ -78,8 +78,8 @@ class TestRawNumbers:
         assert "not for release" in " ".join(capsys.readouterr().err.split())
 
     def test_the_first_records_are_looked_at_once_or_never(self, monkeypatch):
-        looked, look = [], hints.first_entries
-        monkeypatch.setattr(hints, "first_entries", lambda X: looked.append(1) or look(X))
+        looked, look = [], fitting.first_entries
+        monkeypatch.setattr(fitting, "first_entries", lambda X: looked.append(1) or look(X))
         DPLogisticRegression().fit(RAW, Y)
         assert not looked
         DPLassoClassifier(max_weights=2, verbose=1).fit(RAW, Y)

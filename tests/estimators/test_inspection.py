@@ -11,7 +11,7 @@ from sklearn import config_context
 from sklearn.pipeline import make_pipeline
 
 from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
-from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
+from dplasso.estimators.fitting import MOST_DENSE, SparseWeights
 from dplasso.model.weights import BY_NOISE, steps_beyond_chance
 
 NAMES = [f"name {j}" for j in range(8)]

@@ -1,17 +1,15 @@
-"""Fits whose columns are scaled by released energies: what they predict, save and say of it."""
+"""Fits whose columns are scaled by released energies: what they predict and say of it."""
 
 import math
 from functools import cache
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
-from dplasso import load
-from dplasso.cluster import InProcessEngine
 from dplasso.gradient_descent.energies import scale_exponents_of, shrinking
 from dplasso.phases.releases import Descended
-from estimators.kinds import make, numbers, outputs, stored
+from estimators import kinds
+from estimators.kinds import make, outputs
 from gradient_descent.reference import factor
 
 D = 30
@@ -38,17 +36,9 @@ each_sort = pytest.mark.parametrize("sort", SORTS)
 
 @cache
 def strong(sort):
-    """Return rows with four columns that nearly everybody has, and what is to be predicted."""
-    rng = np.random.default_rng(2)
-    density = np.where(np.arange(D) % 8 == 3, 0.95, 0.08)
-    X = rng.normal(0.0, 1.0, (3800, D)) * (rng.random((3800, D)) < density)
-    X[3] = 0.0
-    score = X[:, 3] - X[:, 11] + X[:, 9] + 0.2 * rng.normal(size=3800)
-    if "numbers" in sort or "linear" in sort:
-        return X, 30.0 + 5.0 * score
-    if "three" in sort:
-        return X, np.digitize(score, [-0.5, 0.5])
-    return X, np.where(score > 0, "yes", "no")
+    """Return dense rows whose columns are scaled, and what is to be predicted."""
+    X, y = kinds.strong("linear" if "three" in sort else SORTS[sort][0])
+    return X.toarray(), np.digitize(y, [27.5, 32.5]) if "three" in sort else y
 
 
 @cache
@@ -88,33 +78,6 @@ def test_margins_are_those_of_the_rows_that_were_trained_on(sort):
     np.testing.assert_allclose(found.reshape(200, -1), expected, rtol=1e-9, atol=1e-9)
     # An empty row has the constants alone.
     np.testing.assert_allclose(found[3], np.ravel(model.intercept_)[: found[3].size], rtol=1e-12)
-
-
-@each_sort
-def test_a_file_predicts_what_the_model_does(sort, tmp_path):
-    model, (X, _) = fitted(sort), strong(sort)
-    model.save(tmp_path / "a.model")
-    again = load(tmp_path / "a.model")
-    np.testing.assert_array_equal(outputs(again, X), outputs(model, X))
-    np.testing.assert_array_equal(energies_of(again), energies_of(model))
-    np.testing.assert_array_equal(again.coef_standard_error_, model.coef_standard_error_)
-    assert again.weights().rows() == model.weights().rows()
-    assert again.n_iter_ == model.n_iter_
-
-
-@each_sort
-def test_a_store_and_partitions_give_the_same_model(sort, tmp_path):
-    (kind, options), (X, y) = SORTS[sort], strong(sort)
-    model = fitted(sort)
-    X = sp.csr_array(X)
-    store = stored(X, y, tmp_path / "rows.store")
-    np.testing.assert_array_equal(numbers(make(kind, **options).fit(store.X, y)), numbers(model))
-    np.testing.assert_array_equal(outputs(model, store.X), outputs(model, X))
-    parts = [X[:700], X[700:]], [y[:700], y[700:]]
-    if sort != "refit, three classes":
-        again = make(kind, **options).fit(*parts, engine=InProcessEngine())
-        np.testing.assert_array_equal(numbers(again), numbers(model))
-        np.testing.assert_array_equal(energies_of(again), energies_of(model))
 
 
 @each_sort

@@ -14,13 +14,12 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils import get_tags
 
-from dplasso import DPLassoClassifier, load
+from dplasso import load
 from dplasso.estimators import classifiers, frank_wolfe_classifier, regressors
 from dplasso.ledger import charging
 from estimators.kinds import (
@@ -178,22 +177,6 @@ def test_pickles_and_files_hold_a_model(sort, tmp_path):
     assert sorted(vars(loaded)) == sorted(name for name in vars(model) if name != "work_")
     statement = model.privacy_
     assert type(statement).from_json(statement.to_json()) == statement
-
-
-def test_in_a_pipeline():
-    texts = ["good fine day", "bad foul day", "fine good thing", "foul bad thing"] * 50
-    labels = ["up", "down"] * 100
-    model = make_pipeline(
-        HashingVectorizer(binary=True, norm=None, n_features=2**12),
-        DPLassoClassifier(epsilon=5.0, max_weights=10, classes=("down", "up"), random_state=0),
-    ).fit(texts, labels)
-    assert model.score(texts, labels) > 0.95
-    assert model.predict(["good fine"]) == ["up"]
-
-
-@each_kind
-def test_cross_validation(kind):
-    assert cross_val_score(make(kind, epsilon=INF), *few(kind), cv=3).min() > 0.7
 
 
 @each_kind

@@ -24,7 +24,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from dplasso.datasets.adult import load_adult
-from dplasso.privacy.gaussian import calibrate_mu
+from dplasso.privacy.accounting import calibrate_mu
 from evidence import __main__ as command
 from evidence import datasets, known_weights
 

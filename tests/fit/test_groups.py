@@ -16,7 +16,7 @@ from dplasso import DPLogisticRegression
 from dplasso.cluster import InProcessEngine
 from dplasso.data.people import number_groups
 from dplasso.errors import DataError
-from dplasso.fit.groups import person_numbers, rows_within_limit
+from dplasso.fit.records import person_numbers, rows_within_limit
 
 
 def within_limit(groups, limit):

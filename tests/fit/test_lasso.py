@@ -7,7 +7,7 @@ from scipy.stats import chisquare
 from dplasso import DPLasso, DPLassoClassifier, load
 from dplasso.cluster import InProcessEngine
 from dplasso.fit import column_plan
-from dplasso.fit.declared_targets import checked_class_weight
+from dplasso.fit.task import checked_class_weight
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.gradient_descent.calibration import Calibration
 from dplasso.gradient_descent.slopes import Margins
@@ -40,13 +40,6 @@ def test_few_columns_are_all_refitted():
     assert not hasattr(model, "transcript_")
     assert np.count_nonzero(model.coef_) == 60
     assert (model.coef_standard_error_ > 0).all()
-
-
-def test_every_column_is_drawn_once(data):
-    model = fitted(data, max_weights=200)
-    assert (
-        np.unique(model.transcript_.vertex).size == len(model.transcript_) == model.n_iter_ == 200
-    )
 
 
 def test_it_draws_what_tells_the_label_and_refits_it(data):

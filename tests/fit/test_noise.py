@@ -15,11 +15,11 @@ from dplasso import (
     NoiseWarning,
 )
 from dplasso.estimators.fitting import method_of
-from dplasso.fit import noise, run
+from dplasso.fit import column_plan, run
 from dplasso.ledger import create_ledger, read_budgets
 from dplasso.model.linear import matched_prior
 from dplasso.phases import count
-from fit.cases import fitted, four_classes, records
+from fit.cases import fitted, records
 
 X = random_array((300, 900), density=0.02, rng=np.random.default_rng(0), format="csr")
 Y = np.arange(300) % 4
@@ -116,10 +116,10 @@ def test_more_records_of_the_same_budget_end_it():
     told = [bool(method.noise_warning(task, budget, n, 1000)) for n in (20, 30, 60, 10**4)]
     assert told == [True, True, False, False]
     # Noise twice as large asks for twice as many, and so do twice as many classes.
-    least = 2 * noise._LEAST_SIGNAL / budget.mu
+    least = 2 * column_plan._LEAST_SIGNAL / budget.mu
     for n_outputs, factor in ((1, 1), (2, 1), (4, 2), (8, 4)):
         for n_records, expected in ((0.99 * factor * least, True), (1.01 * factor * least, False)):
-            told = noise.gradients_warning(budget, budget.mu, n_records, n_outputs)
+            told = column_plan.gradients_warning(budget, budget.mu, n_records, n_outputs)
             assert bool(told) is expected
 
 
@@ -142,13 +142,3 @@ class TestLasso:
         fitted(records(60), epsilon=0.5)
         fitted(records(300), epsilon=0.5)
         assert not [one for one in recwarn if one.category is NoiseWarning]
-
-    def test_several_classes_need_more_records(self, recwarn):
-        fitted(four_classes(), epsilon=20.0)
-        with pytest.warns(NoiseWarning):
-            fitted(four_classes(), epsilon=4.0)
-
-    def test_the_count_it_tells_is_the_released_one(self, data, monkeypatch):
-        monkeypatch.setattr(count, "noisy_counts", lambda *_: np.array([100.0, 23.0]))
-        with pytest.warns(NoiseWarning, match=r"^with 123 records, 900 columns and epsilon=0.5, "):
-            fitted(data, epsilon=0.5)

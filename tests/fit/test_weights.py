@@ -11,7 +11,7 @@ import sklearn
 from dplasso import DPFrankWolfeClassifier, DPLasso, DPLassoClassifier, DPLogisticRegression, load
 from dplasso.errors import DataError
 from dplasso.phases.releases import Counted
-from dplasso.privacy import cautions
+from dplasso.privacy import wording
 from estimators.kinds import REGRESSIONS, each_kind, make, numbers, stored
 from fit.cases import records
 
@@ -170,7 +170,7 @@ def test_by_default_a_record_of_weight_1_counts_as_one(kind, data):
 
 
 def test_the_curator_is_told_once_that_weights_were_clipped(monkeypatch):
-    monkeypatch.setattr(cautions, "_said", set())
+    monkeypatch.setattr(wording, "_said", set())
     X, y = np.eye(30), np.arange(30) % 2
 
     def warned(weights, **given):

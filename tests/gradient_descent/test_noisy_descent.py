@@ -19,7 +19,7 @@ from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.scaling import Scaling
-from dplasso.privacy.gaussian import LARGEST_SCALE
+from dplasso.privacy.accounting import LARGEST_SCALE
 from dplasso.runtime.threads import thread_pool
 from gradient_descent.cases import (
     average,

@@ -25,9 +25,8 @@ from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.schema import Schema
 from dplasso.estimators.fitting import method_of
 from dplasso.fit import column_plan
-from dplasso.fit.hooks import Begun, Hooks
 from dplasso.fit.records import local_records
-from dplasso.fit.run import _prepared
+from dplasso.fit.run import Begun, Hooks, _prepared
 from dplasso.gradient_descent import energies
 from dplasso.phases.contract import NO_SNAPSHOT, Fit
 from dplasso.phases.released import Released

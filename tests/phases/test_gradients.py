@@ -11,7 +11,7 @@ from dplasso import DPLogisticRegression
 from dplasso.gradient_descent.energies import scale_exponents_of, shrinking
 from dplasso.gradient_descent.schedule import KAPPA, further, schedule_for
 from dplasso.losses.logistic import Logistic
-from dplasso.phases import scales
+from dplasso.phases import descend
 from dplasso.phases.count import COUNT_SHARE
 from dplasso.phases.releases import Counted, Curvature, Descended, Kept, RowLength, Scaled
 from dplasso.runtime.threads import ONE_THREAD
@@ -180,8 +180,8 @@ def test_noise_alone_spreads_by_the_standard_error_of_each_column(monkeypatch, k
     size = 4000
     if scaled:
         given = np.where(np.arange(size) % 3 == 0, 50.0, -1.0).astype(np.float32)
-        monkeypatch.setattr(scales, "pays", lambda *_: True)
-        monkeypatch.setattr(scales, "relative_energies", lambda *_: given)
+        monkeypatch.setattr(descend, "pays", lambda *_: True)
+        monkeypatch.setattr(descend, "relative_energies", lambda *_: given)
     kept = {"short list": 3990, "significant": "significant"}.get(kind)
     model = fit_nothing(size, max_weights=kept)
     slope = model.model_.released.entries[-1].release.slope

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
 from dplasso import DPLassoClassifier, DPLogisticRegression
-from dplasso.phases import scales
+from dplasso.phases import descend
 from dplasso.phases.releases import Started
 from phases.cases import PLANS, PRIOR, rows, walked
 
@@ -30,7 +30,7 @@ def test_weights_of_few_columns_are_those_of_unit_rows(monkeypatch, kind):
     found = []
     for length in (None, 1.0):
         if length:
-            monkeypatch.setattr(scales, "reach_of", lambda *_: 1.0)
+            monkeypatch.setattr(descend, "reach_of", lambda *_: 1.0)
         model = {"drawn": DPLassoClassifier, "short list": DPLogisticRegression}[kind](**given)
         found.append(model.fit(X, y).decision_function(X))
     assert np.corrcoef(*found)[0, 1] > 0.98

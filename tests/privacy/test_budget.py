@@ -10,7 +10,14 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from dplasso.privacy import budget as module
-from dplasso.privacy.accounting import epsilon_of, epsilon_of_steps, epsilon_spent
+from dplasso.privacy.accounting import (
+    LARGEST_SCALE,
+    TAIL,
+    epsilon_of,
+    epsilon_of_steps,
+    epsilon_spent,
+    gaussian_epsilon,
+)
 from dplasso.privacy.budget import (
     EPSILON_OF_RHO,
     LARGEST_EPSILON,
@@ -22,7 +29,6 @@ from dplasso.privacy.budget import (
     build_budget,
 )
 from dplasso.privacy.exponential_mechanism import SAMPLING_ERROR, TRUE_SIGN
-from dplasso.privacy.gaussian import LARGEST_SCALE, TAIL, gaussian_epsilon
 from privacy.reference import exact_delta
 
 GAUSSIAN, VERTICES = Draws(gaussian=300_001.0), Draws(vertices=1000)

@@ -22,11 +22,11 @@ from dplasso import (
 from dplasso.cluster import InProcessEngine
 from dplasso.ledger import create_ledger
 from dplasso.phases import count
-from dplasso.privacy import cautions
+from dplasso.privacy import wording
 from dplasso.privacy.budget import Draws, build_budget
-from dplasso.privacy.cautions import level_of
 from dplasso.privacy.statement import make_statement
 from dplasso.privacy.statement_entries import StatedRelease
+from dplasso.privacy.wording import level_of
 
 RNG = np.random.default_rng(0)
 X = (RNG.random((400, 6)) < 0.4).astype(float)
@@ -106,7 +106,7 @@ class TestClassesFromTheData:
 
     @pytest.fixture(autouse=True)
     def _nothing_said(self, monkeypatch):
-        monkeypatch.setattr(cautions, "_said", set())
+        monkeypatch.setattr(wording, "_said", set())
 
     def warned(self, work):
         with warnings.catch_warnings(record=True) as caught:
@@ -170,7 +170,7 @@ class TestClassesFromTheData:
             lambda: GridSearchCV(model, {"max_weights": [2, 3]}, cv=2).fit(X, Y),
             lambda: search.fit(X, Y),
         ):
-            cautions._said.clear()
+            wording._said.clear()
             assert len(self.warned(work)) == 1
 
     @pytest.mark.filterwarnings("error")

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dplasso.privacy.accounting import epsilon_of
-from dplasso.privacy.gaussian import calibrate_mu, gaussian_delta, gaussian_epsilon
+from dplasso.privacy.accounting import calibrate_mu, epsilon_of, gaussian_delta, gaussian_epsilon
 from privacy.reference import exact_delta
 
 EPSILONS = st.floats(-4, 3).map(lambda exponent: 10.0**exponent)

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom, chi2, norm
 
 from dplasso.privacy import gaussian_noise
-from dplasso.privacy.gaussian import LARGEST_SCALE, SMALLEST_SCALE, TAIL
+from dplasso.privacy.accounting import LARGEST_SCALE, SMALLEST_SCALE, TAIL
 from dplasso.privacy.gaussian_noise import (
     LAYERS,
     add_noise,

@@ -32,7 +32,7 @@ def test_a_share_stays_within_its_limit_and_does_not_grow(value, limit):
 # Where statistics are computed. There a number becomes an integer by `share`, or was one before:
 # the names below are of indices, pointers, counts and steps.
 ROOMS = ("gradient_descent", "frank_wolfe", "losses", "cluster")
-MODULES = ("tuning/metrics.py", "tuning/scorer.py", "tuning/scores.py", "privacy/release.py")
+MODULES = ("tuning/metrics.py", "tuning/estimates.py", "tuning/scores.py", "privacy/release.py")
 INTEGERS = {
     *("NOTHING_REPORTED", "X", "_ENTRIES", "_X", "_constant", "_plan", "_sign", "_vertex"),
     *("amounts", "arange", "arrays", "begin", "blocks", "c", "calendar", "changed", "column"),

@@ -12,7 +12,7 @@ from dp_accounting import GaussianDpEvent
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dplasso import PrivateSearch
-from dplasso.privacy.gaussian import calibrate_mu
+from dplasso.privacy.accounting import calibrate_mu
 
 RNG = np.random.default_rng(0)
 ROWS = 400

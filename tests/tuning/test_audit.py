@@ -10,7 +10,7 @@ from tests.tuning.models import NoisyShare
 from dplasso import PrivateSearch
 from dplasso.audit import Claim
 from dplasso.audit.black_box import compare
-from dplasso.tuning import scorer
+from dplasso.tuning import estimates
 
 # Chance that a claim which holds is called violated.
 ALARM = 1e-6
@@ -59,5 +59,5 @@ def test_the_claim_stands():
 
 
 def test_a_score_without_noise_is_refuted(monkeypatch):
-    monkeypatch.setattr(scorer, "release", lambda exact, *_: exact)
+    monkeypatch.setattr(estimates, "release", lambda exact, *_: exact)
     assert audit().violated

@@ -14,9 +14,8 @@ from dplasso import DPLogisticRegression, private_comparison, private_score
 from dplasso.ledger import create_ledger, read_budgets
 from dplasso.privacy.randomness import random_stream
 from dplasso.tuning.comparison import _PAIRED
-from dplasso.tuning.estimates import UNIT, difference_estimate, standard_errors
+from dplasso.tuning.estimates import UNIT, difference_estimate, noisy_sums, standard_errors
 from dplasso.tuning.metrics import LARGEST_LOSS, difference_sums
-from dplasso.tuning.scorer import noisy_sums
 
 RNG = np.random.default_rng(0)
 X = RNG.random((2000, 1)) * 0.9 + 0.05

@@ -10,8 +10,7 @@ from dp_accounting.rdp import RdpAccountant
 from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 from scipy import stats
 
-from dplasso.privacy.accounting import epsilon_of, renyi_orders
-from dplasso.privacy.gaussian import gaussian_epsilon
+from dplasso.privacy.accounting import epsilon_of, gaussian_epsilon, renyi_orders
 from dplasso.tuning.search_cost import (
     LAWS,
     epsilon_of_search,

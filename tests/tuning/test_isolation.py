@@ -23,7 +23,7 @@ from sklearn.utils import all_estimators
 
 from dplasso import DPLassoClassifier, DPLinearRegression, DPLogisticRegression, private_score
 from dplasso.errors import DataError
-from dplasso.tuning import isolation, scorer
+from dplasso.tuning import estimates, isolation
 from dplasso.tuning.isolation import isolated
 
 RNG = np.random.default_rng(0)
@@ -177,7 +177,7 @@ def statistics(monkeypatch, *given, **changes):
     """Return the sums that a score adds noise to."""
     kept = []
     monkeypatch.setattr(
-        scorer, "release", lambda sums, *_: kept.append(sums.copy()) or sums.astype(float)
+        estimates, "release", lambda sums, *_: kept.append(sums.copy()) or sums.astype(float)
     )
     private_score(*given, 1.0, **changes)
     return kept[0]

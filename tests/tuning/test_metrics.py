@@ -28,10 +28,10 @@ from dplasso.tuning.estimates import (
     TWO_CLASSES,
     UNIT,
     Target,
+    noisy_sums,
     standard_errors,
 )
 from dplasso.tuning.metrics import METRICS
-from dplasso.tuning.scorer import noisy_sums
 
 K, REPEATS = 4, 1600
 Z95 = standard_errors(0.95)

@@ -29,8 +29,7 @@ from dplasso.encoding.parts import Bins, Categories
 from dplasso.encoding.schema import Schema, schema_from_json
 from dplasso.errors import BudgetError, DataError
 from dplasso.ledger import Ledger, create_ledger, read_budgets
-from dplasso.privacy.accounting import epsilon_of_rho
-from dplasso.privacy.gaussian import calibrate_mu, gaussian_delta
+from dplasso.privacy.accounting import calibrate_mu, epsilon_of_rho, gaussian_delta
 from dplasso.tuning.quantiles import EdgesBudget, private_quantiles, quantile_grids
 from recorder import compare
 

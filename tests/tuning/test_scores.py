@@ -10,11 +10,18 @@ from tests.tuning.models import Given
 from dplasso import LedgerError, private_score
 from dplasso.errors import BudgetError, DataError
 from dplasso.ledger import create_ledger, read_budgets
-from dplasso.privacy.gaussian import gaussian_delta
+from dplasso.privacy.accounting import gaussian_delta
 from dplasso.privacy.randomness import random_stream
-from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES, Target
+from dplasso.tuning.estimates import (
+    MANY_LABELS,
+    NUMBERS,
+    SEVERAL_CLASSES,
+    TWO_CLASSES,
+    Target,
+    noisy_sums,
+    score_budget,
+)
 from dplasso.tuning.metrics import METRICS
-from dplasso.tuning.scorer import noisy_sums, score_budget
 
 RNG = np.random.default_rng(0)
 X = RNG.random((2000, 1))

@@ -37,7 +37,7 @@ from dplasso.tuning.candidates import (
     give_epsilon,
     list_candidates,
 )
-from dplasso.tuning.scorer import Scorer
+from dplasso.tuning.estimates import Scorer
 from dplasso.tuning.search_cost import search_cost, tries_of
 from fit.cases import four_classes
 

@@ -34,23 +34,6 @@ def test_the_default_metric_fits_the_target():
             search.set_params(metric="calibration").fit(X, labels)
 
 
-@pytest.mark.parametrize("metric", ["auc", "f1_weighted", "log_loss"])
-def test_a_search_of_several_classes_may_choose_by_each(metric):
-    X = np.random.default_rng(0).normal(size=(1500, 5))
-    y = np.digitize(X[:, 0], [-0.5, 0.5])
-    search = PrivateSearch(
-        DPLogisticRegression(),
-        {"max_weights": [2, 4]},
-        30.0,
-        tries=2,
-        law="geometric",
-        metric=metric,
-    )
-    search.fit(X, y)
-    assert search.best_score_.low <= search.best_score_.value <= search.best_score_.high
-    assert search.best_estimator_.classes_.tolist() == [0, 1, 2]
-
-
 def test_a_model_of_labels_and_rows_of_classes_do_not_go_together():
     X = np.random.default_rng(0).normal(size=(300, 5))
     Y = (X[:, :3] > 0).astype(int)

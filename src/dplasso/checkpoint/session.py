@@ -22,8 +22,8 @@ from dplasso.errors import BudgetError, CheckpointError
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import fit_estimator, method_of
 from dplasso.files.lock import claim, sidecar_path
-from dplasso.fit.hooks import Begun, Hooks, Session, Snapshots
 from dplasso.fit.method import Method
+from dplasso.fit.run import Begun, Hooks, Session, Snapshots
 from dplasso.ledger import (
     Payment,
     Reservation,
@@ -180,7 +180,7 @@ def check_resumable(estimator: PrivateLinearModel, path: str | os.PathLike[str])
 def keep_checkpoints(
     path: str | os.PathLike[str], stored: Checkpoint | None, seconds: float = DEFAULT_SECONDS
 ) -> Callable[[Begun], Session]:
-    """Return what `dplasso.fit.hooks.Hooks` takes as `checkpoints`; the path is already claimed."""
+    """Return what `dplasso.fit.run.Hooks` takes as `checkpoints`; the path is already claimed."""
     if not seconds >= 0:
         raise ValueError(f"the seconds between two checkpoints must be 0 or more, got {seconds}")
     return lambda begun: KeptFit(path, stored, begun, seconds)

@@ -20,7 +20,7 @@ from dplasso.cli.training import OutputOptions
 from dplasso.errors import CheckpointError
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.files.lock import claim, held_room
-from dplasso.fit.hooks import Begun, Session
+from dplasso.fit.run import Begun, Session
 from dplasso.model.linear import steps_of
 
 

@@ -28,11 +28,10 @@ from dplasso.encoding.coverage import coverage_notes
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.estimators.base import PrivateLinearModel
-from dplasso.estimators.explain import with_odds
-from dplasso.estimators.fitting import method_of
-from dplasso.estimators.hints import first_entries, raw_numbers
-from dplasso.fit.hooks import Hooks
+from dplasso.estimators.fitting import first_entries, method_of, raw_numbers
+from dplasso.estimators.margins import with_odds
 from dplasso.fit.records import store_of
+from dplasso.fit.run import Hooks
 from dplasso.ledger import check_affordable
 from dplasso.model.weights import beyond_by_chance, count_of, signs, weights_of
 

@@ -14,7 +14,7 @@ from dplasso import ledger as ledgers
 from dplasso.cli import output
 from dplasso.ledger.budgets import listed
 from dplasso.privacy.budget import Budget
-from dplasso.privacy.neighbouring import RELATIONS
+from dplasso.privacy.parameters import RELATIONS
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_down as down
 from dplasso.privacy.wording import rounded_up

@@ -32,8 +32,8 @@ from dplasso.runtime.progress import duration
 
 if TYPE_CHECKING:
     from dplasso.model.inference import Inference
-    from dplasso.privacy.cautions import Caution
     from dplasso.privacy.statement import PrivacyStatement
+    from dplasso.privacy.wording import Caution
 
 out = Console()
 err = Console(stderr=True)
@@ -204,7 +204,7 @@ def data_text(report: Mapping[str, Any]) -> str:
 
 def promise(statement: "PrivacyStatement", *, explain: bool) -> None:
     """Print what a fit promises: the whole statement, or the sentences that matter most."""
-    from dplasso.privacy.neighbouring import RELATIONS
+    from dplasso.privacy.parameters import RELATIONS
 
     paragraphs = statement.text().split("\n\n")
     if explain:

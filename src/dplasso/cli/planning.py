@@ -14,10 +14,11 @@ from dplasso.cli.interval_plan import IntervalOptions, intervals_text
 from dplasso.cli.options import option_name
 from dplasso.cli.training import default_method, parse_target_bounds
 from dplasso.cluster.estimate import Estimate
-from dplasso.estimators.cost import MANY_COLUMNS, dense_schedule, estimator_of, task_of
+from dplasso.estimators.cost import dense_schedule, estimator_of, task_of
 from dplasso.estimators.fitting import method_of
+from dplasso.fit.method import MANY_COLUMNS
 from dplasso.gradient_descent.schedule import SIGNIFICANT
-from dplasso.privacy.neighbouring import RELATIONS
+from dplasso.privacy.parameters import RELATIONS
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_down as down
 from dplasso.privacy.wording import rounded_up

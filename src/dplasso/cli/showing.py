@@ -17,7 +17,7 @@ from dplasso.model.curves import curves_of
 from dplasso.model.file import written_by
 from dplasso.model.inference import inference_of
 from dplasso.model.weights import Weights, count_of, linear_part, signs, weights_of
-from dplasso.privacy.neighbouring import RELATIONS
+from dplasso.privacy.parameters import RELATIONS
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_up
 from dplasso.report.bars import Bar, png_of
@@ -104,8 +104,8 @@ def show(
 
 def _odds(model: Path, weights: Weights) -> list[dict[str, Any]]:
     """Return rows of weights with odds; this alone needs the loss, which takes a second to load."""
-    from dplasso.estimators.explain import with_odds
     from dplasso.estimators.load import load
+    from dplasso.estimators.margins import with_odds
     from dplasso.estimators.record_wise import split
 
     fitted = load(model)

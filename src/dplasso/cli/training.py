@@ -21,8 +21,8 @@ from dplasso.errors import DataError, NoiseWarning, ParameterError, WeakPrivacyW
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.cost import METHODS, check_settings
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.fit.hooks import Hooks
 from dplasso.fit.public_model import Prior
+from dplasso.fit.run import Hooks
 from dplasso.ledger import Ledger
 from dplasso.model import write_model
 

@@ -2,7 +2,7 @@
 
 A linear model on coarse and fine bins of one number behaves like a smoother whose roughness follows
 the budget: coarse bins are learnt first, fine ones correct them as far as the noise allows. How
-many levels enter a fit follows from public facts and the noisy count (`dplasso.phases.levels`).
+many levels enter a fit follows from public facts and the noisy count (`dplasso.phases.count`).
 """
 
 import math

@@ -14,11 +14,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.cluster import Engine
-from dplasso.estimators.coefficients import check_writable_out
-from dplasso.estimators.explain import explain
 from dplasso.estimators.export import to_sklearn
-from dplasso.estimators.fitting import fit_estimator
-from dplasso.estimators.margins import loss_of, margins, task_of
+from dplasso.estimators.fitting import check_writable_out, fit_estimator
+from dplasso.estimators.margins import explain, loss_of, margins, task_of
 from dplasso.estimators.onnx_graph import to_onnx
 from dplasso.fit.method import Method
 from dplasso.fit.prior_matching import PARAMETERS
@@ -57,23 +55,19 @@ class PrivateLinearModel(BaseEstimator):
         Parameters
         ----------
         X : sparse or dense matrix, shape (N, D), or a store
-            One record a row. CSR and CSC are used as they are (float32 or float64, int32 or int64
-            indices), never written to and never copied whole to float64. A store
-            (`dplasso.data.store.open_store`), or its `X`, stays on the disk.
+            One record a row. CSR and CSC are used as they are and never copied whole to float64. A
+            store (`dplasso.data.store.open_store`), or its `X`, stays on the disk.
         y : array-like, shape (N,) or (N, L), default=None
-            Labels, or the numbers of a regression. Only a store may go without: it has its own.
-            `DPLogisticRegression` also takes a matrix of 0 and 1 with a column for each of L labels
-            (docs/multiclass.md).
+            Labels, or the numbers of a regression. A store has its own. `DPLogisticRegression` also
+            takes a matrix of 0 and 1 with a column for each of L labels (docs/multiclass.md).
         sample_weight : array-like, shape (N,), default=None
-            How much each row counts, at least 0. In a private fit a row of the weight
-            `weight_bound` counts as one record, and larger weights are clipped to it. Weights are
-            protected like the rows. With ``epsilon=inf`` whole weights stand for repeated rows.
+            How much each row counts, at least 0; see `weight_bound`. Weights are protected like the
+            rows. With ``epsilon=inf`` whole weights stand for repeated rows.
         groups : array-like, shape (N,), default=None
             The person each row belongs to; of each person the first `rows_per_person` rows enter.
         engine : Engine, default=None
-            What runs the workers of rows in partitions: `X` is then a list of stores, of their
-            paths, or of matrices with a list of labels in `y` (docs/cluster.md); `groups` and
-            weights are lists too.
+            What runs the workers of rows in partitions; all other arguments are then lists
+            (docs/cluster.md).
 
         Returns
         -------
@@ -83,9 +77,8 @@ class PrivateLinearModel(BaseEstimator):
         Raises
         ------
         ValueError
-            For a parameter out of range or missing, NaN or infinity in X, an undeclared label,
-            fewer than two labels without `classes`, or targets that are no numbers. All of these
-            are found before anything private is computed.
+            For a parameter out of range or missing, NaN or infinity in X, an undeclared label, or
+            non-numeric targets. Nothing private is computed by then.
         TypeError
             For a parameter of the wrong kind.
         BudgetError
@@ -96,13 +89,12 @@ class PrivateLinearModel(BaseEstimator):
         Warns
         -----
         NoiseWarning
-            Where so few records and so small an epsilon leave next to nothing to find: before
-            anything is spent with `n_records`, otherwise by the fit's own noisy count.
+            If the noise will hide almost any signal at this number of records and epsilon.
         PrivacyLeakWarning
-            With ``mechanism="paper"`` or a `random_state`; and where a private fit takes the
-            classes from y, because `classes` does not declare them.
+            With ``mechanism="paper"`` or a `random_state`, and if a private fit takes the classes
+            from y.
         UserWarning
-            If a weight is larger than `weight_bound`: for the curator, not for release.
+            If a weight is larger than `weight_bound`. This is for the curator, not for release.
         LedgerWarning
             If the ledger could not record that the fit, already charged, has ended.
         """
@@ -120,14 +112,11 @@ class PrivateLinearModel(BaseEstimator):
         Returns
         -------
         Weights, or ndarray of float64, shape (D,), or (K, D) for K > 2 classes
-            A table of the columns that have a weight (`dplasso.model.weights.Weights`: `index`,
-            `values`, ``["name"]``, ``top(20)``, ``to_pandas()``), from a prior of those whose
-            weight was corrected; or all of them, zeros included.
+            A table of the columns that have a weight (`dplasso.model.weights.Weights`), or an array
+            of all of them, zeros included. After a prior, the columns whose weight was corrected.
 
         Raises
         ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
         ValueError
             If `dense` is asked for more than 10^8 columns.
         """
@@ -154,11 +143,6 @@ class PrivateLinearModel(BaseEstimator):
         Weights
             With standard errors where the method has them, and marked where noise alone could have
             picked them.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
         """
         check_is_fitted(self, "coef_")
         return weights_of(self.model_).top(count)
@@ -172,11 +156,6 @@ class PrivateLinearModel(BaseEstimator):
             For each such column of the table, and each class if there are more than two: bins,
             effects on the margin of a typical row, and their standard errors by the noise alone
             (`dplasso.model.curves.Curve`: `rows`, `to_pandas`).
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
         """
         check_is_fitted(self, "coef_")
         return curves_of(self.model_)
@@ -200,8 +179,6 @@ class PrivateLinearModel(BaseEstimator):
 
         Raises
         ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
         OSError
             If the file cannot be written.
         ValueError
@@ -274,8 +251,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
         Raises
         ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
         ValueError
             If X has another number of columns than the training data, or NaN or infinity.
         """
@@ -296,8 +271,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
         Raises
         ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
         ValueError
             If X has another number of columns than the training data, or NaN or infinity.
         """
@@ -319,8 +292,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
         Raises
         ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
         ValueError
             If X has another number of columns than the training data, or NaN or infinity.
         """
@@ -364,8 +335,6 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
 
         Raises
         ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
         ValueError
             If X has another number of columns than the training data, or NaN or infinity.
         """

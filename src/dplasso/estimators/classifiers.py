@@ -58,39 +58,32 @@ class DPLogisticRegression(PrivateClassifier):
         alike.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         Which data sets are neighbours: one record added or removed, or one replaced by another
-        (which doubles the noise). With "label" one label or target is
-        replaced, and features are public (docs/label-privacy.md).
+        (which doubles the noise), or one label (docs/label-privacy.md): features are then public.
     rows_per_person : int, default=1
         Largest number of rows of one person. The guarantee then protects a person, and the noise
         grows in proportion. With `groups`, `fit` leaves out further rows of a person.
     weight_bound : float, default=1.0
-        Bound on the weight of a row in `sample_weight`, > 0. Public. A row of this weight counts as
-        one record, and smaller weights count in proportion. The fit clips larger weights and warns
-        the curator. Not used if ``epsilon=inf``.
+        Public bound on `sample_weight`, > 0. A row of this weight counts as one record, and smaller
+        weights count in proportion. The fit clips larger weights. Not used if ``epsilon=inf``.
     prior : model, mapping, array, path or Prior, default=None
-        A public linear model that the fit corrects instead of starting from zero (docs/prior.md).
-        It is a fitted model of scikit-learn or of this package, a `Pipeline` that ends in one,
-        weights by column name (also for each class), an array of D or K x D weights, or the path of
-        a model file or of a .csv with the columns name and weight. `Prior` adds the standard errors
-        of its weights. Columns are matched by name if both sides have names. The weights apply to
-        rows as this estimator scales them. This fit does not protect the people behind the prior.
+        A public linear model that the fit corrects instead of starting from zero (docs/prior.md):
+        fitted, by column name, as an array of D or K x D weights, or in a file. Its weights apply
+        to rows as this estimator scales them. This fit does not protect the people behind it.
     public_data : tuple (X, y), default=None
         Public rows and their labels, instead of `prior`. scikit-learn trains the prior on them and
         chooses its regularisation by cross-validation. This fit does not protect these rows.
     public_rows : matrix, DataFrame, store, Geometry or path, default=None
-        Public rows of the same columns, without labels. They say which columns go together, which
-        private records can hardly say at a small budget (docs/public-rows.md). `Geometry` is what
-        was learnt from such rows before; a path is that of its file. Public rows are not protected
-        by this fit, and no private row may be among them.
+        Public rows of the same columns, without labels, or the `Geometry` learnt from such rows, or
+        its file (docs/public-rows.md). They say which columns go together. This fit does not
+        protect them, and no private row may be among them.
     random_state : int, Generator or RandomState, default=None
-        None draws from the operating system. Anything else makes the fit repeatable, for
-        experiments: the statement then says that the model is not private.
+        None draws from the operating system. Anything else makes the fit repeatable, and the
+        statement then says that the model is not private.
     n_jobs : int, default=None
         Number of threads; -1 uses all cores. The result does not depend on it.
     verbose : int, default=None
-        1 shows a progress bar on standard error, and 0 nothing. None prints one line if compiling
-        takes longer than two seconds, as it may in a first fit. A process without a terminal or
-        notebook writes it to the log "dplasso" instead.
+        1 shows a progress bar on standard error, and 0 shows nothing. None prints one line if a
+        first fit compiles for more than two seconds.
     ledger : path or Ledger, default=None
         A budget ledger (docs/ledger.md). Every private fit of this estimator and of its clones is
         charged to it before the fit begins. `Ledger` also names the data set and the purpose.
@@ -223,34 +216,28 @@ class DPLassoClassifier(PrivateClassifier):
         y, which the guarantee does not protect: a private fit then warns, and `privacy_` says so.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         Which data sets are neighbours: one record added or removed, or one replaced by another
-        (which needs twice the noise). With "label" one label or target is
-        replaced, and features are public (docs/label-privacy.md).
+        (which doubles the noise), or one label (docs/label-privacy.md): features are then public.
     rows_per_person : int, default=1
         Largest number of rows of one person. The guarantee then protects a person, and the noise
         grows in proportion. With `groups`, `fit` leaves out further rows of a person.
     weight_bound : float, default=1.0
-        Bound on the weight of a row in `sample_weight`, > 0. Public. A row of this weight counts as
-        one record, and smaller weights count in proportion. The fit clips larger weights and warns
-        the curator. Not used if ``epsilon=inf``.
+        Public bound on `sample_weight`, > 0. A row of this weight counts as one record, and smaller
+        weights count in proportion. The fit clips larger weights. Not used if ``epsilon=inf``.
     prior : model, mapping, array, path or Prior, default=None
-        A public linear model that the fit corrects instead of starting from zero (docs/prior.md).
-        It is a fitted model of scikit-learn or of this package, a `Pipeline` that ends in one,
-        weights by column name (also for each class), an array of D or K x D weights, or the path of
-        a model file or of a .csv with the columns name and weight. `Prior` adds the standard errors
-        of its weights. Columns are matched by name if both sides have names. The weights apply to
-        rows as this estimator reads them. This fit does not protect the people behind the prior.
+        A public linear model that the fit corrects instead of starting from zero (docs/prior.md):
+        fitted, by column name, as an array of D or K x D weights, or in a file. Its weights apply
+        to rows as this estimator reads them. This fit does not protect the people behind it.
     public_data : tuple (X, y), default=None
         Public rows and their labels, instead of `prior`. scikit-learn trains the prior on them and
         chooses its regularisation by cross-validation. This fit does not protect these rows.
     random_state : int, Generator or RandomState, default=None
-        None draws from the operating system. Anything else makes the fit repeatable, for
-        experiments: the statement then says that the model is not private.
+        None draws from the operating system. Anything else makes the fit repeatable, and the
+        statement then says that the model is not private.
     n_jobs : int, default=None
         Number of threads; -1 uses all cores. The result does not depend on it.
     verbose : int, default=None
-        1 shows a progress bar on standard error, and 0 nothing. None prints one line if compiling
-        takes longer than two seconds, as it may in a first fit. A process without a terminal or
-        notebook writes it to the log "dplasso" instead.
+        1 shows a progress bar on standard error, and 0 shows nothing. None prints one line if a
+        first fit compiles for more than two seconds.
     ledger : path or Ledger, default=None
         A budget ledger (docs/ledger.md). Every private fit of this estimator and of its clones is
         charged to it before the fit begins. `Ledger` also names the data set and the purpose.
@@ -286,10 +273,7 @@ class DPLassoClassifier(PrivateClassifier):
 
     References
     ----------
-    - Raff, Khanna, Lu: Scaling up differentially private LASSO regularized logistic regression via
-      faster Frank-Wolfe iterations. arXiv 2310.19978.
-    - Dong, Durfee, Rogers: Optimal differential privacy composition for exponential mechanisms and
-      the cost of adaptivity. arXiv 2004.07223.
+    - Raff, Khanna, Lu: arXiv 2310.19978 (Frank-Wolfe). Dong, Durfee, Rogers: arXiv 2004.07223.
 
     Examples
     --------

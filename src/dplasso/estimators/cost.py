@@ -13,9 +13,9 @@ from dplasso.estimators.fitting import method_of
 from dplasso.estimators.frank_wolfe_classifier import DPFrankWolfeClassifier
 from dplasso.estimators.regressors import DPLasso, DPLinearRegression
 from dplasso.fit.column_plan import plan_lasso
-from dplasso.fit.declared_targets import Labels, checked_target_bounds
 from dplasso.fit.lasso import Lasso
-from dplasso.fit.task import Bounded, Task
+from dplasso.fit.method import MANY_COLUMNS, checked_target_bounds
+from dplasso.fit.task import Bounded, Labels, Task
 from dplasso.gradient_descent.energies import SCALES_SHARE, pays
 from dplasso.gradient_descent.schedule import CONSTANT, SIGNIFICANT, Schedule, schedule_for
 from dplasso.phases.count import COUNT_SHARE
@@ -30,8 +30,6 @@ METHODS: dict[str, tuple[Any, Any]] = {
     "lasso": (DPLassoClassifier, DPLasso),
     "frank-wolfe": (DPFrankWolfeClassifier, None),
 }
-# Assumed where the number of columns is not known.
-MANY_COLUMNS = 2**24
 
 
 @dataclass(frozen=True)
@@ -157,7 +155,6 @@ def privacy_cost(
     """
     settings = {"epsilon": epsilon, "delta": delta, **settings}
     estimator = estimator_of(method, target_bounds, **settings)
-    found = method_of(estimator)
     task = task_of(n_classes, getattr(estimator, "target_bounds", None))
     size = MANY_COLUMNS // task.n_outputs if n_features is None else n_features
     declared = {} if task.target_bounds else {"classes": task.classes}
@@ -179,8 +176,8 @@ def weakest_association(
 ) -> Findable:
     """Say how strong a column must be to be found among others, from public numbers.
 
-    Of the LASSO, a column whose gradient exceeds the largest of 2D noises of one draw, 2KD for K
-    classes; of noisy gradient descent, one whose weight exceeds three standard errors.
+    The LASSO finds a column whose gradient exceeds the largest of 2D noises of one draw, 2KD for K
+    classes. Noisy gradient descent finds one whose weight exceeds three standard errors.
 
     Parameters
     ----------

@@ -53,23 +53,18 @@ def plain_of(fitted: Any) -> Plain:
 def to_sklearn(self: Any, *, scaling: bool = True, probabilities: bool = True) -> Any:
     """Return the model as a fitted, dense model of scikit-learn alone.
 
-    It predicts the same labels and, up to rounding, the same probabilities. Where these are not the
-    sigmoid or softmax of the margins (with a `residual_bound` below 1, as in private fits by
-    default), its last step is a StackingClassifier: the linear model is its `estimators_[0]`, and
-    its `final_estimator_` makes probabilities of margins by functions of numpy and scipy.
+    It predicts the same labels and, up to rounding, the same probabilities. If these are not the
+    sigmoid or softmax of the margins, as in private fits, its last step is a StackingClassifier
+    around the linear model, `estimators_[0]`.
 
     Parameters
     ----------
     scaling : bool, default=True
-        Whether to put in front what this model does to rows: a MinMaxScaler that clips to
-        `feature_bound` (dense rows only), or a Normalizer, of the columns that have weights where
-        some were chosen, after a StandardScaler where strong columns are halved. Without it rows
-        must be such already: entries within `feature_bound` (0 and 1 are within a bound of 1), or
-        rows of length 1 in these columns.
+        Whether to put in front what this model does to rows. Without it, entries must be within
+        `feature_bound`, or rows of length 1 in the columns that have weights.
     probabilities : bool, default=True
         Whether it predicts probabilities. Without them the last step is the linear model, with
-        `coef_` and the same `decision_function`: an SGDClassifier, which has no `predict_proba`,
-        unless the sigmoid or softmax is right.
+        `coef_` and the same `decision_function`.
 
     Returns
     -------
@@ -78,8 +73,6 @@ def to_sklearn(self: Any, *, scaling: bool = True, probabilities: bool = True) -
 
     Raises
     ------
-    sklearn.exceptions.NotFittedError
-        Before `fit`.
     ValueError
         If it learnt many labels at once or has 10^8 columns; or with `scaling`, if `row_norm` is a
         number: no transformer of scikit-learn scales only the longer rows.

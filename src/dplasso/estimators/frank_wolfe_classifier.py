@@ -73,28 +73,25 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         stale ones of the paper. It does not affect privacy.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         Which data sets are neighbours: one record added or removed, or one replaced by another
-        (which halves the exponent scale). With "label" one label or target is
-        replaced, and features are public (docs/label-privacy.md).
+        (which doubles the noise), or one label (docs/label-privacy.md): features are then public.
     rows_per_person : int, default=1
         Largest number of rows of one person. The guarantee then protects a person, and the noise
         grows in proportion. With `groups`, `fit` leaves out further rows of a person.
     weight_bound : float, default=1.0
-        Bound on the weight of a row in `sample_weight`, > 0. Public. A row of this weight counts as
-        one record, and smaller weights count in proportion. The fit clips larger weights and warns
-        the curator. Not used if ``epsilon=inf``.
+        Public bound on `sample_weight`, > 0. A row of this weight counts as one record, and smaller
+        weights count in proportion. The fit clips larger weights. Not used if ``epsilon=inf``.
     n_records : int, default=None
         Number of rows, if it is public. None counts them privately, together with the balance of
         the classes, for 1 % of the budget. If you pass it and ``fit_intercept=False``, the fit
         counts nothing.
     random_state : int, Generator or RandomState, default=None
-        None draws from the operating system. Anything else makes the fit repeatable, for
-        experiments: the statement then says that the model is not private.
+        None draws from the operating system. Anything else makes the fit repeatable, and the
+        statement then says that the model is not private.
     n_jobs : int, default=None
         Number of threads; -1 uses all cores. The result does not depend on it.
     verbose : int, default=None
-        1 shows a progress bar on standard error, and 0 nothing. None prints one line if compiling
-        takes longer than two seconds, as it may in a first fit. A process without a terminal or
-        notebook writes it to the log "dplasso" instead.
+        1 shows a progress bar on standard error, and 0 shows nothing. None prints one line if a
+        first fit compiles for more than two seconds.
     ledger : path or Ledger, default=None
         A budget ledger (docs/ledger.md). Every private fit of this estimator and of its clones is
         charged to it before the fit begins. `Ledger` also names the data set and the purpose.
@@ -127,10 +124,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
 
     References
     ----------
-    - Raff, Khanna, Lu: Scaling up differentially private LASSO regularized logistic regression via
-      faster Frank-Wolfe iterations. arXiv 2310.19978.
-    - Dong, Durfee, Rogers: Optimal differential privacy composition for exponential mechanisms and
-      the cost of adaptivity. arXiv 2004.07223.
+    - Raff, Khanna, Lu: arXiv 2310.19978 (Frank-Wolfe). Dong, Durfee, Rogers: arXiv 2004.07223.
 
     Examples
     --------

@@ -36,8 +36,6 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         If a step learns from the records, or the file cannot hold a parameter.
     TypeError
         If the last step is no model of this package.
-    sklearn.exceptions.NotFittedError
-        Before `fit`.
     OSError
         If the file cannot be written.
     """

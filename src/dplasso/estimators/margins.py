@@ -1,5 +1,6 @@
-"""How a fitted estimator reads rows, and the margins of rows read in this way."""
+"""How a fitted estimator reads rows, their margins, and the parts that a margin is made of."""
 
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,17 @@ from sklearn.utils.validation import check_is_fitted
 from dplasso.data.store import Store, check_entries
 from dplasso.encoding.encoder import PublicEncoder, is_frame
 from dplasso.encoding.origin import check_same_origin, origin_of
-from dplasso.errors import DataError
-from dplasso.fit.declared_targets import Labels
+from dplasso.encoding.schema import Schema
+from dplasso.errors import DataError, ParameterError
 from dplasso.fit.records import store_of, validated
-from dplasso.fit.task import Task
+from dplasso.fit.task import Labels, Task
 from dplasso.matrix.compressed import Compressed, checked, clipped, compress
 from dplasso.matrix.design import refuse_damage
 from dplasso.matrix.transpose import transpose
 from dplasso.matrix.unit_rows import row_factors, select_columns, unit_row_margins
+from dplasso.model.curves import typical_factor
 from dplasso.model.linear import Reading, reading_for
+from dplasso.model.weights import Weights
 from dplasso.phases.releases import Descended
 from dplasso.runtime.threads import Threads, count_threads, thread_pool
 
@@ -124,3 +127,169 @@ def _check_columns(fitted: Any, store: Store) -> None:
             f"{store.path} has {store.shape[1]:,} columns, but the model was trained on "
             f"{fitted.n_features_in_:,}; convert the data with as many (--features)"
         )
+
+
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one column of a table adds to the margin of a row.
+
+    `column`: the column, or the columns that are encoded together.
+    `words`: what the row has there.
+    `effect`: what it adds.
+    `odds`: of two classes, by what the odds of the class are multiplied compared with the row
+    without it; None for others.
+    """
+
+    column: str
+    words: str
+    effect: float
+    odds: float | None = None
+
+    def __str__(self) -> str:
+        odds = "" if self.odds is None else f" (odds x {self.odds:.3g})"
+        return f"{self.words} {self.effect:+.2f}{odds}"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The parts that add up to the margin of one row; the largest come first.
+
+    `label`: the class whose margin it is; None for a regression. The larger, the likelier.
+    """
+
+    label: Any
+    margin: float
+    intercept: float
+    parts: tuple[Contribution, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON holds it."""
+        return asdict(self)
+
+    def text(self, most: int = _SHOWN) -> str:
+        """Say it in one sentence, with the largest parts."""
+        shown = [f"{self.intercept:+.2f} for every row", *map(str, self.parts[:most])]
+        if rest := self.parts[most:]:
+            effect = sum(one.effect for one in rest)
+            shown.append(f"{len(rest):,} more {effect:+.2f}")
+        whose = "prediction" if self.label is None else f"margin of {self.label}"
+        return f"{whose} {self.margin:+.2f} = {', '.join(shown)}"
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def explain(fitted: Any, X: Any, label: Any = None) -> list[Explanation]:
+    """Return for each row the parts that add up to its margin, merged by column of the table.
+
+    Parameters
+    ----------
+    X : table, or sparse or dense matrix, shape (N, D)
+        The rows, as `predict` takes them.
+    label : object, default=None
+        The class whose margins are explained. Default: the second of two classes, and of more the
+        one that is predicted; of several labels it has to be named.
+
+    Returns
+    -------
+    list of Explanation
+        With `margin`, `intercept`, and `parts`, whose effects add up to the rest of the margin.
+
+    Raises
+    ------
+    DataError
+        For a store, or rows of other columns than the model's.
+    ValueError
+        For a `label` that the model does not have, or none of several labels.
+    """
+    check_is_fitted(fitted, "coef_")
+    if store_of(X) is not None:
+        raise DataError("rows of a store are not explained; give some rows as a table or a matrix")
+    X = encoded(fitted, X)
+    with thread_pool(count_threads(fitted.n_jobs)) as threads:
+        rows, weights, factor = read_rows(fitted, X, threads)
+    weights = weights.reshape(len(weights), -1)
+    numbers, columns_read = np.atleast_1d(fitted.intercept_), reading(fitted).kept
+    kept = np.arange(len(weights)) if columns_read is None else columns_read
+    model, names = fitted.model_, _Names(fitted)
+    values = rows.values if rows.values.size else np.full(rows.indices.size, rows.constant)
+    output = _output(fitted, label)
+    found = []
+    for row, (first, last) in enumerate(zip(rows.indptr[:-1], rows.indptr[1:], strict=True)):
+        columns = rows.indices[first:last]
+        every = weights[columns] * (values[first:last] * factor[row])[:, np.newaxis]
+        margins = every.sum(axis=0) + numbers
+        own = int(margins.argmax()) if output is None else output
+        merged: dict[Any, tuple[list[int], float]] = {}
+        for column, effect in zip(kept[columns].tolist(), every[:, own].tolist(), strict=True):
+            held, total = merged.setdefault(names.group(column), ([], 0.0))
+            held.append(column)
+            merged[names.group(column)] = held, total + effect
+        margin, classes, parts = float(margins[own]), model.classes.tolist(), []
+        two = len(classes) == 2 and len(numbers) == 1 and model.statement.target_bounds is None
+        for key, (held, effect) in merged.items():
+            odds = _odds(fitted, margin) / _odds(fitted, margin - effect) if two else None
+            parts.append(Contribution(*names.words(key, held), effect, odds))
+        parts.sort(key=lambda one: -abs(one.effect))
+        named = classes[1] if two else classes[own] if classes else None
+        found.append(Explanation(named, margin, float(numbers[own]), tuple(parts)))
+    return found
+
+
+def _odds(fitted: Any, margin: float) -> float:
+    without, having = loss_of(fitted).link(np.array([margin]))[0]
+    return float(having / without)
+
+
+def with_odds(fitted: Any, weights: Weights) -> list[dict[str, Any]]:
+    """Return rows of weights; of two classes and a schema also ``odds``.
+
+    By that a weight multiplies even odds of the second class, for a typical row of the schema.
+    """
+    model, rows = fitted.model_, weights.rows()
+    schema = None if model.origin is None else model.origin.schema
+    if schema is None or model.classes.size != 2 or model.statement.many_labels:
+        return rows
+    factor = typical_factor(model, schema)
+    return [row | {"odds": _odds(fitted, factor * row["weight"])} for row in rows]
+
+
+def _output(fitted: Any, label: Any) -> int | None:
+    """Return the output of a label; None for that of the class predicted."""
+    model = fitted.model_
+    classes, many = model.classes.tolist(), model.statement.many_labels
+    if label is None:
+        if many:
+            raise ParameterError(f"`label` must be one of {classes!r}: each has margins of its own")
+        return 0 if len(np.atleast_1d(fitted.intercept_)) == 1 else None
+    if label not in classes or (len(classes) == 2 and not many and label != classes[1]):
+        known = classes if many or len(classes) != 2 else classes[1:]
+        raise ParameterError(f"`label` must be one of {known!r}, got {label!r}")
+    return classes.index(label) if many or len(classes) > 2 else 0
+
+
+class _Names:
+    """What columns are called, and which of them belong together."""
+
+    def __init__(self, fitted: Any) -> None:
+        model = fitted.model_
+        self._schema: Schema | None = None if model.origin is None else model.origin.schema
+        self._names = model.feature_names
+        self._offsets = [] if self._schema is None else self._schema.offsets[1:]
+
+    def group(self, column: int) -> Any:
+        """Return what a column belongs to: the columns of the table that a part takes."""
+        if self._schema is None:
+            return column
+        return self._schema.parts[int(np.searchsorted(self._offsets, column, "right"))].columns
+
+    def words(self, key: Any, columns: list[int]) -> tuple[str, str]:
+        """Return the name of a group, and what a row has in these columns, finest last."""
+        if self._schema is None:
+            name = f"column {key:,}" if self._names is None else str(self._names[key])
+            return name, name
+        last = {int(np.searchsorted(self._offsets, column, "right")): column for column in columns}
+        return ", ".join(key), ", ".join(self._schema.names([*last.values()]))

@@ -1,12 +1,19 @@
-"""A fitted model as an ONNX graph: from rows to margins, probabilities and labels."""
+"""A fitted model, or a pipeline that ends in one, as an ONNX graph.
+
+The graph of the model is made here; skl2onnx makes that of the steps before it.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
-from dplasso.errors import need
+from dplasso.errors import ParameterError, need
 from dplasso.estimators.export import Plain, plain_of
+from dplasso.estimators.pipeline_steps import FittedAnew
+from dplasso.estimators.record_wise import check_record_wise, chosen, every_step, split
 
 # Of 2020: every runtime in use knows it.
 OPSET, _IR = 13, 7
@@ -56,13 +63,22 @@ class _Graph:
         return model
 
 
-def to_onnx(self: Any) -> Any:
-    """Return the model as an ONNX graph, of any number of classes or labels.
+def to_onnx(model: Any, example: Any = None) -> Any:
+    """Return a fitted model, or a pipeline that ends in one, as one ONNX graph.
 
-    It takes the rows as this model does, unscaled, as an input ``X`` of float32, shape (N, D),
-    computes in double precision, and has the outputs ``label``, as `predict`, and
-    ``probabilities``, float32, as `predict_proba`. The privacy statement goes along as metadata,
-    ``privacy``.
+    The graph of a model takes rows as the model does, as an input ``X`` of float32, shape (N, D),
+    and computes in double precision. The graph of a pipeline takes what its first step takes: one
+    input for each column of a table, or ``X``. The outputs are ``label``, as `predict`, and
+    ``probabilities``, float32, as `predict_proba`. The metadata hold the privacy statement,
+    ``privacy``. A `FeatureHasher` becomes an operator that only onnxruntime has.
+
+    Parameters
+    ----------
+    model : estimator, PrivateSearch or Pipeline
+        Fitted. The steps before the last learn nothing from the records, and skl2onnx knows them.
+    example : array-like or table, default=None
+        A row or more as the first step takes them, for the names and types of columns; a public or
+        made-up row does. Only a pipeline needs it.
 
     Returns
     -------
@@ -71,37 +87,60 @@ def to_onnx(self: Any) -> Any:
 
     Raises
     ------
-    sklearn.exceptions.NotFittedError
-        Before `fit`.
-    MissingExtraError
-        If onnx is not installed.
     ValueError
-        If there are more than 10^8 columns.
+        If a step cannot be part of a graph, such as `PublicEncoder` and `HashingVectorizer`, or if
+        there are more than 10^8 columns.
+    MissingExtraError
+        If onnx or skl2onnx is not installed.
     """
-    plain = plain_of(self)
+    model = chosen(model)
+    parts = split(model)
+    if parts is None:
+        return _model_graph(model)
+    steps, last = parts
+    check_record_wise(steps)
+    back = _model_graph(chosen(last))
+    if not len(steps):
+        return back
+    if example is None:
+        raise ParameterError("`example` is missing: give a row as the first step takes it")
+    need("skl2onnx", "a graph of a pipeline")
+    import onnx
+
+    front = _steps_graph(steps, example)
+    front.ir_version = back.ir_version
+    back = onnx.compose.add_prefix(back, "model/", rename_inputs=False, rename_outputs=False)
+    merged = onnx.compose.merge_models(front, back, io_map=[(front.graph.output[0].name, "X")])
+    onnx.checker.check_model(merged)
+    return merged
+
+
+def _model_graph(fitted: Any) -> Any:
+    """Return the graph of a fitted model, of any number of classes or labels."""
+    plain = plain_of(fitted)
     need("onnx", "a graph")
     import onnx
 
-    graph, many = _Graph(), self.privacy_.many_labels
+    graph, many = _Graph(), fitted.privacy_.many_labels
     rows = _rows(graph, graph.cast("X", "DOUBLE"), plain)
     kept = slice(None) if plain.kept is None else plain.kept
     weights = np.ascontiguousarray(plain.weights[:, kept].T)
     margins = graph.add("Add", graph.add("MatMul", rows, weights), plain.intercept)
     given = _probabilities(graph, margins, plain, many=many)
-    n_outputs = len(self.classes_)
+    n_outputs = len(fitted.classes_)
     if many:
         label = graph.add("Greater", margins, np.zeros(1))
         label = graph.cast(label, "INT64", out="label")
         kind, shape = onnx.TensorProto.INT64, [None, n_outputs]
     else:
         place = graph.add("ArgMax", given, axis=1, keepdims=0)
-        classes = graph.constant(self.classes_)
+        classes = graph.constant(fitted.classes_)
         graph.add("Gather", classes, place, out="label")
         kind, shape = graph.constants[-1].data_type, [None]
     graph.cast(given, "FLOAT", out="probabilities")
     shown = ("probabilities", onnx.TensorProto.FLOAT, [None, n_outputs])
-    model = graph.model([("label", kind, shape), shown], self.n_features_in_)
-    onnx.helper.set_model_props(model, {"privacy": self.privacy_.to_json(indent=None)})
+    model = graph.model([("label", kind, shape), shown], fitted.n_features_in_)
+    onnx.helper.set_model_props(model, {"privacy": fitted.privacy_.to_json(indent=None)})
     return model
 
 
@@ -143,3 +182,31 @@ def _probabilities(graph: _Graph, margins: str, plain: Plain, *, many: bool) -> 
     if not many:
         return p
     return graph.add("Gather", p, np.array(1), axis=2)
+
+
+def _steps_graph(steps: Pipeline, example: Any) -> Any:
+    """Return the graph of the steps; ParameterError, with the step, if there is none."""
+    import skl2onnx
+    from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
+
+    # Steps of a model file are fitted on what they transform; a graph needs them fitted.
+    known, rows = [], example
+    for name, step in steps.steps:
+        fitted = clone(step.step).fit(rows) if isinstance(step, FittedAnew) else step
+        known.append((name, fitted))
+        rows = fitted.transform(rows)
+    if isinstance(example, list):
+        example = np.asarray(example)
+        example = example.reshape(-1, 1) if example.ndim == 1 else example
+    try:
+        return skl2onnx.to_onnx(
+            Pipeline(known), example[:1], target_opset={"": OPSET, "ai.onnx.ml": 1}
+        )
+    except (MissingConverter, MissingShapeCalculator, RuntimeError, NotImplementedError) as error:
+        named = [type(step).__name__ for _, step in every_step(steps)]
+        missing = [name for name in named if f"{name}'" in str(error) or f"{name} " in str(error)]
+        raise ParameterError(
+            f"{missing[0] if missing else ' or '.join(named)} cannot be part of an ONNX graph: "
+            "skl2onnx has no operator for it; export the last step alone (pipeline[-1].to_onnx()) "
+            "and give it the rows that pipeline[:-1].transform makes"
+        ) from None

@@ -90,17 +90,16 @@ _declared: dict[str, Any] = {}
 def record_wise(declared: _Declared) -> _Declared:
     """Declare that a transformer, or a function, treats every record by itself and learns nothing.
 
-    Pipelines with such a step can then be searched, scored, saved and loaded. It is a promise of
-    whoever declares it: a transformer that keeps anything of the records it is fitted on, or a
-    function whose result for a row depends on other rows, breaks the privacy of the whole. That
-    includes the last bit: a matrix product rounds a row by how many rows there are.
+    Pipelines with such a step can then be searched, scored, saved and loaded. Whoever declares it
+    promises that it keeps nothing of the records and that no row depends on others, to the last
+    bit. Otherwise the whole is not private.
 
     Parameters
     ----------
     declared : class or function
         A transformer's class, or a function given to `FunctionTransformer`. May be used as a
-        decorator. A model file keeps its module and name: whoever loads the file declares it too,
-        before. Subclasses are declared by themselves.
+        decorator. Whoever loads a model file with it declares it before. Subclasses are declared
+        separately.
 
     Returns
     -------

@@ -1,14 +1,15 @@
-"""The settings that a LASSO chooses for itself, from public facts and from what was released.
+"""The settings that a LASSO chooses for itself, and warnings of fits that can find nothing.
 
-With t columns drawn, the t-th best one's gradient has fallen to about ``theta N / (2 sqrt(t))``,
-and the exponential mechanism at ``eps0 = sqrt(8 rho / T)`` finds it where ``eps0`` times that
-exceeds the ``ln 2D`` of the largest of 2D noises. So T grows linearly with
-``sqrt(rho) N / ln 2D``.
+Both depend on the records only through public numbers and the noisy count.
 
-The noise of T draws grows with sqrt(T). That of one gradient of all columns does not depend on how
-many are kept by it; in units of a draw's it grows with the root of the entries n of a row, and is
-the smaller where ``n < T ln(2D) / 2``, so where ``n < theta sqrt(2 rho) N / 2``. So many columns as
-can be found where that bound is `_LONGEST_ROWS` are kept by noisy gradients instead of drawn.
+With t columns drawn, the t-th best one's gradient has fallen to about ``theta N / (2 sqrt(t))``.
+The exponential mechanism at ``eps0 = sqrt(8 rho / T)`` finds it if ``eps0`` times that exceeds
+``ln 2D``, the largest of 2D noises. So T grows linearly with ``sqrt(rho) N / ln 2D``.
+
+The noise of T draws grows with sqrt(T). The noise of one gradient of all columns does not depend on
+how many are kept by it; in units of a draw's it grows with the root of the entries n of a row. It
+is the smaller one if ``n < T ln(2D) / 2``, so if ``n < theta sqrt(2 rho) N / 2``. If this bound is
+`_LONGEST_ROWS` or more, noisy gradients keep the columns.
 """
 
 import math
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 from dplasso.fit.task import Task
 from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, Stage, steps_that_pay
+from dplasso.privacy.budget import Budget
 
 # The most columns drawn unless more are asked for; data with no more columns keep all of them.
 MOST_COLUMNS = 200
@@ -188,4 +190,57 @@ def plan_lasso(shape: Shape, rho: float, n_records: float) -> LassoPlan:
         calibration_share=0.0 if share else calibration,
         refit_calibration=min(0.5, calibration / share) if share else 0.0,
         start_share=start,
+    )
+
+
+# Of rows whose words tell the class about as well as in texts, a dense fit is right rarely more
+# often than guessing below this signal (docs/logistic.md).
+_LEAST_SIGNAL = 5.0
+
+
+def findable_columns(
+    rho: float, n_vertices: int, n_records: float, n_outputs: int, n_features: int
+) -> float:
+    """Return how many of the columns drawn can be expected to stand out, from public numbers.
+
+    At the noise of T draws the t-th best column still does where its gradient exceeds the largest
+    of 2D noises. Of K classes a column tells one from the others, and its gradient is 2/K of what
+    it is of two.
+    """
+    found = columns_to_be_found(rho, n_records, n_outputs * n_features)
+    strong = 2.0 * found / max(2, n_outputs)
+    return min(float(n_vertices), strong * strong / n_vertices)
+
+
+def columns_warning(
+    findable: float, n_iter: int | None, n_records: float, n_features: int, epsilon: float
+) -> str:
+    """Warn if almost no column can be found; `n_iter` were asked for."""
+    fewest = min(FEWEST_REFITTED, n_iter or FEWEST_REFITTED, max(1, n_features // 2))
+    if findable >= fewest:
+        return ""
+    return (
+        f"with {n_records:,.0f} records, {n_features:,} columns and epsilon={epsilon:g}, about "
+        f"{findable:.2g} columns can be told from noise, and only if they tell the label well: the "
+        "model may be no better than chance; more records, fewer columns or a larger epsilon help, "
+        "or logistic (linear) regression in place of the LASSO"
+    )
+
+
+def gradients_warning(budget: Budget, mu: float, n_records: float, n_outputs: int) -> str:
+    """Say that noise outweighs what so many records can tell, where that is so.
+
+    The signal is what N rows that agree add to a gradient, in units of the noise of all steps; of
+    K classes each has its part of the rows.
+
+    `mu`: what the gradients spend.
+    """
+    told = n_records * mu / budget.moved(1.0)
+    if told / max(2, n_outputs) >= _LEAST_SIGNAL:
+        return ""
+    of = f" of {n_outputs:,} classes" if n_outputs > 2 else ""
+    return (
+        f"with {n_records:,.0f} records{of} and epsilon={budget.epsilon:g}, the noise outweighs "
+        "what the records can tell: the model may be no better than chance; more records or a "
+        "larger epsilon help"
     )

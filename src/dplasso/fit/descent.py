@@ -10,23 +10,20 @@ from scipy.sparse import csr_array
 
 from dplasso.encoding.one_hot import one_hot_groups
 from dplasso.errors import ParameterError
-from dplasso.fit import noise
-from dplasso.fit.declared_targets import Labels
+from dplasso.fit.column_plan import gradients_warning
 from dplasso.fit.inference import inference_share
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.prior_matching import scaled_rows
-from dplasso.fit.task import Task
+from dplasso.fit.task import Labels, Task
 from dplasso.gradient_descent.prior_slopes import LEARNT, LEARNT_WITH_DIRECTIONS
 from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, plan_stages
 from dplasso.losses.balance import DEVIATIONS, balanced_weights
 from dplasso.matrix.triangles import triangle_size
-from dplasso.phases.calibrate import beyond
 from dplasso.phases.contract import Fit, Plan
-from dplasso.phases.count import COUNT_SHARE, count, counted_of
-from dplasso.phases.course import Course, Descent
+from dplasso.phases.count import COUNT_SHARE, count, counted_of, levels
+from dplasso.phases.course import Course, Descent, beyond
 from dplasso.phases.descend import gradient_phases
 from dplasso.phases.inference import MOST_COLUMNS, inference, n_coefficients
-from dplasso.phases.levels import levels
 from dplasso.phases.references import OneHot
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
@@ -205,7 +202,7 @@ class GradientDescent(Method):
     ) -> str:
         """Say where the noise outweighs what so many records can tell."""
         mu = budget.mu_of(1.0 - COUNT_SHARE - self.inference_share)
-        return noise.gradients_warning(budget, mu, n_records, task.n_outputs)
+        return gradients_warning(budget, mu, n_records, task.n_outputs)
 
     def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:
         """Return how many vertices and how many numbers a fit releases at most."""

@@ -8,7 +8,7 @@ from typing import Any, Self
 from scipy.sparse import csr_array
 
 from dplasso.errors import ParameterError
-from dplasso.fit import noise
+from dplasso.fit.column_plan import columns_warning, findable_columns
 from dplasso.fit.method import Method, checked_count, common_parameters, word_or_number
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.drift import tolerance_of, tolerance_within_noise
@@ -90,7 +90,6 @@ class FrankWolfeLoop(Method):
             lambda tolerance: 0 <= tolerance < math.inf,
             "'auto', `None` or a finite number >= 0",
         )
-        least, most = targets.bounds_allowed
         return cls(
             **common,
             l1_radius=radius,
@@ -100,8 +99,8 @@ class FrankWolfeLoop(Method):
                 params,
                 "residual_bound",
                 {"auto": None},
-                lambda value: least <= value <= most,
-                f"'auto' or a number from {least:g} to {most:g}",
+                lambda value: 0.5 <= value <= 1.0,
+                "'auto' or a number from 0.5 to 1",
             ),
             n_records=checked_count(params, "n_records"),
             step=step,
@@ -236,8 +235,8 @@ class FrankWolfeLoop(Method):
         # The one column that stands out is drawn again and again.
         drawn = self.n_iter, n_records, task.n_outputs, n_features
         rho = budget.mu * budget.mu / 2.0
-        findable = noise.findable_columns(rho, *drawn)
-        return noise.columns_warning(findable, 1, n_records, n_features, self.epsilon)
+        findable = findable_columns(rho, *drawn)
+        return columns_warning(findable, 1, n_records, n_features, self.epsilon)
 
     def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:  # noqa: ARG002
         """Return how many vertices and how many numbers a fit releases at most."""

@@ -7,8 +7,14 @@ from typing import Any, Self
 
 from scipy.sparse import csr_array
 
-from dplasso.fit import noise
-from dplasso.fit.column_plan import LassoPlan, Shape, plan_lasso
+from dplasso.fit.column_plan import (
+    LassoPlan,
+    Shape,
+    columns_warning,
+    findable_columns,
+    gradients_warning,
+    plan_lasso,
+)
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.prior_matching import scaled_rows
 from dplasso.fit.task import Task
@@ -180,16 +186,16 @@ class Lasso(Method):
             return ""
         if not plan.n_vertices:
             mu = budget.mu_of(_LEFT * plan.refit_share)
-            return noise.gradients_warning(budget, mu, n_records, task.n_outputs)
+            return gradients_warning(budget, mu, n_records, task.n_outputs)
         findable = float(n_features)
         # Where half of all columns are drawn, none is lost.
         if plan.n_vertices != n_features // 2:
             share = _LEFT * (1.0 - plan.refit_share - plan.calibration_share)
             rho = share * budget.mu * budget.mu / 2.0
             drawn = plan.n_vertices, n_records, task.n_outputs, n_features
-            findable = noise.findable_columns(rho, *drawn)
+            findable = findable_columns(rho, *drawn)
         known = self.max_weights, n_records, n_features, self.epsilon
-        return noise.columns_warning(findable, *known)
+        return columns_warning(findable, *known)
 
     def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:
         """Return how many vertices and how many numbers a fit releases at most."""

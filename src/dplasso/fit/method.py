@@ -13,22 +13,20 @@ from scipy.sparse import csr_array
 
 from dplasso.encoding.origin import Origin
 from dplasso.errors import ParameterError
-from dplasso.fit.declared_targets import Labels, targets_of
 from dplasso.fit.prior_matching import PARAMETERS, Start, start_of
 from dplasso.fit.public_rows import Learn, geometry_of
-from dplasso.fit.task import Bounded, Task
+from dplasso.fit.task import Bounded, Labels, Task, checked_class_weight
 from dplasso.ledger import Ledger, checked_ledger
 from dplasso.matrix.geometry import Geometry
 from dplasso.matrix.starting import StartingModel, starting_model
 from dplasso.model.linear import MatchedPrior, n_outputs_of
 from dplasso.phases.contract import Plan
-from dplasso.phases.count import COUNT
-from dplasso.phases.levels import Spans
+from dplasso.phases.count import COUNT, Spans
 from dplasso.privacy.budget import Budget, build_budget
-from dplasso.privacy.neighbouring import check_neighbors
 from dplasso.privacy.parameters import (
     check_delta,
     check_epsilon,
+    check_neighbors,
     check_positive,
 )
 from dplasso.privacy.randomness import check_random_state
@@ -40,7 +38,7 @@ from dplasso.runtime.threads import count_threads
 
 _MOST_THREADS = 64
 # Assumed where a cost is asked for before there are data.
-_MANY_COLUMNS = 2**24
+MANY_COLUMNS = 2**24
 # Bytes in a model file: of the statement, the other parameters and the container; of a drawn
 # vertex with its sign; of a number.
 _REST, _VERTEX, _NUMBER = 2**16, 9, 8
@@ -119,7 +117,7 @@ class Method:
 
     def knowing(self, task: Task) -> Self:
         """Return the method once the classes are known, with their weights in order."""
-        return replace(self, params=self.targets.in_order(self.params, task.classes))
+        return replace(self, params=self.targets.written(self.params, task.classes))
 
     def starting(self, task: Task, records: Any) -> Self:
         """Return the method once the columns are known too: with prior, geometry and levels.
@@ -166,7 +164,7 @@ class Method:
             plain_sum=self.ledger is None,
         )
 
-    def cost(self, n_features: int = _MANY_COLUMNS, n_classes: int | None = None) -> Budget:
+    def cost(self, n_features: int = MANY_COLUMNS, n_classes: int | None = None) -> Budget:
         """Return what a fit spends before there are data; see `Labels.of_size`."""
         return self.budget(self.targets.of_size(n_classes), n_features)
 
@@ -248,8 +246,10 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
     )
     targets = targets_of(params)
     weight_bound = check_positive("weight_bound", params["weight_bound"])
+    right = "`None` or a whole number other than 0 (-1 for all cores)"
+    n_jobs = word_or_number(params, "n_jobs", {None: None}, lambda n: n != 0, right, Integral)
     return {
-        "params": targets.written({k: v for k, v in params.items() if k not in PARAMETERS}),
+        "params": {k: v for k, v in params.items() if k not in PARAMETERS},
         "targets": targets,
         "epsilon": epsilon,
         "delta": check_delta(params["delta"]),
@@ -257,12 +257,41 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
         "fit_intercept": bool(params["fit_intercept"]),
         "rows_per_person": checked_count(params, "rows_per_person") or 1,
         "weight_bound": None if math.isinf(epsilon) else weight_bound,
-        "n_threads": _checked_threads(params),
+        # More threads would only wait for each other, and each needs memory.
+        "n_threads": min(count_threads(n_jobs), max(_MOST_THREADS, usable_cores())),
         "start": start_of(params),
         "learn_geometry": geometry_of(params.get("public_rows"), params.get("verbose")),
         "ledger": ledger,
         "random_state": check_random_state(params["random_state"]),
     }
+
+
+def targets_of(params: Mapping[str, Any]) -> Labels | Bounded:
+    """Return what an estimator's parameters say of its targets; ValueError if they are invalid."""
+    if "target_bounds" in params:
+        return Bounded(checked_target_bounds(params["target_bounds"]))
+    labels = Labels(params.get("classes"), params.get("class_weight"))
+    if not labels.is_balanced:
+        checked_class_weight(labels.weight, labels.declared)
+    return labels
+
+
+def checked_target_bounds(bounds: Any) -> tuple[float, float]:
+    """Return the ends of a regression's interval; ValueError if it is missing or not finite."""
+    if bounds is None:
+        raise ParameterError(
+            "`target_bounds` is missing: give the interval (low, high) that the targets are "
+            "publicly known to lie in; it must not be taken from the data"
+        )
+    try:
+        low, high = (float(end) for end in bounds)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ParameterError(
+            f"`target_bounds` must be two finite numbers (low, high), low < high, got {bounds!r}"
+        )
+    return low, high
 
 
 def word_or_number(
@@ -291,10 +320,3 @@ def checked_count(params: Mapping[str, Any], name: str) -> int | None:
         params, name, {None: None}, lambda n: n > 0, "`None` or a whole number >= 1", Integral
     )
     return count
-
-
-def _checked_threads(params: Mapping[str, Any]) -> int:
-    right = "`None` or a whole number other than 0 (-1 for all cores)"
-    n_jobs = word_or_number(params, "n_jobs", {None: None}, lambda n: n != 0, right, Integral)
-    # More threads would only wait for each other, and each needs memory.
-    return min(count_threads(n_jobs), max(_MOST_THREADS, usable_cores()))

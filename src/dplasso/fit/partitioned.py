@@ -17,11 +17,9 @@ from dplasso.data.people import number_groups
 from dplasso.data.source_files import checked_address, is_address
 from dplasso.encoding.origin import Origin, check_same_origin, origin_from_json
 from dplasso.errors import DataError, ParameterError
-from dplasso.fit.groups import rows_within_limit
 from dplasso.fit.method import Method
-from dplasso.fit.record_weights import checked_weights
-from dplasso.fit.records import local_records, store_of
-from dplasso.fit.task import Task
+from dplasso.fit.records import checked_weights, local_records, rows_within_limit, store_of
+from dplasso.fit.task import Labels, Task
 from dplasso.frank_wolfe.problem import VertexLayout
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.row_part import VertexSteps
@@ -144,7 +142,7 @@ def cluster_records(
     parts: list[Partition] = []
     names: list[Any] = []
     for number, (some, targets) in enumerate(zip(given, labels, strict=True), 1):
-        part, own = _partition(estimator, some, targets, number, method.targets.takes_matrix)
+        part, own = _partition(estimator, some, targets, number, isinstance(method.targets, Labels))
         parts.append(part)
         names.append(own)
         if not np.array_equal(names[-1], names[0]):

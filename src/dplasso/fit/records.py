@@ -6,18 +6,18 @@ A fit asks its records for integer statistics and for nothing else. Rows in part
 
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
+from dplasso.data.people import number_groups
 from dplasso.data.refusals import in_our_words
 from dplasso.data.store import Store, StoreMatrix, check_entries
 from dplasso.encoding.origin import Origin, origin_of
 from dplasso.errors import DataError
-from dplasso.fit.groups import person_numbers, rows_within_limit
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.problem import VertexLayout, all_columns, design_of, starting
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
@@ -29,59 +29,14 @@ from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import checked, without_duplicates, working_dtype
 from dplasso.matrix.design import Design, check_row_count
 from dplasso.matrix.starting import StartingModel, StartingRows
+from dplasso.privacy.wording import FOR_THE_CURATOR, warn_once
 from dplasso.runtime.threads import Threads
 
+if TYPE_CHECKING:
+    from dplasso.fit.partitioned import ClusterRecords
+
+Records = Union["LocalRecords", "ClusterRecords"]
 _NO_TARGETS = targets_of(np.zeros(0))
-
-
-class Records(Protocol):
-    """What a fit sees of the data: exact integer statistics, and layouts that answer with them.
-
-    `every_step`: whether each step is to be on the disk before the next begins.
-    `counts(loss)`: numbers of the records of the classes, in parts of a record, and its bits.
-    `count_rows(weighing)`: N without records that are left out. `total_weight`: the sum of all
-    weights.
-    `laid_out(layout, threads)`: the records laid out for vertices, before anything is paid for.
-    `rows(steps, threads)`, `vertex_rows(steps, threads)`: those rows in rounds, or for a given
-    radius.
-    `gradients(loss, threads, kept, prior)`: the records for gradients, margins and energies.
-    """
-
-    every_step: ClassVar[bool]
-
-    @property
-    def feature_names(self) -> NDArray[np.object_] | None: ...
-    @property
-    def origin(self) -> Origin | None: ...
-    @property
-    def labels(self) -> NDArray[Any]: ...
-    @property
-    def single_labels(self) -> int: ...
-    @property
-    def n_labels(self) -> int: ...
-    @property
-    def shape(self) -> tuple[int, int]: ...
-    @property
-    def weighted(self) -> bool: ...
-    @property
-    def by_person(self) -> bool: ...
-    def count_rows(self, *, weighing: bool) -> int: ...
-    @property
-    def total_weight(self) -> float: ...
-    def encoded(self, task: Task) -> "Records": ...
-    def fingerprint(self) -> str: ...
-    def check(self, n_threads: int) -> None: ...
-    def counts(self, loss: Any) -> tuple[list[int], int]: ...
-    def laid_out(self, layout: VertexLayout, threads: Threads) -> "Records": ...
-    def rows(self, steps: RoundSteps, threads: Threads) -> Any: ...
-    def vertex_rows(self, steps: VertexSteps, threads: Threads) -> Any: ...
-    def gradients(
-        self,
-        loss: Any,
-        threads: Threads,
-        kept: NDArray[np.int64] | None = None,
-        prior: StartingModel | None = None,
-    ) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -286,3 +241,63 @@ def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool, **options:
             reset=reset,
             **options,
         )
+
+
+def checked_weights(
+    sample_weight: ArrayLike, n_rows: int, bound: float | None
+) -> NDArray[np.float64]:
+    """Divide weights by the bound, and clip them to 1, which a warning tells the curator.
+
+    `bound`: public; None in a fit without privacy, where the largest weight is the scale.
+
+    Raises DataError if there is not one finite weight of at least 0 for each row, or none above 0.
+    """
+    try:
+        weights: NDArray[Any] = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError("`sample_weight` must hold finite numbers only") from None
+    if weights.shape != (n_rows,):
+        raise DataError(
+            f"`sample_weight` has the shape {weights.shape}; one weight for each of {n_rows:,} "
+            "rows is needed"
+        )
+    if not np.isfinite(weights).all() or (weights < 0.0).any():
+        raise DataError(
+            "`sample_weight` holds NaN, infinity or a negative number; weights must be finite and "
+            "at least 0"
+        )
+    if not weights.any():
+        raise DataError(
+            "`sample_weight` is zero for every row; at least one weight must be positive"
+        )
+    largest = float(weights.max()) if bound is None else bound
+    if (weights > largest).any():
+        warn_once(
+            f"sample_weight holds weights above weight_bound={largest:g}, which were clipped to "
+            "it: no row of a private fit counts for more than one record. Pass a larger "
+            f"weight_bound that is public, or smaller weights. {FOR_THE_CURATOR}",
+            UserWarning,
+            stacklevel=6,
+        )
+    parts: NDArray[np.float64] = np.minimum(weights, largest) / largest
+    return parts
+
+
+def person_numbers(groups: Any, n_rows: int) -> NDArray[np.int64]:
+    """Return a number for each row, equal for the rows of one person; see `number_groups`."""
+    return number_groups([("groups", groups, n_rows)])
+
+
+def rows_within_limit(person: NDArray[np.int64], rows_per_person: int) -> NDArray[np.bool_]:
+    """Choose the rows that enter: of each person, the first `rows_per_person`.
+
+    Which rows of a person enter depends on that person's rows alone.
+    """
+    n_rows = person.size
+    order = np.argsort(person, kind="stable")
+    ordered = person[order]
+    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    place = np.arange(n_rows) - np.repeat(first, np.diff(np.append(first, n_rows)))
+    within = np.zeros(n_rows, dtype=bool)
+    within[order] = place < rows_per_person
+    return within

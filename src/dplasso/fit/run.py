@@ -1,22 +1,101 @@
-"""The one path from a method and records to a model: the phases of its plan, one after another."""
+"""The path from a method and records to a model: the phases of its plan, one after another.
+
+`Session` and `Hooks` are what checkpoints and the command line add to a fit.
+"""
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from dplasso.errors import NoiseWarning
-from dplasso.fit.hooks import Begun, Hooks, Session
 from dplasso.fit.method import Method
 from dplasso.fit.records import Records
+from dplasso.fit.task import Task
 from dplasso.frank_wolfe.vertex_run import Work
-from dplasso.ledger import charged, check_affordable, check_paid
+from dplasso.ledger import Payment, charged, check_affordable, check_paid
 from dplasso.model import Model
-from dplasso.phases.contract import Fit, Steps, check_share
+from dplasso.phases.contract import NO_SNAPSHOT, Fit, Plan, Snapshot, Steps, check_share
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
+from dplasso.privacy.budget import Budget
 from dplasso.privacy.randomness import random_stream
-from dplasso.runtime.progress import run_in_chunks
+from dplasso.privacy.statement import PrivacyStatement
+from dplasso.privacy.wording import Caution, warn_of
+from dplasso.runtime.progress import Progress, run_in_chunks
 from dplasso.runtime.threads import thread_pool
+
+Snapshots = Callable[[int], Snapshot]
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What is known of a fit before anything private is computed.
+
+    `records`: for what is public of them: D, the names of the columns and how they were made.
+    `notes`: what the ledger's entry holds besides the cost.
+    """
+
+    method: Method
+    task: Task
+    budget: Budget
+    plan: Plan
+    statement: PrivacyStatement
+    records: Records
+    notes: Mapping[str, str | None]
+
+
+class Session:
+    """A fit that keeps no checkpoint; `dplasso.checkpoint.session` has one that does.
+
+    `released`: what an interrupted fit has released, which is not drawn again.
+    `payment`: how the fit is charged, if there is a ledger and the fit can be resumed.
+    """
+
+    released = Released()
+    payment: Payment | None = None
+
+    def snapshot_of(self, place: int) -> Snapshot:  # noqa: ARG002
+        """Return how far an interrupted fit had come in the phase of a place."""
+        return NO_SNAPSHOT
+
+    def marks_of(self, place: int, n_steps: int) -> Collection[int]:  # noqa: ARG002
+        """Return the steps at which what is released must be looked at."""
+        return ()
+
+    def keep(
+        self, released: Released, done: int = 0, snapshots: Snapshots = lambda _: NO_SNAPSHOT
+    ) -> None:
+        """Keep what has been released, and the snapshot of the phase under way after some steps."""
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What a fit is given besides data and method; all of it is optional.
+
+    `progress`: called between chunks with the steps done and T, at most.
+    `seconds`: receives the times of preparing and training; the curator's, no part of the model.
+    `checkpoints`: takes a `Begun` fit, returns its `Session`.
+    `copied`: called with the bytes that workers have copied from object storage, and those to be
+    copied.
+    `cautioned`: called with what is to be said of the promise, before the charge.
+    `known_records`: the number of records, of which the curator's screen alone may speak.
+    """
+
+    progress: Progress | None = None
+    seconds: dict[str, float] | None = None
+    checkpoints: Callable[[Begun], Session] | None = None
+    copied: Callable[[int, int], None] | None = None
+    cautioned: Callable[[Sequence[Caution]], None] = warn_of
+    known_records: int | None = None
+
+    def progress_of(self, plan: Plan, place: int, taken: int) -> Progress | None:
+        """Return the progress of one phase as that of the fit; `taken` steps came before it."""
+        progress, later = self.progress, sum(one.most_steps for one in plan.phases[place + 1 :])
+        if progress is None:
+            return None
+        return lambda done, n_steps: progress(taken + done, taken + n_steps + later)
 
 
 def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | None]:
@@ -58,7 +137,7 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
                 run_in_chunks(
                     steps,
                     marks=session.marks_of(place, steps.n_steps),
-                    checkpoint=session.keeping(released, steps.snapshot),
+                    checkpoint=partial(session.keep, released, snapshots=steps.snapshot),
                     progress=hooks.progress_of(plan, place, taken),
                 )
                 released, taken = released.then(share, steps.release()), taken + steps.n_steps

@@ -1,6 +1,6 @@
 """What a fit learns: a class, of two or of several, many labels, or a number of an interval.
 
-A task answers every question that depends on this.
+A task answers every question that depends on this:
 
 =================  ==============================================================================
 `classes`          the labels, of two the negative first; empty for a regression
@@ -9,15 +9,12 @@ A task answers every question that depends on this.
 `n_outputs`        margins of a record: K for more than two classes or of labels, otherwise 1
 `kappa`            how far noise may move the margin of a unit row in a dense run
 `refit_kappa`      the same in a refit
-`column_step`      weight of each drawn column before the refit, times the square root of their
-                   number
+`column_step`      weight of each drawn column before the refit, times the root of their number
 `calibration`      share of the budget that calibrates the margins at the end
 `encode`           labels as the losses take them
-`residual_bound`   what "auto" stands for where columns are drawn: bound C on each residual; in
-                   private fits of classes one that clips nothing at zero weights
-`inference_bound`  the same for intervals: a class's residual is never clipped, and a number's only
-                   beyond half the interval
-`gradient_bound`   the same in a dense run, or as given: bound on the length of a record's residuals
+`residual_bound`   bound C on each residual where columns are drawn
+`inference_bound`  the same for intervals
+`gradient_bound`   bound on the length of a record's residuals in a dense run
 `norm_bound`       the length that goes with a bound C on each residual
 `vertex_loss`      the loss that columns are drawn by; its margins start at an offset
 `gradient_loss`    the loss of a dense run
@@ -25,16 +22,26 @@ A task answers every question that depends on this.
 `decided`          the labels that margins stand for
 `learns`           "classes" or "numbers"
 `margins_of`       weights, intercepts and errors of its margins, from those of a public model
-`plain_model`      what public rows train: a model of scikit-learn, the name of its strength, and
-                   the score that chooses it
+`plain_model`      what public rows train: a model, the name of its strength, and its score
 `plain_labels`     labels of public rows as that model takes them
 `folds`            divisions of public rows, None for too few
+=================  ==============================================================================
+
+`Labels` and `Bounded` say what parameters tell of the targets before there are data:
+
+=================  ==============================================================================
+`is_declared`      whether the labels were named, not taken from the data
+`is_balanced`      whether the counts of the classes are to weigh them
+`task`             the task of some records; `of_classes`: of known classes; `of_size`: of so many,
+                   None for as many as are declared, or 2
+`written`          parameters as a file holds them, weights in the order of the classes
 =================  ==============================================================================
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,7 +49,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from dplasso.data.labels import encode_targets, label_matrix, numbers_of
+from dplasso.data.labels import classes_of, encode_targets, label_matrix, numbers_of
 from dplasso.errors import DataError, ParameterError
 from dplasso.fit.public_model import PublicModel, text_of
 from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, KAPPA
@@ -232,21 +239,16 @@ class Bounded(Task):
     column_step: ClassVar[float] = 0.2
     calibration: ClassVar[float] = 0.0
     learns: ClassVar[str] = "numbers"
-    bounds_allowed: ClassVar[tuple[float, float]] = (0.01, 2.0)
     is_declared: ClassVar[bool] = False
     is_balanced: ClassVar[bool] = False
-    takes_matrix: ClassVar[bool] = False
 
     def task(self, *_: Any, **__: Any) -> "Bounded":
         return self
 
     of_classes = of_size = task
 
-    def written(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def written(self, params: Mapping[str, Any], classes: NDArray[Any]) -> dict[str, Any]:  # noqa: ARG002
         return {**params, "target_bounds": self.target_bounds}
-
-    def in_order(self, params: Mapping[str, Any], classes: NDArray[Any]) -> Mapping[str, Any]:  # noqa: ARG002
-        return params
 
     def encode(self, y: NDArray[Any]) -> NDArray[np.float64]:
         return encode_targets(y, self.target_bounds)
@@ -282,3 +284,108 @@ class Bounded(Task):
     def folds(self, labels: NDArray[Any], most: int) -> Any:
         count = min(most, labels.size)
         return KFold(count, shuffle=True, random_state=0) if count > 1 else None
+
+
+# Of so many records, a label that one has is a mistake or a secret.
+_MANY = 1_000
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Classes, as far as parameters tell: the labels, if declared, and weights of the classes."""
+
+    declared: Any = None
+    weight: Any = None
+
+    @property
+    def is_declared(self) -> bool:
+        return self.declared is not None
+
+    @property
+    def is_balanced(self) -> bool:
+        return isinstance(self.weight, str) and self.weight == "balanced"
+
+    def task(self, records: Any) -> Task:
+        if records.n_labels:
+            declared = classes_of(None, self.declared) if self.is_declared else None
+            names = np.arange(records.n_labels) if declared is None else declared
+            if names.size != records.n_labels:
+                raise ParameterError(
+                    f"`y` has {records.n_labels} columns, and `classes` names {names.size} labels; "
+                    "name one for each column"
+                )
+            return self.of_classes(names, many_labels=True)
+        # Asked for only where needed: partitions may have too many different labels.
+        y = None if self.is_declared else records.labels
+        classes = classes_of(y, self.declared)
+        n_records = records.shape[0]
+        if y is not None and n_records >= _MANY and (single := records.single_labels):
+            labels = "a label occurs" if single == 1 else f"{single:,} labels occur"
+            raise ParameterError(
+                f"{labels} in one record of {n_records:,}, and would leave with the model: name "
+                "the classes with `classes`, or correct the label"
+            )
+        return self.of_classes(classes)
+
+    def of_classes(self, classes: NDArray[Any], *, many_labels: bool = False) -> Task:
+        if many_labels:
+            if self.weight is not None:
+                raise ParameterError(
+                    "`class_weight` is for one label in each row, and `y` has a column for each of "
+                    f"{classes.size}; leave it out"
+                )
+            return ManyLabels(classes)
+        if self.weight is None or self.is_balanced:
+            return Binary(classes) if classes.size <= 2 else Multiclass(classes)
+        if len(self.weight) != classes.size:
+            raise ParameterError(
+                f"`class_weight` must have a weight for each of the {classes.size} classes, got "
+                f"{self.weight}"
+            )
+        weights = checked_class_weight(self.weight, classes.tolist())
+        if classes.size <= 2:
+            return Binary(classes, weights)
+        return Multiclass(classes, np.array(weights))
+
+    def of_size(self, n_classes: int | None) -> Task:
+        if n_classes is None:
+            n_classes = len(self.declared) if self.is_declared else 2
+        return Labels().of_classes(np.arange(n_classes))
+
+    def written(self, params: Mapping[str, Any], classes: NDArray[Any]) -> dict[str, Any]:
+        # Labels may be an Index, a Series or a range.
+        plain, weight = dict(params), self.weight
+        if self.is_declared:
+            plain["classes"] = np.asarray(self.declared).tolist()
+        if isinstance(weight, Mapping):
+            weight = [weight[label] for label in classes.tolist()]
+        if weight is not None and not isinstance(weight, str):
+            plain["class_weight"] = tuple(map(float, weight))
+        return plain
+
+
+def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, ...]:
+    """Return the weights of the classes in their order, scaled so that the largest is 1.
+
+    Weights by label keep their own order without `classes`. Raises ParameterError.
+    """
+    if class_weight is None:
+        return 1.0, 1.0
+    weights = class_weight
+    if isinstance(weights, Mapping):
+        labels = list(weights if classes is None else classes)
+        if set(weights) != set(labels):
+            raise ParameterError(
+                f"`class_weight` must have a weight for each label of `classes`, {labels}, and no "
+                f"other; got {class_weight!r}"
+            )
+        weights = [weights[label] for label in labels]
+    if not isinstance(weights, list | tuple) or len(weights) < 2:
+        raise ParameterError(
+            "`class_weight` must be None, 'balanced', weights in the order of the classes, or a "
+            f"mapping of each label to a weight; got {class_weight!r}"
+        )
+    if not all(isinstance(one, Real) and 0.0 < float(one) < math.inf for one in weights):
+        raise ParameterError(f"`class_weight` must hold positive numbers, got {class_weight!r}")
+    weights = [float(one) for one in weights]
+    return tuple(weight / max(weights) for weight in weights)

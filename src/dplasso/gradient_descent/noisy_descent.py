@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dplasso.gradient_descent.schedule import Schedule
 from dplasso.gradient_descent.steps import update
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, SCALES
-from dplasso.privacy.gaussian import LARGEST_SCALE
+from dplasso.privacy.accounting import LARGEST_SCALE
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import Gaussian, release
 from dplasso.runtime.threads import ONE_THREAD, Threads

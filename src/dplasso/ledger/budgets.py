@@ -48,10 +48,10 @@ from dplasso.ledger.rows import (
     read_all,
     read_rows,
 )
-from dplasso.privacy.neighbouring import check_neighbors
 from dplasso.privacy.parameters import (
     check_delta,
     check_epsilon,
+    check_neighbors,
     check_positive,
     check_rows_per_person,
 )

@@ -147,7 +147,7 @@ class OneRelease:
 
     `share`: ``share(budget, released)``.
     `make`: ``make(fit, released, mu)``: its release, None where it has nothing to do.
-    `said`: what it releases, in words. `stated`: ``stated(budget)``: the same in numbers.
+    `said`: what it releases, in words. `numbers`: ``numbers(budget)``: the same in numbers.
     """
 
     name: str
@@ -155,15 +155,12 @@ class OneRelease:
     share: Callable[[Budget, Released], float]
     make: Callable[[Fit, Released, float], Release | None]
     said: str = ""
-    stated: Callable[[Budget], dict[str, float]] = lambda _: {}
+    numbers: Callable[[Budget], dict[str, float]] = lambda _: {}
 
     most_steps: ClassVar[int] = 0
 
     def words(self, task: Any, n_steps: int) -> str:  # noqa: ARG002
         return self.said
-
-    def numbers(self, budget: Budget) -> dict[str, float]:
-        return self.stated(budget)
 
     def begin(self, fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:  # noqa: ARG002
         return _AtOnce(lambda: self.make(fit, released, mu))

@@ -144,5 +144,5 @@ def mix(descent: Descent) -> OneRelease:
         applies,
         said="a noisy count of records like the public rows, and a noisy gradient that says how "
         "much the latent directions of public rows matter",
-        stated=descent.bounds,
+        numbers=descent.bounds,
     )

@@ -21,9 +21,15 @@ from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
-from dplasso.phases.calibrate import CALIBRATION_WORDS, START_WORDS, calibrated, started
 from dplasso.phases.contract import NOTHING, Fit, OneRelease, Snapshot, Steps
-from dplasso.phases.course import Course, bounds
+from dplasso.phases.course import (
+    CALIBRATION_WORDS,
+    START_WORDS,
+    Course,
+    bounds,
+    calibrated,
+    started,
+)
 from dplasso.phases.released import Released
 from dplasso.phases.releases import NO_COLUMNS, Drawn, Release, Started
 from dplasso.privacy.budget import Budget, Draws

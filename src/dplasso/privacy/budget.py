@@ -9,7 +9,7 @@ vertices, gradients. Each part has a share of one total, and shares add up to at
 - n draws of the exponential mechanism with a share s are each eps0-bounded-range,
   ``eps0 = 2 mu sqrt(s / n)``, so ``eps0^2 / 8``-zCDP (arXiv 2004.07223), together ``s mu^2 / 2``.
 
-Parts whose noise is Gaussian add up to mu-GDP exactly, and the curve of `dplasso.privacy.gaussian`
+Parts whose noise is Gaussian add up to mu-GDP exactly, and the exact curve
 turns that into (epsilon, delta). With vertices the parts add up as zCDP (arXiv 1605.02065, lemma
 7). Shares may follow from what was released (a filter, arXiv 2203.05481); the total never does.
 
@@ -33,10 +33,15 @@ from typing import Any, NamedTuple
 
 from dplasso.errors import ParameterError
 from dplasso.privacy import accounting
+from dplasso.privacy.accounting import LARGEST_SCALE, TAIL, calibrate_mu, gaussian_epsilon
 from dplasso.privacy.exponential_mechanism import SAMPLING_ERROR, sampling_delta_of
-from dplasso.privacy.gaussian import LARGEST_SCALE, TAIL, calibrate_mu, gaussian_epsilon
-from dplasso.privacy.neighbouring import RELATIONS, check_neighbors
-from dplasso.privacy.parameters import check_delta, check_epsilon, check_rows_per_person
+from dplasso.privacy.parameters import (
+    RELATIONS,
+    check_delta,
+    check_epsilon,
+    check_neighbors,
+    check_rows_per_person,
+)
 
 EXACT = "epsilon is infinite: every step was chosen exactly, without noise"
 # Relative part given away so that the last drop of a ledger's budget can be spent: a ledger adds up
@@ -69,7 +74,7 @@ class Budget:
     """How a fit is private, and what that costs; made of public parameters alone.
 
     `epsilon`, `delta`: the guarantee asked for.
-    `neighbors`: the neighbour relation, a name of `dplasso.privacy.neighbouring.RELATIONS`.
+    `neighbors`: the neighbour relation, a name of `dplasso.privacy.parameters.RELATIONS`.
     `rows_per_person`: rows of one person, at most, that may change between neighbours.
     `draws`: the most random draws of the fit.
     `n_iter`: number of steps T, at most.

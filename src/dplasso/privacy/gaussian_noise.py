@@ -42,7 +42,7 @@ looked up too readily rather than too seldom, and those go on, one by one, to wh
 
 What remains is the difference between f and the mass of a unit cell, a relative
 ``|x^2 / s^2 - 1| / (24 s^2)``, and the tail beyond `TAIL` standard deviations: what they cost is in
-`dplasso.privacy.mechanisms.gaussian`.
+`dplasso.privacy.budget`.
 """
 
 import math
@@ -55,7 +55,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.privacy.gaussian import LARGEST_SCALE, SMALLEST_SCALE, TAIL
+from dplasso.privacy.accounting import LARGEST_SCALE, SMALLEST_SCALE, TAIL
 from dplasso.privacy.randomness import RandomStream, fill_words, next_words, random_word
 
 LAYERS = 256

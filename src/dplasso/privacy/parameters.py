@@ -1,14 +1,17 @@
-"""Checks of the public parameters a privacy guarantee is made of.
+"""Checks of the public parameters of a guarantee, and the neighbour relations.
 
-Each function returns the value as a plain Python number or string. What is not of its kind is
-refused with a TypeError, what is out of range with a ValueError: one sentence that names the
-parameter, what was given and what would be right.
+Each check returns the value as a plain Python number or string. It raises TypeError for a value of
+another kind and ValueError for one out of range.
+
+With "label" the records of neighbours have the same features, weights and people, and one record
+has another label or target. Such neighbours are also neighbours of "replace-one". In addition, what
+depends on features alone does not move at all.
 """
 
 import math
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 from dplasso.errors import DataError, ParameterError, ParameterTypeError
 
@@ -26,6 +29,14 @@ def _number(name: str, value: Any) -> float:
             f"`{name}` must be a number, got {value!r} of type {type(value).__name__}."
         )
     return float(value)
+
+
+def _whole(name: str, value: Any, right: str, most: float = math.inf) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ParameterTypeError(f"`{name}` must be a whole number, got {value!r}.")
+    if not 1 <= int(value) <= most:
+        raise ParameterError(f"`{name}` must be {right}, got {value!r}.")
+    return int(value)
 
 
 def check_epsilon(epsilon: Any) -> float:
@@ -48,22 +59,12 @@ def check_delta(delta: Any) -> float:
 
 def check_n_iter(n_iter: Any) -> int:
     """Return the number of steps, which is from 1 to 2,000,000."""
-    if isinstance(n_iter, bool) or not isinstance(n_iter, Integral):
-        raise ParameterTypeError(
-            f"`n_iter` must be a whole number, got {n_iter!r} of type {type(n_iter).__name__}."
-        )
-    if not 1 <= int(n_iter) <= LARGEST_N_ITER:
-        raise ParameterError(f"`n_iter` must lie between 1 and {LARGEST_N_ITER}, got {n_iter!r}.")
-    return int(n_iter)
+    return _whole("n_iter", n_iter, f"between 1 and {LARGEST_N_ITER}", LARGEST_N_ITER)
 
 
 def check_rows_per_person(rows: Any) -> int:
     """Return how many rows of a person are protected together, at least 1."""
-    if isinstance(rows, bool) or not isinstance(rows, Integral):
-        raise ParameterTypeError(f"`rows_per_person` must be a whole number, got {rows!r}.")
-    if rows < 1:
-        raise ParameterError(f"`rows_per_person` must be at least 1, got {rows!r}.")
-    return int(rows)
+    return _whole("rows_per_person", rows, "at least 1")
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
@@ -112,3 +113,45 @@ def check_records(n_records: int, bits: int) -> None:
             f"the data have {n_records:,} rows; at most {most:,} are possible"
             + ("" if bits < 32 else ", unless their number is public: declare it with `n_records`")
         )
+
+
+class Relation(NamedTuple):
+    """A neighbour relation.
+
+    `times`: how many contributions of one record a sum moves by at most.
+    `hides_features`: whether the rows of neighbours differ, and not only the labels.
+    `changed`, `exchanged`: what happens to records, in words of a statement and of a report.
+    """
+
+    times: float
+    hides_features: bool
+    changed: str
+    exchanged: str
+
+    def part(self, rows_per_person: int = 1) -> str:
+        """Return the words for the labels alone of one or several rows; none for whole rows."""
+        if self.hides_features:
+            return ""
+        return "the label of " if rows_per_person == 1 else "the labels of "
+
+    def protected(self, rows_per_person: int = 1) -> str:
+        """Say what a promise protects."""
+        whom = f"each person with up to {rows_per_person:,} rows"
+        return self.part(rows_per_person) + ("each row" if rows_per_person == 1 else whom)
+
+
+RELATIONS = {
+    "add-remove": Relation(1.0, True, "added or removed", "left out"),
+    "replace-one": Relation(2.0, True, "replaced by {others}", "exchanged for others"),
+    "label": Relation(2.0, False, "given {labels}", "given other labels"),
+}
+
+
+def check_neighbors(neighbors: Any) -> str:
+    """Return the name of the neighbour relation."""
+    return check_choice("neighbors", neighbors, tuple(RELATIONS))
+
+
+def keeps_labels_alone(neighbors: str) -> bool:
+    """Return whether only labels are private under a relation."""
+    return not RELATIONS[neighbors].hides_features

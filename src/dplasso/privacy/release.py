@@ -6,20 +6,13 @@ noise was made for, and answers a neighbouring data set with what was released b
 (docs/assurance.md).
 """
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.privacy.gaussian_noise import noise_table, noisy
 from dplasso.privacy.randomness import RandomStream
-
-
-class Noise(Protocol):
-    """What hides a record in a statistic."""
-
-    def add(self, statistic: NDArray[np.int64]) -> None:
-        """Add noise to integers, in place."""
 
 
 class Gaussian:
@@ -36,7 +29,7 @@ class Gaussian:
 class Door:
     """What `release` and `drawing_from` do; a recorder overrides both."""
 
-    def release(self, statistic: Any, sensitivity: float, noise: Noise | None) -> Any:  # noqa: ARG002
+    def release(self, statistic: Any, sensitivity: float, noise: Gaussian | None) -> Any:  # noqa: ARG002
         """Return a statistic with its noise."""
         if noise is not None:
             noise.add(statistic)
@@ -51,7 +44,7 @@ _door = Door()
 
 
 def release(
-    statistic: NDArray[np.int64], sensitivity: float, noise: Noise | None
+    statistic: NDArray[np.int64], sensitivity: float, noise: Gaussian | None
 ) -> NDArray[np.int64]:
     """Return an exact statistic of private records, changed in place, with its noise.
 

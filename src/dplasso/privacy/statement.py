@@ -11,7 +11,6 @@ from typing import Any
 
 from dplasso.privacy import wording
 from dplasso.privacy.budget import Budget
-from dplasso.privacy.cautions import Caution, cautions_of
 from dplasso.privacy.statement_entries import (
     KINDS,
     PRIVATE_MECHANISMS,
@@ -203,33 +202,7 @@ class PrivacyStatement:
         cautions = [f"Caution: {one.sentence}." for one in told]
         return "\n\n".join([*wording.guarantee(self), *cautions, wording.assumptions(self)])
 
-    def cautions(
-        self,
-        n_records: float | None = None,
-        *,
-        draft: bool = False,
-        unconfirmed: bool = False,
-        classes: Sequence[Any] = (),
-    ) -> list[Caution]:
-        """Return why the promise means less than it seems to.
-
-        Parameters
-        ----------
-        n_records : float, optional
-            The number of records, public or counted privately.
-        draft : bool, default=False
-            Whether the columns were made by a schema that was drafted from the data, and unedited.
-        unconfirmed : bool, default=False
-            Whether that schema was edited, but nobody has confirmed it.
-        classes : sequence, optional
-            The class labels. The caution lists those that were taken from the data.
-
-        Returns
-        -------
-        list of Caution
-            Level ("red" or "amber"), sentence, and what a fit in Python warns with; red ones first.
-        """
-        return cautions_of(self, n_records, draft=draft, unconfirmed=unconfirmed, classes=classes)
+    cautions = wording.cautions_of
 
     def __str__(self) -> str:
         return self.text()
@@ -241,16 +214,13 @@ def make_statement(
     *,
     seeded: bool,
     classes_declared: bool,
-    records: str = wording.COUNT_UNUSED,
     n_classes: int = 2,
-    target_bounds: tuple[float, float] | None = None,
-    weight_bound: float | None = None,
-    prior: str = "",
-    public_rows: str = "",
-    many_labels: bool = False,
-    about: str = "model",
+    **public: Any,
 ) -> PrivacyStatement:
-    """Return what a fit with this budget guarantees, from public parameters alone."""
+    """Return what a fit with this budget guarantees, from public parameters alone.
+
+    `public`: other attributes of the statement.
+    """
     drawn = budget.name != "none"
     reasons = [budget.leak] if budget.leak else []
     by_rows = {} if reasons else {str(rows): budget.epsilon_of_rows(rows) for rows in _ROWS}
@@ -273,15 +243,9 @@ def make_statement(
         releases=tuple(releases),
         reasons=tuple(reasons),
         rows_per_person=budget.rows_per_person,
-        records=records,
         n_classes=n_classes,
-        target_bounds=target_bounds,
         epsilon_by_rows=by_rows,
-        weight_bound=weight_bound,
-        prior=prior,
-        public_rows=public_rows,
-        many_labels=many_labels,
-        about=about,
+        **public,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from dplasso.privacy import wording
-from dplasso.privacy.neighbouring import RELATIONS
+from dplasso.privacy.parameters import RELATIONS
 
 # Mechanisms with a guarantee; "stated" is another package's, which states its cost.
 PRIVATE_MECHANISMS = ("exponential", "gaussian", "exponential and gaussian", "stated")

@@ -16,10 +16,20 @@ from dplasso.model.curves import curves_of
 from dplasso.model.file import Model
 from dplasso.model.linear import counted_records, method_words, steps_of
 from dplasso.model.weights import Weights, beyond_by_chance, count_of, weights_of
-from dplasso.privacy.cautions import AMBER, GREEN, RED, Caution, level_of
-from dplasso.privacy.neighbouring import RELATIONS
+from dplasso.privacy.parameters import RELATIONS
 from dplasso.privacy.statement import PrivacyStatement
-from dplasso.privacy.wording import PICTURED, assumptions, guarantee, odds, rounded_up
+from dplasso.privacy.wording import (
+    AMBER,
+    GREEN,
+    PICTURED,
+    RED,
+    Caution,
+    assumptions,
+    guarantee,
+    level_of,
+    odds,
+    rounded_up,
+)
 from dplasso.report.bars import Bar, bars_as_html, curves_as_html
 from dplasso.report.displays import curve_bars, weight_bars
 

@@ -15,14 +15,12 @@ from dplasso.data.refusals import of_a_stranger
 from dplasso.data.store import Store
 from dplasso.errors import DataError, NoiseWarning, ParameterError
 from dplasso.estimators.base import PrivateLinearModel
-from dplasso.estimators.fitting import check_columns_fit, method_of
-from dplasso.estimators.hints import warn_of_undeclared_names
+from dplasso.estimators.fitting import check_columns_fit, method_of, warn_of_undeclared_names
 from dplasso.estimators.record_wise import check_record_wise, rows_of, split
 from dplasso.fit.prior_matching import PARAMETERS
 from dplasso.fit.records import LocalRecords, local_records
 from dplasso.privacy.randomness import RandomStream, below, random_word
-from dplasso.tuning.estimates import Estimate
-from dplasso.tuning.scorer import Scorer
+from dplasso.tuning.estimates import Estimate, Scorer
 from dplasso.tuning.search_cost import rho_of_event
 
 # What the search sets itself, or what must be the same for all tries.

@@ -12,9 +12,8 @@ from dplasso.errors import DataError, ParameterError
 from dplasso.ledger import Ledger
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_up
-from dplasso.tuning.estimates import Metric, difference_estimate
+from dplasso.tuning.estimates import Metric, difference_estimate, of_rows
 from dplasso.tuning.metrics import COMPARING, METRICS, difference_sums
-from dplasso.tuning.scorer import of_rows
 from dplasso.tuning.scores import Scored, paid_sums, to_score
 
 
@@ -25,13 +24,11 @@ class PrivateComparison:
     Attributes
     ----------
     metric : str
-        Which: "accuracy", "log_loss" or "mae".
+        "accuracy", "log_loss" or "mae".
     value : float
         By how much the accuracy of `a` is larger than that of `b`, or its loss smaller.
-    low, high : float
-        Ends of a confidence interval that covers both the noise and the chance of the rows.
-    confidence : float
-        Its probability.
+    low, high, confidence : float
+        Confidence interval that covers both the noise and the sampling error.
     privacy : PrivacyStatement
         What the comparison guarantees about the rows that it was computed on.
     models : tuple of str
@@ -156,7 +153,9 @@ def compared(
     sums, scorer, statement = paid_sums(
         _PAIRED,
         a.target,
-        lambda: difference_sums(*(of_rows(losses, *_rows_of(one)) for one in (a, b))),
+        lambda: difference_sums(
+            *(of_rows(losses, one.predicting, one.rows, one.target) for one in (a, b))
+        ),
         "sums of the differences of two models' losses",
         rows_per_person=rows_per_person,
         **paid,
@@ -176,10 +175,6 @@ def _check_pair(a: Scored, b: Scored) -> None:
         )
     if not np.array_equal(a.rows.y, b.rows.y):
         raise DataError("a and b are given different rows or labels: give both the same")
-
-
-def _rows_of(one: Scored) -> tuple[Any, Any, Any]:
-    return one.predicting, one.rows, one.target
 
 
 # A row's three entries have norm 1 at most; of two rows only the first can differ by 1.8.

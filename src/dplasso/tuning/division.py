@@ -19,8 +19,7 @@ from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.store import Store, check_entries, write_store
 from dplasso.data.streams import Progress
 from dplasso.errors import DataError, ParameterError
-from dplasso.fit.groups import person_numbers, rows_within_limit
-from dplasso.fit.records import LocalRecords
+from dplasso.fit.records import LocalRecords, person_numbers, rows_within_limit
 from dplasso.matrix.compressed import checked
 from dplasso.privacy.randomness import RandomStream, random_word
 

@@ -14,22 +14,23 @@ from typing import Any
 from sklearn.base import clone
 
 from dplasso.errors import ParameterError
-from dplasso.estimators.cost import MANY_COLUMNS, estimator_of, task_of
+from dplasso.estimators.cost import estimator_of, task_of
 from dplasso.estimators.fitting import method_of
+from dplasso.fit.method import MANY_COLUMNS
 from dplasso.ledger import UNITS, Ledger, charge_of, new_budget, rho_limit
 from dplasso.privacy.accounting import epsilon_of_rho
 from dplasso.privacy.budget import Budget, Draws, build_budget
 from dplasso.tuning.candidates import Candidate, give_epsilon, largest_variation, largest_within
-from dplasso.tuning.estimates import Target
-from dplasso.tuning.metrics import METRICS
-from dplasso.tuning.scorer import (
+from dplasso.tuning.estimates import (
     NUMBERS_ALONE,
     Scorer,
+    Target,
     check_noise,
     most_sums,
     score_budget,
     share_bound,
 )
+from dplasso.tuning.metrics import METRICS
 from dplasso.tuning.search_cost import SearchCost, search_cost, tries_of
 
 _CONFIDENCE = 0.95

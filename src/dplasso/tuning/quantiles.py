@@ -20,20 +20,21 @@ from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import ReleasedEdges, Schema
 from dplasso.errors import DataError, ParameterError
-from dplasso.fit.groups import person_numbers, rows_within_limit
+from dplasso.fit.records import person_numbers, rows_within_limit
 from dplasso.ledger import charged, check_affordable, checked_ledger
+from dplasso.privacy.accounting import calibrate_mu, gaussian_epsilon
 from dplasso.privacy.budget import LARGEST_EPSILON, MOST_EARLIER, Budget, Draws, build_budget
-from dplasso.privacy.gaussian import calibrate_mu, gaussian_epsilon
-from dplasso.privacy.neighbouring import check_neighbors, keeps_labels_alone
 from dplasso.privacy.parameters import (
     check_delta,
     check_epsilon,
+    check_neighbors,
     check_positive,
+    keeps_labels_alone,
 )
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import make_statement
 from dplasso.privacy.statement_entries import StatedRelease
-from dplasso.tuning.scorer import check_noise, noisy_sums
+from dplasso.tuning.estimates import check_noise, noisy_sums
 
 _CELLS = 128
 # Steps within a power of ten, near zero: none is a quarter more than the one before.
@@ -110,20 +111,18 @@ def private_quantiles(
         Its bins of the columns in `bounds` get other edges, and levels of bins become one; all else
         stays.
     bounds : mapping of str to (float, float)
-        By column the interval that its numbers are publicly known to lie in. What lies outside
-        counts at its ends.
+        By column the interval that its numbers are publicly known to lie in.
     bins : int, default=10
-        Bins of a column, at most: 2 to 64. There are fewer where many records have one value.
+        Most bins of a column, from 2 to 64.
     groups : array-like, shape (N,), default=None
-        The person each row belongs to: of each, the first `rows_per_person` rows enter. A fit with
-        these edges needs groups as well, and one without groups needs edges without.
+        The person each row belongs to, as in `fit`. A fit with these edges needs groups as well,
+        and a fit without groups needs edges without.
     epsilon : float
         The budget of edges and fit together, as the fit will be given it.
     delta : float, default=1e-6
         In (0, 1); likewise.
     share : float, default=0.05
-        The part of it for the edges, of the squared mu of Gaussian differential privacy; from 0 to
-        0.5, both excluded.
+        The part of the budget, of its squared mu, for the edges; between 0 and 0.5.
     neighbors : {"add-remove", "replace-one"}, default="add-remove"
         The neighbour relation, which the fit must share.
     rows_per_person : int, default=1

@@ -1,6 +1,5 @@
 """Private scores: how well a model predicts, with noise that hides every single row."""
 
-import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike
@@ -12,15 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from dplasso.data.labels import encode_targets, label_matrix, refuse_strange
 from dplasso.errors import DataError, ParameterError
 from dplasso.estimators.record_wise import last_step
+from dplasso.fit.method import checked_target_bounds
 from dplasso.fit.records import LocalRecords, local_records
 from dplasso.ledger import SCORE, Ledger, charged, check_affordable, checked_ledger
 from dplasso.model import Model
-from dplasso.privacy.cautions import warn_of
 from dplasso.privacy.parameters import check_epsilon, check_positive, check_rows_per_person
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import PrivacyStatement, make_statement
 from dplasso.privacy.statement_entries import StatedRelease
-from dplasso.privacy.wording import rounded_up
+from dplasso.privacy.wording import rounded_up, warn_of
 from dplasso.tuning.estimates import (
     NUMBERS,
     Bounds,
@@ -28,11 +27,14 @@ from dplasso.tuning.estimates import (
     ConfusionCell,
     CurvePoint,
     Metric,
+    Scorer,
     Target,
+    noisy_sums,
+    of_rows,
+    score_budget,
 )
 from dplasso.tuning.isolation import isolate
 from dplasso.tuning.metrics import METRICS, default_metric, metric_named
-from dplasso.tuning.scorer import Scorer, noisy_sums, of_rows, score_budget
 
 # Sums of so many units stay below 2^63 with the noise.
 _LARGEST_ROWS = 2**30
@@ -45,21 +47,19 @@ class PrivateScore:
     Attributes
     ----------
     metric : str
-        Which.
+        Name of the metric.
     value : float
         The score; for "calibration" the share of the second class, for "confusion" the accuracy.
-    low, high : float
-        Ends of a confidence interval that covers both the noise and the chance of the rows.
-    confidence : float
-        Its probability.
+    low, high, confidence : float
+        Confidence interval that covers both the noise and the sampling error.
     curve : tuple of CurvePoint
         For "calibration" only.
     privacy : PrivacyStatement
         What the score guarantees about the rows that it was computed on.
     by_class : tuple of ClassScore
-        Of AUC and F1, the same for each of several classes or labels, with intervals.
+        Of AUC and F1, the same for each of several classes or labels.
     confusion : tuple of ConfusionCell
-        Of F1 and "confusion", how many rows of each class were predicted to be of which.
+        Of F1 and "confusion", the confusion matrix.
     model : str
         Digest of what the scored model released; empty for another package's.
     """
@@ -86,12 +86,8 @@ class PrivateScore:
         """Return the score in words, and that of each class below it."""
         told = f"{self.metric} {self.value:.3f} ({self.confidence:.0%} interval {self.low:.3f} to "
         told += f"{self.high:.3f}, noise included), epsilon = {rounded_up(self.privacy.epsilon)}"
-        each = (f"  {_in_words(one)}" for one in self.by_class)
+        each = (f"  {c.label}: {c.value:.3f} ({c.low:.3f} to {c.high:.3f})" for c in self.by_class)
         return "\n".join([told, *each])
-
-
-def _in_words(one: ClassScore) -> str:
-    return f"{one.label}: {one.value:.3f} ({one.low:.3f} to {one.high:.3f})"
 
 
 def private_score(
@@ -118,10 +114,9 @@ def private_score(
     Parameters
     ----------
     model : estimator
-        Fitted. Linear models, trees and forests of scikit-learn predict quickly; a model of another
-        kind or package predicts one row a call, which takes minutes for 100,000 rows
-        (docs/scores.md). It must predict the same for the same row. Of a pipeline that ends in a
-        model of this package, the other steps have to learn nothing (docs/howto-pipelines.md).
+        Fitted. Linear models, trees and forests of scikit-learn predict quickly; other models
+        predict one row a call (docs/scores.md). If a pipeline ends in a model of this package, its
+        other steps have to learn nothing (docs/howto-pipelines.md).
     X : sparse or dense matrix, shape (N, D), or a store
         The rows; of a pipeline whatever its first step takes.
     y : array-like, shape (N,) or (N, L), default=None
@@ -133,22 +128,17 @@ def private_score(
     metric : str or None, default=None
         For classes and labels "accuracy", "auc", "f1", "f1_macro", "f1_weighted" or "log_loss";
         for several of them also "auc_weighted"; for classes "confusion", for two of them
-        "calibration"; for numbers "mae" or "r2". scikit-learn's names of these are accepted, such
-        as "roc_auc". None takes "auc" for two classes and for labels, "accuracy" for several
-        classes, "mae" for numbers. The AUC is that of probabilities rounded to a public grid of 24
-        places, "f1" of two classes that of the second. AUC and F1 of several classes or labels are
-        means over them, "weighted" by their rows. "log_loss" takes no probability below 0.01. What
-        is released and costs how much noise: docs/scores.md.
+        "calibration"; for numbers "mae" or "r2"; or scikit-learn's name, such as "roc_auc". None
+        takes "auc" for two classes and for labels, "accuracy" for several classes, "mae" for
+        numbers. docs/scores.md says what each one releases.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         The neighbour relation.
     rows_per_person : int, default=1
         Rows of one person, at most; the noise grows in proportion.
     groups : array-like, shape (N,), default=None
-        The person each row belongs to: of each, the first `rows_per_person` rows enter. None takes
-        the people that a store knows.
+        The person each row belongs to, as in `fit`.
     target_bounds : (float, float), default=None
-        Public interval that targets and predictions are clipped to, for "mae" and "r2"; None takes
-        the model's own `target_bounds`.
+        Public interval of the target, for "mae" and "r2"; None takes the model's own.
     confidence : float, default=0.95
         Of the interval.
     random_state : None, int, Generator or RandomState, default=None
@@ -286,12 +276,7 @@ def checked_bounds(metric: str, bounds: Any, estimator: Any) -> Bounds:
         bounds = getattr(estimator, "target_bounds", None)
     if bounds is None:
         raise ParameterError(f"`metric={metric!r}` needs `target_bounds`, a public interval")
-    low, high = (float(end) for end in bounds)
-    if not (math.isfinite(high - low) and low < high):
-        raise ParameterError(
-            f"`target_bounds` must be two finite numbers, low < high, got {bounds!r}"
-        )
-    return low, high
+    return checked_target_bounds(bounds)
 
 
 def target_of(model: Any, classes: Any, n_labels: int = 0) -> Target:

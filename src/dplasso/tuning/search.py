@@ -31,10 +31,10 @@ from dplasso.ledger import (
     data_fingerprint,
 )
 from dplasso.model import Model
-from dplasso.privacy.cautions import warn_of
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_positive
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import PrivacyStatement, state_search
+from dplasso.privacy.wording import warn_of
 from dplasso.tuning.candidates import (
     Candidate,
     Try,
@@ -50,10 +50,9 @@ from dplasso.tuning.candidates import (
     with_records,
 )
 from dplasso.tuning.division import divided, draw_held_out, entering_rows
-from dplasso.tuning.estimates import NUMBERS, TWO_CLASSES, UNIT, Target
+from dplasso.tuning.estimates import NUMBERS, TWO_CLASSES, UNIT, Target, of_rows
 from dplasso.tuning.metrics import CHOOSING, METRICS, default_metric, metric_named
 from dplasso.tuning.plan import divide_budget, scorer_of, whole_budget
-from dplasso.tuning.scorer import of_rows
 from dplasso.tuning.scores import check_metric, check_scored, checked_bounds, target_of, to_score
 from dplasso.tuning.search_cost import SearchCost, draw_tries, tries_of
 
@@ -68,16 +67,13 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator or list of them
-        `DPLassoClassifier`, `DPLogisticRegression`, or any with a parameter `epsilon` and a method
-        ``privacy_event()`` that states what a fit costs as an event of ``dp-accounting``, under
-        add-remove unless it has a parameter `neighbors`. Its own epsilon does not matter. Or a
+        An estimator of this package, or any with a parameter `epsilon` and a method
+        ``privacy_event()`` that states what a fit costs as an event of ``dp-accounting``. Or a
         pipeline that ends in one and whose other steps learn nothing (docs/howto-pipelines.md). Or
         a list of them, which agree on classes, `target_bounds`, `neighbors` and `rows_per_person`.
     grid : mapping of str to sequence, or sequence of them
-        Settings to draw from, as in `GridSearchCV`; of a pipeline those of any step,
-        ``name__setting``. Of several estimators a list of one grid for each, {} where nothing is
-        tuned, or one mapping for all. Public: made without looking at the data. Rows are kept in
-        memory once for each choice of settings of the steps before the last.
+        Public settings to draw from, as in `GridSearchCV`; of a pipeline those of any step,
+        ``name__setting``. Of several estimators a list of one grid for each, or one for all.
     epsilon : float, default=1.0
         Privacy loss of the whole search, positive and finite.
     delta : float, default=1e-6
@@ -85,12 +81,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     tries : float, default=10
         Expected number of tries. Their number is random, and part of what is not released.
     law : {"auto", "poisson", "geometric", "logarithmic"}, default="auto"
-        How it is drawn; "auto" takes what leaves a try the most. By Poisson's law there may be no
-        try at all (with probability e^-tries): then the model is a constant one.
+        How their number is drawn; "auto" takes what leaves a try the most. By Poisson's law there
+        may be no try at all, with probability e^-tries: then the model is a constant.
     metric : str or None, default=None
         The score by which the best try is chosen, any of `private_score` but "calibration" and
-        "confusion", or scikit-learn's name of one, such as "roc_auc". None takes "auc" for two
-        classes and for labels, "accuracy" for several classes, "mae" for numbers.
+        "confusion". None takes the default of `private_score`.
     held_out : float, default=0.2
         Expected share of the rows that tries are scored on.
     target_bounds : (float, float), default=None
@@ -107,12 +102,10 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     best_params_ : dict or None
         Its settings; None if there was no try.
     best_score_ : Estimate or None
-        Its noisy score with an interval of 95 %, which takes no account of the choice: as the best
-        of several it is too high.
+        Its noisy score with a 95 % interval. As the best of several scores, it is too high.
     cv_results_ : dict
-        A table of all settings, which are public: what a try with each may spend
-        (`epsilon_of_try`), and the score of the best try (`mean_test_score`, NaN for all that are
-        not released).
+        A table of all settings, which are public, with `epsilon_of_try` and `mean_test_score`,
+        which is NaN for all but the best try.
     metric_ : str
         The score that tries were compared by.
     privacy_ : PrivacyStatement
@@ -192,13 +185,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : sparse or dense matrix, shape (N, D), or a store
-            One record a row. The two parts of a store are written beside it for as long as the
-            search lasts: they take up as much of the disk as it does, and bounded memory.
+            One record a row. While the search lasts, a copy of a store is beside it on the disk.
         y : array-like, shape (N,) or (N, L), default=None
             Labels or targets, or 0 and 1 for each of L labels. Only a store may go without.
         groups : array-like, shape (N,), default=None
-            The person each row belongs to; all rows of a person are in one part. None takes those
-            that a store knows; needed elsewhere if the estimator has `rows_per_person`.
+            The person each row belongs to, as in `fit` of an estimator.
 
         Returns
         -------
@@ -239,7 +230,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         cost = whole_budget(cost, ledger)
         seeded = self.random_state is not None
         declared = known.get("classes") is not None or target.many_labels
-        numbers = scorer.bounds if classes is None else None
+        numbers = target.bounds if classes is None else None
         stated: dict[str, Any] = {
             "seeded": seeded,
             "classes_declared": declared,

@@ -40,11 +40,11 @@ from numpy.typing import NDArray
 
 from dplasso.errors import ParameterError
 from dplasso.privacy.accounting import renyi_orders
-from dplasso.privacy.neighbouring import check_neighbors
 from dplasso.privacy.parameters import (
     check_choice,
     check_delta,
     check_epsilon,
+    check_neighbors,
     check_positive,
 )
 from dplasso.privacy.randomness import RandomStream, random_word
