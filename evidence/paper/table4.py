@@ -244,8 +244,9 @@ def present(settings: Settings, results: list[dict[str, Any]]) -> Item:
             "Accuracy, AUC and zeros, in per cent; a fifth of the rows, drawn at random, tests. "
             "Zeros are the share of all D weights. The first three variants differ in nothing but "
             "how a step chooses its vertex (on the stale Algorithm 2); the fourth is private, with "
-            "C = 1. The paper's noise scale is proportional to N; the epsilon that it gives the signed mechanism takes N as "
-            "public. Where there is a plus-minus, mean and standard deviation of "
+            "C = 1. The paper's noise scale is proportional to N; the epsilon that it "
+            "gives the signed mechanism takes N as public. Where there is a plus-minus, mean and "
+            "standard deviation of "
             f"{_FITS} fits. The recommended settings were chosen on UCI Adult with its crosses.",
             Table(
                 ("variant", "private", *labels),
