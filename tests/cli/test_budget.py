@@ -66,7 +66,7 @@ def test_gradient_descent_is_told_by_its_standard_error():
     assert found(*asked, "--rows", 10**8)["table"][0]["standard_error"] < 0.2
     person = found(*asked, "--rows-per-person", 3)
     assert person["noise_scale"] == pytest.approx(3 * report["noise_scale"])
-    assert "each that speaks for the column gives at most 0.5/sqrt(R)" in said(*asked)
+    assert "equal size contributes at most 0.5/sqrt(R)" in said(*asked)
 
 
 def test_numbers_are_known():
@@ -75,7 +75,7 @@ def test_numbers_are_known():
     stated = dplasso.privacy_cost(1.0, 1e-6, method="linear").to_dict()
     assert found(*linear)["privacy"] == told == stated
     text = said(*linear)
-    assert "gives at most 0.25/sqrt(R)" in text
+    assert "contributes at most 0.25/sqrt(R)" in text
     assert "halves of the targets' interval" in text
     told = said(*budget("--target-bounds", "0,9", "--columns", 1000, "--rows", 10**4))
     assert "so many more rows far above what the others predict than far below" in told
@@ -91,9 +91,9 @@ def test_rows_and_columns_say_what_can_be_found(method):
     expected = dplasso.weakest_association(2.0, 1e-6, 30_000, 100_000, method=method)
     assert (findable[3]["rows"], findable[3]["part"]) == (expected.rows, expected.part)
     text = said(*asked)
-    assert "Of 100,000 columns in 30,000 rows: one that occurs in so many more rows" in text
+    assert "Of 100,000 columns in 30,000 rows, one that occurs in so many more rows" in text
     assert f"{100 * expected.part:.2g} %" in text
-    assert "With --rows N and --columns D" in said(*budget("--method", "lasso"))
+    assert "Give --rows N and --columns D" in said(*budget("--method", "lasso"))
     few = said(*budget("--rows", 50, "--columns", 100_000, "--method", method, epsilon=0.1))
     assert "nothing can be found" in few
 
@@ -161,7 +161,7 @@ class TestIntervals:
         assert report["intervals"] == asdict(planned)
         text = said(*self.PLAN, "--rows", 30_000, "--effect", 0.2)
         assert "95 % intervals of the fit with --infer all: about" in text
-        assert "To find an effect of 0.2 with probability 0.8 takes about" in text
+        assert "Detecting an effect of 0.2 with probability 0.8 takes about" in text
         assert "identify almost no coefficient" in said(*self.PLAN, "--rows", 300)
         assert "intervals" not in found("plan", "--epsilon", 1, "--rows", 300)
 

@@ -69,7 +69,9 @@ def test_killed_and_resumed_without_a_seed_it_keeps_its_steps(train, tmp_path, k
     assert code == 130
     assert stderr.splitlines()[-1] == "interrupted, no result was written"
     assert not model.exists() | statement.exists()
-    assert f"{kept} keeps what was done: go on, spending nothing twice, with dplasso fit" in stderr
+    assert (
+        f"{kept} holds the unfinished fit: resume it at no further cost with dplasso fit" in stderr
+    )
     done("fit", *given, "--resume")
     assert vertices_of(model)[: len(taken)] == taken
     # The model is safe: there is nothing to resume any more.
@@ -94,8 +96,8 @@ def test_without_a_model_file_the_fit_can_still_be_resumed(train, tmp_path, kept
 @pytest.mark.parametrize(
     ("answer", "more", "code", "told"),
     [
-        ("n", [], 1, "go on, spending nothing twice, with"),
-        ("n", ["--force"], 0, "--force gives it up"),
+        ("n", [], 1, "resume it at no further cost with"),
+        ("n", ["--force"], 0, "--force discards it"),
         ("y", ["--force"], 0, ""),
         ("\n", [], 0, ""),
     ],
@@ -109,12 +111,12 @@ def test_an_unfinished_fit_is_offered_before_it_is_given_up(
     done("fit", train, *noisy)
     # Nobody is asked whose answer could not be read.
     if code:
-        assert "Go on with it" not in answering(answer, *given).stderr
+        assert "Resume it" not in answering(answer, *given).stderr
     monkeypatch.setattr(output, "can_ask", lambda: True)
     before = vertices_in(kept)
     ended = answering(answer, *given)
     assert ended.exit_code == code, ended.output
-    assert "keeps a fit that has not ended. Go on with it" in ended.stderr
+    assert "holds an unfinished fit. Resume it" in ended.stderr
     assert told in " ".join(ended.stderr.split())
     if not code:
         assert (vertices_of(model) == before) == (answer != "n")

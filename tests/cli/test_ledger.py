@@ -117,12 +117,15 @@ def test_what_is_left_adds_up(train, held_out, ledger, tmp_path):
     cannot_pay(train, ledger, epsilon=1.5)
     assert "but no other such fit" in last or "nothing is left" in last
     # What a fit prints may be handed on: which rows others had is not in it.
-    assert "rows of fit" not in last.lower()
+    assert "same rows" not in last.lower()
     told = said("ledger", "show", ledger)
     numbers = [f"{number} as {min(number, 2)}" for number in range(1, count + 2)]
     for part in (
         *("readmission", load(model).model_.digest[:12]),
-        *("Not for release: fits on different rows", f"Rows of fit {', '.join(numbers)}."),
+        *(
+            "Do not release: these fits used different rows",
+            f"Same rows: fit {', '.join(numbers)}.",
+        ),
     ):
         assert part in told
     # Two fits on the same rows.
@@ -130,7 +133,7 @@ def test_what_is_left_adds_up(train, held_out, ledger, tmp_path):
     new_ledger(other, 3.0, 1e-5, "visits")
     for bound in (1.0, 0.5):
         done(*fit(train, other, "--feature-bound", bound))
-    assert "Not for release" not in said("ledger", "show", other)
+    assert "Do not release" not in said("ledger", "show", other)
 
 
 def test_plan_uses_it_up(train, ledger):
@@ -294,7 +297,7 @@ def test_what_is_declared_is_shown_as_a_declaration(train, held_out, tmp_path):
     # January's rows again, under March: the curator is told.
     again = found("ledger", "show", path)
     assert again["cohorts"][0]["same_rows"] == [[1, 3]]
-    assert "Not for release: fits 1 and 3" in said("ledger", "show", path)
+    assert "Do not release: fits 1 and 3" in said("ledger", "show", path)
 
 
 def test_a_declaration_that_says_too_little_or_nothing_is_refused(tmp_path):

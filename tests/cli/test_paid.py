@@ -61,8 +61,8 @@ def paid(train, ledger, method="logistic"):
 
 def told_command(stderr):
     """Return the arguments of the command that a message says, without the program's name."""
-    line = next(line for line in stderr.splitlines() if "spending nothing twice, with" in line)
-    command = line.split("spending nothing twice, with ")[1].split(" (--force")[0]
+    line = next(line for line in stderr.splitlines() if "at no further cost with" in line)
+    command = line.split("at no further cost with ")[1].split(" (--force")[0]
     name, *arguments = shlex.split(command)
     assert name == "dplasso"
     return arguments
@@ -257,8 +257,8 @@ def test_a_killed_fit_is_paid_for_once_and_ends_in_a_model(name, method, train, 
         assert result.exit_code == 0, result.output
     else:
         # The same command again says how to go on, first, and what --force would cost.
-        refused(result, f"{kept} keeps a fit that has not ended")
-        assert result.stderr.index("--resume") < result.stderr.index("pays again")
+        refused(result, f"{kept} holds an unfinished fit")
+        assert result.stderr.index("--resume") < result.stderr.index("pays for another")
         assert len(states(ledger)) == int(name != "before the charge")
         before = kept_in(kept).released
         done(*told_command(result.stderr))
@@ -272,7 +272,7 @@ def test_where_nothing_is_left_force_gives_nothing_up(train, ledger, run):
     killed_at(KILLS["at a step"], arguments, run)
     result = run(*arguments, "--force")
     assert "cannot pay" in result.stderr
-    assert "gives it up" not in result.stderr
+    assert "discards it" not in result.stderr
     done(*arguments, "--force", "--resume")
     check_paid_once(ledger)
 
@@ -283,7 +283,7 @@ def test_a_fit_that_is_given_up_is_named(train, tmp_path, run):
     arguments = paid(train, ample)
     killed_at(KILLS["at a step"], arguments, run)
     told = done(*arguments, "--force").stderr
-    assert "m.npz.checkpoint kept a fit that had not ended; --force gives it up" in told
+    assert "m.npz.checkpoint held an unfinished fit; --force discards it" in told
     assert states(ample) == ["reserved", "finished"]
     assert names(ample.parent) == ["m.npz", "team.ledger"]
 

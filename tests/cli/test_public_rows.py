@@ -25,7 +25,7 @@ def test_the_model_says_what_rows_it_used(train, fewer, tmp_path):
     assert dplasso.load(model).privacy_.public_rows.startswith(told)
     assert told in said("show", model)
     text = said("fit", train, *FAST, "--public-rows", fewer, "--explain")
-    assert f"directions of {told}" in text
+    assert f"public rows {told}" in text
     assert "the people in these rows are not protected by this fit" in text
 
 

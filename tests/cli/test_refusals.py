@@ -142,7 +142,7 @@ fit 'none-*.svm' --epsilon 1 => none-*.svm | no file fits
 {evaluate|predict} model.npz 'none-*.svm' => none-*.svm | no file fits
 fit 'part-*.svm' part-2.svm --epsilon 1 => part-2.svm | named twice
 {evaluate|predict} model.npz 'part-*.svm' part-2.svm => part-2.svm | named twice
-evaluate model.npz strange.svm => strange.svm | the label of row 2 is not one of
+evaluate model.npz strange.svm => strange.svm | not one of the declared classes | row 2
 evaluate model.npz part-1.svm --metric auc => needs --epsilon
 
 {predict|evaluate} short.npz part-1.svm => short.npz

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_svmlight_file
 
 import dplasso
-from cli.conftest import answering, charged_to, done, found, refused
+from cli.conftest import charged_to, done, found, refused
 from dplasso import PublicEncoder, open_store
 
 
@@ -153,7 +153,7 @@ def test_a_draft_says_how_it_read_and_what_it_guessed(run, table):
     result = done("schema", "draft", table)
     lines = result.stderr.splitlines()
     assert lines[0].startswith("bank.csv: semicolons between fields, decimal comma, quotes")
-    assert lines[1] == "the label is taken to be 'bought'; --label-column names another"
+    assert lines[1] == "the draft takes 'bought' as the label; --label-column names another"
     assert lines[2].startswith("This draft is not private: ")
     assert lines[3].startswith('4 of 6 parts say "confirm": edit them')
     parts = json.loads(result.stdout)["parts"]
@@ -167,14 +167,6 @@ def test_a_draft_says_how_it_read_and_what_it_guessed(run, table):
     refused_here = run("schema", "draft", table, "--delimiter", "tab")
     assert "no column looks like the label" in refused_here.stderr
     assert "no column of numbers, words, dates or bools" in refused_here.stderr
-
-
-def test_a_terminal_is_asked_for_the_label(table, monkeypatch):
-    monkeypatch.setattr("dplasso.cli.output.can_ask", lambda: True)
-    for answer, label in (("", "bought"), ("member", "member"), ("none", None)):
-        result = answering(f"{answer}\n", "schema", "draft", table)
-        assert "Which column is the label? [bought]" in result.stderr
-        assert json.loads(result.stdout)["label"] == label
 
 
 def test_a_draft_edited_by_hand_fits_without_a_warning(table, drafted, tmp_path):
@@ -363,7 +355,7 @@ def test_the_curator_is_told_of_columns_that_say_nothing(tmp_path):
     assert report["remarks"] == expected
     assert "remarks" in report["not_for_release"]
     told = " ".join(done("fit", tmp_path / "t.csv", "--schema", path, *fit).stdout.split())
-    assert told.index("not for release") < told.index("job: all 400 rows fell into 'unknown'; age:")
+    assert told.index("Do not release") < told.index("job: all 400 rows fell into 'unknown'; age:")
     # The same of a store, whose columns have numbers of their own.
     done("convert", tmp_path / "t.csv", tmp_path / "t.store", "--schema", path)
     assert found("fit", tmp_path / "t.store", *fit)["remarks"] == expected

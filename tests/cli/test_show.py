@@ -154,7 +154,7 @@ def test_the_page_names_the_entry_that_paid(train, tmp_path):
     assert "reason 1" not in page.read_text(encoding="utf-8")
     assert {"fit 1", "fit 2 (this model)", "left"} <= set(told)
     done("report", model, "--out", page, "--ledger", other, "--force")
-    assert "No entry of other.ledger has paid for this model" in page.read_text(encoding="utf-8")
+    assert "No entry of other.ledger paid for this model" in page.read_text(encoding="utf-8")
     # The curator's purpose is no part of the model.
     assert b"reason 2" not in model.read_bytes()
 

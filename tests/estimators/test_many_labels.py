@@ -114,7 +114,7 @@ def test_it_is_saved_loaded_and_shown(model, tmp_path):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert set(model.weights().labels) <= set(NAMES)
-    assert "ant, bee, cat, dog, eel (a row has or has not each)" in report_section(model.model_)
+    assert "ant, bee, cat, dog, eel (each row may have any subset)" in report_section(model.model_)
     report_page(model.model_, Beside(file={}, ledger="none"))
 
 

@@ -95,7 +95,7 @@ def test_statement_report_and_cautions_say_what_is_not_protected():
     assert "column" not in {one.name for one in fitted.privacy_.releases}
     page = report_page(fitted.model_, Beside({}, "no ledger"))
     assert "the label of any one row" in page
-    assert "Only labels are protected" in page
+    assert "It does not protect the features" in page
     (caution,) = fitted.privacy_.cautions(N)
     assert (caution.level, caution.warning) == ("amber", None)
     people = model(rows_per_person=2).fit(X, Y)

@@ -1,10 +1,10 @@
 """Black-box audits: fit many times on two neighbours, and tell the releases apart.
 
 The neighbours differ in a canary that owns a feature. One part of the runs builds scores, a second
-chooses one event, and the rest tests that event alone, so the confidence needs no correction for
-the search (Ding et al. 2018, Tramer et al. 2022). What an audit finds is a lower bound on epsilon
-that holds with the stated confidence; finding nothing proves nothing. Of the randomness alone, fits
-on empty records tell: their releases must not repeat each other.
+chooses one event, and the rest tests only that event, so the confidence needs no correction for the
+search (Ding et al. 2018, Tramer et al. 2022). An audit finds a lower bound on epsilon that holds
+with the stated confidence. If it finds nothing, that proves nothing. Fits on empty records test the
+randomness: their releases must not repeat.
 """
 
 import math

@@ -1,7 +1,7 @@
-"""``fit --checkpoint``: what the command does around a fit that can be resumed.
+"""``fit --checkpoint``: keep a checkpoint around a fit.
 
-A fit that is charged to a ledger keeps a checkpoint in any case, beside its model, and holds room
-for the model before it is charged: what was paid for is not lost.
+A fit that is charged to a ledger always keeps a checkpoint, beside its model. It reserves disk
+space for the model before the charge, so a paid model is never lost.
 """
 
 import errno
@@ -31,8 +31,8 @@ class CheckpointOptions:
     Interruptions
     -------------
     checkpoint : PATH
-        Keep the steps taken so far in this file, so that a fit that is killed can be resumed. It
-        belongs with the data: release the model, not the checkpoint.
+        Save progress in this file, so that you can resume a fit that was killed. Keep it with the
+        data: release the model, not the checkpoint.
     checkpoint_seconds : S >= 0
         How often the checkpoint is written.
     resume
@@ -48,8 +48,9 @@ class CheckpointOptions:
 class Keeping:
     """A fit around which a checkpoint may be kept, at `path`.
 
-    `passing` says that it goes once the model is written; `steps` are those it held when the fit
-    was resumed; `temporary` is where the model is written first, for which room is held.
+    `passing`: whether to remove the checkpoint once the model is written.
+    `steps`: steps in the checkpoint when the fit was resumed.
+    `temporary`: the reserved file that the model is written to first.
     """
 
     path: Path | None = None
@@ -59,7 +60,7 @@ class Keeping:
     temporary: str | None = None
 
     def finish(self) -> None:
-        """Note that the outputs are in place; a checkpoint that nobody asked for goes."""
+        """Note that the outputs are in place; remove a checkpoint that nobody asked for."""
         if self.path is not None and self.passing:
             self.path.unlink()
         elif self.path is not None:
@@ -67,15 +68,15 @@ class Keeping:
 
 
 def offered(options: CheckpointOptions, path: Path | None) -> CheckpointOptions:
-    """Return the options, to resume a fit found unfinished if somebody says so, even by force."""
+    """On a terminal, ask whether to resume an unfinished fit; return the options."""
     if options.resume or path is None or not output.can_ask() or not _is_unfinished(path):
         return options
-    question = f"{path} keeps a fit that has not ended. Go on with it, spending nothing twice?"
+    question = f"{path} holds an unfinished fit. Resume it at no further cost?"
     return replace(options, resume=typer.confirm(question, default=True, err=True))
 
 
 def refuse_unfinished(path: Path | None, outputs: list[Path]) -> None:
-    """Refuse to begin a fit where an unfinished one has its checkpoint; say how it goes on."""
+    """Refuse to begin a fit over an unfinished one; say how to resume."""
     if path is None or not _is_unfinished(path):
         return
     there = any(outputs.exists() for outputs in outputs)
@@ -83,8 +84,8 @@ def refuse_unfinished(path: Path | None, outputs: list[Path]) -> None:
     # A system's error is shown as it stands, and so is the command in it.
     raise FileExistsError(
         errno.EEXIST,
-        f"{path} keeps a fit that has not ended: go on, spending nothing twice, with {command} "
-        "(--force without --resume gives it up and pays again, for another fit)",
+        f"{path} holds an unfinished fit: resume it at no further cost with {command} "
+        "(--force without --resume discards it and pays for another fit)",
     )
 
 
@@ -115,7 +116,7 @@ def kept_checkpoint(
     with claim(path), ExitStack() as held:
         stored = session.check_resumable(estimator, path) if resume else None
         if not resume and _is_unfinished(path):
-            output.warn(f"{path} kept a fit that had not ended; --force gives it up")
+            output.warn(f"{path} held an unfinished fit; --force discards it")
         keep = session.keep_checkpoints(path, stored, options.checkpoint_seconds)
 
         def begin(fit: Begun) -> Session:
@@ -136,7 +137,7 @@ def kept_checkpoint(
         except BaseException as error:
             if begun and path.exists():
                 error.add_note(
-                    f"{path} keeps what was done: go on, spending nothing twice, with "
+                    f"{path} holds the unfinished fit: resume it at no further cost with "
                     + command_line("--resume")
                 )
             raise

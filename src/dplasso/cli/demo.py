@@ -1,4 +1,4 @@
-"""``dplasso demo``: the main job on real data, from reading to the picture."""
+"""``dplasso demo``: train with and without privacy on real data, and compare."""
 
 import time
 import warnings
@@ -158,8 +158,7 @@ def _write(
     files = {kind: directory / name for kind, name in FILES.items()}
     for key in METHODS:
         model = results[key].model
-        with output.naming(files[key]):
-            model.save(files[key])
+        model.save(files[key])
         output.write_file(files[f"{key}_statement"], model.privacy_.to_json(indent=2) + "\n")
     if picture is not None:
         output.write_file(files["picture"], picture)
@@ -209,21 +208,21 @@ def _print(report: Mapping[str, Any], results: Mapping[str, Trained], *, explain
     output.table(["", *names, ">majority\nclass"], rows, title="On the test rows")
     for key, ones in report["heaviest"].items():
         output.weights(ones, f"{METHODS[key]}: the largest weights")
-    chance = f"noise alone takes about {beyond_by_chance(columns):,} beyond a z of 3."
+    chance = f"noise alone puts about {beyond_by_chance(columns):,} beyond a z of 3."
     output.text(f"Of {columns:,} columns, {chance}\n", "dim")
     output.text(
-        "logistic: the most accurate private model, and every weight with its standard error."
+        "logistic: the most accurate private model, with a standard error for every weight."
     )
-    output.text("LASSO: few, named weights and nothing else to show or store.")
+    output.text("LASSO: few weights, and no others to show or store.")
     output.text(
         "best logistic: trained by scikit-learn without privacy. "
         "Its L2 penalty was tuned on a fifth of the training rows.\n"
     )
     output.promise(results["logistic"].model.privacy_, explain=explain)
     seconds, compiling = report["seconds"], report["compile_seconds"]
-    told = f" ({compiling:.0f} of it compiling, once on this machine)" if compiling > 1 else ""
+    note = f" ({compiling:.0f} of it compiling, once on this machine)" if compiling > 1 else ""
     files = ", ".join(map(str, report["files"].values()))
-    output.text(f"\nDone in {seconds:.0f} s{told}. Written: {files}")
+    output.text(f"\nDone in {seconds:.0f} s{note}. Written: {files}")
 
 
 def _picture(trained: Sequence[Trained], title: str) -> bytes:

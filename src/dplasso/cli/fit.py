@@ -20,7 +20,7 @@ from dplasso.cli.checkpoints import (
 from dplasso.cli.clusters import ClusterOptions, WorkerOptions, read_partitions
 from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cli.ledger_report import left_after, left_sentence
-from dplasso.cli.scoring import check_known, score, scores_text
+from dplasso.cli.scoring import numbers_in, score, scores_text
 from dplasso.cli.training import EstimatorOptions, OutputOptions, train_with_bar
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
@@ -36,7 +36,7 @@ from dplasso.ledger import check_affordable
 from dplasso.model.weights import beyond_by_chance, count_of, signs, weights_of
 
 HEAVIEST = 10
-# Entries of the JSON object that depend on the data without noise, or on other fits.
+# Entries of the JSON document that depend on the data without noise, or on other fits.
 _CURATORS = ("n_samples", "nnz", "seconds", "test", "checkpoint", "cluster", "ledger", "remarks")
 _SCORES = ("auc", "accuracy", "r2", "mae", "n_samples")
 
@@ -85,7 +85,7 @@ class FitOptions:
 
 @dataclass(frozen=True)
 class _Fitted:
-    """What a fit came to: for the model's release, and for the curator alone."""
+    """The results of a fit: those that may be released, and those for the curator only."""
 
     estimator: PrivateLinearModel
     train: Dataset
@@ -147,7 +147,7 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
 
 
 def _checked(asked: FitOptions) -> tuple[PrivateLinearModel, Schema | None, list[Path], list[Path]]:
-    """Refuse all that can be refused before the long work; return what the work begins with."""
+    """Refuse what can be refused before the work; return estimator, schema, data and test files."""
     wanted, reading, outputs = asked.wanted, asked.reading, asked.outputs
     schema = reading.declared()
     estimator = wanted.estimator(reading.meaning())
@@ -205,7 +205,7 @@ def _trained(
         check_same_origin(origin_of(train.X), origin_of(test.X), test.source)
         if "classes" in (params := estimator.get_params()):
             known = np.unique(train.y) if params["classes"] is None else params["classes"]
-            check_known(test.y, known, test.source)
+            numbers_in(test.source, test.y, known)
     if engine is not None:
         estimate = asked.workers.estimate(asked.cluster, train.X, estimator)
         output.note(f"a fit on {len(train.X.places)} stores takes {estimate.text()}")
@@ -223,7 +223,7 @@ def _trained(
 
 
 def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
-    """Put together all that is said about a fit, as JSON says it."""
+    """Return the JSON document of a fit."""
     estimator, train, wanted = fitted.estimator, fitted.train, asked.wanted
     weights = weights_of(estimator.model_)
     report: dict[str, Any] = {
@@ -250,8 +250,8 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
     if fitted.scores is not None:
         scores = fitted.scores.items()
         report["test"] = {name: value for name, value in scores if name in _SCORES}
-    if told := _schema_remarks(train):
-        report["remarks"] = told
+    if remarks := _schema_remarks(train):
+        report["remarks"] = remarks
     if wanted.ledger is not None:
         release = estimator.model_.digest
         report["ledger"] = left_after(wanted.ledger, wanted.dataset, estimator.privacy_, release)
@@ -259,7 +259,7 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
 
 
 def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explain: bool) -> None:
-    """Print the same for a person: what may be released, and below it what may not."""
+    """Print a fit: first what may be released, then what may not."""
     estimator, train = fitted.estimator, fitted.train
     wanted, written = asked.wanted, asked.outputs.paths()
     if "checkpoint" in report:
@@ -270,7 +270,7 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
         paths = f"{nothing} (give --model to keep the model)"
     public = {
         "starts from": estimator.privacy_.prior,
-        "directions of": estimator.privacy_.public_rows,
+        "public rows": estimator.privacy_.public_rows,
     }
     facts = {"model": _model_text(estimator, report)} | {k: v for k, v in public.items() if v}
     output.facts(facts | {"written": paths})
@@ -283,8 +283,8 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
     store = store_of(train.X)
     if asked.person_column is not None or (store is not None and store.knows_people):
         output.text(
-            f"At most {estimator.rows_per_person:,} rows of each person entered "
-            "(--rows-per-person); the promise covers a person."
+            f"The fit used at most {estimator.rows_per_person:,} rows of each person "
+            "(--rows-per-person)."
         )
     note = None if wanted.features is not None else _columns_note(train)
     if note is not None:
@@ -292,8 +292,8 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
     output.text()
     output.text(output.NOT_FOR_RELEASE)
     facts = {"data": output.data_text(report)}
-    if told := report.get("remarks"):
-        facts["schema"] = f"{'; '.join(told)}. Does it fit this table?"
+    if remarks := report.get("remarks"):
+        facts["schema"] = f"{'; '.join(remarks)}. Check that the schema fits this table."
     if fitted.scores is not None:
         facts["test"] = scores_text(fitted.scores)
     if "ledger" in report:
@@ -305,11 +305,11 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explai
 
 
 def _model_text(estimator: PrivateLinearModel, report: dict[str, Any]) -> str:
-    """Word how many weights came of how many steps."""
+    """Say how many weights and steps the model has."""
     weights, steps = count_of(weights_of(estimator.model_)), estimator.n_iter_
     if "heaviest" not in report:
         radius = getattr(estimator, "l1_radius", None)
-        rest = "no refit: their sizes say little" if radius is None else f"L1 radius {radius:g}"
+        rest = "no refit, so ignore their sizes" if radius is None else f"L1 radius {radius:g}"
         return f"{weights} after {steps:,} steps, {rest}"
     made, lasso = f"{steps:,} gradients", hasattr(estimator, "transcript_")
     if lasso:
@@ -326,7 +326,7 @@ def _model_text(estimator: PrivateLinearModel, report: dict[str, Any]) -> str:
 
 
 def _schema_remarks(train: Dataset) -> list[str]:
-    """Say where no row fell where a schema expects some; nothing of rows that a cluster holds."""
+    """Say which parts of a schema no row fell into; nothing for rows on a cluster."""
     origin, store, X = origin_of(train.X), store_of(train.X), train.X
     if origin is None or origin.schema is None:
         return []
@@ -340,15 +340,15 @@ def _schema_remarks(train: Dataset) -> list[str]:
 
 
 def _columns_note(train: Dataset) -> str | None:
-    """Say where the number of columns came from, unless it was declared."""
+    """Say how the number of columns was chosen, unless it was declared."""
     origin, store = origin_of(train.X), getattr(train.X, "store", None)
     declared = getattr(store, "columns_declared", None)
     if declared or (origin is not None and origin.schema is not None):
         return None
-    came, how = "is that of the store and", "."
+    came, how = "is that of the store and", ""
     if store is None:
-        came, how = "was taken from the file and", "; declare it with --features."
+        came, how = "was taken from the file and", " Declare it with --features."
     elif declared is not None:
         came = "was taken from the data when the store was made and"
-        how = "; declare it with convert --features."
-    return f"The number of columns ({train.X.shape[1]:,}) {came} is treated as public{how}"
+        how = " Declare it with convert --features."
+    return f"The number of columns ({train.X.shape[1]:,}) {came} is treated as public.{how}"

@@ -13,7 +13,7 @@ from dplasso.tuning.plan import Part
 
 @dataclass(frozen=True)
 class IntervalOptions:
-    """Of intervals.
+    """Options for intervals.
 
     Intervals
     ---------
@@ -63,7 +63,7 @@ class IntervalOptions:
         own["share"] = own.pop("infer_share")
         return plan_intervals(own_part.epsilon, own_part.delta, rows, columns, **own, **known)
 
-    def told(self, found: PlannedIntervals) -> str:
+    def sentences(self, found: PlannedIntervals) -> str:
         """Word what intervals will be."""
         if found.identified:
             without = f"without privacy {found.without_privacy:.2g}"
@@ -73,14 +73,14 @@ class IntervalOptions:
             )
         else:
             said = (
-                "With --infer all, so few rows identify almost no coefficient: take fewer columns."
+                "With --infer all, so few rows identify almost no coefficient. Use fewer columns."
             )
         if self.effect is None:
             return said
         if found.rows_needed is None:
-            return f"{said} No number of rows finds an effect of {self.effect:g}."
+            return f"{said} No number of rows would detect an effect of {self.effect:g}."
         return (
-            f"{said} To find an effect of {self.effect:g} with probability {self.power:g} takes "
+            f"{said} Detecting an effect of {self.effect:g} with probability {self.power:g} takes "
             f"about {found.rows_needed:,.0f} rows."
         )
 
@@ -88,4 +88,4 @@ class IntervalOptions:
 def intervals_text(options: IntervalOptions, found: PlannedIntervals | None) -> None:
     """Print what intervals will be, if they are asked for."""
     if found is not None:
-        output.text("\n" + options.told(found))
+        output.text("\n" + options.sentences(found))

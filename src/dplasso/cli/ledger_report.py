@@ -1,4 +1,4 @@
-"""What is said of a ledger: what is spent and left, who has paid, and who is in several sets."""
+"""Words for a ledger: what is spent and left, which fits paid, and people in several sets."""
 
 import math
 from collections import Counter
@@ -19,7 +19,7 @@ from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_down as down
 from dplasso.privacy.wording import rounded_up
 
-# What is told of an entry as it is, and of its charge; and of a budget.
+# Fields of entries, charges and budgets that the JSON documents hold.
 _ENTRY = (
     *("number", "state", "release", "user", "host", "process", "program"),
     *("reserved_at", "ended_at"),
@@ -30,16 +30,16 @@ _CHARGE = (
 )
 _MANY = {"fit": "fits", "search": "searches", "score": "scores"}
 _BUDGET = ("epsilon", "delta", "neighbors", "rows_per_person")
-# Of a fit, unless told otherwise.
+# The delta of a fit by default.
 DELTA = 1e-6
 # What is promised or spent is never written as less than it is.
 up = partial(rounded_up, digits=6)
-_NO_SUM = "their neighbour relations differ, so there is no total of somebody who is in several"
+_NO_SUM = "the neighbour relations differ, so no total can be computed for a person"
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A fit that is yet to be made.
+    """A planned fit.
 
     Options
     -------
@@ -53,7 +53,7 @@ class Planned:
     rows_per_person: int | None = None
 
     def settled(self, delta: float, rows_per_person: int) -> "Planned":
-        """Return the fit with a delta and with how many rows of a person it covers, if not told."""
+        """Return the fit with these defaults filled in."""
         return replace(
             self,
             delta=delta if self.delta is None else self.delta,
@@ -61,7 +61,7 @@ class Planned:
         )
 
     def under(self, budget: ledgers.Budget) -> "Planned":
-        """Return the fit, which covers whom a budget does unless told otherwise."""
+        """Return the fit with the defaults of a budget."""
         return self.settled(min(DELTA, budget.delta), budget.rows_per_person)
 
     @property
@@ -136,13 +136,13 @@ def _protected(budget: dict[str, Any]) -> str:
 
 
 def _shares(spent: float) -> tuple[str, str]:
-    """Word what is spent and what is left; they add up to 100 %, and nothing is left unsaid."""
+    """Return the shares spent and left, rounded so that they add up to 100 %."""
     tenths = min(1000, math.ceil(1000 * spent - 1e-9))
     return f"{tenths / 10:.1f} %", f"{(1000 - tenths) / 10:.1f} %"
 
 
 def report_of(budget: ledgers.Budget, epsilon: float | None, fit: Planned) -> dict[str, Any]:
-    """Put together all that is said about one data set, as JSON says it."""
+    """Return the JSON document of one data set."""
     same, whole = same_rows(budget.entries), ledgers.whole_rho(budget)
     fit = fit.under(budget)
     settings = fit.settings
@@ -208,7 +208,7 @@ def print_report(report: dict[str, Any]) -> None:
     spent, left = _shares(report["share_spent"])
     rest = "Nothing is left."
     if report["epsilon_left"]:
-        less = "; at the budget's delta that epsilon is less"
+        less = "; at the budget's delta the epsilon is smaller"
         words = fit_words(another["delta"], another["n_iter"])
         words += less if another["delta"] < report["delta"] else ""
         epsilon = down(report["epsilon_left"])
@@ -221,19 +221,19 @@ def print_report(report: dict[str, Any]) -> None:
         output.text(f"At delta {up(report['delta'])} that is epsilon {totals}.", wrap=False)
     if "epsilon" in another:
         fit = f"fit of epsilon {up(another['epsilon'])}"
-        told = f"A {fit} would be refused."
+        after = f"A {fit} would be refused."
         if another["allowed"]:
             spent, left = _shares(another["share_spent_after"])
-            told = f"After a {fit}: {spent} spent, {left} left."
-        output.text(told, wrap=False)
+            after = f"After a {fit}: {spent} spent, {left} left."
+        output.text(after, wrap=False)
     output.text()
 
 
 def _counted(entries: list[dict[str, Any]]) -> str:
-    """Word how many of each kind there are."""
+    """Say how many entries of each kind there are."""
     numbers = Counter(entry["kind"] for entry in entries)
-    told = [f"{n:,} {kind if n == 1 else _MANY[kind]}" for kind, n in numbers.items()]
-    return " and ".join(filter(None, [", ".join(told[:-1]), *told[-1:]])) or "0 fits"
+    counts = [f"{n:,} {kind if n == 1 else _MANY[kind]}" for kind, n in numbers.items()]
+    return " and ".join(filter(None, [", ".join(counts[:-1]), *counts[-1:]])) or "0 fits"
 
 
 def _print_entries(entries: list[dict[str, Any]]) -> None:
@@ -264,13 +264,13 @@ def _print_entries(entries: list[dict[str, Any]]) -> None:
     if len(set(first.values())) > 1:
         alike = ", ".join(f"{number} as {other}" for number, other in first.items())
         output.text(
-            "Not for release: fits on different rows, folds of one data set or two under one name? "
-            f"Rows of fit {alike}."
+            "Do not release: these fits used different rows. They may be folds of one data set, or "
+            f"two data sets under one name. Same rows: fit {alike}."
         )
 
 
 def called(name: str | None, word: str = " of") -> str:
-    """Word which data set is meant, if it has a name."""
+    """Name the data set, if it has a name."""
     return "" if name is None else f"{word} {name!r}"
 
 
@@ -288,14 +288,14 @@ def people_summary(
     *,
     of: str | None = None,
 ) -> dict[str, Any]:
-    """Put together what is said of people, as JSON says it; `of`: of this data set alone."""
+    """Return the JSON document about people; `of`: of this data set only."""
     cohorts = [_cohort(budgets, group) for group in groups if of is None or of in group.datasets]
     several = len(budgets) > 1 and of is None
     return {"cohorts": cohorts, "people": _totals(budgets, groups) if several else None}
 
 
 def cohort_of(ledger: Path, dataset: str | None) -> dict[str, Any] | None:
-    """Return what was declared about a data set's people, or None."""
+    """Return the declaration about a data set's people, or None."""
     budgets, groups = ledgers.read_cohorts(ledger)
     cohorts = people_summary(budgets, groups, of=dataset)["cohorts"] if dataset else []
     return next(iter(cohorts), None)
@@ -329,7 +329,7 @@ def _totals(
 
 
 def same_rows(entries: Sequence[ledgers.Entry]) -> dict[int, int | None]:
-    """Say of each entry which is the first on the same rows; None where that is not known."""
+    """Return the first entry on the same rows for each entry; None where that is unknown."""
     data = {entry.number: entry.charge.fingerprint or "" for entry in entries}
     # Fingerprints under one key compare; those of dplasso 0.2.0 had none.
     key = next((one.partition(":")[0] for one in reversed(data.values()) if ":" in one), None)
@@ -341,31 +341,31 @@ def same_rows(entries: Sequence[ledgers.Entry]) -> dict[int, int | None]:
 
 
 def sentence(cohort: dict[str, Any]) -> str:
-    """Word a declaration, and what it means."""
+    """Say what was declared and what it means."""
     names, by = listed(cohort["datasets"]), cohort["declared_by"]
-    told = (
+    declared = (
         f"declared by {by} on {cohort['declared_at'][:10]}, and not checked: nobody is in two of "
         f"{names}"
     )
     if cohort["delta"] is None:
-        return f"{told}; {_NO_SUM}"
+        return f"{declared}; {_NO_SUM}"
     return (
-        f"{told}; so far that is epsilon {up(cohort['epsilon_declared'])} at most for each person "
-        f"(at delta {up(cohort['delta'])}), and {up(cohort['epsilon_in_all'])} for somebody who is "
-        "in all of them nevertheless"
+        f"{declared}; if so, each person has spent at most epsilon "
+        f"{up(cohort['epsilon_declared'])} (at delta {up(cohort['delta'])}), and otherwise a "
+        f"person in all of them has spent {up(cohort['epsilon_in_all'])}"
     )
 
 
-def print_cohorts(told: dict[str, Any]) -> None:
-    """Print what is said of people for a person."""
-    cohorts, people = told["cohorts"], told["people"]
+def print_cohorts(summary: dict[str, Any]) -> None:
+    """Print what is known about people in several data sets."""
+    cohorts, people = summary["cohorts"], summary["people"]
     for cohort in cohorts:
         words = sentence(cohort)
         output.text(f"{words[0].upper()}{words[1:]}.", wrap=False)
         for first, second in cohort["same_rows"]:
             output.text(
-                f"Not for release: fits {first} and {second}, of two of these data sets, had the "
-                "same rows. Is the declaration right (dplasso ledger disjoint --withdraw)?",
+                f"Do not release: fits {first} and {second}, of two of these data sets, had the "
+                "same rows. If the declaration is wrong: dplasso ledger disjoint --withdraw.",
                 wrap=False,
             )
     if people is None:
@@ -377,12 +377,12 @@ def print_cohorts(told: dict[str, Any]) -> None:
     if not cohorts:
         output.text(
             "Nothing is declared about people in several of these data sets (dplasso ledger "
-            f"disjoint). So far somebody who is in all of them has epsilon {worst} {at}.",
+            f"disjoint). A person in all of them has spent epsilon {worst} {at}.",
             wrap=False,
         )
     elif people != {key: cohorts[0][key] for key in people}:
         output.text(
-            f"Over all data sets, {at}: epsilon {up(people['epsilon_declared'])} at most for each "
-            f"person if what is declared holds, {worst} for somebody who is in all.",
+            f"Over all data sets, {at}: at most epsilon {up(people['epsilon_declared'])} for each "
+            f"person if the declarations hold, and {worst} for a person in all of them.",
             wrap=False,
         )

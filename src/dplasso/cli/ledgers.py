@@ -98,8 +98,8 @@ def disjoint(ledger_file: Path, names: list[str], withdraw: bool = False) -> out
     """
     ledgers.declare_disjoint(ledger_file, names, withdraw=withdraw)
     budgets, groups = ledgers.read_cohorts(ledger_file)
-    told = people_summary(budgets, groups)
-    return output.Result({"ledger": ledger_file, **told}, partial(print_cohorts, told))
+    summary = people_summary(budgets, groups)
+    return output.Result({"ledger": ledger_file, **summary}, partial(print_cohorts, summary))
 
 
 def spend(
@@ -147,18 +147,18 @@ def show(
     For the curator: it names people and machines.
     """
     budgets, groups = ledgers.read_cohorts(ledger_file)
-    shown, told = budgets, people_summary(budgets, groups)
+    shown, summary = budgets, people_summary(budgets, groups)
     if dataset is not None:
         shown = (ledgers.pick(budgets, dataset, ledger_file),)
-        told = people_summary(budgets, groups, of=shown[0].name)
+        summary = people_summary(budgets, groups, of=shown[0].name)
     reports = [report_of(budget, epsilon, fit) for budget in shown]
 
     def print_all() -> None:
         for one in reports:
             print_report(one)
-        print_cohorts(told)
+        print_cohorts(summary)
 
-    return output.Result({"ledger": ledger_file, "datasets": reports, **told}, print_all)
+    return output.Result({"ledger": ledger_file, "datasets": reports, **summary}, print_all)
 
 
 def plan(
@@ -183,14 +183,14 @@ def plan(
     settings = fit.settings
     delta, steps, rows = settings["delta"], settings["n_iter"], settings["rows_per_person"]
     left = ledgers.largest_epsilon(budget, **settings, fits=fits)
-    told = f"Nothing is left of the budget{called(budget.name)}."
+    sentence = f"Nothing is left of the budget{called(budget.name)}."
     if left:
         each = "One more fit" if fits == 1 else f"Each of {fits:,} more fits"
         covering = f", with --rows-per-person {rows}" if rows > 1 else ""
-        told = (
+        sentence = (
             f"{each} with {fit_words(delta, steps, ' and ')} can have epsilon "
             f"{down(left)}{called(budget.name, ' on')}{covering}."
         )
     planned = {"dataset": budget.name, "fits": fits, "epsilon": left, "delta": delta}
     planned |= {"n_iter": steps, "method": fit.method, "rows_per_person": rows}
-    return output.Result(planned, partial(output.text, told, wrap=False))
+    return output.Result(planned, partial(output.text, sentence, wrap=False))

@@ -1,4 +1,4 @@
-"""What is done with a model: ``predict`` and ``evaluate``."""
+"""``dplasso predict``, ``explain`` and ``evaluate``."""
 
 import shlex
 from collections.abc import Sequence
@@ -36,14 +36,13 @@ _ENCODER = ["dplasso.encoding.encoder.PublicEncoder"]
 # Without types, a number in a text file may be a number or a word.
 _UNTYPED = (".csv", ".tsv")
 _NOT_PRIVATE = (
-    "These scores are not private: they are for the curator, not for release. --epsilon makes one "
-    "that is."
+    "These scores are not private: do not release them. Use --epsilon to compute a private score."
 )
 
 
 @dataclass(frozen=True)
 class Applied:
-    """A model, and the rows that it is applied to, here or by a cluster."""
+    """A model, and the rows to apply it to, here or on a cluster."""
 
     model: Path
     data: list[str]
@@ -117,12 +116,12 @@ def predict(
             labels = fitted.classes_[-shown.shape[1] :].tolist()
             lines = [shlex.join(_written(label) for label in labels)]
             lines += [" ".join(f"{value:.9g}" for value in row) for row in shown.tolist()]
-    told = "".join(f"{line}\n" for line in lines)
+    content = "".join(f"{line}\n" for line in lines)
     if out is None:
-        output.write_out(told)
+        output.write_out(content)
         return
     with output.uninterrupted():
-        output.write_file(out, told)
+        output.write_file(out, content)
 
 
 def explain(
@@ -151,13 +150,13 @@ def explain(
         fitted, found = applied.read(bars, labelled=False)
         X = found.X[:rows] if not hasattr(found.X, "store") else found.X
         named = [one for one in fitted.model_.classes.tolist() if str(one) == label]
-        told = fitted.explain(with_origin(X, fitted.model_.origin), *(named or [label]))
+        explanations = fitted.explain(with_origin(X, fitted.model_.origin), *(named or [label]))
 
     def print_rows() -> None:
-        for number, one in enumerate(told, 1):
+        for number, one in enumerate(explanations, 1):
             output.text(f"row {number}: {one.text(top)}")
 
-    return output.Result({"rows": [one.to_dict() for one in told]}, print_rows)
+    return output.Result({"rows": [one.to_dict() for one in explanations]}, print_rows)
 
 
 def _written(label: Any) -> str:
@@ -171,7 +170,7 @@ def _written(label: Any) -> str:
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """Of a private score.
+    """Options of a private score.
 
     Privacy
     -------
@@ -237,11 +236,11 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
             pair = (fitted, rows.X, rows.y), (other, same.X, same.y)
             found = compared(pair, **settings)
     # All that may be said of the rows: not their number.
-    told = {**found.to_dict(), "private": found.privacy.is_private}
+    document = {**found.to_dict(), "private": found.privacy.is_private}
     if scoring.ledger is not None:
-        told["ledger"] = left_after(scoring.ledger, scoring.dataset, found.privacy)
+        document["ledger"] = left_after(scoring.ledger, scoring.dataset, found.privacy)
     written: Any = _print_private if against is None else _print_comparison
-    return output.Result(told, partial(written, found, told.get("ledger"), explain=explain))
+    return output.Result(document, partial(written, found, document.get("ledger"), explain=explain))
 
 
 def _print_exact(scores: dict[str, Any]) -> None:
@@ -278,7 +277,7 @@ def _print_private(score: PrivateScore, left: dict[str, Any] | None, *, explain:
 def _print_comparison(
     found: PrivateComparison, left: dict[str, Any] | None, *, explain: bool
 ) -> None:
-    better = {"a": "MODEL", "b": "the model --against", None: "not known from these rows"}
+    better = {"a": "MODEL", "b": "the model --against", None: "these rows do not tell"}
     name = f"{found.metric}, how much better MODEL is"
     facts = {"better": better[found.better], name: _interval(found)}
     if left is not None:

@@ -165,8 +165,7 @@ def documented(docstring: str | None) -> Documented:
             texts[name] = Text(panel, metavar, int(least) if least else None, "", tuple(aliases))
         elif line:
             texts[name] = replace(texts[name], help=f"{texts[name].help} {line.strip()}".strip())
-    told = "\n".join(summary).strip()
-    return Documented(told, texts, _epilog(examples), tuple(most_needed))
+    return Documented("\n".join(summary).strip(), texts, _epilog(examples), tuple(most_needed))
 
 
 def _epilog(lines: list[str]) -> str:

@@ -39,7 +39,7 @@ out = Console()
 err = Console(stderr=True)
 
 # What stands below it depends on the data without noise.
-NOT_FOR_RELEASE = "For you alone, not for release:"
+NOT_FOR_RELEASE = "For the curator only. Do not release:"
 
 # Of work that takes longer than this a line for every tenth is printed where there is no terminal.
 LINE_SECONDS = 5.0
@@ -99,7 +99,7 @@ class Result:
 
 
 def _print(shown: Any, **look: Any) -> None:
-    with naming("standard output"):
+    with _standard_output():
         out.print(shown, **look)
 
 
@@ -208,7 +208,7 @@ def promise(statement: "PrivacyStatement", *, explain: bool) -> None:
 
     paragraphs = statement.text().split("\n\n")
     if explain:
-        text("\n\n".join(paragraphs))
+        text(statement.text())
     elif statement.is_private:
         text(paragraphs[0])
         protected = RELATIONS[statement.neighbors].protected(statement.rows_per_person)
@@ -219,7 +219,7 @@ def promise(statement: "PrivacyStatement", *, explain: bool) -> None:
 
 def write_out(text: str) -> None:
     """Write text on standard output as it is."""
-    with naming("standard output"):
+    with _standard_output():
         sys.stdout.write(text)
         sys.stdout.flush()
 
@@ -267,17 +267,6 @@ class Tenths:
 def can_ask() -> bool:
     """Return whether there is somebody to ask."""
     return sys.stdin.isatty() and err.is_terminal
-
-
-def ask(question: str, default: str) -> str:
-    """Ask on standard error, for standard output may be a file; EOFError without an answer."""
-    look: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
-    err.print(f"{question} [{default}]: ", end="", **look)
-    answer = sys.stdin.readline()
-    if not answer:
-        note("")
-        raise EOFError(f"{question} has no answer")
-    return answer.strip() or default
 
 
 @dataclass
@@ -381,18 +370,15 @@ def check_directory(directory: Path, names: Iterable[str]) -> None:
 
 
 @contextmanager
-def naming(place: str | Path) -> Iterator[None]:
-    """Name what was being written in a system error that does not, such as a full disk."""
+def _standard_output() -> Iterator[None]:
+    """Name standard output in a system error, such as a full disk."""
     try:
         yield
     except OSError as error:
-        told = error.errno is None or error.filename is not None
-        if told or str(place) in str(error.strerror):
-            raise
-        raise OSError(error.errno, error.strerror, str(place)) from error
+        raise OSError(error.errno, error.strerror, "standard output") from error
 
 
 def write_file(path: Path, content: str | bytes) -> None:
     """Write a file, text as UTF-8, complete or not at all; an existing one is replaced."""
-    with naming(path), atomic_write(path) as file:
+    with atomic_write(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)

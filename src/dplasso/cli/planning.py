@@ -1,4 +1,4 @@
-"""``dplasso budget`` and ``plan``: what a privacy budget buys, before any data is touched."""
+"""``dplasso budget`` and ``plan``: what a privacy budget buys, without any data."""
 
 import math
 from collections.abc import Callable
@@ -109,13 +109,13 @@ def budget(
         elif table:
             _print_noise(table, mine, asked)
         else:
-            output.text("With --rows N and --columns D: what such a fit can find.")
+            output.text("Give --rows N and --columns D to see what such a fit can find.")
 
     return output.Result(report, show)
 
 
 def _draws_row(statement: PrivacyStatement, features: int | None) -> dict[str, Any]:
-    """Say what the noise of a draw is: the scale of its Gumbel noise; 0 without privacy."""
+    """Return a row of the table: the scale of a draw's Gumbel noise, 0 without privacy."""
     eps0, moved = statement.number("eps0") or math.inf, _share_of(statement)
     moved *= statement.rows_per_person * RELATIONS[statement.neighbors].times
     row = {"n_iter": statement.steps, "eps0": eps0, "noise_scale": 2.0 * moved / eps0}
@@ -127,7 +127,7 @@ def _draws_row(statement: PrivacyStatement, features: int | None) -> dict[str, A
 
 
 def _share_of(statement: PrivacyStatement) -> float:
-    """Return what a record adds to a column's gradient, at most."""
+    """Return the largest contribution of a record to a column's gradient."""
     return (statement.number("feature_bound") or 1.0) * (statement.number("residual_bound") or 1.0)
 
 
@@ -141,7 +141,7 @@ def _noise_row(
     target_bounds: tuple[float, float] | None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """Say what the noise of a dense fit is, from public numbers."""
+    """Return a row of the table: the noise of a dense fit, from public numbers."""
     settings |= {"epsilon": epsilon, "delta": delta}
     estimator = estimator_of(method, target_bounds, **settings)
     task = task_of(n_classes, getattr(estimator, "target_bounds", None))
@@ -169,9 +169,9 @@ def _print_findable(
         ">of all rows": part,
     }
     output.listing(columns, found, strong={mine: "bold"})
-    reached = "is drawn rather than noise" if drawn else "is beyond 3 standard errors"
+    reached = "is drawn before noise" if drawn else "has a weight beyond 3 standard errors"
     sides = _SIDES[asked.n_classes > 0]
-    output.text(f"{among}: one that occurs in so many more rows {sides} {reached}.")
+    output.text(f"{among}, one that occurs in so many more rows {sides} {reached}.")
 
 
 def _print_draws(
@@ -187,9 +187,9 @@ def _print_draws(
         columns[heading] = lambda row: f"{row['findable_gradient']:,.0f}"
     output.listing(columns, rows, strong={mine: "bold"})
     output.text(
-        f"A column's gradient is a sum over records, each giving at most {_share_of(asked):g}. At "
-        "noise scale s, a column whose gradient is larger by s is about e times as likely to be "
-        "chosen."
+        "A column's gradient is a sum over records. Each contributes at most "
+        f"{_share_of(asked):g}. At noise scale s, a column whose gradient is larger by s is about "
+        "e times as likely to be chosen."
     )
 
 
@@ -203,10 +203,11 @@ def _print_noise(rows: list[dict[str, Any]], mine: int, asked: PrivacyStatement)
     output.listing(columns, rows, strong={mine: "bold"})
     unit = "log-odds" if asked.n_classes else "in halves of the targets' interval"
     output.text(
-        f"Rows have length 1, so the standard error is also that of any row's margin ({unit}): "
-        "training stops there, whatever the epsilon. What a budget buys is finer signal. A "
-        "column's gradient is a sum over records: with R entries of equal size in a row, each "
-        f"that speaks for the column gives at most {asked.number('residual_bound'):.3g}/sqrt(R)."
+        f"Rows have length 1, so the standard error is also that of any row's margin ({unit}). "
+        "Training stops at this standard error for every epsilon. A larger budget buys a longer "
+        "path, so the signal grows relative to the noise. A column's gradient is a sum over "
+        "records. A record with R entries of equal size contributes at most "
+        f"{asked.number('residual_bound'):.3g}/sqrt(R)."
     )
 
 
@@ -333,7 +334,7 @@ def _print_plan(asked: dict[str, Any], found: dict[Part, str], tries: float) -> 
         "what it finds": lambda part: found[part],
     }
     output.listing(headings, found)
-    output.text("\nA ledger takes the plan:")
+    output.text("\nCommands that charge this plan to a ledger:")
     usual = {"neighbors": "add-remove", "rows_per_person": 1, "target_bounds": None}
     more = {
         name: f" {option_name(name)} {asked[name]}" if asked[name] != default else ""
@@ -368,7 +369,7 @@ def _print_plan(asked: dict[str, Any], found: dict[Part, str], tries: float) -> 
 
 
 def _finds(part: Part, rows: int, columns: int, extent: dict[str, Any]) -> str:
-    """Say what a part can tell from so many rows."""
+    """Say what a part of the plan can find in so many rows."""
     if not part.epsilon:
         return "nothing: the share is too small"
     classes = extent["method"] != "linear" and extent["target_bounds"] is None

@@ -1,4 +1,4 @@
-"""``dplasso schema``: what the columns of a table are."""
+"""``dplasso schema``: describe the columns of a table."""
 
 import json
 import math
@@ -37,7 +37,7 @@ def draft(
     Options
     -------
     label_column : NAME
-        Where the label is. Default: asked for on a terminal, elsewhere guessed, and said.
+        Where the label is. Default: a guess, which is printed.
     rows : N >= 1
         Rows to look at. Default: 65,536, or fewer of a table with more than 256 columns.
     missing : WORD,WORD,...
@@ -55,8 +55,7 @@ def draft(
     dialect.say([table])
     with output.progress_bars() as bars, bars.task(f"reading {table.name}") as progress:
         found = first_rows(table, rows, dialect.asked, progress)
-    if label_column is None:
-        label_column = _label_of(found)
+    label_column = label_column or _label_of(found)
     with output.progress_bars() as bars, bars.task("drafting") as progress:
         schema = suggest_schema(found, label_column, progress, missing.split(","))
     output.write_out(_text(schema))
@@ -72,15 +71,12 @@ def draft(
 
 
 def _label_of(table: object) -> str | None:
-    """Ask for the label on a terminal; elsewhere guess it, and say so."""
+    """Guess the label, and say so."""
     guess = guess_label(table)
-    if output.can_ask():
-        answer = output.ask("Which column is the label?", guess or "none")
-        return None if answer == "none" else answer
     if guess is None:
         output.warn("no column looks like the label; name it with --label-column")
     else:
-        output.warn(f"the label is taken to be {guess!r}; --label-column names another")
+        output.warn(f"the draft takes {guess!r} as the label; --label-column names another")
     return guess
 
 
@@ -176,7 +172,7 @@ def quantiles(
         for part in found.parts
         if isinstance(part, Bins) and part.column in known
     }
-    noise = f"an edge is off its quantile by some {off:,.0f} records at most, mostly by fewer"
+    noise = f"an edge differs from its quantile by about {off:,.0f} records or fewer"
     output.facts({**shown, "noise": noise, "written": str(out)})
     output.text()
     output.promise(statement, explain=explain)
@@ -203,10 +199,10 @@ def _text(schema: Schema) -> str:
     drafted = schema.confirmed is False
     written = []
     for part, own in zip(schema.parts, parts, strict=True):
-        told = {"confirm": own.pop("confirm")} if "confirm" in own else {}
+        notes = {"confirm": own.pop("confirm")} if "confirm" in own else {}
         if drafted and type(part) in ABOUT:
-            told = {"about": ABOUT[type(part)]} | told
-        more = (f",\n   {_json(name)}: {_json(value)}" for name, value in told.items())
+            notes = {"about": ABOUT[type(part)]} | notes
+        more = (f",\n   {_json(name)}: {_json(value)}" for name, value in notes.items())
         written.append(f"  {_json(own)[:-1]}{''.join(more)}}}")
     lines.insert(place, ' "parts": [\n' + ",\n".join(written) + "\n ]")
     return "{\n" + ",\n".join(lines) + "\n}\n"

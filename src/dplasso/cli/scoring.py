@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import confusion_matrix, roc_auc_score
 
 from dplasso.cli import output
-from dplasso.data.labels import label_matrix
+from dplasso.data.labels import label_matrix, numbers_of
 from dplasso.errors import DataError
 from dplasso.estimators.margins import loss_of
 from dplasso.losses.multinomial import softmax
@@ -30,8 +30,8 @@ def _measured(scores: Mapping[str, Any]) -> dict[str, str]:
 
 def scores_text(scores: Mapping[str, Any]) -> str:
     """Word the scores of test rows in one line."""
-    told = ", ".join(f"{name} {value}" for name, value in _measured(scores).items())
-    return f"{told} on {scores['n_samples']:,} rows"
+    measured = ", ".join(f"{name} {value}" for name, value in _measured(scores).items())
+    return f"{measured} on {scores['n_samples']:,} rows"
 
 
 def print_scores(scores: Mapping[str, Any]) -> None:
@@ -75,25 +75,20 @@ def _table_of_rows(classes: Sequence[Any], rows: Sequence[Sequence[int]]) -> Non
     output.table(headings, table, title="Rows of each class by the class predicted")
 
 
-def check_known(y: NDArray[Any], classes: ArrayLike, source: str) -> None:
-    """Raise `DataError` at the first of the labels `y` that is none of the model's classes."""
-    known = np.asarray(classes)
-    strange = ~np.isin(y, known)
-    if strange.any():
-        row = int(np.argmax(strange))
-        raise DataError(
-            f"{source}: the label of row {row + 1} is not one of the model's classes, "
-            f"{' and '.join(str(label) for label in known[:5])}"
-        )
+def numbers_in(source: str, y: NDArray[Any], classes: ArrayLike) -> NDArray[np.intp]:
+    """Return the place of each label among the classes; `DataError` for any other label."""
+    try:
+        return numbers_of(y, np.asarray(classes)).astype(np.intp)
+    except DataError as error:
+        raise DataError(error.problem, where=source) from None
 
 
 def score(model: Any, X: Any, y: NDArray[Any], source: str) -> dict[str, Any]:
     """Score a fitted model on labelled rows; `source` says in an error where they are from.
 
-    `auc` is None where the rows hold one class only, and of more than two classes the mean over
-    those present of each against all others; `r2` is None where all targets are equal. `log_loss`
-    is in nats; `majority_accuracy` that of always answering the class that most of these rows have;
-    `confusion` has the rows of each class by the class predicted.
+    `auc` is None if the rows hold one class only. For more than two classes it is the mean over
+    those present of each against all others. `r2` is None if all targets are equal. `log_loss` is
+    in nats, and `majority_accuracy` that of always answering the most frequent class.
     """
     if not hasattr(model, "classes_"):
         y = np.asarray(y, dtype=np.float64)
@@ -102,9 +97,7 @@ def score(model: Any, X: Any, y: NDArray[Any], source: str) -> dict[str, Any]:
         return {"n_samples": y.size, "r2": r2, "mae": float(np.mean(np.abs(error)))}
     if model.privacy_.many_labels:
         return _of_labels(model, X, y, source)
-    check_known(y, model.classes_, source)
-    order = np.argsort(model.classes_)
-    number = order[np.searchsorted(model.classes_, y, sorter=order)]
+    number = numbers_in(source, y, model.classes_)
     margin = np.asarray(model.decision_function(X), dtype=np.float64)
     predicted = (margin > 0).astype(np.intp) if margin.ndim == 1 else margin.argmax(axis=1)
     confusion = confusion_matrix(number, predicted, labels=range(model.classes_.size))
@@ -112,7 +105,7 @@ def score(model: Any, X: Any, y: NDArray[Any], source: str) -> dict[str, Any]:
         "n_samples": number.size,
         "accuracy": float(np.mean(predicted == number)),
         "auc": _auc(number, margin),
-        "log_loss": _log_loss(model, number, margin),
+        "log_loss": _log_loss(loss_of(model).link(margin)[np.arange(number.size), number]),
         "majority_accuracy": float(confusion.sum(axis=1).max() / number.size),
         "classes": model.classes_.tolist(),
         "confusion": confusion.tolist(),
@@ -124,17 +117,15 @@ def _of_labels(model: Any, X: Any, y: NDArray[Any], source: str) -> dict[str, An
     try:
         there = label_matrix(y, len(model.classes_))
     except DataError as error:
-        raise DataError(f"{source}: {error}") from None
+        raise DataError(error.problem, where=source) from None
     given = model.predict_proba(X)
-    # Of a margin so wrong that its probability is too small for a float.
-    right = np.maximum(np.where(there == 1, given, 1.0 - given), np.finfo(float).tiny)
     names, each = model.classes_.tolist(), list(map(_auc, there.T, given.T))
     rows, known = there.sum(axis=0).astype(int).tolist(), [auc for auc in each if auc is not None]
     return {
         "n_samples": len(there),
         "accuracy": float(np.mean((given > 0.5) == there)),
         "auc": float(np.mean(known)) if known else None,
-        "log_loss": float(-np.log(right).mean()),
+        "log_loss": _log_loss(np.where(there == 1, given, 1.0 - given)),
         "classes": names,
         "by_class": [
             {"label": str(name), "rows": count, "auc": auc}
@@ -155,16 +146,6 @@ def _auc(number: NDArray[Any], margin: NDArray[np.float64]) -> float | None:
     return float(np.mean(each))
 
 
-def _log_loss(model: Any, number: NDArray[Any], margin: NDArray[np.float64]) -> float:
-    loss = loss_of(model)
-    probabilities = loss.link(margin)
-    if margin.ndim == 1:
-        lost = np.abs(margin) + np.log(loss.residual_bound)
-    else:
-        given = np.take_along_axis(margin, number[:, np.newaxis], axis=1)[:, 0]
-        lost = margin.max(axis=1) - given
-    # Of a margin so wrong that its probability is too small for a float.
-    given = probabilities[np.arange(number.size), number]
-    return float(
-        np.mean(np.where(given > 0, -np.log(given, where=given > 0, out=lost.copy()), lost))
-    )
+def _log_loss(probabilities: NDArray[np.float64]) -> float:
+    # The probability of a very wrong margin may be too small for a float.
+    return float(-np.log(np.maximum(probabilities, np.finfo(float).tiny)).mean())

@@ -1,4 +1,4 @@
-"""What a model says of itself: ``show`` and ``report``."""
+"""``dplasso show`` and ``report``: what a model file holds."""
 
 import json
 from dataclasses import fields
@@ -103,7 +103,7 @@ def show(
 
 
 def _odds(model: Path, weights: Weights) -> list[dict[str, Any]]:
-    """Return rows of weights with odds; this alone needs the loss, which takes a second to load."""
+    """Return rows of weights with odds; loading the loss for them takes a second."""
     from dplasso.estimators.load import load
     from dplasso.estimators.margins import with_odds
     from dplasso.estimators.record_wise import split
@@ -194,11 +194,11 @@ def _paid(model: Model, ledger: Path | None) -> tuple[dict[str, str] | str, list
     digest, budgets = model.digest, read_budgets(ledger)
     found = entry_of(budgets, digest)
     if found is None:
-        told = (
-            f"No entry of {ledger.name} has paid for this model: it was charged elsewhere, before "
-            "entries held digests, or not at all."
+        reason = (
+            f"No entry of {ledger.name} paid for this model. It was charged to another ledger, "
+            "before entries held digests, or not at all."
         )
-        return told, []
+        return reason, []
     budget, entry = found
     charge, cohort = entry.charge, cohort_of(ledger, budget.name)
     facts = {

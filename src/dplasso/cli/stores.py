@@ -1,4 +1,4 @@
-"""``dplasso convert`` and ``data info``: stores, for large data and for fast starts."""
+"""``dplasso convert`` and ``data info``: stores, for large data and fast starts."""
 
 import re
 import time
@@ -16,20 +16,15 @@ from dplasso.cli import output
 from dplasso.cli.clusters import ClusterOptions
 from dplasso.cli.inputs import EncodingOptions, ReadingOptions
 from dplasso.cluster.storage import check_free, put_store
-from dplasso.data.blocks import BlockSource
 from dplasso.data.source_files import expand, is_address
 from dplasso.data.store import describe, open_store, write_store
 from dplasso.data.store.opening import is_store
 from dplasso.data.store.place import check_place
-from dplasso.data.tables.dialect import Dialect
-from dplasso.encoding.files import encode_files, first_rows
-from dplasso.encoding.levels import Levels
-from dplasso.encoding.suggest import draft_parts
+from dplasso.encoding.files import encode_files
 from dplasso.errors import DataError
 from dplasso.files.atomic import make_folder
 from dplasso.runtime.cores import usable_cores
 
-_ROWS_LOOKED_AT = 2_000
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
 SMALLEST = 64 * 2**20
 
@@ -68,19 +63,17 @@ class StoreOptions:
     jobs: int | None = None
     force: bool = False
 
-    def check(self, place: Path) -> None:
-        """Find out now whether a store can be made there, and as the options say."""
-        parse_memory(self.memory)
-        check_place(place.absolute(), force=self.force)
+    def settings(self, n_threads: int) -> dict[str, Any]:
+        """Return what `write_store` takes."""
+        return {"memory": parse_memory(self.memory), "force": self.force, "n_threads": n_threads}
 
-    def write(
-        self, source: BlockSource, place: Path, bars: output.Bars, origin: Mapping[str, Any] | None
-    ) -> dict[str, Any]:
-        """Write a store, and describe it."""
-        threads, memory = self.jobs or usable_cores(), parse_memory(self.memory)
-        how: dict[str, Any] = {"memory": memory, "force": self.force, "n_threads": threads}
-        with bars.stages() as progress:
-            return describe(write_store(source, place, origin=origin, progress=progress, **how))
+
+def _check_place(store: str, *, force: bool) -> None:
+    """Refuse a place where a store cannot be made."""
+    if is_address(store):
+        check_free(store, force=force)
+    else:
+        check_place(Path(store).absolute(), force=force)
 
 
 def convert(
@@ -136,16 +129,15 @@ def convert(
                 "--cluster needs --features D: the number of columns, which all stores must share"
             )
         return _convert_each(data, store, chosen, read, making, cluster)
-    if is_address(store):
-        check_free(store, force=making.force)
-    else:
-        making.check(Path(store))
+    settings = making.settings(making.jobs or usable_cores())
+    _check_place(store, force=making.force)
     started = time.perf_counter()
-    if encoding.hash_columns is not None:
-        _warn_of_numbers(data, encoding.hash_columns, reading.dialect.asked)
-    with output.progress_bars() as bars, _made(store) as place:
+    with output.progress_bars() as bars, _made(store) as place, bars.stages() as progress:
         records = encode_files(data, chosen, person_column=person_column, **read)
-        report = making.write(records.source, place, bars, records.origin)
+        made = write_store(
+            records.source, place, origin=records.origin, progress=progress, **settings
+        )
+        report = describe(made)
     report["seconds"] = time.perf_counter() - started
     public = records.public
     if public is None and features is None:
@@ -171,20 +163,6 @@ def _made(store: str) -> Iterator[Path]:
         put_store(place, store)
 
 
-def _warn_of_numbers(data: list[str], columns: str, dialect: Dialect | None) -> None:
-    """Say on the curator's screen if a column of many numbers is to be hashed."""
-    table = first_rows(expand(data)[0], _ROWS_LOOKED_AT, dialect)
-    for name in (name.strip() for name in columns.split(",")):
-        drafted = draft_parts(name, table.column(name)) if name in table.column_names else []
-        if any(isinstance(part, Levels) for part in drafted):
-            output.warn(
-                f"column {name!r} holds numbers: hashed, each becomes a category of its own, "
-                "and 34 has nothing in common with 35; bins of a schema put them in public "
-                "ranges (dplasso schema draft). This remark comes from looking at the "
-                "records: it is for you, not for release."
-            )
-
-
 def _convert_each(
     data: list[str],
     folder: str,
@@ -197,7 +175,7 @@ def _convert_each(
     away = is_address(folder)
     if not away and is_store(Path(folder)):
         raise DataError(f"{folder} is a store; with --cluster give a folder for many")
-    files, memory = expand(data), parse_memory(making.memory)
+    files, settings = expand(data), making.settings(cluster.worker_threads)
     # A store is called as its file is up to the first dot.
     names = [f"{path.name.partition('.')[0]}.store" for path in files]
     if len(set(names)) < len(names):
@@ -208,11 +186,7 @@ def _convert_each(
     if not away:
         make_folder(Path(folder))
     for place in places:
-        if away:
-            check_free(place, force=making.force)
-        else:
-            check_place(Path(place), force=making.force)
-    settings = {"memory": memory, "force": making.force, "n_threads": cluster.worker_threads}
+        _check_place(place, force=making.force)
     pieces = [
         (path.absolute(), place, chosen, read, settings)
         for path, place in zip(files, places, strict=True)
@@ -291,8 +265,6 @@ def info(store: Path, verify: bool = False) -> output.Result:
         "labels": ", ".join(f"{label!r}: {count:,}" for label, count in report["labels"]),
         "size": f"{report['bytes']:,} bytes",
         **({"origin": origin} if origin else {}),
-        "checksums": "every checksum fits"
-        if verify
-        else "those of entries not compared (give --verify)",
+        "checksums": "all checksums match" if verify else "entries not verified (use --verify)",
     }
     return output.Result(report | {"verified": verify}, partial(output.facts, facts))

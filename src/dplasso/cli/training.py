@@ -120,7 +120,8 @@ class EstimatorOptions:
             "fit_intercept": not self.no_intercept,
             "random_state": self.random_state,
         }
-        chosen |= self._of_ledger() | self._of_prior() | self._of_intervals()
+        chosen["ledger"] = chosen_ledger(self.ledger, self.dataset, self.purpose)
+        chosen |= self._of_prior() | self._of_intervals()
         if self.target_bounds is not None:
             chosen["target_bounds"] = parse_target_bounds(self.target_bounds)
         if self.classes is not None:
@@ -130,9 +131,6 @@ class EstimatorOptions:
         check_settings(made, self.chosen, chosen)
         estimator: PrivateLinearModel = made(**chosen)
         return estimator
-
-    def _of_ledger(self) -> dict[str, Any]:
-        return {"ledger": chosen_ledger(self.ledger, self.dataset, self.purpose)}
 
     def _of_prior(self) -> dict[str, Any]:
         error = self.prior_standard_error
@@ -263,8 +261,7 @@ class OutputOptions:
             output.write_file(self.statement, estimator.privacy_.to_json() + "\n")
         if self.model is not None:
             try:
-                with output.naming(self.model):
-                    write_model(estimator.model_, self.model, temporary=temporary)
+                write_model(estimator.model_, self.model, temporary=temporary)
             except BaseException:
                 if self.statement is not None:
                     self.statement.unlink(missing_ok=True)

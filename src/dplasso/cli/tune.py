@@ -22,14 +22,6 @@ from dplasso.files.lock import held_room
 from dplasso.tuning.candidates import list_candidates
 from dplasso.tuning.search import PrivateSearch
 
-# Settings that are worth a try at most.
-_LIKELY = {
-    "logistic": "max-weights and row-norm",
-    "linear": "max-weights and row-norm",
-    "lasso": "max-weights and feature-bound",
-    "frank-wolfe": "n-iter and l1-radius",
-}
-
 
 def tune(
     data: list[str],
@@ -122,8 +114,8 @@ def _search(
     known = estimator.get_params()
     if unknown := [name for name in settings_of_tries if name not in known]:
         raise typer.BadParameter(
-            f"--grid {unknown[0].replace('_', '-')}: there is no such setting; those of this "
-            f"method are options of dplasso fit, such as {_LIKELY[wanted.chosen]}"
+            f"--grid {unknown[0].replace('_', '-')}: there is no such setting; it takes options of "
+            f"dplasso fit --method {wanted.chosen}"
         )
     moved = ("ledger", "random_state")
     search = PrivateSearch(
@@ -168,14 +160,14 @@ def _print(
     params, score = report["best_params"], report["best_score"]
     if params is None and outputs.model is not None:
         output.text("There was no try, so there is no model to write.")
-    facts = {"best": "none: the random number of tries came out as zero"}
+    facts = {"best": "none, because the random number of tries was zero"}
     if params is not None:
         known = math.isfinite(score["low"])
         interval = f"{score['low']:.4f} to {score['high']:.4f}" if known else "without interval"
         facts = {
             "best": ", ".join(f"{name} {value}" for name, value in params.items()),
-            "score": f"{report['metric']} {score['value']:.4f} ({interval}), noisy, and "
-            "too high, as the best of several",
+            "score": f"{report['metric']} {score['value']:.4f} ({interval}), noisy and "
+            "optimistic, because it is the best of several tries",
         }
     if "ledger" in report:
         facts["ledger"] = left_sentence(report["ledger"])

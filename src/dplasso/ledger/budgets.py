@@ -331,11 +331,11 @@ def declare_disjoint(
             + (", ".join(map(repr, names)) or "none")
         )
     with transaction(path) as db:
-        budgets, told = read_all(db, path)
+        budgets, declarations = read_all(db, path)
         check_named([pick(budgets.values(), name, path) for name in names], path)
         keys = [key for key, budget in budgets.items() if budget.name in names]
         order = [budget.name for budget in budgets.values() if budget.name is not None]
-        _check(path, in_force(told), {*names}, order, withdraw=withdraw)
+        _check(path, in_force(declarations), {*names}, order, withdraw=withdraw)
         insert_declaration(db, keys, disjoint=not withdraw)
         return read_all(db, path)[1][-1]
 
@@ -382,8 +382,8 @@ def in_force(declarations: Iterable[Declaration]) -> tuple[Declaration, ...]:
 def read_cohorts(path: LedgerPath) -> tuple[tuple[Budget, ...], tuple[Declaration, ...]]:
     """Return a ledger's budgets, in their order, and the declarations that hold."""
     with transaction(path, write=False) as db:
-        budgets, told = read_all(db, path)
-    return tuple(budgets.values()), in_force(told)
+        budgets, declarations = read_all(db, path)
+    return tuple(budgets.values()), in_force(declarations)
 
 
 def people_of(budgets: Sequence[Budget], groups: Sequence[Declaration]) -> People | None:

@@ -64,9 +64,9 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Payment:
-    """How a fit that can be resumed pays: once, however often it is begun again.
+    """How a fit that can be resumed pays once, however often it is resumed.
 
-    `release`: gives, after the fit, the digest of the one release that the charge pays for.
+    `release`: returns, after the fit, the digest of the one release that the charge pays for.
     """
 
     take: Callable[[], Reservation]
@@ -133,13 +133,13 @@ def charged(
 ) -> Iterator[Reservation | None]:
     """Charge the work inside the block to a ledger, if there is one, before it begins.
 
-    The charge is on the disk then, and stays spent however the block ends. `payment` is of a fit
-    that can be resumed; of others `release` gives the digest of what the block released, and
-    `notes` what the entry holds besides the cost and the ledger's purpose.
+    The charge is on the disk when the block begins, and stays spent however the block ends.
+    `payment` is for a fit that can be resumed. For others, `release` returns the digest of what the
+    block released, and `notes` are further facts for the entry.
 
-    Raises LedgerError after the block, whose result must not be used then, if its charge has paid
-    for another model meanwhile, or the end of a fit that can be resumed cannot be noted (a copy of
-    it could be released as well). Of other fits an end that cannot be noted is a LedgerWarning.
+    Raises LedgerError after the block if the charge has paid for another model meanwhile, or if the
+    end of a fit that can be resumed cannot be noted, because a copy could be released as well. Do
+    not use the result then. For other fits, an end that cannot be noted is a LedgerWarning.
     """
     if ledger is None:
         yield None

@@ -1,25 +1,20 @@
 """What several fits on one data set cost together, in integers.
 
-A fit is charged with two numbers: its zCDP parameter rho, and the part of delta that covers what
-its draws lack of the distribution that has this rho. T steps that are each eps0-bounded-range have
-``rho = T eps0^2 / 8``; Gaussian noise gives rho itself. So a fit is delta_i-approximately
-rho_i-zCDP (arXiv 1605.02065, section 8). Epsilons are never added.
+A charge has two numbers: the zCDP parameter rho of the fit, and a part of delta that covers the
+inexactness of its draws. T steps that are each eps0-bounded-range have ``rho = T eps0^2 / 8``;
+Gaussian noise gives rho directly. So a fit is delta_i-approximately rho_i-zCDP (arXiv 1605.02065,
+section 8). Epsilons are never added.
 
-The privacy filter
-------------------
-Whoever looks at one model before choosing the next fit also chooses how much the next one costs,
-and composition theorems for costs fixed in advance do not cover that. A *filter* does: for a limit
-of rho and a limit of delta that were fixed beforehand, adaptively chosen fits with adaptively
-chosen costs, stopped before either sum passes its limit, are together delta-approximately rho-zCDP
-with the two limits as parameters (Whitehouse, Ramdas, Rogers and Wu 2023, arXiv 2203.05481, the
-filter for approximate zCDP; for each single Renyi order Feldman and Zrnic 2021, arXiv 2008.11193,
-and Lecuyer 2021, arXiv 2103.01379). It costs nothing over fixed costs.
+Whoever looks at one model before choosing the next fit also chooses the next cost. A privacy
+filter covers this. Fits and their costs may be chosen adaptively if the limits of rho and delta
+were fixed beforehand and the fits stop before a sum passes its limit. Together they are then
+delta-approximately rho-zCDP with these limits (Whitehouse, Ramdas, Rogers and Wu 2023, arXiv
+2203.05481; for single Renyi orders Feldman and Zrnic 2021, arXiv 2008.11193, and Lecuyer 2021,
+arXiv 2103.01379).
 
-So a budget (epsilon, delta) fixes both limits when it is created: `Budget.draw_delta_limit` of
-delta for the draws, and for rho the `capacity` of epsilon at the rest of delta. Neither depends on
-what is charged later. One exception, before anything was released: a first fit that is within
-(epsilon, delta) by itself may take the whole budget, and then nothing is left for another.
-
+So a budget (epsilon, delta) fixes both limits when it is created: `Budget.draw_delta_limit` for
+the draws, and the `capacity` of epsilon at the rest of delta for rho. One exception, before
+anything was released: a first fit that is within (epsilon, delta) alone may take the whole budget.
 """
 
 import math
@@ -147,11 +142,11 @@ def largest_epsilon(
     rows_per_person: int | None = None,
     draws: Draws | None = None,
 ) -> float:
-    """Return the epsilon with which a number of equal fits uses up what is left of a budget.
+    """Return the epsilon of each of some equal fits that use up the rest of a budget; 0 for none.
 
-    To about 12 digits and never too large; 0 if nothing is left. By default each fit covers the
-    rows of a person that the budget does. `draws`: the random draws of a fit; by default as many as
-    so many steps of `mechanism` make.
+    It is accurate to about 12 digits and never too large. By default each fit covers the rows of a
+    person that the budget covers. `draws`: the random draws of a fit; by default those of `n_iter`
+    steps of `mechanism`.
     """
     epsilon_of = EPSILON_OF_RHO[mechanism]
     covered = rows_per_person or budget.rows_per_person

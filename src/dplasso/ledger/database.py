@@ -1,9 +1,8 @@
 """A ledger's file: one SQLite database that is read whole and replaced whole, under one lock.
 
-SQLite's own journals are files beside the database, named after the path it was opened by. A file
-that has two names (a hard link, a bind mount of the file alone) has two such journals, and a commit
-that waits in one of them is invisible under the other name. So nothing is kept beside the file: the
-database is worked on in memory, and the file is written here.
+SQLite names its journals after the path of the database. A file with two names (a hard link, a bind
+mount of the file alone) has two journals, and a commit that waits in one is invisible under the
+other name. So the database is changed in memory, and the file is written here.
 
 - The *lock* is the file's own (``flock``), so all names of it have the same one.
 - A *commit* appends a copy of the new database to the file, with its digest, and waits for the
@@ -265,8 +264,8 @@ def _sentence(error: Exception, shown: str) -> str:
         return f"{shown} cannot be {verb}: {error.strerror}"
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     # SQLite quotes what it cannot read, which may be of several lines or no text at all.
-    told = " ".join(str(error).split())
+    reason = " ".join(str(error).split())
     damaged = isinstance(error, UnicodeDecodeError)
     if damaged or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return f"{shown} is damaged ({told}); restore it from a backup"
-    return f"{shown} cannot be used: {told}"
+        return f"{shown} is damaged ({reason}); restore it from a backup"
+    return f"{shown} cannot be used: {reason}"

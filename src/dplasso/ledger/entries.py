@@ -4,18 +4,17 @@ A charge covers m rows of a person that may change together (`rows_per_person` o
 a row). For a person with more rows, say b, two data sets are ``k = ceil(b / m)`` steps apart:
 
 - rho counts k^2 times: group privacy of zCDP (arXiv 1605.02065, proposition 27).
-- The delta of draws grows with the loss that they may hide (`dplasso.privacy.mechanisms`). A draw
-  of a vertex that is eps0-bounded-range is (k eps0)-bounded-range, and its delta is proportional to
-  ``1 + exp(k eps0)``. Where eps0 follows from what was released it is ``sqrt(8 rho)`` at most. Of
-  Gaussian noise fewer than 2^60 variates of a run lack less than 1e-38 of total variation; this is
-  multiplied by ``exp(L)``, where L is exceeded with a probability below e^-40:
-  ``L = k^2 rho + 2 k sqrt(40 rho)``.
-- Of a search only the cost for whom it was made is known: for more rows nothing is promised.
+- The delta of draws grows with the loss that they may hide. A draw of a vertex that is
+  eps0-bounded-range is (k eps0)-bounded-range, and its delta is proportional to
+  ``1 + exp(k eps0)``. If a charge has no eps0, that is at most ``sqrt(8 rho)``. For Gaussian
+  noise, fewer than 2^60 variates of a run lack less than 1e-38 of total variation. This is
+  multiplied by ``exp(L)``, where the loss exceeds ``L = k^2 rho + 2 k sqrt(40 rho)`` with a
+  probability below e^-40.
+- For a search, only the cost for the rows that it was made for is known.
 
-Whoever has fewer rows than are covered is covered too, at no more than the same cost.
+A person with fewer rows is covered too, at no more than the same cost.
 
-Both numbers are held as whole numbers of 10^-30, rounded up when they are spent and down when they
-are granted. A double has 53 bits, so the rounding is far below its last one, and sums and
+Both numbers are whole multiples of 10^-30, rounded up when spent and down when granted. Sums and
 comparisons are exact: k equal parts of a budget are the budget.
 """
 
@@ -62,20 +61,17 @@ class Cost(Protocol):
 
 @dataclass(frozen=True)
 class Charge:
-    """What one fit costs, and what it is; made of public parameters alone.
+    """The cost of one fit, and its public parameters.
 
     `rho`, `draw_delta`: zCDP of the whole fit, and the delta that covers the inexactness of its
     draws, in units of 10^-30, rounded up.
-    `epsilon`, `delta`, `n_iter`, `neighbors`, `mechanism`: what was asked for; for what is no fit,
-    `mechanism` says what it is (`KINDS`).
-    `eps0`: bounded-range parameter of a step as it was accounted; None for a mechanism that is not
-    made of such steps.
-    `rows_per_person`: rows of one person, at most, that the cost covers together; None where an
-    entry of dplasso 0.2.0 does not say: a row at least.
+    `mechanism`: of the fit, or one of `KINDS`.
+    `eps0`: accounted bounded-range parameter of a step; None without such steps.
+    `rows_per_person`: rows of one person, at most, that the cost covers together; None in an entry
+    of dplasso 0.2.0 that does not say.
     `purpose`: what the model is for, in the curator's words.
-    `fingerprint`: of the records: from `data_fingerprint` in a charge to be made, from `keyed` in
-    an entry.
-    `prior`: the public model that the fit starts from, in words, with its digest; None for none.
+    `fingerprint`: of the records; `data_fingerprint` before the charge, `keyed` in an entry.
+    `prior`: the public model that the fit starts from, in words, with its digest.
     """
 
     rho: int
@@ -102,13 +98,12 @@ class Entry:
     """One charge in a ledger.
 
     `number`: 1, 2, 3 ... in the order of the reservations, over all data sets of the ledger.
-    `state` ("reserved", "finished", "failed"): "reserved" means that the fit is still running or
-    that its process died. The cost counts in every state.
-    `user`, `host`, `program`, `process`: who charged it, where, and with which version of the
-    program, in the process of that number.
+    `state`: "finished", "failed", or "reserved" if the fit still runs or its process died. The cost
+    counts in every state.
+    `user`, `host`, `program`, `process`: who charged it, where, with which version, and the number
+    of the process.
     `reserved_at`, `ended_at`: UTC, ISO 8601.
-    `release`: digest of what the fit released (`dplasso.model.release.digest_of`), once it is
-    known.
+    `release`: digest of the fit's release, once it is known.
     """
 
     number: int

@@ -242,18 +242,20 @@ def _ever(db: sqlite3.Connection, table: str) -> int:
 
 def _declared(db: sqlite3.Connection, budgets: dict[int, Budget]) -> tuple[Declaration, ...]:
     """Read what was declared; an error if a row was altered or lost."""
-    told: list[Declaration] = []
+    declarations: list[Declaration] = []
     before = ""
     for row in db.execute("SELECT * FROM declaration ORDER BY number"):
-        if row["number"] != len(told) + 1 or row["digest"] != _declaration_digest(before, row):
+        if row["number"] != len(declarations) + 1 or row["digest"] != _declaration_digest(
+            before, row
+        ):
             raise ValueError(f"declaration {row['number']}")
         before = row["digest"]
         names = tuple(str(budgets[key].name) for key in json.loads(row["datasets"]))
         facts = {name: row[name] for name in DECLARATION_FIXED[2:]}
-        told.append(Declaration(names, bool(row["disjoint"]), **facts))
-    if _ever(db, "declaration") != len(told):
+        declarations.append(Declaration(names, bool(row["disjoint"]), **facts))
+    if _ever(db, "declaration") != len(declarations):
         raise ValueError("the number of declarations")
-    return tuple(told)
+    return tuple(declarations)
 
 
 def _entry(row: sqlite3.Row) -> Entry:

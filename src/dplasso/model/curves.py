@@ -18,10 +18,10 @@ from dplasso.model.weights import linear_part
 
 @dataclass(frozen=True)
 class Curve:
-    """What a number adds to the margin of a typical row, less its mean over the bins.
+    """The effect of a number on the margin of a typical row, centred over the bins.
 
-    A typical row has one entry in each part of the schema, and the usual length of rows. The larger
-    the margin, the likelier the class; of a regression it is the target.
+    A typical row has one entry in each part of the schema, and the usual length of rows. A larger
+    margin makes the class likelier; in a regression the margin is the target.
 
     `column`: the column of the table.
     `label`: the class whose margin it is; None for a regression.

@@ -181,20 +181,22 @@ class Inference:
         lines = [self.title, "", f"{heads}{'[0.025':>11}{'0.975]':>11}", "-" * _WIDTH]
         for row in self.rows():
             if not row["identified"]:
-                told = f"{'not identified':>{_WIDTH - _NAME}}"
+                cells = f"{'not identified':>{_WIDTH - _NAME}}"
             else:
                 z, p_value = row["z"] or 0.0, 1.0 if row["p_value"] is None else row["p_value"]
-                told = f"{row['coef']:>10.4g}{row['standard_error']:>10.4g}{z:>8.2f}{p_value:>8.3f}"
-                told += f"{row['low']:>11.4g}{row['high']:>11.4g}"
-            lines.append(f"{row['name'][: _NAME - 1]:{_NAME}}{told}")
+                cells = (
+                    f"{row['coef']:>10.4g}{row['standard_error']:>10.4g}{z:>8.2f}{p_value:>8.3f}"
+                )
+                cells += f"{row['low']:>11.4g}{row['high']:>11.4g}"
+            lines.append(f"{row['name'][: _NAME - 1]:{_NAME}}{cells}")
         lines.append("-" * _WIDTH)
         if self.references:
-            told = ", ".join(self.references)
-            lines.append(_paragraph(f"Reference categories, whose coefficient is 0: {told}."))
+            names = ", ".join(self.references)
+            lines.append(_paragraph(f"Reference categories, whose coefficient is 0: {names}."))
         if missing := self.not_identified:
-            told = ", ".join(missing) if self.identified.any() else "all of them"
+            names = ", ".join(missing) if self.identified.any() else "all of them"
             about = "See docs/howto-inference.md."
-            lines.append(_paragraph(f"Not identified at this budget: {told}. {about}"))
+            lines.append(_paragraph(f"Not identified at this budget: {names}. {about}"))
         return "\n".join(lines)
 
     def __repr__(self) -> str:

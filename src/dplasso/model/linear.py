@@ -215,12 +215,11 @@ def steps_of(released: Released) -> int:
 class MatchedPrior:
     """A public linear model, matched to the records: a weight for each of their columns.
 
-    `weights`, shape (K, D): of the margins, K = 1 for two classes and for a regression; finite.
-    They act on the rows that the fit's own weights act on: unit rows, or clipped rows for the
-    LASSO.
-    `intercept`, shape (K,): the margins' constants; of a regression for targets in [-1, 1].
+    `weights`, shape (K, D): of the margins, finite; K = 1 for two classes and for a regression.
+    They act on the same rows as the fit's weights: unit rows, or clipped rows for the LASSO.
+    `intercept`, shape (K,): the margins' constants; in a regression for targets in [-1, 1].
     `standard_error`, shape (K, D): standard deviation of each weight by noise, or None.
-    `source`: what it is, in words.
+    `source`: a description.
     `digest`: 64 hexadecimal digits that change with any of its numbers.
     """
 

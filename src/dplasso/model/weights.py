@@ -1,4 +1,4 @@
-"""A model's weights as a table: named, and marked where noise alone could have picked them."""
+"""A model's weights as a table, with names and marks for those that may be noise."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -34,21 +34,19 @@ class Weights:
     """The weights of a model, one for each column that has one.
 
     Like a pandas Series it has `index`, `values` and a length, and ``weights["age"]`` is the weight
-    of that column; iteration gives pairs of name and weight. Arrays have shape (k,).
+    of that column. Iteration gives pairs of name and weight. Arrays have shape (k,).
 
-    `columns`: their columns, from 0.
+    `columns`: column numbers, from 0.
     `values`: the weights.
-    `names`: names of the columns, where the training data had any.
-    `schema`: what names them otherwise, where the columns were made by one.
-    `standard_error`, shape (k,): standard deviation of each weight by the noise alone; None where
-    the method has none.
-    `steps`: of the LASSO: steps towards the weight's sign less steps against it.
-    `labels`: of more than two classes, the class whose margin each weight is of; ``weights["age"]``
-    is then that of the first.
-    `clear`: whether a weight is more than noise makes: beyond three standard errors; for the LASSO,
+    `names`: names of the columns, if the training data had any; otherwise `schema` names them.
+    `standard_error`: standard deviation of each weight by the noise alone, if the method has one.
+    `steps`: for the LASSO, steps towards the weight's sign minus steps against it.
+    `labels`: for more than two classes, the class of each weight; ``weights["age"]`` is that of the
+    first.
+    `clear`: whether a weight is clear of the noise: beyond three standard errors, or for the LASSO
     chosen more often than uniform draws choose any vertex in 19 of 20 runs. None without noise.
-    `correction`: where the fit started from a prior, what it added to each weight; columns that it
-    left as they were are not listed then.
+    `correction`: for a fit from a prior, what it added to each weight. Columns that it left as they
+    were are not listed.
     """
 
     columns: NDArray[np.int64]
@@ -128,11 +126,11 @@ class Weights:
         lines = []
         for row in self.top(_PRINTED).rows():
             name = row_name(row, str(row["column"]))
-            told = "" if row["z"] is None else f"  z {row['z']:+.1f}"
-            told += "" if row["steps"] is None else f"  steps {row['steps']}"
-            told += f"  ({BY_NOISE})" if row["clear"] is False else ""
-            told += f"  correction {row['correction']:+.4f}" if "correction" in row else ""
-            lines.append(f"{name[:_LONGEST_NAME]:{_LONGEST_NAME}}  {row['weight']:+.4f}{told}")
+            notes = "" if row["z"] is None else f"  z {row['z']:+.1f}"
+            notes += "" if row["steps"] is None else f"  steps {row['steps']}"
+            notes += f"  ({BY_NOISE})" if row["clear"] is False else ""
+            notes += f"  correction {row['correction']:+.4f}" if "correction" in row else ""
+            lines.append(f"{name[:_LONGEST_NAME]:{_LONGEST_NAME}}  {row['weight']:+.4f}{notes}")
         if len(self) > _PRINTED:
             lines.append(f"... and {len(self) - _PRINTED:,} more, smaller")
         return "\n".join(lines) or "(no column has a weight)"
@@ -197,10 +195,10 @@ def given_names(model: Model) -> NDArray[np.object_] | None:
 
 
 def whole_model(model: Model) -> tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]:
-    """Return weights, intercepts and standard errors of margins: as released, and with a prior.
+    """Return weights, intercepts and standard errors of margins, the prior included.
 
-    The weights are sparse where few are not zero. The errors have the shape (k,), of the columns
-    that have a weight, or (L, k) for L labels; from a prior that of the weights.
+    The weights are sparse if few are not zero. The errors have the shape (k,), for the columns that
+    have a weight, or (L, k) for L labels; with a prior that of the weights.
     """
     linear, prior = model.linear, model.prior
     coefficients, intercept = linear.coefficients, linear.intercept
@@ -267,10 +265,9 @@ def count_of(weights: Weights) -> str:
 
 
 def steps_beyond_chance(n_steps: int, n_vertices: int) -> int:
-    """Return how many of T uniform draws must fall on one vertex to be no chance.
+    """Return how many of T uniform draws must fall on one vertex to rule out chance.
 
-    By the union bound over the vertices any of them gets so many in at most one run of 20; T + 1 if
-    there is no such count.
+    By the union bound, any vertex gets so many in at most one run of 20. T + 1 if no count does.
     """
     from scipy.special import bdtrc
 

@@ -29,7 +29,7 @@ _BESIDE, _WIDTH, _HEIGHT = 3, 240.0, 90.0
 class Bar:
     """One bar: from 0 to `value`, with a whisker from `low` to `high`.
 
-    `told`: the figures in words.
+    `figures`: the figures in words.
     `remark`: what makes it doubtful; such a bar is grey.
     `expected`: where it should end, if that is known.
     """
@@ -38,7 +38,7 @@ class Bar:
     value: float
     low: float
     high: float
-    told: str
+    figures: str
     remark: str = ""
     expected: tuple[float, float] | None = None
 
@@ -79,7 +79,7 @@ def bars_as_html(bars: Sequence[Bar], reach: tuple[float, float] | None = None) 
         remark = f' <i class="noise">{escape(bar.remark)}</i>' if bar.remark else ""
         rows.append(
             f"<tr><th>{escape(bar.name)}</th><td>{drawn(bar)}</td>"
-            f"<td>{escape(bar.told)}{remark}</td></tr>"
+            f"<td>{escape(bar.figures)}{remark}</td></tr>"
         )
     return f'<table class="bars"><tbody>{"".join(rows)}</tbody></table>'
 
@@ -180,7 +180,7 @@ def curves_as_html(curves: Sequence[Curve]) -> str:
             f'<path d="M{"L".join(steps(curve.effect))}"/></svg>'
         )
         least, most = int(curve.effect.argmin()), int(curve.effect.argmax())
-        told = " to ".join(
+        effects = " to ".join(
             f"{curve.effect[place]:+.2f} ({curve.edges[place]:.4g} to {curve.edges[place + 1]:.4g})"
             for place in (least, most)
         )
@@ -188,6 +188,6 @@ def curves_as_html(curves: Sequence[Curve]) -> str:
         steps_grow = ", steps grow" if curve.log_scale else ""
         rows.append(
             f"<tr><th>{escape(curve.name)}<br><small>{ends}{steps_grow}</small></th>"
-            f"<td>{picture}</td><td>{escape(told)}</td></tr>"
+            f"<td>{picture}</td><td>{escape(effects)}</td></tr>"
         )
     return f'<table class="bars curves"><tbody>{"".join(rows)}</tbody></table>'

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from inspect import Parameter, Signature, signature
 from typing import Any, Self
 
+import numpy as np
+
 from dplasso.errors import need
 from dplasso.ledger import Budget, Ledger, as_ledger, entry_of, read_budgets, share_of
 from dplasso.model.curves import Curve
@@ -24,10 +26,16 @@ _MOST_ENTRIES = 12
 class _Display:
     """What all have: axes to draw on."""
 
-    _inches: tuple[float, float] = (6.4, 4.8)
+    bars: Sequence[Bar] = ()
 
     def _draw(self, ax: Any) -> None:
         raise NotImplementedError
+
+    def _axes(self) -> Any:
+        from matplotlib import pyplot
+
+        height = 1.2 + _BAR_HEIGHT * max(2, len(self.bars)) if self.bars else 4.8
+        return pyplot.figure(figsize=(6.4, height), layout="constrained").subplots()
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the picture.
@@ -35,7 +43,7 @@ class _Display:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; None makes a figure.
+            Axes to draw on, for curves one for each; None makes a figure.
 
         Returns
         -------
@@ -48,26 +56,13 @@ class _Display:
             If matplotlib is not installed.
         """
         need("matplotlib", "The picture")
-        if ax is None:
-            from matplotlib import pyplot
-
-            ax = pyplot.figure(figsize=self._inches, layout="constrained").subplots()
-        self._draw(ax)
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = self._axes() if ax is None else ax
+        self._draw(self.ax_)
+        self.figure_ = np.ravel(self.ax_)[0].figure
         return self
 
 
-class _BarDisplay(_Display):
-    """Bars below their names."""
-
-    bars: Sequence[Bar]
-
-    @property
-    def _inches(self) -> tuple[float, float]:  # type: ignore[override]
-        return 6.4, 1.2 + _BAR_HEIGHT * max(2, len(self.bars))
-
-
-class WeightsDisplay(_BarDisplay):
+class WeightsDisplay(_Display):
     """The largest weights of a model, with three standard errors of the noise where it has them.
 
     Weights that noise alone could have picked are grey.
@@ -157,32 +152,12 @@ class CurvesDisplay(_Display):
         """
         return cls(estimator.curves()).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the picture.
+    def _axes(self) -> Any:
+        return axes_for(len(self.curves))
 
-        Parameters
-        ----------
-        ax : sequence of matplotlib.axes.Axes, default=None
-            Axes to draw on, one for each curve; None makes a figure.
-
-        Returns
-        -------
-        display
-            Itself. `ax_` (a list) and `figure_` are what it was drawn on last.
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        """
-        need("matplotlib", "The picture")
-        if ax is None:
-            ax = axes_for(len(self.curves))
-        self.ax_ = list(ax)
-        self.figure_ = self.ax_[0].figure
-        for own, curve in zip(self.ax_, self.curves, strict=True):
+    def _draw(self, ax: Any) -> None:
+        for own, curve in zip(ax, self.curves, strict=True):
             draw_curve(own, curve)
-        return self
 
 
 class CalibrationDisplay(_Display):
@@ -250,7 +225,7 @@ class CalibrationDisplay(_Display):
         tidy(ax)
 
 
-class BudgetDisplay(_BarDisplay):
+class BudgetDisplay(_Display):
     """Which share of a ledger's budget each release has cost, and what is left: for the curator.
 
     Shares are of the budget's zCDP: they add up, epsilons do not.
@@ -348,14 +323,14 @@ def weight_bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
     bars = []
     for row in rows:
         value, error = row["weight"], row["standard_error"] or 0.0
-        told = f"{value:+.3f}"
-        told += f" ± {error:.3f}" if error else ""
-        told += f" (corrected by {row['correction']:+.3f})" if "correction" in row else ""
+        figures = f"{value:+.3f}"
+        figures += f" ± {error:.3f}" if error else ""
+        figures += f" (corrected by {row['correction']:+.3f})" if "correction" in row else ""
         if row["steps"] is not None:
-            told += f", {row['steps']:,} step{'' if abs(row['steps']) == 1 else 's'}"
+            figures += f", {row['steps']:,} step{'' if abs(row['steps']) == 1 else 's'}"
         name = row_name(row, f"column {row['column']:,}")
         remark = BY_NOISE if row["clear"] is False else ""
-        bars.append(Bar(name, value, value - 3 * error, value + 3 * error, told, remark))
+        bars.append(Bar(name, value, value - 3 * error, value + 3 * error, figures, remark))
     return bars
 
 
@@ -364,7 +339,7 @@ def budget_bars(budget: Budget, release: str = "", *, purposes: bool = True) -> 
 
     Of many entries the first are one bar, but for that of `release`.
     """
-    early, told = 0.0, []
+    early, bars = 0.0, []
     many = len(budget.entries) - _MOST_ENTRIES
     for place, entry in enumerate(budget.entries):
         share, charge = share_of(budget, entry.charge), entry.charge
@@ -375,11 +350,11 @@ def budget_bars(budget: Budget, release: str = "", *, purposes: bool = True) -> 
         purpose = f": {charge.purpose}" if purposes and charge.purpose else ""
         name = f"{charge.kind} {entry.number}{' (this model)' if paid else ''}{purpose}"
         epsilon = f"epsilon {rounded_up(charge.epsilon)} by itself"
-        told.append(Bar(name, share, share, share, f"{share:.1%}, {epsilon}"))
+        bars.append(Bar(name, share, share, share, f"{share:.1%}, {epsilon}"))
     if early:
-        told.insert(0, Bar("earlier entries", early, early, early, f"{early:.1%}"))
-    rest = max(0.0, 1.0 - sum(bar.value for bar in told))
-    return [*told, Bar("left", rest, rest, rest, f"{rest:.1%}", "not spent")]
+        bars.insert(0, Bar("earlier entries", early, early, early, f"{early:.1%}"))
+    rest = max(0.0, 1.0 - sum(bar.value for bar in bars))
+    return [*bars, Bar("left", rest, rest, rest, f"{rest:.1%}", "not spent")]
 
 
 def curve_bars(curve: Sequence[Any]) -> list[Bar]:

@@ -1,7 +1,7 @@
-"""A model as a page for the one who has to answer for it: two parts, for anybody and for experts.
+"""The report of a model: a page to sign, with a part for everybody and one for experts.
 
-Everything on it is a function of the release and public values; what the curator adds (ledger,
-private scores, file, date) is passed in. The page needs no other file.
+Everything on it follows from the release and public values. The curator's additions (ledger,
+private scores, file, date) are passed in. The page needs no other file.
 """
 
 import math
@@ -59,18 +59,18 @@ _VERDICTS = {
 }
 # What each digest stands for.
 HASHES = {
-    "digest": "what the fit has released",
+    "digest": "what the fit released",
     "SHA-256": "this file, byte for byte",
     "starts from": "the public model before it",
 }
 _SHARE = (
-    "The share is of the budget's zCDP, the measure in which the costs of several releases add up; "
-    "epsilons do not. When the shares come to 100 %, the ledger refuses every further fit."
+    "Shares are parts of the budget's zCDP. Costs of several releases add up in zCDP; epsilons do "
+    "not. When the shares reach 100 %, the ledger refuses every further fit."
 )
 _NO_SCORE = (
-    "Nobody has paid for a score that may be released, so this page cannot say how well the model "
-    "predicts. A private score would: dplasso evaluate MODEL DATA --epsilon 0.1 --json > "
-    "score.json, then dplasso report --score score.json."
+    "This page cannot say how well the model predicts, because no private score was given. To add "
+    "one: dplasso evaluate MODEL DATA --epsilon 0.1 --json > score.json, then dplasso report "
+    "--score score.json."
 )
 
 
@@ -91,7 +91,7 @@ class Beside:
 
 
 def cautions_about(model: Model) -> list[Caution]:
-    """Return what is to be said of a model's promise, with all that is known of it."""
+    """Return the cautions about a model's privacy statement."""
     n_records = model.params.get("n_records") or counted_records(
         model.released, math.isfinite(model.statement.mu)
     )
@@ -147,35 +147,33 @@ def _verdict(model: Model) -> str:
     """Say in a colour and in words whether the model may be released as private, and why not."""
     found = cautions_about(model)
     level = level_of(found)
-    told = "".join(
+    items = "".join(
         f'<li class="{one.level}"><b>{one.level.capitalize()}</b>: '
         f"<span>{escape(one.sentence)}.</span></li>"
         for one in found
     )
-    listed = f'<ul class="cautions">{told}</ul>' if told else ""
+    listed = f'<ul class="cautions">{items}</ul>' if items else ""
     return f'<p class="verdict {level}">{_VERDICTS[level]}</p>{listed}'
 
 
 def _meaning(statement: PrivacyStatement) -> str:
-    """Say what the promise is to a person."""
+    """Say what the guarantee means for a person."""
     if not statement.is_private:
         return (
-            "<h2>What it means for a person</h2><p>There is no promise. Whoever has this model may "
-            "find out what it was trained on: treat it like the records themselves.</p>"
+            "<h2>What it means for a person</h2><p>The model protects nobody. Anyone who has it "
+            "may find out what it was trained on. Treat it like the records themselves.</p>"
         )
     rows, relation = statement.rows_per_person, RELATIONS[statement.neighbors]
     one = "any one row of the data" if rows == 1 else f"all rows of one person, up to {rows:,},"
     whom = f"It protects {relation.protected(rows)}. A person with more rows is protected less."
-    bound = "are at most" if statement.epsilon <= PICTURED else "may be"
+    factor = "at most a factor of" if statement.epsilon <= PICTURED else "a factor of"
     if not relation.hides_features:
         whom += " It does not protect the features, so they may show in the model."
     return (
         "<h2>What it means for a person</h2>"
-        f"<p>Had {relation.part(rows)}{one} been {relation.exchanged}, much the same model could "
-        "have come out. "
-        f"Whatever somebody concludes from it about a person, the odds {bound} <b>"
-        f"{odds(statement.epsilon)} times</b> what they would be then (epsilon "
-        f"{rounded_up(statement.epsilon)}), but for a chance of at most one in "
+        f"<p>If {relation.part(rows)}{one} had been {relation.exchanged}, the odds of any "
+        f"conclusion from the model would change by {factor} <b>{odds(statement.epsilon)}</b> "
+        f"(epsilon {rounded_up(statement.epsilon)}), except with a probability of at most one in "
         f"{math.floor(1 / statement.delta):,} (delta {rounded_up(statement.delta)}). {whom}</p>"
     )
 
@@ -205,9 +203,9 @@ def _paid(beside: Beside) -> str:
 def _promise(model: Model, every: Weights) -> str:
     """Return the guarantee in full, what was public, the settings and the weights."""
     statement = model.statement
-    told = "".join(f"<p>{escape(text)}</p>" for text in guarantee(statement))
+    paragraphs = "".join(f"<p>{escape(text)}</p>" for text in guarantee(statement))
     return (
-        f"<h2>The guarantee</h2>{told}"
+        f"<h2>The guarantee</h2>{paragraphs}"
         f"<h2>What was public</h2><p>{escape(assumptions(statement))}</p>"
         f"{_table(model_facts(model, every))}"
         f"{_curves(model)}<h2>The weights</h2>{_weights(every.top(_SHOWN), every)}"
@@ -215,7 +213,7 @@ def _promise(model: Model, every: Weights) -> str:
 
 
 def _scores(scores: Sequence[Mapping[str, Any]]) -> str:
-    """Return what the scores promise, and the calibration if one of them is that."""
+    """Return the guarantees of the scores, and the calibration curve of one."""
     parts = []
     for one in scores:
         parts.append(f"<h2>The score: {escape(score_name(one))}</h2>")
@@ -239,17 +237,19 @@ def _appendix(statement: PrivacyStatement) -> str:
 
 
 def _heaviest(model: Model, every: Weights) -> str:
-    """Draw the largest weights that are more than noise, and say what their signs mean."""
+    """Draw the largest weights that are clear of the noise, and say what their signs mean."""
     clear = every if every.clear is None else every.chosen(every.clear)
     if not len(clear):
-        return "<p>No weight can be told from the noise.</p>"
+        return "<p>No weight is clear of the noise.</p>"
     shown, classes = clear.top(_SHOWN_FIRST), model.classes
     two = classes.size == 2 and not model.statement.many_labels
     side = f" To the right: speaks for {classes[1]}." if two else ""
-    told = f"Weights that are more than noise: {len(shown)} of {len(clear):,}, largest first.{side}"
+    caption = (
+        f"Weights that are clear of the noise: {len(shown)} of {len(clear):,}, largest first.{side}"
+    )
     if every.clear is None:
-        told = f"The {len(shown)} largest of {count_of(every)}.{side}"
-    return f"{bars_as_html(weight_bars(shown.rows()))}<p><small>{escape(told)}</small></p>"
+        caption = f"The {len(shown)} largest of {count_of(every)}.{side}"
+    return f"{bars_as_html(weight_bars(shown.rows()))}<p><small>{escape(caption)}</small></p>"
 
 
 def _curves(model: Model) -> str:
@@ -258,12 +258,11 @@ def _curves(model: Model) -> str:
     if not curves:
         return ""
     unit = "the target" if model.statement.target_bounds else "the margin"
-    told = (
-        f"What a number adds to {unit} of a typical row, less its mean over the bins: bins of all "
-        f"levels together. Shaded: {SIGNIFICANT:g} standard errors of the noise; sampling error is "
-        "not in them."
+    caption = (
+        f"What a number adds to {unit} of a typical row, summed over the bins of all levels and "
+        f"centred. Shaded: {SIGNIFICANT:g} standard errors of the noise, without sampling error."
     )
-    return f"<h2>The numbers</h2>{curves_as_html(curves)}<p><small>{told}</small></p>"
+    return f"<h2>The numbers</h2>{curves_as_html(curves)}<p><small>{caption}</small></p>"
 
 
 def _weights(shown: Weights, every: Weights) -> str:
@@ -278,19 +277,17 @@ def _legend(every: Weights, shown: int) -> str:
     if every.clear is None:
         return text
     if every.standard_error is not None:
-        text += (
-            f" Lines: {SIGNIFICANT:g} standard errors of the noise; sampling error is not in them."
-        )
+        text += f" Lines: {SIGNIFICANT:g} standard errors of the noise, without sampling error."
         chance = beyond_by_chance(len(every))
-        return f"{text} Noise alone takes about {chance:,} beyond that." if chance else text
+        return f"{text} About {chance:,} lie beyond that by chance." if chance else text
     return (
-        f"{text} Steps: those that chose the column with this sign, less those with the other. "
-        "Marked: what uniform draws choose as often in more than one run of 20."
+        f"{text} Steps: those that chose the column with this sign, minus those with the other. "
+        "Marked: uniform draws would choose it as often in more than one run of 20."
     )
 
 
 def _table(rows: Mapping[str, Any]) -> str:
-    meaning = {name: f"<br><small>{told}</small>" for name, told in HASHES.items()}
+    meaning = {name: f"<br><small>{words}</small>" for name, words in HASHES.items()}
     body = "".join(
         f"<tr><th>{escape(name)}</th><td>{_cell(value)}{meaning.get(name, '')}</td></tr>"
         for name, value in rows.items()
@@ -332,7 +329,7 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
     bounds = model.statement.target_bounds
     labels = ", ".join(map(str, model.classes.tolist()))
     if model.statement.many_labels:
-        labels += " (a row has or has not each)"
+        labels += " (each row may have any subset)"
     elif model.classes.size == 2:
         labels = f"{model.classes[1]} (positive) against {model.classes[0]}"
     if bounds is not None:
@@ -361,7 +358,7 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
             f"{steps_of(model.released):,} steps"
         ),
         **({"starts from": model.statement.prior} if model.prior is not None else {}),
-        **({"directions of": model.statement.public_rows} if model.statement.public_rows else {}),
+        **({"public rows": model.statement.public_rows} if model.statement.public_rows else {}),
         "labels": labels,
         "columns": f"{model.n_features:,}, {named}",
         **made,
