@@ -5,8 +5,7 @@ from inspect import getdoc, signature
 import pytest
 
 from cli.conftest import every_command
-from dplasso.cli.options import Given
-from dplasso.cli.sources import StandIn, names_of
+from dplasso.cli.options import Given, StandIn, names_of
 
 COMMANDS = {" ".join(words): command.home for words, command in every_command().items()}
 ESTIMATORS = {

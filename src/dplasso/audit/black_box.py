@@ -79,7 +79,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Roc:
-    """How well the attack tells the neighbours apart: rates of "score at least tau", for all tau.
+    """The ROC curve of an attack: rates of "score at least tau" for all tau.
 
     `chosen`: the event tested: its two rates with their Clopper-Pearson bounds, as ``rate``,
     ``rate_bound`` (where it is unlikely) and ``power``, ``power_bound`` (where it is likely).
@@ -91,7 +91,7 @@ class Roc:
 
 
 def counter(progress: Progress | None, total: int) -> Callable[[int], None]:
-    """Return a function that is told of fits done, and tells the progress now and then."""
+    """Return a function that counts fits and reports the progress."""
     done = 0
 
     def count(fits: int) -> None:

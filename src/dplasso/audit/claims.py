@@ -1,4 +1,4 @@
-"""What is audited, on which data, and what was found.
+"""Claims to audit, the data of audits, and their findings.
 
 An auditor knows nothing of the estimator. It is given a `Target`: the claim, and a function that
 fits and returns the release. Anything of that shape can be audited, broken implementations
@@ -76,7 +76,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one audit found.
+    """The result of one audit.
 
     `claimed`, `delta`: what it tried to refute: the claim of a step or of a whole fit, see `about`.
     `audited`: lower bound on the true epsilon, 0 where the attack found nothing. NaN where the
@@ -192,7 +192,7 @@ class Report:
     findings: tuple[Finding, ...]
 
     def __post_init__(self) -> None:
-        # Without audits it would read as a clean one.
+        # An empty report would read as a clean one.
         if not self.findings:
             raise ValueError("no audit was run, so there is nothing to report")
 

@@ -122,7 +122,7 @@ def audit_one_run(
 
 @dataclass(frozen=True)
 class AuditSettings:
-    """What is audited: parameters of `DPFrankWolfeClassifier` by the same names.
+    """Parameters of the audited `DPFrankWolfeClassifier`, by the same names.
 
     Without an intercept and with a public number of records a fit counts nothing, so the audit is
     of the draws.
@@ -144,7 +144,7 @@ class AuditSettings:
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is audited.
+    """The extent of the audits.
 
     `n_iter`: steps of the whole fits of the canary audit.
     `runs`: fits on each of the canary's two data sets.
@@ -207,7 +207,7 @@ def builder(settings: AuditSettings) -> Builder:
 
 
 def run_audits(build: Builder, plan: Plan, progress: Progress | None = None) -> Outcome:
-    """Run all audits of a plan; the progress is told what is done, how much, and of how much."""
+    """Run all audits of a plan; `progress` takes the audit, fits done, and fits in all."""
     false_alarm = plan.false_alarm / sum(_SAMPLING[method] for method in plan.methods)
     findings: list[Finding] = []
     roc = attack = one_run = None
@@ -259,7 +259,7 @@ def weights_target(
 
     def fit(data: Data) -> Any:
         coefficients = estimator.fit(data.X, data.y).coef_
-        # Of few columns a LASSO has a weight for each.
+        # With few columns, a LASSO has dense weights.
         return getattr(coefficients, "toarray", lambda: coefficients)()[0]
 
     return claim_of(method_of(estimator).cost()), fit

@@ -2,24 +2,34 @@
 
 import shlex
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
+from inspect import Parameter, Signature, signature
+from operator import itemgetter
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from dplasso.cli import output
-from dplasso.cli.options import documented, with_options
-from dplasso.cli.sources import StandIn, names_of
+from dplasso.cli.options import (
+    SHARED,
+    Given,
+    StandIn,
+    Text,
+    declared,
+    documented,
+    estimator_options,
+    names_of,
+)
 from dplasso.data.source_files import check_argument
 from dplasso.errors import ClusterError, DataError, MissingExtraError, ParameterTypeError
 
 INTERRUPTED = 130
-# What ends in one sentence; `DataError` and others of this package are of the first kind.
+# Errors that end a command in one sentence; most of this package's are ValueErrors.
 EXPECTED = (
     *(ValueError, ParameterTypeError, OSError, ClusterError, MissingExtraError, MemoryError),
 )
@@ -28,6 +38,54 @@ SETTINGS = {"help_option_names": ["-h", "--help"]}
 _EVERYTHING = "--help-all"
 _FIRST_EXAMPLES = 4
 _ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
+
+
+def with_options(command: StandIn) -> Callable[..., None]:
+    """Return a command as Typer takes it: one parameter, with its text, for each option.
+
+    A parameter that is a dataclass stands for the options that are its fields. A command that
+    returns something has ``--json``, and what it returns is printed in either way
+    (`dplasso.cli.output.Result`).
+    """
+    texts = documented(SHARED).texts
+    options, arguments = _expanded(command, texts)
+    if signature(command).return_annotation is not None:
+        options.append(declared("as_json", bool, False, texts))
+
+    def run(**given: Any) -> None:
+        result = command.load()(**arguments(given))
+        if result is not None:
+            result.print(as_json=given["as_json"])
+
+    run.__signature__ = Signature(options)  # type: ignore[attr-defined]
+    return run
+
+
+def _expanded(
+    owner: StandIn, texts: dict[str, Text]
+) -> tuple[list[Parameter], Callable[[Mapping[str, Any]], dict[str, Any]]]:
+    """Return options for what a command or a dataclass takes, and what makes its arguments."""
+    texts, parameters = texts | documented(owner.__doc__).texts, signature(owner).parameters
+    options: list[Parameter] = []
+    makers: dict[str, Callable[[Mapping[str, Any]], Any]] = {}
+    for name, parameter in parameters.items():
+        kind = parameter.annotation
+        if isinstance(kind, StandIn):
+            more, arguments = _expanded(kind, texts)
+            makers[name] = partial(
+                lambda kind, of, given: kind.load()(**of(given)), kind, arguments
+            )
+        elif kind == Given:
+            more = estimator_options(parameters)
+            makers[name] = partial(_given, [one.name for one in more])
+        else:
+            more, makers[name] = [declared(name, kind, parameter.default, texts)], itemgetter(name)
+        options += more
+    return options, lambda given: {name: make(given) for name, make in makers.items()}
+
+
+def _given(names: list[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: given[name] for name in names if given[name] is not None}
 
 
 class _Help:
@@ -59,7 +117,7 @@ class Command(_Help, TyperCommand):
     callback = property(lambda self: self._whole.callback, lambda *_: None)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help: of what is needed most the first sentences, unless all was asked for."""
+        """Print the help: only the most needed options, unless ``--help-all`` asks for all."""
         if not self.most_needed or _EVERYTHING in _ARGUMENTS.get():
             return super().format_help(ctx, formatter)
         short: Any = copy(self)
@@ -88,7 +146,7 @@ class GuardedGroup(Group):
     """A group of commands in which every expected failure ends in one sentence and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Keep the arguments as they were given; refuse secrets before anything can print them."""
+        """Keep the arguments; refuse secrets in them before anything can print them."""
         _ARGUMENTS.set(tuple(args))
         try:
             for argument in args:
@@ -127,7 +185,7 @@ def _print_notes(error: BaseException) -> None:
 
 
 def command_line(*more: str) -> str:
-    """Return the command line that runs, as it could be typed, with options that it lacks."""
+    """Return the current command line as it could be typed, with more options."""
     given = _ARGUMENTS.get()
     return shlex.join(["dplasso", *given, *(option for option in more if option not in given)])
 

@@ -30,7 +30,7 @@ from dplasso.runtime.cores import usable_cores
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """Where partitions are worked on.
+    """Options for the cluster of a command.
 
     Data
     ----
@@ -59,7 +59,7 @@ class ClusterOptions:
 
 @dataclass(frozen=True)
 class WorkerOptions:
-    """How long the workers of a fit are waited for.
+    """Options for the workers of a fit.
 
     Data
     ----
@@ -106,7 +106,7 @@ class WorkerOptions:
 
 
 class Stores:
-    """Stores that are one data set; of those that are away header and labels alone are here."""
+    """Stores that are one data set; of those on object storage, header and labels only."""
 
     def __init__(self, stores: list[Store], places: list[str], labels: NDArray[Any]) -> None:
         self.stores, self.places, self.labels = stores, places, labels

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLORS = (ORANGE, BLUE, GREY)
-# Where bars of AUC begin: guessing.
+# The AUC of guessing, where the bars begin.
 GUESSING = 0.5
 DELTA = 1e-6
 HEAVIEST_PRINTED, HEAVIEST_DRAWN = 5, 15
 METHODS = {"lasso": "LASSO", "logistic": "logistic"}
-# Without privacy: the strengths of the L2 penalty to choose from, by one training row in five.
+# L2 penalties for the model without privacy; a fifth of the training rows chooses one.
 INVERSE_PENALTIES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
 HELD_OUT = 5
 FILES = {

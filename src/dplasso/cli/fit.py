@@ -67,7 +67,7 @@ class FitOptions:
 
     @property
     def place(self) -> Path | None:
-        """Where the checkpoint is kept: as asked, or beside the model that is paid for."""
+        """The checkpoint: as asked, or beside the model that a ledger pays for."""
         kept, model = self.interruptions, self.outputs.model
         if kept.checkpoint is None and model is not None:
             beside = model.with_name(f"{model.name}.checkpoint")

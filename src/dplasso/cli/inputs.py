@@ -29,7 +29,7 @@ from dplasso.errors import DataError, PrivacyLeakWarning
 
 BESIDE_CLUSTER = "does not go with --cluster; leave one of them out"
 _HASH_BITS = 20
-# Options that mean something beside any of others only.
+# Options that need one of some others.
 _NEEDS = {
     ("--text-column", "--ngrams", "--binary", "--keep-case"): ("--text",),
     ("--values",): ("--indices",),
@@ -40,7 +40,7 @@ _NEEDS = {
 
 @dataclass(frozen=True)
 class DialectOptions(Dialect):
-    """How tables that are text are written, where their headers do not say it.
+    """Options for the dialect of text tables.
 
     Tables that are text
     --------------------
@@ -63,11 +63,11 @@ class DialectOptions(Dialect):
 
     @property
     def asked(self) -> Dialect | None:
-        """What was said; None for nothing."""
+        """The dialect that was asked for, or None."""
         return self if self.is_asked else None
 
     def say(self, files: Sequence[Path]) -> None:
-        """Say how files are taken to be written, unless it is as their names say; each once."""
+        """Print the detected dialect of each file that its name does not give away."""
         for path in files:
             written = path.is_file() and is_table(path) and table_format(path).compressible
             if written and (words := said(path, self.asked)) is not None:
@@ -76,7 +76,7 @@ class DialectOptions(Dialect):
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """What the files of a data set do not say themselves.
+    """Options for reading a data set.
 
     Data
     ----
@@ -150,7 +150,7 @@ class ReadingOptions:
             return read_records(files, n_features=n_features, **more)
 
     def read_labels(self, files: Sequence[Path], labels: Sequence[Any]) -> NDArray[Any]:
-        """Return which of several labels every row of tables has, from a column for each."""
+        """Return the labels of each row of multi-label tables, from a column for each label."""
         if not is_table(files[0]):
             raise DataError(
                 f"{files[0]}: the model predicts {len(labels)} labels of each row, and such a file "
@@ -185,7 +185,7 @@ class ReadingOptions:
     def read_for(
         self, fitted: Any, files: Sequence[Path], bars: output.Bars, *, labelled: bool
     ) -> Dataset:
-        """Read the rows that a fitted model shall be applied to, as its own were read."""
+        """Read rows for a fitted model in the way that its training rows were read."""
         origin = fitted.model_.origin
         schema, n_features, reading = self.declared(), fitted.n_features_in_, self
         if origin is not None:
@@ -202,7 +202,7 @@ class ReadingOptions:
             reading = replace(self, binarize=origin.binarize and not store)
             schema = None if ours is None or not any(map(is_table, files)) else self.labelled(ours)
             if store or ours is not None:
-                # That the columns differ says more than that there are more of them.
+                # "The columns differ" is a better message than "there are more columns".
                 n_features = None
         rows = reading.read(files, bars, n_features, schema, labelled=labelled)
         check_same_origin(origin, origin_of(rows.X), rows.source)
@@ -216,7 +216,7 @@ class ReadingOptions:
 
 @dataclass(frozen=True)
 class EncodingOptions:
-    """Options for tables, each a way to write a schema; None or False where they are not given.
+    """Options that are short ways to write a schema.
 
     Texts: a short way to write a schema
     ------------------------------------
@@ -308,7 +308,7 @@ class EncodingOptions:
 
 
 def refuse(given: dict[str, Any], why: str) -> None:
-    """Refuse options that do not go together, or would be ignored, if they were given."""
+    """Refuse options that would be ignored."""
     for name, value in given.items():
         if value not in (None, False):
             raise typer.BadParameter(f"{name} {why}")

@@ -1,4 +1,4 @@
-"""What ``dplasso plan --infer`` says of intervals."""
+"""``dplasso plan --infer``: predicted intervals."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -46,7 +46,7 @@ class IntervalOptions:
     def planned(
         self, parts: Iterable[Part], rows: int, columns: int, fit: dict[str, Any]
     ) -> PlannedIntervals | None:
-        """Return what intervals will be if they are asked for; refuse fits that have none."""
+        """Return the predicted intervals if asked for; refuse fits that have none."""
         if not self.infer:
             if self.effect is not None:
                 raise typer.BadParameter("--effect is for intervals: give --infer too")
@@ -64,7 +64,7 @@ class IntervalOptions:
         return plan_intervals(own_part.epsilon, own_part.delta, rows, columns, **own, **known)
 
     def sentences(self, found: PlannedIntervals) -> str:
-        """Word what intervals will be."""
+        """Return the predicted intervals in words."""
         if found.identified:
             without = f"without privacy {found.without_privacy:.2g}"
             said = (
@@ -86,6 +86,6 @@ class IntervalOptions:
 
 
 def intervals_text(options: IntervalOptions, found: PlannedIntervals | None) -> None:
-    """Print what intervals will be, if they are asked for."""
+    """Print the predicted intervals, if asked for."""
     if found is not None:
         output.text("\n" + options.sentences(found))

@@ -32,7 +32,7 @@ _MANY = {"fit": "fits", "search": "searches", "score": "scores"}
 _BUDGET = ("epsilon", "delta", "neighbors", "rows_per_person")
 # The delta of a fit by default.
 DELTA = 1e-6
-# What is promised or spent is never written as less than it is.
+# Budgets and costs are never rounded down.
 up = partial(rounded_up, digits=6)
 _NO_SUM = "the neighbour relations differ, so no total can be computed for a person"
 
@@ -66,13 +66,13 @@ class Planned:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What `dplasso.ledger.largest_epsilon` asks of it."""
+        """The arguments of `dplasso.ledger.largest_epsilon`."""
         cost = self._cost(1.0, "add-remove")
         stated = {"delta": cost.delta, "n_iter": cost.n_iter, "mechanism": cost.name}
         return stated | {"rows_per_person": cost.rows_per_person, "draws": cost.draws}
 
     def charge(self, budget: ledgers.Budget, epsilon: float) -> ledgers.Charge:
-        """Return what it costs in a budget."""
+        """Return its cost to a budget."""
         return ledgers.charge_of(self._cost(epsilon, budget.neighbors))
 
     def _cost(self, epsilon: float, neighbors: str) -> Budget:
@@ -113,7 +113,7 @@ def left_of(
 
 
 def left_sentence(report: dict[str, Any]) -> str:
-    """Word what `left_after` returns."""
+    """Return the result of `left_after` in words."""
     spent, left = _shares(report["share_spent"])
     rest, more = "nothing is left", report["fits_left"]
     if more:
@@ -152,7 +152,7 @@ def report_of(budget: ledgers.Budget, epsilon: float | None, fit: Planned) -> di
             **{name: getattr(entry.charge, name) for name in _CHARGE},
             "rho": entry.charge.rho / ledgers.UNITS,
             "draw_delta": entry.charge.draw_delta / ledgers.UNITS,
-            # Of the budget as it is now; epsilons do not add up, these do.
+            # Shares add up, epsilons do not.
             "share": ledgers.share_of(budget, entry.charge) if whole else None,
             "rows_as_in": same[entry.number],
         }
@@ -183,7 +183,7 @@ def report_of(budget: ledgers.Budget, epsilon: float | None, fit: Planned) -> di
 
 
 def _state_of(budget: ledgers.Budget, settings: dict[str, Any]) -> dict[str, float]:
-    """Say what is spent of a budget, and which epsilon one more fit can have."""
+    """Return the part of a budget that is spent, and the epsilon left for one more fit."""
     whole = ledgers.whole_rho(budget)
     return {
         "epsilon_spent": ledgers.epsilon_total(budget.rho, budget.draw_delta, budget.delta),
@@ -246,7 +246,6 @@ def _print_entries(entries: list[dict[str, Any]]) -> None:
         ">share": lambda entry: f"{entry['share']:.1%}" if entry["share"] is not None else "",
         "state": lambda entry: entry["state"].replace("reserved", "running or died"),
     }
-    # Whom each covers is said where that is not always a row.
     if any(entry["rows_per_person"] != 1 for entry in entries):
         columns[">rows of a person"] = lambda entry: f"{entry['rows_per_person'] or 'unknown'}"
     output.listing(columns, entries)
@@ -275,7 +274,7 @@ def called(name: str | None, word: str = " of") -> str:
 
 
 def fit_words(delta: float, n_iter: int, between: str = ", ") -> str:
-    """Word what a fit's epsilon depends on."""
+    """Return delta and steps of a fit in words."""
     return f"delta {up(delta)}{between}{n_iter:,} steps"
 
 

@@ -33,7 +33,7 @@ from dplasso.tuning.scores import PrivateScore
 
 _TEXT = "text"
 _ENCODER = ["dplasso.encoding.encoder.PublicEncoder"]
-# Without types, a number in a text file may be a number or a word.
+# In a text file, a number may be meant as a word.
 _UNTYPED = (".csv", ".tsv")
 _NOT_PRIVATE = (
     "These scores are not private: do not release them. Use --epsilon to compute a private score."

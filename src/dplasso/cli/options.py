@@ -1,26 +1,139 @@
-"""Options, read off signatures and docstrings: of the commands, and of the estimators.
+"""Options of the commands, from the signatures and docstrings of commands and estimators.
 
-A docstring has one section for each panel of ``--help``. In it stand the options, as numpydoc puts
-parameters: a line ``name : METAVAR >= smallest value``, and indented below it the help. A section
-of examples has command lines and, after a blank line, a remark; a section "Most needed" has the
-names of the options that ``--help`` shows where the others wait for ``--help-all``. What a
-command's docstring does not describe is described by the first of these that does: the texts that
-commands share (`SHARED`), and the estimators' docstrings.
+Importing the commands takes seconds, so signatures are read from the sources (`StandIn`). A
+docstring has one section for each panel of ``--help``. It lists the options as numpydoc lists
+parameters: a line ``name : METAVAR >= smallest value``, and the help indented below. The section
+"Examples" has command lines and, after a blank line, a remark. "Most needed" names the options that
+``--help`` shows; ``--help-all`` shows the others too. Options that a command does not describe are
+described by `SHARED` or by the estimators' docstrings.
 """
 
-from collections.abc import Callable, Collection, Mapping
+import ast
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from importlib import import_module
 from inspect import Parameter, Signature, cleandoc, signature
-from operator import itemgetter
+from pkgutil import get_data
 from typing import Annotated, Any, NamedTuple, get_args
 
 import typer
 
-from dplasso.cli.sources import StandIn, names_of
+# --- signatures read from sources ----------------------------------------------------------------
+
+
+class StandIn(type):
+    """A function or class that was read, not imported: its docstring, signature and constants."""
+
+    names: "Names"
+    node: ast.FunctionDef | ast.ClassDef
+
+    @property
+    def __signature__(cls) -> Signature:
+        """Return what `inspect.signature` says of the function, the class or the dataclass."""
+        parts = {one.name: one for one in cls.node.body if isinstance(one, ast.FunctionDef)}
+        made = parts.get("__init__", cls.node)
+        if isinstance(made, ast.ClassDef):
+            return Signature(list(cls._fields().values()))
+        positional, keywords, value = made.args.args, made.args.kwonlyargs, cls.names.value
+        padding: list[ast.expr | None] = [None] * (len(positional) - len(made.args.defaults))
+        defaults = [*padding, *made.args.defaults, *made.args.kw_defaults]
+        parameters = [
+            _keyword(one.arg, annotation=value(one.annotation), default=value(default))
+            for one, default in zip([*positional, *keywords], defaults, strict=True)
+            if one.arg != "self"
+        ]
+        # Whether there is one is all that is asked of what is returned.
+        nothing = isinstance(made.returns, ast.Constant) and made.returns.value is None
+        return Signature(parameters, return_annotation=None if nothing else Signature.empty)
+
+    def _fields(cls) -> dict[str, Parameter]:
+        assert isinstance(cls.node, ast.ClassDef)
+        found: dict[str, Parameter] = {}
+        for base in cls.node.bases:
+            found |= cls.names.value(base)._fields()
+        for one in cls.node.body:
+            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+                name, value = one.target.id, cls.names.value
+                found[name] = _keyword(
+                    name, annotation=value(one.annotation), default=value(one.value)
+                )
+        return found
+
+    def load(cls) -> Any:
+        """Import what this stands for."""
+        return getattr(import_module(cls.__module__), cls.__name__)
+
+
+_keyword = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
+
+
+class Names(dict[str, Any]):
+    """The values of a module's names, each found when it is first asked for.
+
+    Functions and classes of this package are stand-ins; modules beside it are imported.
+    """
+
+    def __init__(self, module: str) -> None:
+        self.module, self._found = module, dict[str, Any]()
+        for one in ast.parse(_source(module)).body:
+            if isinstance(one, ast.FunctionDef | ast.ClassDef):
+                self._found[one.name] = one
+            elif isinstance(one, ast.ImportFrom):
+                self._found |= {to.asname or to.name: (one.module, to.name) for to in one.names}
+            elif isinstance(one, ast.Assign | ast.AnnAssign):
+                targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+                self._found |= {to.id: one.value for to in targets if isinstance(to, ast.Name)}
+
+    def __missing__(self, name: str) -> Any:
+        one = self._found[name]
+        if isinstance(one, tuple):
+            module, original = one
+            ours = module.split(".")[0] == __package__.split(".")[0]
+            value = names_of(module)[original] if ours else getattr(import_module(module), original)
+        elif isinstance(one, ast.FunctionDef | ast.ClassDef):
+            value = StandIn(name, (), self._members(one))
+        else:
+            value = self.value(one)
+        self[name] = value
+        return value
+
+    def _members(self, node: ast.FunctionDef | ast.ClassDef) -> dict[str, Any]:
+        constants = {
+            one.target.id: one.value.value
+            for one in (node.body if isinstance(node, ast.ClassDef) else [])
+            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+            if isinstance(one.value, ast.Constant)
+        }
+        about = {"__doc__": ast.get_docstring(node), "__module__": self.module}
+        return constants | about | {"names": self, "node": node}
+
+    def value(self, expression: ast.expr | None) -> Any:
+        """Return what an expression of the module comes to; `Parameter.empty` for none."""
+        if expression is None:
+            return Parameter.empty
+        return eval(compile(ast.Expression(expression), self.module, "eval"), {}, self)
+
+
+@cache
+def names_of(module: str) -> Names:
+    """Return the names of a module of this package."""
+    return Names(module)
+
+
+def _source(module: str) -> bytes:
+    package, _, path = module.partition(".")
+    path = path.replace(".", "/")
+    try:
+        found = get_data(package, f"{path}.py")
+    except FileNotFoundError:
+        found = get_data(package, f"{path}/__init__.py")
+    assert found is not None
+    return found
+
 
 Given = Mapping[str, Any]
-"""Stands for an option for each parameter of the estimators; those that were given."""
+"""Values of the options that stand for parameters of the estimators, where given."""
 
 # Options that are not called --the-same as the parameter.
 SPELT = {
@@ -39,7 +152,7 @@ SPELT = {
 _OF_THE_MODEL = (
     *("drift_tol", "infer", "l1_radius", "max_weights", "n_iter", "n_jobs", "selector", "solver"),
 )
-# Without an option, because files hold no weights; or with one that is written another way.
+# Parameters without an option, or with one that is written by hand.
 _NOT_GENERATED = (
     "class_weight",
     "fit_intercept",
@@ -124,7 +237,7 @@ force
 
 @dataclass(frozen=True)
 class Text:
-    """What ``--help`` says of an option: where, how its value is called, its least value, words."""
+    """The help of an option: panel, placeholder, smallest value, text and other names."""
 
     panel: str
     metavar: str
@@ -134,7 +247,7 @@ class Text:
 
 
 class Documented(NamedTuple):
-    """What a docstring says: summary, texts of options by name, examples, what is needed most."""
+    """The parts of a docstring."""
 
     summary: str
     texts: dict[str, Text]
@@ -183,55 +296,7 @@ def option_name(parameter: str, value: str | None = None) -> str:
     return called if value is None else f"{called} {value.strip(chr(39))}"
 
 
-def with_options(command: StandIn) -> Callable[..., None]:
-    """Return a command as Typer takes it: one parameter, with its text, for each option.
-
-    A parameter that is a dataclass stands for the options that are its fields. A command that
-    returns something has ``--json``, and what it returns is printed in either way
-    (`dplasso.cli.output.Result`).
-    """
-    texts = documented(SHARED).texts
-    options, arguments = _expanded(command, texts)
-    if signature(command).return_annotation is not None:
-        options.append(_declared("as_json", bool, False, texts))
-
-    def run(**given: Any) -> None:
-        result = command.load()(**arguments(given))
-        if result is not None:
-            result.print(as_json=given["as_json"])
-
-    run.__signature__ = Signature(options)  # type: ignore[attr-defined]
-    return run
-
-
-def _expanded(
-    owner: StandIn, texts: dict[str, Text]
-) -> tuple[list[Parameter], Callable[[Mapping[str, Any]], dict[str, Any]]]:
-    """Return options for what a command or a dataclass takes, and what makes its arguments."""
-    texts, parameters = texts | documented(owner.__doc__).texts, signature(owner).parameters
-    options: list[Parameter] = []
-    makers: dict[str, Callable[[Mapping[str, Any]], Any]] = {}
-    for name, parameter in parameters.items():
-        kind = parameter.annotation
-        if isinstance(kind, StandIn):
-            more, arguments = _expanded(kind, texts)
-            makers[name] = partial(
-                lambda kind, of, given: kind.load()(**of(given)), kind, arguments
-            )
-        elif kind == Given:
-            more = estimator_options(parameters)
-            makers[name] = partial(_given, [one.name for one in more])
-        else:
-            more, makers[name] = [_declared(name, kind, parameter.default, texts)], itemgetter(name)
-        options += more
-    return options, lambda given: {name: make(given) for name, make in makers.items()}
-
-
-def _given(names: list[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: given[name] for name in names if given[name] is not None}
-
-
-def _declared(name: str, kind: Any, default: Any, texts: dict[str, Text]) -> Parameter:
+def declared(name: str, kind: Any, default: Any, texts: dict[str, Text]) -> Parameter:
     """Return one option, or one argument, as Typer takes it."""
     text = texts[name] if name in texts else estimator_parameters()[name][0]
     info: Any
@@ -247,12 +312,6 @@ def _declared(name: str, kind: Any, default: Any, texts: dict[str, Text]) -> Par
             rich_help_panel=None if text.panel == "Options" else text.panel,
         )
     return _keyword(name, default=default, annotation=Annotated[kind, info])
-
-
-_keyword = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
-
-
-# --- the estimators' parameters ------------------------------------------------------------------
 
 
 @cache
@@ -290,7 +349,7 @@ def _described(
     shown = documented(SHARED).texts.get(name, Text(panel, metavar, help=help))
     numeric, takes, more = types & {int, float}, str, {}
     if numeric and str in types:
-        # Of other words, and of numbers of the wrong kind, the estimator says what would be right.
+        # The estimator refuses other words and numbers of the wrong kind.
         more["parser"] = number_or_word
     elif numeric:
         (takes,) = numeric

@@ -1,4 +1,4 @@
-"""What all commands share: where text goes, in which words, and progress.
+"""Printing and progress for all commands.
 
 Results go to standard output, everything else to standard error; with ``--json`` standard output
 holds one JSON object and nothing more.
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 out = Console()
 err = Console(stderr=True)
 
-# What stands below it depends on the data without noise.
+# The lines below it depend on the data without noise.
 NOT_FOR_RELEASE = "For the curator only. Do not release:"
 
-# Of work that takes longer than this a line for every tenth is printed where there is no terminal.
+# Shorter work prints no lines where there is no terminal.
 LINE_SECONDS = 5.0
 
 _NUMERIC = re.compile(r"[-+±~.,%\d ]*")
@@ -63,26 +63,26 @@ def error(sentence: str) -> None:
 
 
 def warn(sentence: str) -> None:
-    """Print a remark that must not be overlooked on standard error."""
+    """Print an important remark on standard error."""
     note(sentence, "yellow")
 
 
 def cautions(cautions: "Sequence[Caution]") -> None:
-    """Print what a promise lacks on standard error."""
+    """Print the cautions about a fit on standard error."""
     for one in cautions:
         style = "red" if one.level == "red" else "yellow"
         note(f"caution ({one.level}): {one.sentence}", style)
 
 
 def note(sentence: str, style: str = "dim") -> None:
-    """Print a remark that is no result on standard error: one line where that is no terminal."""
+    """Print a remark on standard error, on one line if that is no terminal."""
     wrap = err.is_terminal
     err.print(sentence, style=style, markup=False, highlight=False, soft_wrap=not wrap)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a command found: one JSON object, or what `show` prints for a person."""
+    """The result of a command: one JSON object, and `show` to print it in words."""
 
     document: Mapping[str, Any]
     show: Callable[[], None]
@@ -109,7 +109,7 @@ def text(text: str = "", style: str | None = None, *, wrap: bool = True) -> None
 
 
 def listing(columns: Mapping[str, Callable[[Any], str]], items: Iterable[Any], **look: Any) -> None:
-    """Print a table with a row for each item; columns are headings and what they say of an item."""
+    """Print a table with a row for each item; `columns` maps headings to functions of an item."""
     table([*columns], [[cell(one) for cell in columns.values()] for one in items], **look)
 
 
@@ -126,7 +126,7 @@ def table(
     """
     table, rows = Table(title=title, title_justify="left"), list(rows)
     for place, heading in enumerate(headings):
-        # Where a screen is narrow, words give way: a number in two lines is no number.
+        # On a narrow screen words wrap, numbers do not.
         cells = [row[place] for row in rows]
         kept = cells if all(map(_NUMERIC.fullmatch, cells)) else []
         width = max(map(len, [*kept, *heading.lstrip(">").split()]), default=0)
@@ -140,7 +140,7 @@ def table(
 
 
 def facts(facts: Mapping[str, str], *, right: bool = False) -> None:
-    """Print names and what belongs to them in two columns; a long path is not broken."""
+    """Print names and values in two columns, without breaking long paths."""
     name_width, fact_width = max(map(len, facts)), max(map(len, facts.values())) if right else 0
     for name, fact in facts.items():
         line = Text.assemble((name.ljust(name_width), "bold"), "  ", fact.rjust(fact_width))
@@ -161,7 +161,7 @@ def inference(estimates: "Inference | None") -> None:
 
 
 def weights(heaviest: list[dict[str, Any]], title: str, remark: str = "") -> None:
-    """Print what `dplasso.model.weights.Weights.rows` lists, with what is known of the errors.
+    """Print the rows of `dplasso.model.weights.Weights.rows`.
 
     `remark`: a sentence below the table.
     """
@@ -196,14 +196,14 @@ def weights(heaviest: list[dict[str, Any]], title: str, remark: str = "") -> Non
 
 
 def data_text(report: Mapping[str, Any]) -> str:
-    """Word the size of a data set."""
+    """Return the size of a data set in words."""
     return (
         f"{report['n_samples']:,} rows, {report['n_features']:,} columns, {report['nnz']:,} entries"
     )
 
 
 def promise(statement: "PrivacyStatement", *, explain: bool) -> None:
-    """Print what a fit promises: the whole statement, or the sentences that matter most."""
+    """Print the privacy statement, or only its most important sentences."""
     from dplasso.privacy.parameters import RELATIONS
 
     paragraphs = statement.text().split("\n\n")
@@ -241,7 +241,7 @@ def json_safe(value: Any) -> Any:
 
 @dataclass
 class Tenths:
-    """What is said of long work where no bar can be drawn: every tenth, with the time left."""
+    """Lines about long work without a terminal: each tenth, with the time left."""
 
     began: float = field(default_factory=lambda: time.monotonic())
     said: float = 0.0
@@ -250,7 +250,7 @@ class Tenths:
     def line(self, part: float) -> str | None:
         """Return a line, or None where there is nothing new to say of the part that is done."""
         now = time.monotonic()
-        # What was done before the first word of it, and what was compiled for it, tells no pace.
+        # The work before the first call includes compiling, so the pace is measured from there.
         self.first = self.first or (now, part)
         if now < self.began + LINE_SECONDS or part < self.said + 0.1:
             return None

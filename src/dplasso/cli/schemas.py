@@ -82,7 +82,7 @@ def _label_of(table: object) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetOptions(EdgesBudget):
-    """What a release of edges costs, and whom it protects.
+    """Options for the cost of private edges.
 
     Privacy
     -------

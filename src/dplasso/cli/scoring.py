@@ -1,4 +1,4 @@
-"""How well a model predicts labelled data."""
+"""Scores of a model on labelled data, without noise."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ _MOST_SHOWN = 12
 
 
 def _measured(scores: Mapping[str, Any]) -> dict[str, str]:
-    """Word what is measured by its name, what matters most first."""
+    """Return the main scores by name, the most important first."""
     if "r2" in scores:
         r2 = "undefined (equal targets)" if scores["r2"] is None else f"{scores['r2']:.4f}"
         return {"R^2": r2, "mean absolute error": f"{scores['mae']:.4g}"}
@@ -29,13 +29,13 @@ def _measured(scores: Mapping[str, Any]) -> dict[str, str]:
 
 
 def scores_text(scores: Mapping[str, Any]) -> str:
-    """Word the scores of test rows in one line."""
+    """Return the scores of test rows in one line."""
     measured = ", ".join(f"{name} {value}" for name, value in _measured(scores).items())
     return f"{measured} on {scores['n_samples']:,} rows"
 
 
 def print_scores(scores: Mapping[str, Any]) -> None:
-    """Print all scores, and of a few classes the rows of each by the class predicted."""
+    """Print all scores, and the confusion matrix of a few classes."""
     facts, measured = {"rows": f"{scores['n_samples']:,}"}, _measured(scores)
     if "r2" in scores:
         output.facts(facts | measured, right=True)
@@ -140,7 +140,7 @@ def _auc(number: NDArray[Any], margin: NDArray[np.float64]) -> float | None:
         return None
     if margin.ndim == 1:
         return float(roc_auc_score(number, margin))
-    # What ranks the rows of a class is its probability, not its margin.
+    # Probabilities rank the rows of a class; margins do not.
     probabilities = softmax(margin)
     each = [roc_auc_score(number == k, probabilities[:, k]) for k in present.tolist()]
     return float(np.mean(each))

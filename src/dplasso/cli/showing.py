@@ -188,7 +188,7 @@ def _released_score(path: Path, model: Model) -> dict[str, Any]:
 
 
 def _paid(model: Model, ledger: Path | None) -> tuple[dict[str, str] | str, list[Bar]]:
-    """Word the entry of a ledger that paid for a model, and draw the budget that it is part of."""
+    """Return the ledger entry that paid for a model in words, and its budget as bars."""
     if ledger is None:
         return "No ledger was given to this report.", []
     digest, budgets = model.digest, read_budgets(ledger)

@@ -46,7 +46,7 @@ def parse_memory(text: str) -> int:
 
 @dataclass(frozen=True)
 class StoreOptions:
-    """How a store is made.
+    """Options for making a store.
 
     Options
     -------
@@ -153,7 +153,7 @@ def convert(
 
 @contextmanager
 def _made(store: str) -> Iterator[Path]:
-    """Give the place where a store is made: its own, or one from which it goes to its address."""
+    """Yield where to make a store; one on object storage is made in a temporary folder."""
     if not is_address(store):
         yield Path(store)
         return

@@ -1,4 +1,4 @@
-"""What ``fit`` and ``tune`` train: the options of all estimators, and the estimator they make."""
+"""Options of ``fit`` and ``tune``, and the estimator they describe."""
 
 import warnings
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ _TASKS = ("classification", "regression")
 
 
 def default_method(is_regression: bool) -> str:
-    """Return the method that a fit takes unless told: the more accurate on nearly all data."""
+    """Return the default method, the more accurate on nearly all data."""
     return "linear" if is_regression else "logistic"
 
 
@@ -48,7 +48,7 @@ def chosen_ledger(path: Path | None, dataset: str | None, purpose: str | None) -
 
 @dataclass(frozen=True)
 class EstimatorOptions:
-    """What is trained, what is promised to whom, and what is declared as public.
+    """Options for the estimator.
 
     Model
     -----
@@ -97,13 +97,13 @@ class EstimatorOptions:
 
     @property
     def is_regression(self) -> bool:
-        """Whether a fit learns numbers: as said, or as an interval for them says."""
+        """Whether the fit is a regression."""
         said = self.task == "regression" or (self.task is None and self.method == "linear")
         return said or self.target_bounds is not None
 
     @property
     def chosen(self) -> str:
-        """The method: as asked, or what is the more accurate on nearly all data."""
+        """The method that was asked for, or the default."""
         return self.method or default_method(self.is_regression)
 
     def estimator(self, meaning: Mapping[str, float] | None) -> PrivateLinearModel:
@@ -208,7 +208,7 @@ class EstimatorOptions:
         bars: output.Bars,
         schema: Schema | None,
     ) -> None:
-        """Give the estimator the rows that are public, read as the others are."""
+        """Read the public rows like the others, and pass them to the estimator."""
         same = replace(reading, labels=self.public_labels)
 
         def read(files: list[str], **labelled: bool) -> Dataset:
@@ -225,7 +225,7 @@ class EstimatorOptions:
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """What is written.
+    """Options for the outputs.
 
     Output
     ------
@@ -244,19 +244,19 @@ class OutputOptions:
         return [path for path in (self.model, self.statement) if path is not None]
 
     def refuse_unwritten(self, ledger: Path | None) -> None:
-        """Refuse to pay for a model that is written nowhere."""
+        """Refuse to pay for a model that is not written."""
         if ledger is not None and self.model is None:
             raise typer.BadParameter(
                 "--ledger needs --model OUT: what is paid for has to be written"
             )
 
     def check(self, inputs: Iterable[Path | None], *, charged: bool) -> None:
-        """Refuse outputs that cannot be written, or that nobody said to overwrite."""
+        """Refuse outputs that cannot be written, or exist without --force."""
         again = ", which is charged again" if charged else ""
         output.check_outputs(self.paths(), inputs, force=self.force, again=again)
 
     def write(self, estimator: PrivateLinearModel, temporary: str | None = None) -> None:
-        """Put the outputs in place, all or none; room for the model is held at `temporary`."""
+        """Write all outputs or none; `temporary` is the file reserved for the model."""
         if self.statement is not None:
             output.write_file(self.statement, estimator.privacy_.to_json() + "\n")
         if self.model is not None:
@@ -277,7 +277,7 @@ def train_with_bar(
     hooks: Hooks | None = None,
     **more: Any,
 ) -> dict[str, float]:
-    """Fit an estimator in place under a bar; return the seconds by part, for the curator only."""
+    """Fit an estimator under a progress bar; return the seconds by part, for the curator only."""
     seconds: dict[str, float] = {}
     before = bars.compiled.seconds
     with bars.task(label) as progress, bars.stages() as stage, warnings.catch_warnings():
@@ -322,7 +322,7 @@ def parse_classes(text: str) -> tuple[str, ...]:
 
 
 def classes_like(labels: tuple[str, ...], y: NDArray[Any]) -> list[Any]:
-    """Return declared labels as numbers, bools or strings: the type of `y` decides, no value."""
+    """Return declared labels as numbers, bools or strings, by the type of `y` alone."""
     words = {"false": False, "0": False, "true": True, "1": True}
     try:
         if y.dtype.kind == "b":

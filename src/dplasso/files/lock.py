@@ -24,7 +24,7 @@ from dplasso.files.atomic import check_writable
 _PATIENCE_S = 0.2
 _PAUSE_S = 0.002
 _PIECE = bytes(2**20)
-# What a file system says that cannot set room aside unwritten.
+# Errors of file systems that cannot reserve space.
 _UNABLE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 
 

@@ -1,4 +1,4 @@
-"""What is done with a ledger file: create budgets, charge them, declare whose people differ.
+"""Operations on a ledger file: create budgets, charge them, declare data sets disjoint.
 
 Every operation locks the file, does one transaction and closes it, so nothing is held while a fit
 runs and nothing is inherited by a fork. A charge reads the budget and writes its entry under one
@@ -304,7 +304,7 @@ def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
 
 @dataclass(frozen=True)
 class People:
-    """What was spent for somebody who may be in several data sets, at the largest delta of these.
+    """The privacy loss of a person who may be in several data sets, at their largest delta.
 
     `declared`: the largest epsilon of a person, if what is declared holds.
     `in_all`: the epsilon of somebody who is in all of them, whatever is declared.
@@ -387,7 +387,7 @@ def read_cohorts(path: LedgerPath) -> tuple[tuple[Budget, ...], tuple[Declaratio
 
 
 def people_of(budgets: Sequence[Budget], groups: Sequence[Declaration]) -> People | None:
-    """Return what was spent for who may be in several data sets; None if relations differ."""
+    """Return the loss of a person in several data sets; None if neighbour relations differ."""
     if len({budget.neighbors for budget in budgets}) > 1:
         return None
     delta = max(budget.delta for budget in budgets)
@@ -404,7 +404,7 @@ def people_of(budgets: Sequence[Budget], groups: Sequence[Declaration]) -> Peopl
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:
-    """Word data sets, the last of them where they are many."""
+    """Return names in words; of many, the last ones."""
     if len(names) <= most:
         return ", ".join(names)
     return f"{len(names) - most:,} others, {', '.join(names[-most:])}"

@@ -1,4 +1,4 @@
-"""What a fit does with a ledger: refuse what cannot be charged, charge, note the end."""
+"""How a fit uses a ledger: refuse what cannot be charged, charge, note the end."""
 
 import math
 import os

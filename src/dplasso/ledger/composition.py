@@ -1,4 +1,4 @@
-"""What several fits on one data set cost together, in integers.
+"""Composition: the cost of several fits on one data set, in integers.
 
 A charge has two numbers: the zCDP parameter rho of the fit, and a part of delta that covers the
 inexactness of its draws. T steps that are each eps0-bounded-range have ``rho = T eps0^2 / 8``;
@@ -29,7 +29,7 @@ from dplasso.privacy.budget import EPSILON_OF_RHO, RATIO_RHO, Draws, build_budge
 from dplasso.privacy.parameters import RELATIONS
 from dplasso.privacy.wording import rounded_down
 
-# Of a budget's delta, this part is set aside for the inexactness of draws.
+# One part in so many of a budget's delta is for the inexactness of draws.
 _DRAW_PART = 10
 # Relative precision of a budget's capacity; finer than the margin of a calibration.
 _CAPACITY_TOLERANCE = 2.0**-45

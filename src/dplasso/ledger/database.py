@@ -155,7 +155,7 @@ def write_image(file: FileIO, image: bytes) -> None:
         _finish(file, copy)
         content = copy
     size = _size(content)
-    # What an interrupted write left behind would hide the end of the copy.
+    # Remains of an interrupted write would hide the end of the copy.
     file.truncate(size)
     # The bytes between the two are written too, so that the second half needs no more room.
     padding = bytes(max(0, len(image) - size))

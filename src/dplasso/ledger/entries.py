@@ -1,4 +1,4 @@
-"""What a ledger holds, and what a charge counts for whom, in integers.
+"""Budgets, charges and entries of a ledger, and the cost of a charge to a person.
 
 A charge covers m rows of a person that may change together (`rows_per_person` of the fit; 1 covers
 a row). For a person with more rows, say b, two data sets are ``k = ceil(b / m)`` steps apart:
@@ -26,18 +26,18 @@ from typing import Protocol
 
 from dplasso.errors import LedgerError
 
-# What is charged besides fits.
+# Charges that are no fits.
 KINDS = SEARCH, SCORE = "search", "score"
 # Units to 1: of rho, and of delta.
 UNITS = 10**30
 # Relative part by which a factor of delta may be rounded.
 _ROUNDING = 2.0**-40
-# Beyond this a factor of delta uses up every budget.
+# A larger factor of delta exceeds every budget.
 _LARGEST_EXPONENT = 600.0
 
 
 class Cost(Protocol):
-    """What a ledger asks of a fit's budget, or of a search's cost."""
+    """The cost of a fit or search, as a ledger needs it."""
 
     @property
     def name(self) -> str: ...
@@ -89,7 +89,7 @@ class Charge:
 
     @property
     def kind(self) -> str:
-        """What was paid for, in a word."""
+        """What the charge paid for: a fit, a search or a score."""
         return self.mechanism if self.mechanism in KINDS else "fit"
 
 
@@ -150,7 +150,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What the curator declared about the people of several data sets; nothing checks it.
+    """A declaration about the people of several data sets, which nothing checks.
 
     `disjoint`: nobody is in two of them; False withdraws what was declared about them before.
     """

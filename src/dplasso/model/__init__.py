@@ -1,4 +1,4 @@
-"""What leaves a fit: the model and its file."""
+"""The model that a fit releases, and its file."""
 
 from dplasso.model.file import Model, read_model, write_model
 

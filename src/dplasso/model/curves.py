@@ -156,7 +156,7 @@ def _merged(
         effect += np.repeat(own - own.mean(), finest // level)
         if errors is not None:
             squares = errors[first : first + level] ** 2
-            # Of a weight less the mean of its level.
+            # The variance of a weight minus the mean of its level.
             centred = squares * (1.0 - 2.0 / level) + squares.sum() / level**2
             variance += np.repeat(centred, finest // level)
     return part.edges(finest), effect, None if errors is None else np.sqrt(variance)

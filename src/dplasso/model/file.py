@@ -55,7 +55,7 @@ _LABELS = "classes"
 
 @dataclass(frozen=True)
 class ReleasedFile:
-    """What every file of a fit holds.
+    """The content of model files and checkpoints.
 
     `params`: the estimator's parameters at the fit.
     `released`: what the phases released, in order.

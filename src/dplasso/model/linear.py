@@ -139,7 +139,7 @@ def _sparse(weights: NDArray[np.float64], columns: NDArray[np.int64], n_features
     places = np.tile(columns.astype(kind), n_outputs)
     found = csr_array((weights.flatten(), places, pointers), shape=(n_outputs, n_features))
     if n_outputs > 1:
-        # Of a column, only the weights that are significant.
+        # A column keeps only its significant weights.
         found.eliminate_zeros()
     return found
 
@@ -241,7 +241,7 @@ class MatchedPrior:
 
     @property
     def told(self) -> str:
-        """What it is, for the statement."""
+        """Source and digest, for the statement."""
         return f"{self.source} (digest {self.digest[:_SHOWN]})"
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What makes rows of raw records before a model reads them: the public steps of a pipeline."""
+"""The public steps of a pipeline that turn raw records into rows for the model."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""What people look at: the page to sign (page.py), and pictures in Python (displays.py)."""
+"""The report to sign (page.py) and pictures in Python (displays.py)."""

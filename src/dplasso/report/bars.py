@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Of the Okabe-Ito palette: told apart by colour-blind readers and in grey print.
+# Okabe-Ito colours, distinct for colour-blind readers and in grey print.
 BLUE, ORANGE, RED, GREY = "#0072B2", "#E69F00", "#D55E00", "#999999"
 QUIET = "#666666"
 GRID: dict[str, Any] = {"color": "#dddddd", "linewidth": 0.6}

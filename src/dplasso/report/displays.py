@@ -24,7 +24,7 @@ _MOST_ENTRIES = 12
 
 
 class _Display:
-    """What all have: axes to draw on."""
+    """The base of all displays."""
 
     bars: Sequence[Bar] = ()
 
@@ -79,7 +79,7 @@ class WeightsDisplay(_Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, count: int = 20, ax: Any = None) -> Self:
-        """Draw the largest weights of a fitted model, with what the noise does to them.
+        """Draw the largest weights of a fitted model, with their standard errors.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ class CurvesDisplay(_Display):
 
 
 class CalibrationDisplay(_Display):
-    """How often the second class occurs among rows to which a model gives some probability.
+    """The share of the second class among rows with similar predicted probabilities.
 
     Drawn from a private score, so it may be shown to whom the score may be shown.
 
@@ -226,7 +226,7 @@ class CalibrationDisplay(_Display):
 
 
 class BudgetDisplay(_Display):
-    """Which share of a ledger's budget each release has cost, and what is left: for the curator.
+    """The share of a ledger's budget that each release cost, for the curator.
 
     Shares are of the budget's zCDP: they add up, epsilons do not.
 

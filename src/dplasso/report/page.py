@@ -57,7 +57,7 @@ _VERDICTS = {
     AMBER: "Amber: private, but what follows needs an answer before a release.",
     RED: "Red: do not release this as private.",
 }
-# What each digest stands for.
+# The meaning of each digest.
 HASHES = {
     "digest": "what the fit released",
     "SHA-256": "this file, byte for byte",
@@ -76,7 +76,7 @@ _NO_SCORE = (
 
 @dataclass(frozen=True)
 class Beside:
-    """What the curator adds to a page.
+    """The curator's additions to a page.
 
     `file`: the file's name, digest, versions and the date.
     `ledger`: the entry that paid for the model, or a sentence why there is none.

@@ -1,1 +1,1 @@
-"""What surrounds a run: compiled kernels, progress, threads."""
+"""Compiled kernels, progress and threads."""

@@ -30,7 +30,7 @@ ROOMS_WITHOUT_KERNELS = (
     *("encoding", "phases", "report"),
 )
 _VARIABLE = "NUMBA_CACHE_DIR"
-# Where a temporary folder can be: the system's place, or memory where that is read-only too.
+# Places for a temporary folder: the system's, or memory if that is read-only too.
 _TEMPORARY = (None, "/dev/shm")
 
 

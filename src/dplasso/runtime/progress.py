@@ -53,7 +53,7 @@ def late_progress(label: str) -> Callable[[int, int], None]:
 
 
 def duration(seconds: float) -> str:
-    """Word a time, roughly."""
+    """Return a time in words, roughly."""
     for size, name in ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes")):
         if seconds >= 1.5 * size:
             return f"{seconds / size:.2g} {name}"
