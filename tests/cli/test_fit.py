@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, save_npz
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 import dplasso
-from cli.conftest import done, found, new_ledger, refused, run_command, said
+from cli.conftest import done, found, new_ledger, refused, said
 
 LASSO = ("--method", "lasso")
 VERTICES = ("--method", "frank-wolfe", "--n-iter", "8")
@@ -143,11 +143,6 @@ def test_options_left_out_are_those_of_the_chosen_estimator(fitted, tmp_path, op
     bounds = {"target_bounds": (-1.0, 1.0)} if "target_bounds" in kind().get_params() else {}
     assert type(dplasso.load(out)) is kind
     assert dplasso.load(out).get_params() == kind(**bounds).get_params()
-
-
-def test_what_belongs_to_another_method_says_so(train):
-    lasso = run_command("fit", train, "--epsilon", 1, "--l1-radius", 3)
-    refused(lasso, "--l1-radius does not go with --method logistic, only with --method frank-wolfe")
 
 
 def test_model_and_statement_are_written(fitted, tmp_path):

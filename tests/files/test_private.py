@@ -38,19 +38,8 @@ def test_stores_and_folders_of_them(train, tmp_path):  # noqa: F811
 def test_a_ledger_its_key_and_a_checkpoint_but_not_a_model(train, tmp_path):  # noqa: F811
     ledger, kept, model = (tmp_path / name for name in ("l", "kept", "m.npz"))
     create_ledger(ledger, 3.0, 1e-5)
-    settings = (
-        "--epsilon",
-        1,
-        "--method",
-        "frank-wolfe",
-        "--n-iter",
-        3,
-        "--l1-radius",
-        10,
-        "--model",
-        model,
-    )
-    done("fit", train, *settings, "--ledger", ledger, "--checkpoint", kept)
+    fit = ("fit", train, "--epsilon", 1, "--method", "frank-wolfe", "--n-iter", 3)
+    done(*fit, "--model", model, "--ledger", ledger, "--checkpoint", kept)
     for place in (ledger, Path(f"{ledger}.key"), kept):
         assert modes(place) == {(False, 0o600)}
     assert modes(model) == {(False, 0o666)}
@@ -62,21 +51,11 @@ def test_a_ledger_its_key_and_a_checkpoint_but_not_a_model(train, tmp_path):  # 
 def test_rights_that_were_given_to_a_file_stay(train, tmp_path):  # noqa: F811
     ledger, kept = tmp_path / "l", tmp_path / "kept"
     create_ledger(ledger, 3.0, 1e-5)
-    settings = (
-        "--method",
-        "frank-wolfe",
-        "--n-iter",
-        3,
-        "--l1-radius",
-        10,
-        "--ledger",
-        ledger,
-        "--checkpoint",
-        kept,
-    )
-    done("fit", train, "--epsilon", 0.5, *settings, "--model", tmp_path / "m.npz")
+    fit = ("fit", train, "--epsilon", 0.5, "--method", "frank-wolfe", "--n-iter", 3)
+    fit += ("--ledger", ledger, "--checkpoint", kept)
+    done(*fit, "--model", tmp_path / "m.npz")
     for place in (ledger, kept):
         place.chmod(0o640)
-    done("fit", train, "--epsilon", 0.5, *settings, "--model", tmp_path / "n.npz", "--force")
+    done(*fit, "--model", tmp_path / "n.npz", "--force")
     for place in (ledger, kept):
         assert modes(place) == {(False, 0o640)}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dplasso.runtime.progress import progress_bar, say
+from dplasso.runtime.progress import progress_bar
 
 
 def test_it_counts_on_standard_error(capsys):
@@ -24,8 +24,3 @@ def test_an_interruption_passes_through(capsys):
     with pytest.raises(KeyboardInterrupt):
         count()
     assert "1/4" in capsys.readouterr().err
-
-
-def test_saying_a_line(capsys):
-    say("a line with [brackets] and 12 numbers")
-    assert capsys.readouterr() == ("", "a line with [brackets] and 12 numbers\n")
