@@ -574,7 +574,10 @@ def run(number: int, cases: dict[str, Case], seed: int = 0) -> Found:
         place = places[name]
         rng = np.random.default_rng([seed, place])
         for k in range(number):
-            relation, form = RELATIONS[k % 3], case.forms[(place + k) % len(case.forms)]
+            relation, form = (
+                RELATIONS[(place + k) % 3],
+                case.forms[(place // 3 + k) % len(case.forms)],
+            )
             single = bool(rng.integers(2))
             pair = draw_pair(rng, case, relation, single=single)
             comparison = compare_pair(case, relation, form, pair, single=single)

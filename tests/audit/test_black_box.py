@@ -99,14 +99,14 @@ class TestTheTrueSign:
 class TestMutants:
     def test_a_dropped_factor_of_two_is_caught(self):
         target = mutants.factor_two_dropped(settings(epsilon=3.0, n_iter=2))
-        finding = audit_canary_step(target, 5000, ALARM)
+        finding = audit_canary_step(target, 3500, ALARM)
         assert finding.violated
         assert finding.about == "step"
         assert finding.audited > 1.1 * finding.claimed
 
     def test_replacement_accounted_as_addition_is_caught(self):
         target = mutants.replacement_as_addition(settings(epsilon=4.0, n_iter=2))
-        assert audit_canary_step(target, 5000, ALARM).violated
+        assert audit_canary_step(target, 3500, ALARM).violated
 
     def test_a_scale_by_the_number_of_records_is_caught(self):
         target = mutants.scaled_by_records(settings(delta=0.01))

@@ -61,7 +61,7 @@ def test_vertices_are_drawn_from_gradients_that_move_no_further():
             "-W",
             "ignore:Caution:RuntimeWarning",
             recorded_fits.__file__,
-            "2",
+            "1",
             "draws",
         ],
         env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": paths},
