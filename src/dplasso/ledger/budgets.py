@@ -11,9 +11,7 @@ is wrong, somebody in several has the sum, in zCDP.
 """
 
 import os
-import sqlite3
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import join
@@ -30,12 +28,10 @@ from dplasso.ledger.composition import (
     rho_limit,
 )
 from dplasso.ledger.database import (
-    APPLICATION_ID,
     FAILED,
     FINISHED,
-    SCHEMA,
-    SCHEMA_VERSION,
     LedgerPath,
+    new_image,
     transaction,
 )
 from dplasso.ledger.entries import Budget, Charge, Declaration
@@ -78,19 +74,15 @@ def create_ledger(
     name = None if dataset is None else check_name(dataset)
     budget = new_budget(name, epsilon, delta, neighbors, rows_per_person)
     target = Path(path)
+    exists = LedgerError(f"{target} exists already; a ledger is never overwritten")
     if os.path.lexists(target):
-        raise LedgerError(f"{target} exists already; a ledger is never overwritten")
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        db.executescript(SCHEMA)
-        insert_dataset(db, budget)
-        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        image = db.serialize()
+        raise exists
+    image = new_image(lambda db: insert_dataset(db, budget))
     try:
         with atomic_write(target, replace=False, private=True) as file:
             file.write(image)
     except FileExistsError:
-        raise LedgerError(f"{target} exists already; a ledger is never overwritten") from None
+        raise exists from None
     except OSError as error:
         reason = error.strerror or str(error)
         raise LedgerError(f"no ledger can be created at {target}: {reason}") from error
@@ -187,10 +179,10 @@ def reserve(
 ) -> Reservation:
     """Charge a fit to a data set's budget, before the fit; durable when this returns.
 
-    `dataset`: None where the ledger has only one. A name given for the first time to a ledger
-    whose data set has none becomes its name.
-    `token`: from `new_token`, written down before: tried again with it after a crash, a charge that
-    was made is not made a second time.
+    `dataset`: None if the ledger has only one. The first name given to a data set without one
+    becomes its name.
+    `token`: from `new_token`, written down before. A charge that is tried again with it after a
+    crash is made once.
     """
     if token is not None and (made := find(path, token)) is not None:
         return rejoin(path, made, token, charge, dataset=dataset)
@@ -221,10 +213,9 @@ def find(path: LedgerPath, token: str) -> int | None:
 
 
 def finish(reservation: Reservation, *, failed: bool = False, release: str | None = None) -> bool:
-    """Note that a fit has ended, with a model or without; what it cost stays spent.
+    """Note that a fit has ended, with a model or without; its cost stays spent.
 
-    Return False if the ledger has no such reservation, or noted before that it was finished with
-    another release, or an unknown one: a charge pays for one model.
+    Return False if there is no such reservation, or if it has paid for another release already.
     """
     with transaction(reservation.path) as db:
         done = db.execute(
@@ -255,8 +246,8 @@ def rejoin(
 ) -> Reservation:
     """Return the reservation of an interrupted fit that is resumed, so that it is not paid twice.
 
-    `charge`: what it costs as a whole. `release`: digest of what it releases, if that is complete:
-    an entry that paid for that very one may be taken up although it is finished.
+    `charge`: its whole cost. `release`: digest of its complete release; a finished entry that paid
+    for this release may be taken up again.
     """
     with transaction(path, write=False) as db:
         read_rows(db, path)
@@ -306,8 +297,8 @@ def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
 class People:
     """The privacy loss of a person who may be in several data sets, at their largest delta.
 
-    `declared`: the largest epsilon of a person, if what is declared holds.
-    `in_all`: the epsilon of somebody who is in all of them, whatever is declared.
+    `declared`: the largest epsilon of a person if the declarations hold.
+    `in_all`: the epsilon of a person in all data sets.
     """
 
     delta: float
@@ -315,20 +306,17 @@ class People:
     in_all: float
 
 
-def declare_disjoint(
-    path: LedgerPath, datasets: Sequence[str], *, withdraw: bool = False
-) -> Declaration:
+def declare_disjoint(path: LedgerPath, datasets: Sequence[str], *, withdraw: bool = False) -> None:
     """Declare in a ledger that nobody is in two of these data sets; nothing checks it.
 
-    No limit changes. To add a data set to a group, name the whole group with it. `withdraw`: take
-    back what was declared about exactly these data sets instead. Returns what now stands in the
-    ledger.
+    To add a data set to a group, name the whole group with it. `withdraw`: take back the
+    declaration about exactly these data sets instead.
     """
     names = [check_name(name) for name in datasets]
     if len(set(names)) < len(names) or len(names) < 2:
         raise LedgerError(
             "a declaration about people names two or more data sets, each once; it names "
-            + (", ".join(map(repr, names)) or "none")
+            f"{', '.join(map(repr, names)) or 'none'}"
         )
     with transaction(path) as db:
         budgets, declarations = read_all(db, path)
@@ -337,7 +325,6 @@ def declare_disjoint(
         order = [budget.name for budget in budgets.values() if budget.name is not None]
         _check(path, in_force(declarations), {*names}, order, withdraw=withdraw)
         insert_declaration(db, keys, disjoint=not withdraw)
-        return read_all(db, path)[1][-1]
 
 
 def _check(

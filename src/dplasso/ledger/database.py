@@ -14,7 +14,7 @@ import errno
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -136,6 +136,16 @@ def locked(path: Path, shown: str, *, write: bool) -> Iterator[FileIO]:
             yield file
         finally:
             unlock(file)
+
+
+def new_image(fill: Callable[[sqlite3.Connection], None]) -> bytes:
+    """Return the database of a new ledger, filled."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        db.executescript(SCHEMA)
+        fill(db)
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        return db.serialize()
 
 
 def read_image(file: FileIO) -> bytes:
