@@ -16,7 +16,7 @@ from dplasso import (
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.estimators.fitting import method_of
-from dplasso.fit.prior_matching import scaled_rows
+from dplasso.fit.public_knowledge import scaled_rows
 from dplasso.matrix.scaling import SLACK
 
 RNG = np.random.default_rng(5)

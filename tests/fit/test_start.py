@@ -16,7 +16,7 @@ from dplasso.encoding.hashed import Hashed
 from dplasso.encoding.origin import Origin
 from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema
-from dplasso.fit.prior_matching import start_of
+from dplasso.fit.public_knowledge import start_of
 from dplasso.fit.task import Binary, Bounded, Multiclass
 
 RNG = np.random.default_rng(0)

@@ -19,7 +19,7 @@ from dplasso.estimators.fitting import check_writable_out, fit_estimator
 from dplasso.estimators.margins import explain, loss_of, margins, task_of
 from dplasso.estimators.onnx_graph import to_onnx
 from dplasso.fit.method import Method
-from dplasso.fit.prior_matching import PARAMETERS
+from dplasso.fit.public_knowledge import PARAMETERS
 from dplasso.model import write_model
 from dplasso.model.curves import Curve, curves_of
 from dplasso.model.weights import Weights, weights_of

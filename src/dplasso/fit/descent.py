@@ -13,7 +13,7 @@ from dplasso.errors import ParameterError
 from dplasso.fit.column_plan import gradients_warning
 from dplasso.fit.inference import inference_share
 from dplasso.fit.method import Method, common_parameters, word_or_number
-from dplasso.fit.prior_matching import scaled_rows
+from dplasso.fit.public_knowledge import scaled_rows
 from dplasso.fit.task import Labels, Task
 from dplasso.gradient_descent.prior_slopes import LEARNT, LEARNT_WITH_DIRECTIONS
 from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, plan_stages

@@ -16,7 +16,7 @@ from dplasso.fit.column_plan import (
     plan_lasso,
 )
 from dplasso.fit.method import Method, common_parameters, word_or_number
-from dplasso.fit.prior_matching import scaled_rows
+from dplasso.fit.public_knowledge import scaled_rows
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.problem import VertexLayout
 from dplasso.gradient_descent.prior_slopes import LEARNT, LEARNT_OF_FEW

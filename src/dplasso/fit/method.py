@@ -13,8 +13,7 @@ from scipy.sparse import csr_array
 
 from dplasso.encoding.origin import Origin
 from dplasso.errors import ParameterError
-from dplasso.fit.prior_matching import PARAMETERS, Start, start_of
-from dplasso.fit.public_rows import Learn, geometry_of
+from dplasso.fit.public_knowledge import PARAMETERS, Learn, Start, geometry_of, start_of
 from dplasso.fit.task import Bounded, Labels, Task, checked_class_weight
 from dplasso.ledger import Ledger, checked_ledger
 from dplasso.matrix.geometry import Geometry
@@ -105,15 +104,9 @@ class Method:
         return starting_model(prior.weights.T, prior.intercept)
 
     @property
-    def starts_from(self) -> str:
-        """What the prior is, in words; empty for none."""
-        return "" if self.prior is None else self.prior.told
-
-    @property
     def public_knowledge(self) -> str:
         """Prior and public rows in words, for a ledger; empty for neither."""
-        rows = "" if self.geometry is None else self.geometry.told
-        return " and ".join(filter(None, (self.starts_from, rows)))
+        return " and ".join(one.told for one in (self.prior, self.geometry) if one is not None)
 
     def knowing(self, task: Task) -> Self:
         """Return the method once the classes are known, with their weights in order."""
@@ -191,7 +184,7 @@ class Method:
             n_classes=task.classes.size,
             target_bounds=task.target_bounds,
             weight_bound=self.weight_bound if weighted else None,
-            prior=self.starts_from,
+            prior="" if self.prior is None else self.prior.told,
             public_rows="" if self.geometry is None else self.geometry.told,
             many_labels=task.many_labels,
         )

@@ -17,7 +17,7 @@ from dplasso.errors import DataError, NoiseWarning, ParameterError
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import check_columns_fit, method_of, warn_of_undeclared_names
 from dplasso.estimators.record_wise import check_record_wise, rows_of, split
-from dplasso.fit.prior_matching import PARAMETERS
+from dplasso.fit.public_knowledge import PARAMETERS
 from dplasso.fit.records import LocalRecords, local_records
 from dplasso.privacy.randomness import RandomStream, below, random_word
 from dplasso.tuning.estimates import Estimate, Scorer
