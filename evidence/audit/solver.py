@@ -92,7 +92,7 @@ def solver_target(
 
 
 def _records(data: Data) -> LocalRecords:
-    return LocalRecords(data.X, data.y, data.X.shape[1], None).encoded(_TASK)
+    return LocalRecords(data.X, data.y, None).encoded(_TASK)
 
 
 def _gradients(

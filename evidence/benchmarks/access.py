@@ -63,7 +63,7 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     ).fit(data.X, data.y)
     transcript = model.transcript_
     chosen, task = FrankWolfeLoop.from_params(model.get_params()), Binary(np.arange(2))
-    records = LocalRecords(data.X, labels, data.X.shape[1], None).encoded(task)
+    records = LocalRecords(data.X, labels, None).encoded(task)
     budget, plan = chosen.budget(task, records.n_features), chosen.plan(task, records.n_features)
     fit, drawing = Fit(budget, records, random_stream(0), ONE_THREAD), plan.phases[-1]
     plan.lay_out(fit)

@@ -80,7 +80,7 @@ def solved(method, budget):
     plan = method.plan(TASK, COLUMNS)
 
     def fit(X, y):
-        stored = LocalRecords(X, y, X.shape[1], None).encoded(TASK)
+        stored = LocalRecords(X, y, None).encoded(TASK)
         own, released = Fit(budget, stored, random_stream(), ONE_THREAD), Released()
         plan.lay_out(own)
         for phase in plan.phases:

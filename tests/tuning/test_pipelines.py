@@ -164,7 +164,7 @@ class TestSteps:
         monkeypatch.setattr(
             plan_module,
             "give_epsilon",
-            lambda one, *given: asked.append(one.rows.n_features) or give_epsilon(one, *given),
+            lambda one, *given: asked.append(one.rows.shape[1]) or give_epsilon(one, *given),
         )
         _, fits = self.hashed(monkeypatch)
         assert asked == [X.shape[1] for _, X, _ in fits]

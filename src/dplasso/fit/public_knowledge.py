@@ -198,7 +198,7 @@ def trained_on(X: Any, y: Any, method: Any, task: Task) -> PublicModel:
     of_each, strength_chosen = "", f" with {strength} = {getattr(model, strength):g}"
     if task.many_labels:
         classes, of_each, strength_chosen = task.classes, " for each label", ""
-    weights = np.zeros((sum(len(np.atleast_2d(one.coef_)) for one in each), public.n_features))
+    weights = np.zeros((sum(len(np.atleast_2d(one.coef_)) for one in each), public.shape[1]))
     weights[:, seen] = np.concatenate([np.atleast_2d(one.coef_) for one in each])
     return PublicModel(
         weights,

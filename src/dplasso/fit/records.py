@@ -54,7 +54,6 @@ class LocalRecords:
 
     X: Any
     y: NDArray[Any]
-    n_features: int
     feature_names: NDArray[np.object_] | None
     origin: Origin | None = None
     weights: NDArray[np.float64] | None = None
@@ -84,7 +83,7 @@ class LocalRecords:
     @property
     def shape(self) -> tuple[int, int]:
         """N and D."""
-        return int(self.X.shape[0]), self.n_features
+        return int(self.X.shape[0]), int(self.X.shape[1])
 
     @property
     def weighted(self) -> bool:
@@ -191,8 +190,7 @@ def local_records(
         matrix, labels = validated(noted, X, y, reset=True, **options)
         labels = getattr(labels, "toarray", lambda given=labels: given)()
         names = getattr(noted, "feature_names_in_", None)
-        n_features = int(noted.n_features_in_)
-        return LocalRecords(matrix, np.asarray(labels), n_features, names, origin_of(X))
+        return LocalRecords(matrix, np.asarray(labels), names, origin_of(X))
     if y is None:
         if isinstance(X, StoreMatrix):
             raise DataError(
@@ -210,7 +208,7 @@ def local_records(
                 f"`y` has the shape {labels.shape}; one label for each record is needed"
             )
         check_consistent_length(store, labels)
-    return LocalRecords(store, labels, int(store.shape[1]), None, origin_of(store))
+    return LocalRecords(store, labels, None, origin_of(store))
 
 
 def _is_matrix(y: Any) -> bool:

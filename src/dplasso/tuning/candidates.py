@@ -169,7 +169,7 @@ def _check_records(estimator: Any, records: LocalRecords) -> None:
             "a search does not count what the edges of the schema's bins cost, which were released "
             "from the same records: take a schema whose edges were known without them"
         )
-    check_columns_fit(estimator, records.n_features)
+    check_columns_fit(estimator, records.shape[1])
     warn_of_undeclared_names(records.feature_names)
     if isinstance(records.X, Store) and not is_ours(estimator):
         raise DataError(
@@ -196,7 +196,7 @@ def cost_of_try(estimator: Any, records: LocalRecords | None) -> tuple[float, fl
         method = method_of(estimator)
         budget = method.cost()
         if records is not None:
-            budget = method.budget(method.targets.task(records), records.n_features)
+            budget = method.budget(method.targets.task(records), records.shape[1])
         # Its part of delta is the variation times 1 + e^x for some x >= 0.
         rho, variation = budget.rho, budget.sampling_delta / 2.0
     else:
@@ -239,8 +239,8 @@ def warn_of_noise(candidates: list[Candidate]) -> None:
             return
         rows, n_records = candidate.rows, float(method.n_records)
         task = method.targets.task(rows)
-        budget = method.budget(task, rows.n_features)
-        told.append(method.noise_warning(task, budget, n_records, rows.n_features))
+        budget = method.budget(task, rows.shape[1])
+        told.append(method.noise_warning(task, budget, n_records, rows.shape[1]))
     if all(told):
         warnings.warn(f"a try: {told[0]}", NoiseWarning, stacklevel=3)
 

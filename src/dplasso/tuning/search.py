@@ -312,7 +312,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         if rows.feature_names is not None:
             fitted.feature_names_in_ = rows.feature_names
         self.best_estimator_ = behind(candidate, fitted)
-        self.n_features_in_ = rows.n_features
+        self.n_features_in_ = rows.shape[1]
         if target.classes:
             self.classes_ = np.asarray(target.classes)
 
