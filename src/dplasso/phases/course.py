@@ -124,7 +124,8 @@ def length_share(course: Course, descent: Descent) -> float:
     return REACH_SHARE if some else 0.0
 
 
-Applies = Callable[[Course, Released, Budget], bool]
+# ``part(course, released, budget)``: None leaves the phase out.
+Part = Callable[[Course, Released, Budget], float | None]
 Make = Callable[[Fit, Course, Released, float], Release | None]
 
 
@@ -132,24 +133,22 @@ def course_phase(
     descent: Descent,
     name: str,
     draws: float,
-    part: Callable[[Course, Budget], float],
+    part: Part,
     make: Make,
-    applies: Applies = lambda course, released, budget: True,  # noqa: ARG005
     **stated: Any,
 ) -> OneRelease:
-    """Return a phase with a part of the course's share, which is left out where nothing applies."""
-
-    def course_of(budget: Budget, released: Released) -> Course | None:
-        course = descent.course(released, budget)
-        return course if course is not None and applies(course, released, budget) else None
+    """Return a phase with a part of the course's share."""
 
     def share(budget: Budget, released: Released) -> float:
-        course = course_of(budget, released)
-        return 0.0 if course is None else course.share * part(course, budget)
+        course = descent.course(released, budget)
+        own = None if course is None else part(course, released, budget)
+        return 0.0 if course is None or own is None else course.share * own
 
     def made(fit: Fit, released: Released, mu: float) -> Release | None:
-        course = course_of(fit.budget, released)
-        return None if course is None else make(fit, course, released, mu)
+        course = descent.course(released, fit.budget)
+        if course is None or part(course, released, fit.budget) is None:
+            return None
+        return make(fit, course, released, mu)
 
     return OneRelease(name, Draws(gaussian=draws), share, made, **stated)
 
@@ -170,9 +169,8 @@ def start(descent: Descent) -> OneRelease:
         descent,
         "start",
         CALIBRATION_STEPS * (descent.n_outputs + 1.0),
-        lambda course, _: course.start,
+        lambda course, released, _: course.start if released.last(Started) is None else None,
         make,
-        lambda course, released, budget: released.last(Started) is None,  # noqa: ARG005
         said=START_WORDS,
         numbers=descent.bounds,
     )
@@ -250,9 +248,8 @@ def calibration(descent: Descent, n_slopes: int) -> OneRelease:
         "calibration",
         # A variate for each slope and constant, step by step; for two slopes from a prior.
         CALIBRATION_STEPS * (descent.n_outputs + n_slopes + 1.0),
-        lambda course, _: course.calibration,
+        lambda course, *_: course.calibration or None,
         make,
-        lambda course, released, budget: course.calibration > 0.0,  # noqa: ARG005
         said=weighed if descent.from_prior else CALIBRATION_WORDS,
         numbers=descent.bounds,
     )

@@ -31,10 +31,10 @@ from dplasso.matrix.scaling import Mix, constant_entry
 from dplasso.matrix.starting import StartingModel
 from dplasso.phases.contract import NOTHING, Fit, OneRelease, Phase, Snapshot, Steps
 from dplasso.phases.course import (
-    Applies,
     Course,
     Descent,
     Make,
+    Part,
     calibration,
     course_phase,
     length_share,
@@ -314,18 +314,15 @@ def _energies(
     return fit.release(totals, 1.0, mu, unit, of_features=True), unit
 
 
-def _phase(
-    descent: Descent, part: Callable[[Course], float], make: Make, applies: Applies
-) -> OneRelease:
-    """Return a phase of energies: a part of the share, unless features are public."""
+def _phase(descent: Descent, part: Part, make: Make) -> OneRelease:
+    """Return a phase of energies."""
     return course_phase(
         descent,
         "scales",
         # One for each column, and fewer than 64 for the rows.
         descent.n_columns + 64.0,
-        lambda course, budget: budget.share_of_features(part(course)),
+        part,
         make,
-        applies,
         said="noisy sums of the squared entries of every column",
         numbers=lambda budget: {"sensitivity": budget.moved_by_features(1.0)},
     )
@@ -338,40 +335,43 @@ def scales(descent: Descent) -> OneRelease:
         # Also where energies need none: the noise of gradients says which columns are large.
         return budget.moved(1.0) / budget.mu_of(course.share * SCALES_SHARE)
 
-    def applies(course: Course, released: Released, budget: Budget) -> bool:
+    def part(course: Course, released: Released, budget: Budget) -> float | None:
         # Latent directions do what scales do.
-        return released.mix is None and pays(course.n_records, noise(course, budget))
+        if released.mix is not None or not pays(course.n_records, noise(course, budget)):
+            return None
+        return budget.share_of_features(SCALES_SHARE)
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         totals, unit = _energies(descent, fit, course, released, mu)
         least = threshold(course.n_records, noise(course, fit.budget))
         return Scaled(relative_energies(totals, unit, least))
 
-    return _phase(descent, lambda _: SCALES_SHARE, make, applies)
+    return _phase(descent, part, make)
 
 
 def row_length(descent: Descent, stage: int) -> OneRelease:
     """Release how long rows are in the columns of a stage, where they have the length of all."""
 
-    def some(course: Course, released: Released, budget: Budget) -> bool:  # noqa: ARG001
+    def part(course: Course, released: Released, budget: Budget) -> float | None:  # noqa: ARG001
         own = course.stages[stage]
-        return own is not None and own.n_columns < descent.n_columns
+        if own is None or own.n_columns >= descent.n_columns:
+            return None
+        return budget.share_of_features(length_share(course, descent) / len(course.runs))
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         totals, unit = _energies(descent, fit, course, released, mu, total_energy)
         return RowLength(reach_of(totals, unit, course.n_records))
 
-    def part(course: Course) -> float:
-        return length_share(course, descent) / len(course.runs)
-
-    return _phase(descent, part, make, some)
+    return _phase(descent, part, make)
 
 
 def curvature(descent: Descent, stage: int) -> OneRelease:
     """Release what bounds the curvature of the loss in a stage, where columns are scaled."""
 
-    def applies(course: Course, released: Released, budget: Budget) -> bool:  # noqa: ARG001
-        return course.stages[stage] is not None and released.energies.size > 0
+    def part(course: Course, released: Released, budget: Budget) -> float | None:
+        if course.stages[stage] is None or not released.energies.size:
+            return None
+        return budget.share_of_features(CURVATURE_SHARE / len(course.runs))
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         energies, kept = released.energies, released.kept_columns
@@ -380,4 +380,4 @@ def curvature(descent: Descent, stage: int) -> OneRelease:
         found = largest_eigenvalue(totals, unit, course.n_records, descent.constant, loads)
         return Curvature(min(course.weight, found / released.length**2))
 
-    return _phase(descent, lambda course: CURVATURE_SHARE / len(course.runs), make, applies)
+    return _phase(descent, part, make)

@@ -104,11 +104,12 @@ def _expected(overlap: float, noise: float) -> float:
 def mix(descent: Descent) -> OneRelease:
     """Release how much the labels have to do with the directions, and decide on their use."""
 
-    def applies(course: Course, released: Released, budget: Budget) -> bool:  # noqa: ARG001
+    def part(course: Course, released: Released, budget: Budget) -> float | None:  # noqa: ARG001
         geometry = descent.geometry
         if geometry is None or math.isinf(snr := signal_to_noise(course, budget)):
-            return False
-        return part_of(geometry, snr, _LARGEST).n_directions > 0
+            return None
+        used = part_of(geometry, snr, _LARGEST).n_directions > 0
+        return mix_share(descent, course, budget) if used else None
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Mixed:
         geometry, snr = descent.geometry, signal_to_noise(course, fit.budget)
@@ -139,9 +140,8 @@ def mix(descent: Descent) -> OneRelease:
         descent,
         "public rows",
         1.0 + LEADING * float(descent.n_outputs),
-        lambda course, budget: mix_share(descent, course, budget),
+        part,
         make,
-        applies,
         said="a noisy count of records like the public rows, and a noisy gradient that says how "
         "much the latent directions of public rows matter",
         numbers=descent.bounds,
