@@ -15,7 +15,6 @@ from dplasso.privacy.accounting import LARGEST_SCALE, SMALLEST_SCALE, TAIL
 from dplasso.privacy.gaussian_noise import (
     LAYERS,
     add_noise,
-    entries_of,
     noise_table,
     noisy,
     settle,
@@ -219,7 +218,7 @@ def test_what_is_taken_at_once_is_right_and_nearly_all(scale):
     words = np.append(hard_words(table, rng), rng.integers(0, 2**64, 2**14, dtype=np.uint64))
     values, places = np.zeros(words.size, np.int64), np.empty(words.size + 1, np.int64)
     room = (np.empty(1000, kind) for kind in (np.uint64, np.int64, np.uint64))
-    given = words, entries_of(table), np.uint64(table.low_bits), values, places
+    given = words, table.entries, np.uint64(table.low_bits), values, places
     left = np.isin(np.arange(words.size), places[: take_at_once(*given, *room)])
 
     def unexpected():

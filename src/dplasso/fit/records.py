@@ -4,7 +4,6 @@ A fit asks its records for integer statistics and for nothing else. Rows in part
 (`dplasso.fit.partitioned`) answer the same questions by asking their workers.
 """
 
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Union
 
@@ -186,7 +185,8 @@ def local_records(
     options = {"multi_output": True} if takes_matrix and _is_matrix(y) else {}
     if store is None:
         # scikit-learn sets attributes of the estimator; a refused fit must not change it.
-        noted = copy(estimator)
+        noted = object.__new__(type(estimator))
+        vars(noted).update(vars(estimator))
         matrix, labels = validated(noted, X, y, reset=True, **options)
         labels = getattr(labels, "toarray", lambda given=labels: given)()
         names = getattr(noted, "feature_names_in_", None)

@@ -41,9 +41,9 @@ class Release:
         KINDS[cls.kind] = cls
 
     def __post_init__(self) -> None:
-        for name, array in self.arrays().items():
-            if array.dtype.kind == "f" and not np.isfinite(array).all():
-                raise ValueError(f"{name} of its {self.kind} release is not finite")
+        for one in fields(self):
+            if not np.isfinite(getattr(self, one.name)).all():
+                raise ValueError(f"{one.name} of its {self.kind} release is not finite")
 
     @classmethod
     def types(cls) -> dict[str, str]:

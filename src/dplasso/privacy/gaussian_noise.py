@@ -80,6 +80,8 @@ class NoiseTable(NamedTuple):
     `heights`, shape (257,): where the rectangles begin and end, rounded; the exact ones follow
     from `area`.
     `area`: area of every rectangle, exact as a double.
+    `entries`, shape (256,): of each rectangle, in one number, its width and where blocks are taken
+    at once.
     """
 
     scale: float
@@ -88,6 +90,7 @@ class NoiseTable(NamedTuple):
     whole: NDArray[np.int64]
     heights: NDArray[np.float64]
     area: float
+    entries: NDArray[np.uint64]
 
 
 # A table takes some hundredths of a second, more than a small fit; nothing writes to it.
@@ -118,14 +121,12 @@ def noise_table(scale: float) -> NoiseTable:
         if top < 1.0:
             # Below: f at the far end of the cell is above the top, by more than any rounding.
             whole[i] = max(0, math.floor(scale * math.sqrt(-2.0 * math.log(top))) - 2)
-    return NoiseTable(
-        float(scale),
-        low_bits,
-        np.array(blocks, dtype=np.uint64),
-        whole,
-        np.array([float(height) for height in heights]),
-        float(high),
-    )
+    widths = np.array(blocks, dtype=np.uint64)
+    # A block that is taken in part is looked at.
+    taken = np.minimum(whole.astype(np.uint64) >> np.uint64(low_bits), _ENTRY_MASK)
+    edges = np.array([float(height) for height in heights])
+    entries = (widths << _ENTRY_BITS) | taken
+    return NoiseTable(float(scale), low_bits, widths, whole, edges, float(high), entries)
 
 
 def _widths(scale: float, low_bits: int, area: float) -> list[int] | None:
@@ -146,14 +147,6 @@ def _exact_heights(blocks: list[int], low_bits: int, area: float) -> list[Fracti
     for width in blocks:
         heights.append(heights[-1] + Fraction(area) / (width << low_bits))
     return heights
-
-
-def entries_of(table: NoiseTable) -> NDArray[np.uint64]:
-    """Return for each rectangle, in one number, its width and where blocks are taken at once."""
-    # A block that is taken in part is looked at.
-    taken = table.whole.astype(np.uint64) >> np.uint64(table.low_bits)
-    entries: NDArray[np.uint64] = (table.blocks << _ENTRY_BITS) | np.minimum(taken, _ENTRY_MASK)
-    return entries
 
 
 @njit(cache=True, nogil=True)
@@ -266,13 +259,13 @@ def add_noise(
     (U, 4), is filled with place in `totals`, rectangle, candidate, and the word that was compared,
     of the first U.
     """
-    entries, low_bits, count = entries_of(table), np.uint64(table.low_bits), 0
+    low_bits, count = np.uint64(table.low_bits), 0
     chosen, left, values = (np.empty(_TOGETHER, kind) for kind in (np.uint64, np.uint64, np.int64))
     places = np.empty(min(_AT_ONCE, totals.size) + 1, np.int64)
     for begin in range(0, totals.size, _AT_ONCE):
         own = slice(begin, begin + _AT_ONCE)
         room = places, chosen, values, left
-        n_left = int(take_at_once(firsts[own], entries, low_bits, totals[own], *room))
+        n_left = int(take_at_once(firsts[own], table.entries, low_bits, totals[own], *room))
         others = places[:n_left] + begin
         count = draw_exactly(table, buffer, firsts, others, totals, ambiguous, unsettled, count)
     return count
