@@ -1,21 +1,238 @@
-"""From a fitted estimator or pipeline to a model file and back, and to its largest weights."""
+"""From a fitted estimator or pipeline to a model file and back, and to its largest weights.
 
+The steps of a pipeline are JSON values: no pickle, and no stranger's code. A type or a function is
+held by name, and only names of the list and of what is declared here are followed
+(`dplasso.estimators.record_wise`).
+"""
+
+import math
 import os
+from collections.abc import Mapping
 from dataclasses import replace
-from inspect import signature
+from inspect import Parameter, signature
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from dplasso.errors import ModelFileError
+from dplasso.encoding.encoder import PublicEncoder
+from dplasso.errors import DataError, ModelFileError
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.cost import METHODS
 from dplasso.estimators.fitting import method_of, set_fitted
-from dplasso.estimators.pipeline_steps import pipeline_of, row_steps_of
-from dplasso.estimators.record_wise import check_record_wise, chosen, split
+from dplasso.estimators.record_wise import check_record_wise, chosen, name_of, named, split
+from dplasso.fit.public_model import names_after
 from dplasso.model import Model, read_model, write_model
+from dplasso.model.row_steps import RowSteps
 from dplasso.model.weights import Weights, weights_of
+
+# More names would make a large file; hashed columns have none worth it.
+_MOST_NAMES = 2**20
+
+
+class FittedAnew(TransformerMixin, BaseEstimator):
+    """A step read from a model file: it learns nothing, so it is fitted on what it transforms.
+
+    Parameters
+    ----------
+    step : transformer
+        One that treats each record by itself.
+    inputs : sequence of str, int or None
+        Names of the columns that it takes, in order; or how many.
+    """
+
+    def __init__(self, step: Any, inputs: Any = None) -> None:
+        self.step = step
+        self.inputs = inputs
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Do nothing."""
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the rows that the step makes of X.
+
+        Raises
+        ------
+        DataError
+            If X has other columns than those that the step was first fitted on.
+        """
+        return clone(self.step).fit_transform(_with_columns(X, self.inputs))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+def _with_columns(X: Any, inputs: Any) -> Any:
+    if not isinstance(inputs, int | None) and hasattr(X, "columns"):
+        if missing := [name for name in inputs if name not in X.columns]:
+            raise DataError(f"the table has no column {missing[0]!r}, which the pipeline takes")
+        return X[list(inputs)]
+    count = inputs if isinstance(inputs, int | None) else len(inputs)
+    if count is not None and getattr(X, "ndim", 0) == 2 and X.shape[1] != count:
+        raise DataError(f"X has {X.shape[1]:,} columns; the pipeline takes {count:,}")
+    return X
+
+
+def row_steps_of(steps: Pipeline, model: str, n_features: int) -> RowSteps:
+    """Return fitted steps as a model file holds them; ValueError if one cannot be held."""
+    first = steps.steps[0][1]
+    if isinstance(first, FittedAnew):
+        inputs = first.inputs
+    else:
+        names = getattr(first, "feature_names_in_", None)
+        inputs = getattr(first, "n_features_in_", None) if names is None else map(str, names)
+        inputs = None if isinstance(first, PublicEncoder) else inputs
+    kept = inputs if inputs is None or isinstance(inputs, int) else tuple(inputs)
+    every = tuple(_step_to_json(name, step) for name, step in steps.steps)
+    # A schema, which the file holds, names its columns itself.
+    named = n_features <= _MOST_NAMES and not isinstance(steps.steps[-1][1], PublicEncoder)
+    return RowSteps(every, model, kept, names_after(steps) if named else None)
+
+
+def pipeline_of(held: RowSteps, estimator: Any) -> Pipeline:
+    """Return the pipeline of a model file, ready to predict.
+
+    Raises ValueError for a type or function that is not known here, or steps that learn.
+    """
+    steps = [(step["name"], _step_from_json(step)) for step in held.steps]
+    for place, (name, step) in enumerate(steps):
+        inputs = held.inputs if place == 0 else None
+        # What needs no fit, and takes any rows, is as it was.
+        if not isinstance(step, str) and (inputs is not None or get_tags(step).requires_fit):
+            steps[place] = name, FittedAnew(step, inputs)
+    pipeline = Pipeline([*steps, (held.model, estimator)])
+    check_record_wise(pipeline[:-1])
+    return pipeline
+
+
+def _step_to_json(name: str, step: Any) -> dict[str, Any]:
+    step = step.step if isinstance(step, FittedAnew) else step
+    if step is None or isinstance(step, str):
+        return {"name": name, "type": "passthrough", "params": {}}
+    params = step.get_params(deep=False)
+    if isinstance(step, PublicEncoder):
+        params = {"schema": step.schema_}
+    defaults = signature(type(step)).parameters
+    written = {
+        key: _to_json(value, f"{name}, {key}")
+        for key, value in params.items()
+        if not _is(value, defaults[key].default)
+    }
+    kind = name_of(type(step))
+    if kind is None:
+        raise ValueError(f"step {name!r} is of a type that no model file holds")
+    output = getattr(step, "_sklearn_output_config", {}).get("transform")
+    shown = {} if output is None else {"output": output}
+    return {"name": name, "type": kind, "params": written, **shown}
+
+
+def _is(value: Any, default: Any) -> bool:
+    plain = bool | int | float | str | None
+    if default is Parameter.empty or not isinstance(default, plain):
+        return value is default
+    return type(value) is type(default) and value == default
+
+
+def _to_json(value: Any, where: str) -> Any:
+    """Return a parameter as JSON; what JSON does not know is an object of one entry."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, list):
+        return [_to_json(one, where) for one in value]
+    for kind, name in ((tuple, "tuple"), (set | frozenset, "set")):
+        if isinstance(value, kind):
+            ordered = value if name == "tuple" else sorted(value)
+            return {name: [_to_json(one, where) for one in ordered]}
+    if isinstance(value, Mapping):
+        return {"dict": [[_to_json(one, where) for one in pair] for pair in value.items()]}
+    if isinstance(value, slice):
+        return {"slice": [_to_json(end, where) for end in (value.start, value.stop, value.step)]}
+    if hasattr(value, "same_columns"):
+        return {"schema": value.to_json()}
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return {"step": _step_to_json("", value)}
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        return {"dtype": np.dtype(value).name}
+    if hasattr(value, "__array__"):
+        array = np.asarray(value)
+        return {"array": [_to_json(array.tolist(), where), array.dtype.str]}
+    if (held := name_of(value)) is not None:
+        return {"function": held}
+    what = getattr(value, "__qualname__", repr(value))
+    raise ValueError(
+        f"no model file holds {what} (step {where}): give a function with a name and declare it "
+        "with dplasso.record_wise"
+    )
+
+
+def _step_from_json(step: Mapping[str, Any]) -> Any:
+    if step["type"] == "passthrough":
+        return "passthrough"
+    params = {name: _from_json(value) for name, value in step["params"].items()}
+    kind = _named(step["type"])
+    if not isinstance(kind, type):
+        raise ValueError(f"its pipeline has {step['type']} for a step")
+    found = kind(**params)
+    if "output" in step:
+        found.set_output(transform=step["output"])
+    return found
+
+
+def _named(name: Any) -> Any:
+    try:
+        return named(name)
+    except (KeyError, AttributeError):
+        raise ValueError(
+            f"its pipeline needs {name}, which nobody has declared here: import it and declare it "
+            "with dplasso.record_wise before loading"
+        ) from None
+
+
+def _from_json(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_from_json(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, held),) = value.items()
+    if kind not in _READERS:
+        raise ValueError("its pipeline has a parameter of no known kind")
+    return _READERS[kind](held)
+
+
+def _array(held: Any) -> NDArray[Any]:
+    values, dtype = held
+    if np.dtype(dtype).hasobject and not str(dtype) == "|O":
+        raise ValueError("its pipeline has an array of no known kind")
+    return np.array(_from_json(values), dtype=dtype)
+
+
+_READERS: dict[str, Any] = {
+    "array": _array,
+    "dict": lambda held: {_from_json(key): _from_json(value) for key, value in held},
+    "dtype": lambda held: np.dtype(held).type,
+    "float": float,
+    "function": _named,
+    "schema": lambda held: held,
+    "set": lambda held: set(map(_from_json, held)),
+    "slice": lambda held: slice(*map(_from_json, held)),
+    "step": _step_from_json,
+    "tuple": lambda held: tuple(map(_from_json, held)),
+}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:

@@ -12,7 +12,6 @@ from sklearn.pipeline import Pipeline
 
 from dplasso.errors import ParameterError, need
 from dplasso.estimators.export import Plain, plain_of
-from dplasso.estimators.pipeline_steps import FittedAnew
 from dplasso.estimators.record_wise import check_record_wise, chosen, every_step, split
 
 # Of 2020: every runtime in use knows it.
@@ -192,7 +191,7 @@ def _steps_graph(steps: Pipeline, example: Any) -> Any:
     # Steps of a model file are fitted on what they transform; a graph needs them fitted.
     known, rows = [], example
     for name, step in steps.steps:
-        fitted = clone(step.step).fit(rows) if isinstance(step, FittedAnew) else step
+        fitted = clone(step.step).fit(rows) if hasattr(step, "step") else step
         known.append((name, fitted))
         rows = fitted.transform(rows)
     if isinstance(example, list):

@@ -66,7 +66,7 @@ def _constant(step: Any) -> str:
 # Types of steps by the place that documents them: what to change so that they learn nothing.
 _KNOWN: dict[str, Callable[[Any], str]] = {
     "dplasso.encoding.encoder.PublicEncoder": _nothing,
-    "dplasso.estimators.pipeline_steps.FittedAnew": _nothing,
+    "dplasso.estimators.load.FittedAnew": _nothing,
     "sklearn.compose.ColumnTransformer": _nothing,
     "sklearn.feature_extraction.FeatureHasher": _nothing,
     "sklearn.feature_extraction.text.CountVectorizer": _vocabulary,

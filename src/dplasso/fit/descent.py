@@ -24,7 +24,7 @@ from dplasso.phases.count import COUNT_SHARE, count, counted_of, levels
 from dplasso.phases.course import Course, Descent, beyond
 from dplasso.phases.descend import gradient_phases
 from dplasso.phases.inference import MOST_COLUMNS, inference, n_coefficients
-from dplasso.phases.references import OneHot
+from dplasso.phases.moments import OneHot
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
 from dplasso.privacy.budget import Budget

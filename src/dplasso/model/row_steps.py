@@ -16,7 +16,7 @@ class RowSteps:
     """The steps of a pipeline before its model, as a model file holds them.
 
     `steps`: of each ``name``, ``type``, ``params``, those that are not the type's own, and perhaps
-    ``output`` (`dplasso.estimators.pipeline_steps`).
+    ``output`` (`dplasso.estimators.load`).
     `model`: the name of the last step.
     `inputs`: names of the raw columns, their number, or None for texts and what has neither.
     `columns`, shape (D,): names of the columns that the steps make, where they have any.

@@ -18,8 +18,7 @@ from dplasso.matrix.scaling import Scaling, constant_entry
 from dplasso.matrix.triangles import triangle_size
 from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.course import Course, Descent
-from dplasso.phases.moments import Moments
-from dplasso.phases.references import OneHot, with_references
+from dplasso.phases.moments import Moments, OneHot, with_references
 from dplasso.phases.released import Released
 from dplasso.phases.releases import NO_COLUMNS, Calibrated, Descended
 from dplasso.privacy.budget import Budget, Draws
