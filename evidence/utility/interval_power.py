@@ -36,7 +36,7 @@ def options(*, factors: list[float] = FACTORS, fits: int = 200) -> None:
 
 def planned(kind: str, n_rows: float, n_columns: int, epsilon: float, effect: float) -> Any:
     """Return the plan of so many rows."""
-    from dplasso.estimators.interval_plan import plan_intervals
+    from dplasso.estimators.cost import plan_intervals
 
     known: dict[str, Any] = {"spread": 3.0**-0.5, "effect": effect}
     if kind == "numbers":

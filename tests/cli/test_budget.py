@@ -7,7 +7,7 @@ import pytest
 
 import dplasso
 from cli.conftest import charged_to, done, found, new_ledger, refused, run_command, said
-from dplasso.estimators.interval_plan import plan_intervals
+from dplasso.estimators.cost import plan_intervals
 
 
 def budget(*more, epsilon=1):

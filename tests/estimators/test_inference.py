@@ -13,7 +13,7 @@ from sklearn.base import clone
 import dplasso
 from dplasso import DPLinearRegression, DPLogisticRegression
 from dplasso.cluster import InProcessEngine
-from dplasso.estimators.interval_plan import plan_intervals
+from dplasso.estimators.cost import plan_intervals
 from dplasso.phases.moments import Moments
 
 INF = float("inf")

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from dplasso.cli import output
-from dplasso.estimators.interval_plan import PlannedIntervals, plan_intervals
+from dplasso.estimators.cost import PlannedIntervals, plan_intervals
 from dplasso.tuning.plan import Part
 
 

@@ -1,10 +1,12 @@
-"""What a fit would cost, and what it could find, answered before there is any data."""
+"""What a fit would cost, what it could find and how wide its intervals would be, without data."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
+
+from scipy.special import ndtri
 
 from dplasso.errors import ParameterError
 from dplasso.estimators.base import PrivateLinearModel
@@ -19,6 +21,7 @@ from dplasso.fit.task import Bounded, Labels, Task
 from dplasso.gradient_descent.energies import SCALES_SHARE, pays
 from dplasso.gradient_descent.schedule import CONSTANT, SIGNIFICANT, Schedule, schedule_for
 from dplasso.phases.count import COUNT_SHARE
+from dplasso.phases.inference import Precision, n_coefficients
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import check_positive
 from dplasso.privacy.statement import PrivacyStatement
@@ -185,14 +188,10 @@ def weakest_association(
         The budget.
     n_records, n_features : int
         N and D, public.
-    method : {"logistic", "linear", "lasso"}, default="logistic"
-        As in `privacy_cost`.
     row_entries : float, default=1
-        Entries that a row has, about; of noisy gradient descent, which scales rows to length 1.
-    n_classes, target_bounds
-        As in `privacy_cost`.
-    **settings
-        As in `privacy_cost`.
+        Entries of a row, about; only noisy gradient descent, which scales rows, depends on it.
+    method, n_classes, target_bounds, **settings
+        As in `privacy_cost`; not "frank-wolfe".
 
     Returns
     -------
@@ -272,3 +271,129 @@ def dense_schedule(n_records: float, budget: Budget, task: Task) -> Schedule:
     moved = budget.moved(task.gradient_bound(private=True))
     curvature = task.gradient_loss(1.0).curvature
     return schedule_for(n_records, mu, moved, None, task.kappa, curvature=curvature)
+
+
+# Rows are sought up to this number.
+_MOST_ROWS = 1e12
+_LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class PlannedIntervals:
+    """What intervals of so many rows will be.
+
+    Attributes
+    ----------
+    identified : bool
+        Whether coefficients are likely to be identified.
+    standard_error, without_privacy : float
+        Standard error of a coefficient, with and without noise.
+    width : float
+        Of a 95 % interval.
+    rows_needed : float or None
+        Rows with which `effect` is found with probability `power`; None if no number is enough.
+    """
+
+    identified: bool
+    standard_error: float
+    without_privacy: float
+    width: float
+    rows_needed: float | None
+
+
+def plan_intervals(
+    epsilon: float,
+    delta: float,
+    n_records: float,
+    n_features: int,
+    *,
+    row_norm: float | None = None,
+    spread: float = 0.5,
+    positive: float = 0.5,
+    residual: float = 0.25,
+    effect: float | None = None,
+    power: float = 0.8,
+    share: float = 0.5,
+    target_bounds: tuple[float, float] | None = None,
+    **settings: Any,
+) -> PlannedIntervals:
+    """Say how wide the intervals of ``infer="all"`` will be, from public numbers.
+
+    Columns are taken as alike and unrelated; related columns have wider intervals.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget.
+    n_records, n_features : int
+        N and D, public.
+    row_norm : float, default=None
+        As of the estimators; None for the square root of D, for columns in [-1, 1].
+    spread : float, default=0.5
+        Standard deviation of a column; 0.5 is that of 0 and 1 in equal parts.
+    positive : float, default=0.5
+        Part of the records in the second class.
+    residual : float, default=0.25
+        Standard deviation of a regression's residuals, over half of the target interval.
+    effect : float, default=None
+        A coefficient to be found, in the units of its column and of the target.
+    power : float, default=0.8
+        Probability of finding it at a p-value below 0.05.
+    share : float, default=0.5
+        The share of `infer`.
+    target_bounds : tuple of float, default=None
+        Of a regression.
+    **settings
+        `neighbors`, `rows_per_person` and `fit_intercept` of the estimator.
+
+    Returns
+    -------
+    PlannedIntervals
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+    """
+    for name, part in (("positive", positive), ("power", power)):
+        if not 0.0 < part < 1.0:
+            raise ParameterError(f"`{name}` must be between 0 and 1, got {part!r}")
+    bound = math.sqrt(n_features) if row_norm is None else check_positive("row_norm", row_norm)
+    method = "logistic" if target_bounds is None else "linear"
+    given = {"epsilon": epsilon, "delta": delta, "row_norm": bound, **settings}
+    given |= {"infer": {"columns": "all", "share": share}}
+    estimator = estimator_of(method, target_bounds, **given)
+    fitted, task = method_of(estimator), task_of(2, target_bounds)
+    loss, unit = task.gradient_loss(task.inference_bound), 1.0
+    each = squares = positive * (1.0 - positive)
+    if target_bounds is not None:
+        each, squares = 1.0, check_positive("residual", residual) ** 2
+        unit = 0.5 * (target_bounds[1] - target_bounds[0])
+    precision = Precision(
+        fitted.budget(task, n_features),
+        share,
+        (loss.residual_bound, loss.curvature),
+        n_coefficients(n_features, fitted.fit_intercept),
+        bound,
+        fitted.fit_intercept,
+    )
+
+    def error(n: float, noise: bool = True) -> tuple[float, bool]:
+        found, clear = precision.of(n * each, n * squares, spread, noise=noise)
+        return unit * found, clear
+
+    def enough(n: float) -> bool:
+        found, clear = error(n)
+        return clear and (effect is None or reach * found <= abs(effect))
+
+    reach = float(ndtri(0.5 + 0.5 * _LEVEL) + ndtri(power))
+    needed = None
+    if effect is not None and enough(_MOST_ROWS):
+        low, high = 1.0, _MOST_ROWS
+        while high > 1.001 * low:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        needed = high
+    own, clear = error(check_positive("n_records", n_records))
+    width = 2.0 * float(ndtri(0.5 + 0.5 * _LEVEL)) * own
+    return PlannedIntervals(clear, own, error(n_records, noise=False)[0], width, needed)
