@@ -11,6 +11,7 @@ from dplasso.gradient_descent.steps import (
     halve_contributions,
     tile_gradient_vectors,
     tile_gradients,
+    tile_products,
     update,
 )
 from dplasso.losses.logistic import Logistic
@@ -262,3 +263,34 @@ def test_threads_divide_the_entries_where_columns_differ_in_length(loss, monkeyp
                 assert np.concatenate(others).size + large.size == {1: 2, 4: 5}[n_outputs]
     assert all(one == found[0] for one in found)
     assert any(found[0])
+
+
+@pytest.mark.parametrize("scale_exponents", [NO_SCALE_EXPONENTS, some_halvings(400_000)])
+@pytest.mark.parametrize("values", ["mixed", "threes"])
+def test_both_passes_over_rows_that_no_cache_holds(values, scale_exponents):
+    rng = np.random.default_rng(2)
+    n_rows, n_columns = 2**17 + 5, 400_000
+    j = np.sort(rng.integers(0, n_columns // 3, (n_rows, 3)) * 3 + np.arange(3), axis=1)
+    v = rng.normal(size=j.shape) if values == "mixed" else np.full(j.shape, 3.0)
+    given = v.ravel()[: v.size * (values == "mixed")]
+    rows = Compressed(np.arange(0, v.size + 1, 3), j.ravel().astype(np.int32), given, 3.0)
+    laid = tiles.lay_tiles(rows, n_columns, 1, ONE_THREAD)
+    assert laid.row_edges.tolist() == [0, n_rows]
+
+    weights, products = rng.normal(size=n_columns), np.zeros(n_rows)
+    tile_products(laid, 0, 1, weights, products)
+    terms = v * weights[j]
+    assert products.tolist() == (terms[:, 0] + terms[:, 1] + terms[:, 2]).tolist()
+
+    limit, pulls = 2.0**20, rng.normal(size=n_rows) * 2.0**20
+    levels = np.zeros((41, n_rows), dtype=np.int64)
+    levels[0] = pulls * 3.0
+    halve_contributions(limit, 0, n_rows, levels)
+    blocks, totals = np.arange(laid.n_blocks), np.zeros(n_columns, dtype=np.int64)
+    begins = blocks * laid.width
+    tile_gradients(laid, blocks, 0, 1, scale_exponents, pulls, levels, limit, totals, begins)
+    times = scale_exponents[j] if scale_exponents.size else 0
+    shares = np.clip(pulls[:, np.newaxis] * v * 0.5**times, -limit, limit).astype(np.int64)
+    expected = np.zeros_like(totals)
+    np.add.at(expected, j, shares)
+    assert totals.tolist() == expected.tolist()

@@ -22,7 +22,7 @@ def entries(laid, r, b):
 
 @pytest.mark.parametrize("values", ["mixed", "threes"])
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array])
-@pytest.mark.parametrize("bits", [(18, 14), (3, 2)])
+@pytest.mark.parametrize("bits", [(19, 13), (3, 2)])
 @pytest.mark.parametrize("n_outputs", [1, 3])
 def test_tiles_hold_the_entries_of_the_matrix(monkeypatch, values, form, bits, n_outputs):
     rng = np.random.default_rng(0)
@@ -87,3 +87,22 @@ def test_rows_and_columns_may_be_empty():
             assert not laid.places.size
             assert laid.row_edges[-1] == shape[0]
             assert laid.n_blocks == -(-shape[1] // laid.width)
+
+
+def test_chunks_of_long_rows_are_divided(monkeypatch):
+    """Down to a row that is too long alone, and no further."""
+    lengths = np.array([1] * 30 + [5] * 6 + [50])
+    X = sp.csr_array(
+        (
+            np.ones(lengths.sum()),
+            np.concatenate([*map(np.arange, lengths)]),
+            np.append(0, np.cumsum(lengths)),
+        ),
+        shape=(37, 50),
+    )
+    monkeypatch.setattr(tiles, "_MOST_ENTRIES", 12)
+    with thread_pool(1) as threads:
+        laid = lay_tiles(by_rows(X, 1), 50, 1, threads)
+    sizes = np.diff(laid.bounds[:, [0, -1]])[:, 0]
+    assert sizes[-1] == 50
+    assert sizes[:-1].max() <= 12

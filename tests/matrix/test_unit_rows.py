@@ -106,7 +106,8 @@ def test_the_integers_of_a_record_lie_in_the_ball(
     assert square <= (Fraction(bound) * Fraction(unit)) ** 2
     # And at zero weights, with a residual of one half, it comes near to half a unit's sphere.
     whole = norm_bound is None and float(np.abs(X[0] * 0.5**own).max()) >= 1e-290
-    if weight == 0.0 and whole and not coarser:
+    # From 31 halvings on, 62 bits do not hold what a record contributes before them.
+    if weight == 0.0 and whole and not coarser and own.max() <= 30:
         assert square >= (0.5 * unit * (1 - 2.0**-26)) ** 2
 
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import offset_of, weight_of
-from dplasso.matrix.scaling import SCALES
-from dplasso.matrix.tiles import column_of, row_of, tile_entries
+from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, SCALES
+from dplasso.matrix.tiles import column_of, prefetched, row_of, tile_entries
 from dplasso.privacy.share import share
 
 # Rows whose residuals are computed together, entries that are added up in one loop.
@@ -111,12 +111,16 @@ def tile_products(tiles, first, last, weights, products):
         for b in range(tiles.bounds.shape[1] - 1):
             some = weights[b << tiles.block_bits :]
             places, values = tile_entries(tiles, r, b)
-            if values.size:
-                for p in range(np.uint64(places.size)):
-                    own[row_of(places[p])] += np.float64(values[p]) * some[column_of(places[p])]
-            else:
-                for p in range(np.uint64(places.size)):
-                    own[row_of(places[p])] += constant * some[column_of(places[p])]
+            begin, size = np.uint64(0), np.uint64(places.size)
+            while begin < size:
+                end = prefetched(places, begin, size, own.size, own, some, NO_SCALE_EXPONENTS, 0)
+                if values.size:
+                    for p in range(begin, end):
+                        own[row_of(places[p])] += np.float64(values[p]) * some[column_of(places[p])]
+                else:
+                    for p in range(begin, end):
+                        own[row_of(places[p])] += constant * some[column_of(places[p])]
+                begin = end
 
 
 @njit(cache=True, nogil=True)
@@ -159,29 +163,35 @@ def tile_gradients(
     `scaled`, ``levels[b]``: a number for each row, as of `row_gradients` and `halve_contributions`.
     `begins`: where the blocks begin in `totals`.
     """
-    bits = tiles.block_bits
+    bits, n_rows, whole = tiles.block_bits, levels.shape[1], levels.reshape(-1)
+    stride = 0 if tiles.values.size else n_rows
     # Chunk by chunk: what is read here and there stays in the cache, and totals are passed through.
     for r in range(first, last):
-        row = np.uint64(tiles.row_edges[r])
+        row, height = tiles.row_edges[r], tiles.row_edges[r + 1] - tiles.row_edges[r]
+        pulls, own = scaled[row:], whole[row:]
         for k in range(blocks.size):
             places, values = tile_entries(tiles, r, blocks[k])
             times, sums = scale_exponents[blocks[k] << bits :], totals[begins[k] :]
-            if values.size and times.size:
-                for p in range(np.uint64(places.size)):
-                    c, pull = column_of(places[p]), scaled[row + row_of(places[p])]
-                    pull *= np.float64(values[p])
-                    sums[c] += share(pull * SCALES[np.uint64(times[c])], limit)
-            elif values.size:
-                for p in range(np.uint64(places.size)):
-                    pull = scaled[row + row_of(places[p])] * np.float64(values[p])
-                    sums[column_of(places[p])] += share(pull, limit)
-            elif times.size:
-                for p in range(np.uint64(places.size)):
-                    c = column_of(places[p])
-                    sums[c] += levels[np.uint64(times[c]), row + row_of(places[p])]
-            else:
-                for p in range(np.uint64(places.size)):
-                    sums[column_of(places[p])] += levels[0, row + row_of(places[p])]
+            begin, size = np.uint64(0), np.uint64(places.size)
+            while begin < size:
+                end = prefetched(places, begin, size, height, own, sums, times, stride)
+                if values.size and times.size:
+                    for p in range(begin, end):
+                        c, pull = column_of(places[p]), pulls[row_of(places[p])]
+                        pull *= np.float64(values[p])
+                        sums[c] += share(pull * SCALES[np.uint64(times[c])], limit)
+                elif values.size:
+                    for p in range(begin, end):
+                        pull = pulls[row_of(places[p])] * np.float64(values[p])
+                        sums[column_of(places[p])] += share(pull, limit)
+                elif times.size:
+                    for p in range(begin, end):
+                        c = column_of(places[p])
+                        sums[c] += own[np.uint64(times[c]) * np.uint64(n_rows) + row_of(places[p])]
+                else:
+                    for p in range(begin, end):
+                        sums[column_of(places[p])] += own[row_of(places[p])]
+                begin = end
 
 
 @njit(cache=True, nogil=True)

@@ -17,16 +17,20 @@ from numpy.typing import NDArray
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.numbering import AS_GIVEN
 from dplasso.matrix.transpose import count_blocks
+from dplasso.runtime.prefetch import prefetch
 from dplasso.runtime.threads import Threads, even_parts
 
 # Chunks have about as many entries as there are columns, since what is kept of these is passed
 # through for each chunk, but so many rows: few where a core's cache holds the columns too, so that
 # rows stay nearest to the core; more than its own cache holds only where columns have few entries.
-_FEW_COLUMNS, _FEW_ROWS, _MANY_ROWS = 2**17, (2**12, 2**16), (2**16, 2**18)
+_FEW_COLUMNS, _FEW_ROWS, _MANY_ROWS = 2**17, (2**12, 2**16), (2**16, 2**19)
 # Entries of a chunk, about: a thread that lays it out has copies of them.
 _MOST_ENTRIES = 2**24
 # Bits of a place within a tile.
-ROW_BITS, COLUMN_BITS = 18, 14
+ROW_BITS, COLUMN_BITS = 19, 13
+# What is kept of the rows of taller chunks does not stay in a core's cache: where each row has one
+# number, or one for each scale. It is prefetched for so many entries together.
+_NEAR_ROWS, _NEAR_SCALED_ROWS, _AHEAD = 2**17, 2**16, 128
 _ROW_SHIFT, _ROW_MASK = np.uint32(ROW_BITS), np.uint32(2**ROW_BITS - 1)
 
 
@@ -78,11 +82,16 @@ def lay_tiles(
     bits = max(0, COLUMN_BITS - (n_outputs - 1).bit_length())
     least, most = _FEW_ROWS if n_columns * n_outputs <= _FEW_COLUMNS else _MANY_ROWS
     even = max(least // n_outputs, n_columns * n_rows // max(1, n_entries))
-    height = max(1, min(even, min(most, 2**ROW_BITS) // n_outputs))
+    shortest = min(most, 2**ROW_BITS) // n_outputs, _MOST_ENTRIES * n_rows // max(1, n_entries)
+    height = max(1, min(even, *shortest))
     parts = even_parts(rows.indptr, threads.count)
-    short = even_parts(rows.indptr, -(-n_entries // _MOST_ENTRIES) or 1)
-    edges = parts, short, np.arange(0, n_rows, height), [n_rows]
-    row_edges = np.unique(np.concatenate(edges))
+    row_edges = np.unique(np.concatenate([parts, np.arange(0, n_rows, height), [n_rows]]))
+    # Some rows are longer than others; one that is too long alone stays whole.
+    while (long := np.diff(rows.indptr[row_edges]) > _MOST_ENTRIES).any():
+        middle = (row_edges[:-1] + row_edges[1:])[long] // 2
+        if np.isin(middle, row_edges).all():
+            break
+        row_edges = np.union1d(row_edges, middle)
     bounds = np.zeros((row_edges.size - 1, -(-n_columns >> bits) + 1), dtype=np.int64)
     places, values = make(n_entries, np.uint32), make(rows.values.size, rows.values.dtype)
     tiles = Tiles(row_edges, bits, bounds, places, values, rows.constant)
@@ -109,6 +118,39 @@ def tile_entries(tiles, r, b):
     span = slice(tiles.bounds[r, b], tiles.bounds[r, b + 1])
     # Without values, each span of them is empty too.
     return tiles.places[span], tiles.values[span]
+
+
+@register_jitable
+def prefetched(places, begin, end, height, rows, columns, times, stride):
+    """Choose entries of a tile to go through, from `begin`; prefetch for those after them.
+
+    `places`: of the tile, up to `end`.
+    `height`: rows of the chunk.
+    `rows`, `columns`: the numbers of the chunk's rows and of the block's columns.
+    `times`, `stride`: a column needs the numbers that stand ``times * stride`` behind those of its
+    rows; empty, or 0, where there is one number for each row.
+
+    Returns: where the chosen entries end.
+    """
+    if height <= (_NEAR_SCALED_ROWS if times.size and stride else _NEAR_ROWS):
+        return end
+    middle = min(begin + np.uint64(_AHEAD), end)
+    _request(places, middle, min(middle + np.uint64(_AHEAD), end), rows, columns, times, stride)
+    return middle
+
+
+@njit(cache=True, nogil=True)
+def _request(places, begin, end, rows, columns, times, stride):
+    """Prefetch the numbers of the rows and columns of some entries."""
+    if times.size and stride:
+        for p in range(begin, end):
+            c = column_of(places[p])
+            prefetch(rows, row_of(places[p]) + np.uint64(times[c]) * np.uint64(stride))
+            prefetch(columns, c)
+    else:
+        for p in range(begin, end):
+            prefetch(rows, row_of(places[p]))
+            prefetch(columns, column_of(places[p]))
 
 
 def _fill(
