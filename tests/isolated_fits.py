@@ -199,6 +199,9 @@ def _fit_trial(kind: str, choices: Choices) -> "Trial":
     else:
         options["feature_bound"] = choices.pick("feature-bound", (1.0, 0.1, 1.5))
         options |= COLUMNS.get(columns) or RADII.get(columns) or {}
+        may = kind == "gradients" and form not in IN_PARTS
+        if may and choices.pick("public-rows", (False, False, True)):
+            options["public_rows"] = _directions(n_columns)
         if columns == "of a radius":
             options["drift_tol"] = choices.pick("drift", ("auto", None, 0.01))
         if columns in RADII and choices.pick("records", ("counted", "public")) == "public":

@@ -357,7 +357,8 @@ def _cases():
                 f"{family}{name}",
                 Case(partial(_fit, kind, classes, options), classes, uses, False, forms),
             )
-    for family in ("logistic", "three classes", "labels", "linear"):
+    lassos = ("lasso", "lasso, three classes", "lasso, numbers")
+    for family in ("logistic", "three classes", "labels", "linear", *lassos):
         kind, classes, _ = ESTIMATORS[family]
         for name, options in WITH_DIRECTIONS.items():
             uses = ("weights",) * ("weight_bound" in options)
@@ -374,11 +375,12 @@ def _cases():
             uses = ("weights",) * ("weight_bound" in options)
             uses += ("people",) * ("rows_per_person" in options)
             forms = ("csr", "dense") if uses or classes == 3 else tuple(FORMS)
-            work = partial(_kept, kind, classes, options)
-            yield (
-                f"lasso of {classes} classes that keeps columns{name}",
-                Case(work, classes, uses, forms=forms),
-            )
+            for rows, own in (("", {}), (", public rows", DIRECTIONS)):
+                work = partial(_kept, kind, classes, options | own)
+                yield (
+                    f"lasso of {classes} classes that keeps columns{rows}{name}",
+                    Case(work, classes, uses, forms=("csr", "dense") if rows else forms),
+                )
     for kind, classes in ((DPLogisticRegression, 2), (DPLinearRegression, 0)):
         for name, options in (("", {"epsilon": 0.05}), (", people", GROUPED | {"epsilon": 0.1})):
             uses = ("people",) * ("rows_per_person" in options)

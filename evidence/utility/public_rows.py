@@ -28,6 +28,8 @@ KINDS = {
     "5": "5 % as many as private rows",
     "permuted": "20 %, columns exchanged",
     "prior": "20 %, and 1 % of the private rows as `public_data`",
+    "lasso": "20 % of all rows, `DPLassoClassifier`",
+    "lasso-permuted": "20 %, columns exchanged, `DPLassoClassifier`",
 }
 _ALL = [*KINDS]
 # Parts of the training rows that are public; of columns ordered by frequency, so many are
@@ -54,8 +56,9 @@ class Compared:
     def __call__(self, X: Any, y: NDArray[Any], advance: Advance) -> dict[str, Any]:
         from sklearn.metrics import roc_auc_score
 
-        from dplasso import DPLogisticRegression
+        from dplasso import DPLassoClassifier, DPLogisticRegression
 
+        model = DPLassoClassifier if self.kind.startswith("lasso") else DPLogisticRegression
         training, test = split(X.shape[0], self.own_test)
         X, runs = binarized(X), []
         for draw in range(self.draws):
@@ -63,7 +66,7 @@ class Compared:
             order = rng.permutation(training)
             n_public = round((_FEW if self.kind == "5" else _PUBLIC) * order.size)
             public, private = X[order[:n_public]], order[n_public:]
-            if self.kind == "permuted":
+            if self.kind.endswith("permuted"):
                 public = _exchanged(public, rng)
             given: dict[str, Any] = {"classes": (0, 1), "random_state": draw, "n_jobs": self.n_jobs}
             if self.kind == "prior":
@@ -72,7 +75,7 @@ class Compared:
                 given["public_data"] = X[labelled], y[labelled]
             aucs = {}
             for name, more in (("alone", {}), ("with", {"public_rows": public})):
-                estimator = DPLogisticRegression(self.epsilon, DELTA, **given, **more)
+                estimator = model(self.epsilon, DELTA, **given, **more)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     estimator.fit(X[private], y[private])

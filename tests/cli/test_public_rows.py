@@ -45,6 +45,11 @@ def test_a_search_uses_them_in_every_try(train, fewer):
     assert report["privacy"]["public_rows"].startswith("60 public rows")
 
 
-def test_a_lasso_refuses_them(train, fewer):
-    result = run_command("fit", train, *FAST, "--method", "lasso", "--public-rows", fewer)
-    refused(result, "--public-rows is for the methods logistic and linear, not for lasso")
+def test_a_lasso_uses_them(train, fewer):
+    report = found("fit", train, *FAST, "--method", "lasso", "--public-rows", fewer)
+    assert report["privacy"]["public_rows"].startswith("60 public rows")
+
+
+def test_frank_wolfe_refuses_them(train, fewer):
+    result = run_command("fit", train, *FAST, "--method", "frank-wolfe", "--public-rows", fewer)
+    refused(result, "--public-rows is not for frank-wolfe")

@@ -49,9 +49,11 @@ DRAWS = "mechanism='exponential', solver='sparse', selector='bucket', drift_tol=
 CLASSES = "classes=None, class_weight=None"
 PARAMETERS = {
     "logistic": (18, f"{DESCENT}, {CLASSES}, {PEOPLE}, {START}, public_rows=None, {RUN}"),
-    "lasso": (15, f"{LASSO}, classes=None, {PEOPLE}, {START}, {RUN}"),
+    "lasso": (16, f"{LASSO}, classes=None, {PEOPLE}, {START}, public_rows=None, {RUN}"),
     "linear": (17, f"target_bounds=None, {DESCENT}, {PEOPLE}, {START}, public_rows=None, {RUN}"),
-    "lasso of numbers": (15, f"target_bounds=None, {LASSO}, {PEOPLE}, {START}, {RUN}"),
+    "lasso of numbers": (
+        *(16, f"target_bounds=None, {LASSO}, {PEOPLE}, {START}, public_rows=None, {RUN}"),
+    ),
     "frank-wolfe": (21, f"{STEPS}, {CLASSES}, {DRAWS}, {PEOPLE}, n_records=None, {RUN}"),
 }
 

@@ -243,7 +243,7 @@ def test_a_public_start_is_compared_with_its_parts(rows, tmp_path):
 def test_public_rows_without_labels_are_compared_with_none():
     X, y = records()
     measured = []
-    for kind in ("20", "permuted", "prior"):
+    for kind in ("20", "permuted", "prior", "lasso-permuted"):
         measure = public_rows.Compared(kind, 0.5, draws=2, own_test=0, n_jobs=1)
         result = measure(X, y, lambda _: None)
         assert result["public_rows"] == 80

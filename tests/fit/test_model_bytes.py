@@ -28,6 +28,7 @@ FITS = {
     "significant": DPLogisticRegression(50.0, max_weights="significant"),
     "public rows": DPLogisticRegression(2.0, public_rows=PUBLIC),
     "public rows, short list": DPLogisticRegression(2.0, public_rows=PUBLIC, max_weights=20),
+    "public rows, short list of a lasso": DPLassoClassifier(2.0, public_rows=PUBLIC),
     "linear": DPLinearRegression(2.0, **BOUNDS),
 }
 

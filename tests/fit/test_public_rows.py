@@ -3,6 +3,7 @@
 import json
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas
@@ -12,14 +13,22 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import Pipeline
 
 import dplasso
-from dplasso import DPLinearRegression, DPLogisticRegression, Geometry, NoiseWarning, PublicEncoder
+from dplasso import (
+    DPLasso,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+    Geometry,
+    NoiseWarning,
+    PublicEncoder,
+)
 from dplasso.cluster import InProcessEngine
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import open_store, write_store
 from dplasso.encoding.hashed import Hashed
 from dplasso.encoding.schema import Schema
 from dplasso.ledger import create_ledger, read_budgets
-from dplasso.phases.releases import Mixed
+from dplasso.phases.releases import Kept, Mixed
 from dplasso.runtime import progress
 
 N, D = 1500, 60
@@ -51,10 +60,7 @@ def auc(fitted, rows, labels):
 
 
 def test_they_help_where_there_are_many_columns():
-    wide = [
-        records(n_rows, seed, 2000, (60.0, 30.0)) for n_rows, seed in ((N, 1), (600, 2), (1000, 3))
-    ]
-    (rows, subject), (public, _), (test, truth) = wide
+    (rows, subject), (public, _), (test, truth) = WIDE
     found = []
     for given in (Geometry.learn(public), None):
         fits = [
@@ -63,6 +69,56 @@ def test_they_help_where_there_are_many_columns():
         ]
         found.append(np.mean([auc(one, test, truth == 0) for one in fits]))
     assert found[0] > found[1] + 0.05
+
+
+WIDE = [records(n_rows, seed, 2000, (60.0, 30.0)) for n_rows, seed in ((N, 1), (600, 2), (1000, 3))]
+
+
+def test_a_lasso_finds_its_columns_with_them():
+    (rows, subject), (public, _), (test, truth) = WIDE
+    geometry, found = Geometry.learn(public), []
+    for given in (geometry, None):
+        options = {"classes": [0, 1], "random_state": 0, "public_rows": given}
+        fitted = DPLassoClassifier(1.0, **options).fit(rows, (subject == 0).astype(int))
+        found.append(auc(fitted, test, truth == 0))
+    assert found[0] > found[1] + 0.1
+    fitted = DPLassoClassifier(1.0, classes=[0, 1], public_rows=geometry).fit(rows, subject == 0)
+    assert fitted.coef_.nnz == 200
+    assert fitted.n_features_in_ == 2000
+    assert geometry.told == fitted.privacy_.public_rows
+
+
+def test_a_lasso_of_few_columns_has_as_many_as_asked_for():
+    fitted = DPLasso(1.0, target_bounds=(0, 2), max_weights=7, public_rows=GEOMETRY).fit(X, SUBJECT)
+    assert fitted.coef_.nnz == 7
+
+
+def test_a_lasso_without_privacy_does_not_need_them():
+    one, other = (
+        DPLassoClassifier(math.inf, max_weights=5, public_rows=given).fit(X, Y)
+        for given in (GEOMETRY, None)
+    )
+    np.testing.assert_array_equal(one.coef_.toarray(), other.coef_.toarray())
+
+
+def test_a_lasso_keeps_one_label_for_each_row():
+    with pytest.raises(ValueError, match="a LASSO predicts one label per row"):
+        DPLassoClassifier(1.0, public_rows=GEOMETRY).fit(X, np.eye(3, dtype=int)[SUBJECT])
+
+
+def test_lengths_of_columns_are_those_of_public_unit_rows():
+    unit = PUBLIC / np.sqrt(PUBLIC.multiply(PUBLIC).sum(axis=1))[:, np.newaxis]
+    expected = np.asarray((unit * unit).mean(axis=0)).ravel()
+    np.testing.assert_allclose(GEOMETRY.lengths**2, expected, rtol=1e-6)
+
+
+def test_a_cut_keeps_the_columns_that_are_long_in_public_rows():
+    energies, long = np.full(D, 1e-20, dtype=np.float32), np.arange(30, 45)
+    energies[long] = 1.0
+    geometry = replace(GEOMETRY, column_energies=energies)
+    released = model(max_weights=3, public_rows=geometry).fit(X, Y).model_.released
+    cuts = [entry.release.columns for entry in released.entries if isinstance(entry.release, Kept)]
+    np.testing.assert_array_equal(cuts[0], long)
 
 
 def test_rows_geometry_and_file_are_one(tmp_path):

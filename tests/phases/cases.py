@@ -101,6 +101,11 @@ PLANS = {
     "public rows, short list": Case(_logistic(public_rows=DIRECTIONS, max_weights=2)),
     "public rows, prior": Case(_logistic(public_rows=DIRECTIONS, prior=PRIOR)),
     "public rows, three classes": Case(_logistic(public_rows=DIRECTIONS, classes=THREE), 3),
+    "public rows, lasso": Case(_lasso(public_rows=DIRECTIONS), columns=DRAWN),
+    "public rows, lasso that keeps more": Case(_lasso(public_rows=DIRECTIONS), columns=KEPT),
+    "public rows, lasso of numbers": Case(
+        DPLasso(20.0, public_rows=DIRECTIONS, **BOUNDS), "numbers", DRAWN
+    ),
     "three classes": Case(_logistic(classes=THREE), 3),
     "labels": Case(DPLogisticRegression(2.0), "labels"),
     "linear": Case(DPLinearRegression(2.0, **BOUNDS), "numbers"),

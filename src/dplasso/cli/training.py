@@ -161,11 +161,8 @@ class EstimatorOptions:
             raise ParameterError(f"`task` must be {' or '.join(_TASKS)}, got {self.task!r}")
         if self.task == _TASKS[0] and self.target_bounds is not None:
             raise ParameterError("`target_bounds` is for a regression, not for a classification")
-        if self.public_rows and self.chosen not in ("logistic", "linear"):
-            raise ParameterError(
-                f"`public_rows` is for the methods logistic and linear, not for {self.chosen}",
-                advice="for a short list of weights, use one of these with `max_weights`",
-            )
+        if self.public_rows and self.chosen == "frank-wolfe":
+            raise ParameterError("`public_rows` is not for frank-wolfe", advice="use lasso")
         if self.public_data and self.prior is not None:
             raise ParameterError(
                 "`prior` and `public_data` cannot be combined: each defines where the fit starts",

@@ -230,6 +230,11 @@ class DPLassoClassifier(PrivateClassifier):
     public_data : tuple (X, y), default=None
         Public rows and their labels, instead of `prior`. scikit-learn trains the prior on them and
         chooses its regularisation by cross-validation. This fit does not protect these rows.
+    public_rows : matrix, DataFrame, store, Geometry or path, default=None
+        Public rows of the same columns, without labels. They say which columns go together
+        (docs/public-rows.md). The fit then keeps the columns by noisy gradients and draws none.
+        `Geometry` is what was learnt from such rows before; a path is that of its file. Public rows
+        are not protected by this fit, and no private row may be among them.
     random_state : int, Generator or RandomState, default=None
         None draws from the operating system. Anything else makes the fit repeatable, and the
         statement then says that the model is not private.
@@ -305,6 +310,7 @@ class DPLassoClassifier(PrivateClassifier):
         weight_bound: float = 1.0,
         prior: Any = None,
         public_data: tuple[Any, Any] | None = None,
+        public_rows: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int | None = None,
@@ -321,6 +327,7 @@ class DPLassoClassifier(PrivateClassifier):
         self.weight_bound = weight_bound
         self.prior = prior
         self.public_data = public_data
+        self.public_rows = public_rows
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

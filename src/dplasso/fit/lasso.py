@@ -1,7 +1,7 @@
 """The LASSO as a method: columns drawn or kept one by one, then a refit of their weights."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from dplasso.fit.column_plan import (
     gradients_warning,
     plan_lasso,
 )
+from dplasso.fit.descent import GradientDescent
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.public_knowledge import scaled_rows
 from dplasso.fit.task import Task
@@ -79,9 +80,12 @@ class Lasso(Method):
         """Choose what the parameters leave open, once N is known."""
         return plan_lasso(shape, _LEFT * budget.mu * budget.mu / 2.0, n_records)
 
-    def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:  # noqa: ARG002
+    def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
         """Count, draw columns or keep them by gradients, refit and calibrate."""
         shape = self.shape(task, n_features)
+        if self.learn_geometry is not None and self.is_private:
+            task.vertex_loss(task.residual_bound(private=True))  # Refuses what a LASSO refuses.
+            return self._short_list(shape).plan(task, n_features, weighted)
         selection, descent = self._selection(shape), self._descent(shape)
         start: list[Phase] = [start_of_vertices(selection)] if self.from_prior else []
         drawn = [*start, Select(selection)] if shape.most_vertices else []
@@ -95,6 +99,12 @@ class Lasso(Method):
             fit.layouts["vertices"] = fit.records.laid_out(layout, fit.threads)
 
         return Plan((count(task, first_loss), *drawn, *refit, *alone), lay_out)
+
+    def _short_list(self, shape: Shape) -> GradientDescent:
+        """Return the descent that takes the place of draws where there are public rows."""
+        own = {one.name: getattr(self, one.name) for one in fields(Method)}
+        kept = shape.asked or shape.most_vertices or None
+        return _ShortList(**own, lasso=self, max_weights=kept, norm_bound=None, inference_share=0.0)
 
     def _loss(self, task: Task, released: Released) -> Any:
         """Return the loss, whose margins start at the balance of the classes."""
@@ -200,6 +210,9 @@ class Lasso(Method):
     def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:
         """Return how many vertices and how many numbers a fit releases at most."""
         shape = self.shape(self.targets.of_size(max(2, n_outputs)), n_features)
+        if self.learn_geometry is not None and self.is_private:
+            numbers = self._short_list(shape).released_numbers(n_features, n_outputs)[1]
+            return 0, numbers + (n_outputs + 2) * shape.most_kept
         # Of some columns their numbers too, as they were kept and with their weights; energies are
         # numbers of half the size.
         numbers = sum(
@@ -208,3 +221,20 @@ class Lasso(Method):
             if steps
         )
         return shape.most_vertices, numbers + n_features // 2 + 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ShortList(GradientDescent):
+    """A short list of weights by latent directions: of as many columns as the LASSO would keep."""
+
+    lasso: Lasso
+
+    def longest_list(self, task: Task, n_features: int) -> int:
+        """Return the most weights of the list."""
+        most = self.lasso.shape(task, n_features).most_kept
+        return max(most, super().longest_list(task, n_features))
+
+    def list_length(self, task: Task, n_features: int, n_records: float, budget: Budget) -> int:
+        """Return how many columns gradients can keep, if these are more than would be drawn."""
+        plan = self.lasso.settings(self.lasso.shape(task, n_features), budget, n_records)
+        return max(plan.n_kept, super().longest_list(task, n_features))

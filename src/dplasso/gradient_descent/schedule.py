@@ -5,7 +5,8 @@ moves the margin of a unit row by `KAPPA` standard deviations (docs/logistic.md)
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -32,6 +33,9 @@ FEWEST_STEPS, MOST_STEPS = 50, 400
 # (columns kept over k, share of mu^2, kappa); the last stage keeps all its columns.
 _CUTS = ((30, 0.4, 0.10), (5, 0.2, 0.10), (1, 0.2, 0.15), (0, 0.2, KAPPA))
 _CUT_STEPS = 80
+# With directions of public rows the noise does not grow on a long path. So a
+# list of at least this many weights needs one cut, after a run with this share of the budget.
+FEWEST_AT_ONCE, _BEFORE_CUT = 50, 0.5
 # Largest memory of the velocity, 1 / (1 - beta), over T, because a longer memory costs accuracy. If
 # the noise is small, T is chosen for the second number over mu, and at least the third.
 _MEMORY, _MEMORY_BY_MU, _LEAST_MEMORY = 0.15, 0.04, 0.05
@@ -202,3 +206,11 @@ def plan_stages(
         Stage(_CUT_STEPS, share / total, part * (kappa / KAPPA), size, grows=not kept)
         for (kept, share, part), size in zip(cuts, columns, strict=True)
     )
+
+
+def one_cut(stages: Sequence[Stage], n_kept: int) -> tuple[Stage | None, ...]:
+    """Return stages with one cut after a dense run, in the places of the given ones."""
+    first, *others, last = stages
+    dense = plan_stages(None, first.n_columns, last.kappa)[0]
+    ends = replace(dense, share=_BEFORE_CUT), replace(last, share=1 - _BEFORE_CUT, n_columns=n_kept)
+    return (ends[0], *(None for _ in others), ends[1])

@@ -43,7 +43,7 @@ _STEPS = 2 * (1 + _ITERATIONS)
 # An eigenvalue is the mean of this part of the directions before it.
 _WINDOW = 0.2
 _SHOWN = 16
-_ARRAYS = {"columns": "<i8", "directions": "<f4", "energies": "<f8"}
+_ARRAYS = {"columns": "<i8", "directions": "<f4", "energies": "<f8", "column_energies": "<f4"}
 _OLDER = "learn it again from the public rows"
 _KIND = ArchiveKind("geometry", "dplasso-geometry", 1, ModelFileError, _OLDER)
 
@@ -64,6 +64,8 @@ class Geometry:
         The latent row of a row x is ``x[columns] @ directions / |x|``.
     energies : ndarray of float64, shape (k,)
         Mean squares of the latent rows of public rows that did not make the directions.
+    column_energies : ndarray of float32, shape (p,)
+        Mean squares of the columns of public unit rows.
     along : float
         Part of these public rows that lie along the leading directions.
 
@@ -81,15 +83,18 @@ class Geometry:
     columns: NDArray[np.int64] = field(repr=False)
     directions: NDArray[np.float32] = field(repr=False)
     energies: NDArray[np.float64] = field(repr=False)
+    column_energies: NDArray[np.float32] = field(repr=False)
     along: float
 
     def __post_init__(self) -> None:
         columns, (n_columns, count) = self.columns, self.directions.shape
-        if not (columns.size == n_columns > 0 and self.energies.shape == (count,) and count > 0):
+        sizes = self.energies.shape, self.column_energies.shape
+        if not (columns.size == n_columns > 0 and count > 0 and sizes == ((count,), columns.shape)):
             raise ValueError("columns, directions and energies of a geometry do not fit together")
         if not (columns[0] >= 0 and columns[-1] < self.n_features and (np.diff(columns) > 0).all()):
             raise ValueError(f"the columns of a geometry are not some of {self.n_features:,}")
-        if not (np.isfinite(self.directions).all() and np.isfinite(self.energies).all()):
+        numbers = self.directions, self.energies, self.column_energies
+        if not all(np.isfinite(one).all() for one in numbers):
             raise ValueError("a geometry has NaN or infinity")
         if not 0.0 < self.along <= 1.0:
             raise ValueError("a geometry needs a part of rows along its directions, 0 to 1")
@@ -138,12 +143,14 @@ class Geometry:
         energies, leading = np.mean(squares, axis=0), squares[:, :LEADING].sum(axis=1)
         columns, directions = _directions(public[chosen], rng, step)
         n_directions = min(energies.size, directions.shape[1])
+        sums = np.bincount(public.indices, weights=public.data**2, minlength=public.shape[1])
         return cls(
             n_features=int(public.shape[1]),
             n_rows=int(public.shape[0]),
             columns=columns,
             directions=np.ascontiguousarray(directions[:, :n_directions], dtype=np.float32),
             energies=energies[:n_directions].astype(np.float64),
+            column_energies=(sums[columns] / public.shape[0]).astype(np.float32),
             along=float(np.mean(leading >= ALONG * leading.mean())),
         )
 
@@ -163,6 +170,14 @@ class Geometry:
     def told(self) -> str:
         """What it is, for the statement."""
         return f"{self.n_rows:,} public rows without labels (digest {self.digest[:_SHOWN]})"
+
+    @cached_property
+    def lengths(self) -> NDArray[np.float64]:
+        """Root mean squares of all columns in public unit rows, shape (D,); others as the least."""
+        own = np.sqrt(self.column_energies.astype(np.float64))
+        found = np.full(self.n_features, own.min())
+        found[self.columns] = own
+        return found
 
     def rms(self, count: int) -> float:
         """Return the length of latent rows of `count` directions, in root mean square."""

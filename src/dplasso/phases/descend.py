@@ -100,6 +100,9 @@ def cut(descent: Descent, stage: int) -> OneRelease:
             return None
         weights = before.weights
         sizes = np.linalg.norm(weights, axis=1) if weights.shape[1] > 1 else np.abs(weights[:, 0])
+        if descent.geometry is not None and released.mix is not None and not before.columns.size:
+            # How far a column moves margins, by public rows: noise is large in rare columns.
+            sizes = sizes * descent.geometry.lengths
         # The first wins a tie.
         places = np.sort(np.argsort(-sizes, kind="stable")[: own.n_columns]).astype(np.int64)
         return Kept(before.columns[places] if before.columns.size else places)
