@@ -6,13 +6,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
-from dplasso import (
-    DPLasso,
-    DPLassoClassifier,
-    DPLinearRegression,
-    DPLogisticRegression,
-    open_store,
-)
+from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression, open_store
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.estimators.fitting import method_of

@@ -7,17 +7,7 @@ import pytest
 
 from dplasso.phases.contract import NO_SNAPSHOT, check_share
 from dplasso.phases.released import Released
-from phases.cases import (
-    PLANS,
-    Answers,
-    Notes,
-    at_the_door,
-    begin,
-    prepared,
-    rows,
-    small,
-    walked,
-)
+from phases.cases import PLANS, Answers, Notes, at_the_door, begin, prepared, rows, small, walked
 
 each_plan = pytest.mark.parametrize("name", PLANS)
 # Of the exponent of a draw, withheld for its rounding.

@@ -16,15 +16,7 @@ from dplasso.gradient_descent import calibration, noisy_descent
 from dplasso.gradient_descent.energies import scale_exponents_of
 from dplasso.phases import contract, count
 from dplasso.privacy.release import release
-from recorded_fits import (
-    CASES,
-    RELATIONS,
-    SCALED,
-    SCALED_ROWS,
-    Records,
-    compare_pair,
-    draw_pair,
-)
+from recorded_fits import CASES, RELATIONS, SCALED, SCALED_ROWS, Records, compare_pair, draw_pair
 from recorder import compare
 
 GRADIENTS = {name: case for name, case in CASES.items() if not case.draws}

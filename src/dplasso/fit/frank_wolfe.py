@@ -28,12 +28,7 @@ from dplasso.privacy.exponential_mechanism import (
     paper_mechanism,
     vertex_mechanism,
 )
-from dplasso.privacy.parameters import (
-    check_feature_bound,
-    check_n_iter,
-    check_positive,
-    share_bits,
-)
+from dplasso.privacy.parameters import check_feature_bound, check_n_iter, check_positive, share_bits
 from dplasso.selection.registry import check_selector
 
 # Margins are sums of radius times entry: beyond this product they would not be finite.

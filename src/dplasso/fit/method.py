@@ -22,12 +22,7 @@ from dplasso.model.linear import MatchedPrior, n_outputs_of
 from dplasso.phases.contract import Plan
 from dplasso.phases.count import COUNT, Spans
 from dplasso.privacy.budget import Budget, build_budget
-from dplasso.privacy.parameters import (
-    check_delta,
-    check_epsilon,
-    check_neighbors,
-    check_positive,
-)
+from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors, check_positive
 from dplasso.privacy.randomness import check_random_state
 from dplasso.privacy.statement import PrivacyStatement, make_statement
 from dplasso.privacy.statement_entries import StatedRelease

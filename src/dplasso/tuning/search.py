@@ -23,13 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dplasso.data.refusals import of_a_stranger
 from dplasso.errors import DataError, ParameterError
-from dplasso.ledger import (
-    Ledger,
-    charged,
-    check_affordable,
-    checked_ledger,
-    data_fingerprint,
-)
+from dplasso.ledger import Ledger, charged, check_affordable, checked_ledger, data_fingerprint
 from dplasso.model import Model
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_positive
 from dplasso.privacy.randomness import random_stream
