@@ -122,23 +122,11 @@ class PrivacyStatement:
         _check_claim(self)
 
     def find(self, name: str) -> StatedRelease | None:
-        """Return the first of the releases that has a name; None if there is none.
-
-        Parameters
-        ----------
-        name : str
-            As "count", "vertices" or "gradients".
-        """
+        """Return the first release of a name, such as "gradients"; None if there is none."""
         return next((one for one in self.releases if one.name == name), None)
 
     def number(self, name: str) -> float | None:
-        """Return the first number of a name that a release states; None if none does.
-
-        Parameters
-        ----------
-        name : str
-            As "eps0", "sensitivity", "feature_bound", "residual_bound" or "tries".
-        """
+        """Return the first number that a release states by a name, such as "sensitivity"."""
         return next((one.numbers[name] for one in self.releases if name in one.numbers), None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,13 +136,7 @@ class PrivacyStatement:
         return {name: to_json_value(value) for name, value in held.items()}
 
     def to_json(self, indent: int | None = 2) -> str:
-        """Return the statement as the text of one JSON object.
-
-        Parameters
-        ----------
-        indent : int or None, default=2
-            As in `json.dumps`.
-        """
+        """Return the statement as the text of one JSON object; `indent` as in `json.dumps`."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     @classmethod
@@ -182,18 +164,7 @@ class PrivacyStatement:
 
     @classmethod
     def from_json(cls, text: str) -> "PrivacyStatement":
-        """Return the statement that `to_json` was asked for.
-
-        Parameters
-        ----------
-        text : str
-            One JSON object.
-
-        Raises
-        ------
-        ValueError
-            If the text is not JSON, or not a statement.
-        """
+        """Return the statement that `to_json` wrote; ValueError as `from_dict`."""
         return cls.from_dict(json.loads(text))
 
     def text(self) -> str:
@@ -203,9 +174,7 @@ class PrivacyStatement:
         return "\n\n".join([*wording.guarantee(self), *cautions, wording.assumptions(self)])
 
     cautions = wording.cautions_of
-
-    def __str__(self) -> str:
-        return self.text()
+    __str__ = text
 
 
 def make_statement(

@@ -144,7 +144,7 @@ def with_records(candidates: list[Candidate], X: Any, y: Any) -> list[Candidate]
     for candidate in candidates:
         # The grid's own values, which live as long as the candidates.
         own = [(name, id(candidate.params[name])) for name in _of_steps(candidate)]
-        ours = is_ours(candidate.estimator)
+        ours = isinstance(candidate.estimator, PrivateLinearModel)
         key = (ours, id(candidate.given) if candidate.steps else None, *own)
         if key not in made:
             steps, rows = candidate.steps, X
@@ -171,16 +171,11 @@ def _check_records(estimator: Any, records: LocalRecords) -> None:
         )
     check_columns_fit(estimator, records.shape[1])
     warn_of_undeclared_names(records.feature_names)
-    if isinstance(records.X, Store) and not is_ours(estimator):
+    if isinstance(records.X, Store) and not isinstance(estimator, PrivateLinearModel):
         raise DataError(
             f"{type(estimator).__name__} is not known to read stores; give the rows in memory: "
             "store.X.tocsr(), store.y"
         )
-
-
-def is_ours(estimator: Any) -> bool:
-    """Return whether an estimator is one of this package."""
-    return isinstance(estimator, PrivateLinearModel)
 
 
 def cost_of_try(estimator: Any, records: LocalRecords | None) -> tuple[float, float]:
@@ -192,7 +187,7 @@ def cost_of_try(estimator: Any, records: LocalRecords | None) -> tuple[float, fl
     """
     if hasattr(estimator, "privacy_event"):
         rho, variation = rho_of_event(estimator.privacy_event()), 0.0
-    elif is_ours(estimator):
+    elif isinstance(estimator, PrivateLinearModel):
         method = method_of(estimator)
         budget = method.cost()
         if records is not None:
@@ -219,13 +214,13 @@ def fix_starts(candidates: list[Candidate]) -> str:
     """
     found = dict[str, None]()
     for candidate in candidates:
-        if is_ours(candidate.estimator) and hasattr(candidate.estimator, "prior"):
-            method, rows = method_of(candidate.estimator), candidate.rows
+        estimator, rows = candidate.estimator, candidate.rows
+        if isinstance(estimator, PrivateLinearModel) and hasattr(estimator, "prior"):
+            method = method_of(estimator)
             started = method.starting(method.targets.task(rows), rows)
             known = dict.fromkeys(PARAMETERS) | {"prior": started.prior}
             known |= {"public_rows": started.geometry}
-            own = {name: one for name, one in known.items() if hasattr(candidate.estimator, name)}
-            candidate.estimator.set_params(**own)
+            estimator.set_params(**{k: v for k, v in known.items() if hasattr(estimator, k)})
             found[started.public_knowledge] = None
     return ", or ".join(filter(None, found))
 
@@ -234,12 +229,14 @@ def warn_of_noise(candidates: list[Candidate]) -> None:
     """Warn (NoiseWarning) if by public numbers no try can find anything; see `Method`."""
     told = []
     for candidate in candidates:
-        method = method_of(candidate.estimator) if is_ours(candidate.estimator) else None
-        if method is None or method.n_records is None or method.from_prior:
+        if not isinstance(candidate.estimator, PrivateLinearModel):
             return
-        rows, n_records = candidate.rows, float(method.n_records)
+        method, rows = method_of(candidate.estimator), candidate.rows
+        if method.n_records is None or method.from_prior:
+            return
         task = method.targets.task(rows)
         budget = method.budget(task, rows.shape[1])
+        n_records = float(method.n_records)
         told.append(method.noise_warning(task, budget, n_records, rows.shape[1]))
     if all(told):
         warnings.warn(f"a try: {told[0]}", NoiseWarning, stacklevel=3)
