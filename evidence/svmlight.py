@@ -6,7 +6,7 @@ from dplasso.data.blocks import gather
 from dplasso.data.formats import Layout
 from dplasso.data.labels import check_label_map
 from dplasso.data.source_files import Paths, source_files
-from dplasso.data.svmlight.reader import row_source
+from dplasso.data.svmlight import row_source
 
 
 def read_svmlight(

@@ -53,16 +53,13 @@ class Drawn:
     """
 
     sensitivity: float
-    numbering: Any
     exponent: float
     solver: Any = None
     state: ReplayState | None = None
 
     def alphas(self):
-        """Return the gradients at every draw of a replay, shape (T, D), in the columns' order."""
-        internal = self.numbering.internal
-        seen = self.state.seen[: int(self.state.position[0])]
-        return seen[:, internal] if internal.size else seen
+        """Return the gradients at every draw of a replay, shape (T, D)."""
+        return self.state.seen[: int(self.state.position[0])]
 
 
 @dataclass
@@ -101,10 +98,10 @@ class Recorder(Door):
         statistic[:] = answer
         return statistic
 
-    def drawing_from(self, selector, sensitivity, numbering):
+    def drawing_from(self, selector, sensitivity):
         """Note a structure, or put one in its place that draws what was drawn before."""
         exponent = getattr(selector, "exponent", math.inf)
-        self.draws.append(Drawn(sensitivity, numbering, exponent))
+        self.draws.append(Drawn(sensitivity, exponent))
         if self.earlier is None:
             return selector
         solver = self.earlier.draws[len(self.draws) - 1].solver

@@ -48,9 +48,8 @@ DECLARED = {"add-remove": SHARE, "replace-one": 2 * SHARE}
 # How the solver may lay out rows it is given, though small data would never make it worth while:
 # whether they are copied by columns, and whether popular columns' gradients stand together.
 LAYOUTS = {
-    "as given": (False, False),
-    "by columns too": (True, False),
-    "popular columns first": (True, True),
+    "as given": False,
+    "by columns too": True,
 }
 
 # What a fit calls, by the module on its path where it finds it. Recorded are the public arguments
@@ -58,7 +57,7 @@ LAYOUTS = {
 PLACES = {
     name: import_module(f"dplasso.{module}")
     for module, names in {
-        "frank_wolfe.problem": ("lay_out", "adopt"),
+        "frank_wolfe.problem": ("lay_out",),
         "frank_wolfe.row_part": ("build_problem",),
         "fit.frank_wolfe": ("vertex_mechanism", "paper_mechanism"),
         "fit.method": ("make_statement",),
@@ -76,7 +75,7 @@ class Replay(Door):
 
     taken: Transcript | None
 
-    def drawing_from(self, selector: Any, sensitivity: float, numbering: Any) -> Any:
+    def drawing_from(self, selector: Any, sensitivity: float) -> Any:
         """Return the structure that gives the vertices in turn."""
         taken = self.taken
         return selector if taken is None else replay_state(taken.vertex, taken.sign)
@@ -118,9 +117,9 @@ def _describe_call(name, arguments, options):
     if name == "build_problem":
         # The labels.
         arguments = (arguments[0], str(arguments[1].dtype), *arguments[2:])
-    if name == "adopt":
-        # Both orientations of a store, and its numbering.
-        arguments = tuple(tuple(str(part.dtype) for part in side[:2]) for side in arguments)
+    if name == "lay_out" and options["given_rows"] is not None:
+        X, kinds = arguments[0], [str(part.dtype) for part in options["given_rows"][:2]]
+        arguments, options = (("store", X.shape[1]),), options | {"given_rows": tuple(kinds)}
     named = {key: describe(options[key]) for key in sorted(options)}
     return name, tuple(describe(value) for value in arguments), named
 
@@ -218,11 +217,7 @@ def differences(one, other):
 @contextmanager
 def layout(name):
     """Make every fit inside the block lay out its rows in one of the `LAYOUTS`."""
-    by_columns, renumbered = LAYOUTS[name]
-    with (
-        patch.object(design_module, "worth_transposing", lambda *_: by_columns),
-        patch.object(design_module, "worth_renumbering", lambda *_: renumbered),
-    ):
+    with patch.object(design_module, "worth_transposing", lambda *_: LAYOUTS[name]):
         yield
 
 
@@ -242,12 +237,11 @@ def inputs(model, data, taken):
     with replaying(taken), patch.object(PLACES["FrankWolfe"], "FrankWolfe", keep):
         fit_estimator(clone(model), *data)
     problem, options = seen["problem"], seen["options"]
-    internal, states = problem.design.numbering.internal, []
+    states = []
     for steps in range(len(taken) + 1):
         selector = replay_state(taken.vertex[:steps].copy(), taken.sign[:steps].copy())
         state = solve(problem._replace(n_steps=steps), selector, random_stream(0), **options).state
-        alpha = state.alpha[internal] if internal.size else state.alpha.copy()
-        states.append((alpha, state.gradient.copy()))
+        states.append((state.alpha.copy(), state.gradient.copy()))
     return states
 
 

@@ -18,8 +18,8 @@ _ARCHIVE = (
     *("dplasso.files.archive", "dplasso.privacy.statement", "dplasso.privacy.parameters"),
 )
 COVERED = {
-    "svmlight": ("dplasso.data.svmlight.reader", "dplasso.data.streams"),
-    "compressed": ("dplasso.data.svmlight.reader", "dplasso.data.streams"),
+    "svmlight": ("dplasso.data.svmlight", "dplasso.data.source_files"),
+    "compressed": ("dplasso.data.svmlight", "dplasso.data.source_files"),
     "npz": ("dplasso.data.npz",),
     "text": (
         *("dplasso.data.tables.text", "dplasso.data.tables.batches"),
@@ -30,7 +30,7 @@ COVERED = {
 }
 # Between them these import every module with kernels that a target needs, and none of the above.
 KERNELS = (
-    *("dplasso.data.svmlight.parser", "dplasso.matrix.compressed", "dplasso.matrix.transpose"),
+    *("dplasso.data.svmlight_parser", "dplasso.matrix.compressed", "dplasso.matrix.transpose"),
     *("dplasso.frank_wolfe.solve", "dplasso.matrix.unit_rows"),
     *("dplasso.selection.registry", "evidence.audit.replay"),
 )

@@ -109,14 +109,10 @@ def _gradients(
         problem, replay, random_stream(), solver=method.algorithm, drift_tol=steps.drift_tol
     )
 
-    def in_original_order() -> NDArray[np.int64]:
-        alpha, internal = solver.state.alpha, problem.design.numbering.internal
-        return alpha[internal] if internal.size else alpha.copy()
-
-    trajectory = [in_original_order()]
+    trajectory = [solver.state.alpha.copy()]
     behind = method.algorithm == "standard"
     for done in range(1, len(prefix) + 1 + behind):
         solver.advance(done, done)
         if done > behind:
-            trajectory.append(in_original_order())
+            trajectory.append(solver.state.alpha.copy())
     return trajectory

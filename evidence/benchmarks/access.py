@@ -18,10 +18,7 @@ from dplasso import DPFrankWolfeClassifier
 from dplasso.fit.frank_wolfe import FrankWolfeLoop
 from dplasso.fit.records import LocalRecords
 from dplasso.fit.task import Binary
-from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import solve
-from dplasso.matrix.design import relabel
-from dplasso.matrix.numbering import AS_GIVEN, by_frequency
 from dplasso.phases.contract import Fit
 from dplasso.phases.select import vertex_selector
 from dplasso.privacy.randomness import random_stream
@@ -49,7 +46,7 @@ def touch_only(row_starts, row_indices, column_starts, column_indices, vertex, a
 
 
 def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
-    """Time the bare accesses and the loops of one run, in turns, in both numberings."""
+    """Time the bare accesses and the loops of one run, in turns."""
     data = load_spec(spec, settings.data, settings.n_jobs)
     labels = (np.asarray(data.y) > 0).astype(np.float64)
     model = DPFrankWolfeClassifier(
@@ -70,29 +67,21 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     steps = drawing.steps(model.model_.released, budget)
     mechanism = drawing.mechanism(budget.eps0_of(drawing.spends, steps.n_steps), fit)
     given = fit.layouts["vertices"].vertex_rows(steps, ONE_THREAD).problem
-    # However the rows were laid out for the fit, here each problem has its own numbering.
-    rows = given.design.rows._replace(indices=data.X.indices)
-    design = given.design._replace(rows=rows, numbering=AS_GIVEN)
-    numbering = by_frequency(np.diff(design.columns.indptr), False)
-    renumbered = design._replace(
-        rows=relabel(rows, numbering, settings.n_jobs), numbering=numbering
-    )
-    given, by_rank = given._replace(design=design), given._replace(design=renumbered)
+    rows, columns = given.design.rows, given.design.columns
 
-    def bare(problem: Problem) -> float:
-        rows, columns = problem.design.rows, problem.design.columns
-        alpha = np.zeros(problem.design.n_columns, dtype=np.int64)
+    def bare() -> float:
+        alpha = np.zeros(given.design.n_columns, dtype=np.int64)
         return seconds(
             lambda: touch_only(
                 rows.indptr, rows.indices, columns.indptr, columns.indices, transcript.vertex, alpha
             )
         )
 
-    def loop(problem: Problem, drift_tol: float | None) -> float:
-        selector = vertex_selector(chosen.selector, mechanism, problem)
+    def loop(drift_tol: float | None) -> float:
+        selector = vertex_selector(chosen.selector, mechanism, given)
         marks: list[float] = []
         solve(
-            problem,
+            given,
             selector,
             random_stream(0),
             drift_tol=drift_tol,
@@ -103,18 +92,18 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
         return marks[-1] - marks[0]
 
     touched = touch_only(
-        design.rows.indptr,
-        design.rows.indices,
-        design.columns.indptr,
-        design.columns.indices,
+        rows.indptr,
+        rows.indices,
+        columns.indptr,
+        columns.indices,
         transcript.vertex,
-        np.zeros(design.n_columns, dtype=np.int64),
+        np.zeros(given.design.n_columns, dtype=np.int64),
     )
-    runs: dict[str, Callable[[], float]] = {}
-    for layout, problem in (("as given", given), ("by frequency", by_rank)):
-        runs[f"bare accesses, {layout}"] = lambda p=problem: bare(p)
-        runs[f"drift_tol=None, {layout}"] = lambda p=problem: loop(p, None)
-        runs[f"default drift_tol, {layout}"] = lambda p=problem: loop(p, steps.drift_tol)
+    runs: dict[str, Callable[[], float]] = {
+        "bare accesses": bare,
+        "drift_tol=None": lambda: loop(None),
+        "default drift_tol": lambda: loop(steps.drift_tol),
+    }
     for run in runs.values():
         run()
     timed = interleave(runs, spec.repeats or config.repeats)
@@ -130,12 +119,8 @@ def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:
     """Lay out the results."""
     rows = []
     for case, found in results.items():
-        bare = {
-            layout: found["seconds"][f"bare accesses, {layout}"]
-            for layout in ("as given", "by frequency")
-        }
+        bare = found["seconds"]["bare accesses"]
         for name, spent in found["seconds"].items():
-            layout = name.split(", ")[1]
             rows.append(
                 [
                     case,
@@ -143,7 +128,7 @@ def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:
                     name,
                     seconds_text(spent),
                     f"{spent / found['touched'] * 1e9:.2f}",
-                    f"{bare[layout] / spent:.0%}",
+                    f"{bare / spent:.0%}",
                 ]
             )
     head = ["data set", "rows x columns, non-zeros", "what", "time", "ns per entry", "bare / time"]

@@ -67,7 +67,7 @@ def write_table(path: Path, n_rows: int) -> None:
             writer.write_table(made[k % len(made)].slice(0, n_rows - first))
 
 
-def convert(path: Path, target: Path, memory: float, n_jobs: int) -> dict[str, Any]:
+def convert(path: Path, target: Path, memory: float) -> dict[str, Any]:
     """Encode alone, then convert, in this process."""
     from dplasso.data.store import write_store
     from dplasso.encoding.files import encode_files
@@ -79,9 +79,7 @@ def convert(path: Path, target: Path, memory: float, n_jobs: int) -> dict[str, A
     encoding = time.process_time() - used
     peak = AnonymousPeak()
     began, used = time.perf_counter(), time.process_time()
-    store = write_store(
-        records.source, target, memory=int(memory), origin=records.origin, n_threads=n_jobs
-    )
+    store = write_store(records.source, target, memory=int(memory), origin=records.origin)
     spent = time.perf_counter() - began
     return {
         "rows": n_rows,
@@ -150,7 +148,6 @@ def measure(
     rows: float = 10e6,
     compared: float = 2e5,
     memory: float = 1e9,
-    n_jobs: int = 1,
     repeats: int = 3,
     directory: Path | None = None,
 ) -> dict[str, Any]:
@@ -158,7 +155,7 @@ def measure(
     with tempfile.TemporaryDirectory(dir=directory) as folder:
         path = Path(folder) / "table.parquet"
         write_table(path, int(rows))
-        work = partial(convert, path, Path(folder) / "out.store", memory, n_jobs)
+        work = partial(convert, path, Path(folder) / "out.store", memory)
         found, _ = in_own_process(work)
     if "failure" in found:
         return found

@@ -40,19 +40,9 @@ def generate(given: Given, tell: Tell) -> None:
     from dplasso.data.store import write_store
     from evidence.twins.generate import synthetic_source
 
-    stages: list[str] = []
-
-    def progress(stage: str, _done: int, _total: int) -> None:
-        if stage not in stages:
-            stages.append(stage)
-            tell("stage", name=stage)
-
-    threads = usable_cores()
     tell("begun")
-    source = synthetic_source(given["twin"], given["part"], given["seed"], n_jobs=threads)
-    store = write_store(
-        source, given["store"], memory=int(given["memory"]), progress=progress, n_threads=threads
-    )
+    source = synthetic_source(given["twin"], given["part"], given["seed"], n_jobs=usable_cores())
+    store = write_store(source, given["store"], memory=int(given["memory"]))
     sizes = {name: entry.n_bytes for name, entry in store.header.arrays.items()}
     tell("done", shape=list(store.shape), nnz=store.nnz, arrays=sizes)
 
@@ -247,7 +237,6 @@ def measure(
         report["generate"] = {
             "seconds": when(making, "done"),
             "peak_anonymous": making["peak_anonymous"],
-            "stages": {e["name"]: e["at"] for e in making["events"] if e["event"] == "stage"},
         }
         report |= {key: making["events"][-1][key] for key in ("shape", "nnz", "arrays")}
     by_rows = sorted(path.glob("rows.*.npy"))
@@ -281,13 +270,12 @@ def section(results: list[dict[str, Any]]) -> list[str]:
     training, lines = report["train"], []
     if "generate" in report:
         made = report["generate"]
-        stages = ", ".join(f"{name} from {at:.0f} s" for name, at in made["stages"].items())
         lines.append(
             f"- shape {report['shape']}, {report['nnz']:,} non-zeros, store "
             f"{report['store_bytes'] / 1e9:.1f} GB"
         )
         lines.append(
-            f"- generated and stored in {made['seconds']:.0f} s ({stages}), peak anonymous memory "
+            f"- generated and stored in {made['seconds']:.0f} s, peak anonymous memory "
             f"{made['peak_anonymous'] / 1e6:.0f} MB at --memory {report['memory'] / 1e6:.0f} MB"
         )
     read = report["first_pass"][-1]["read_bytes"]

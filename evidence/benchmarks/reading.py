@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-from dplasso.data.streams import COMPRESSED_SUFFIXES
+from dplasso.data.source_files import COMPRESSED_SUFFIXES
 from dplasso.runtime.cores import usable_cores
 from evidence.items import Table
 from evidence.report import ratio, seconds_text

@@ -105,16 +105,9 @@ def convert(
     shape = int(columns), row_length
     for name, few in (("few", 1_000_000), ("store", int(entries))):
         source = records(few, *shape, binary=more["binary"])
-        stages: dict[str, float] = {}
         peak = AnonymousPeak()
         began = time.perf_counter()
-
-        def note(stage: str, *_: int, began: float = began, stages: Any = stages) -> None:
-            stages[stage] = time.perf_counter() - began
-
-        store = write_store(
-            source, target / name, memory=int(memory), n_threads=more["n_jobs"], progress=note
-        )
+        store = write_store(source, target / name, memory=int(memory))
         spent = time.perf_counter() - began
         anonymous = peak.stop()
     size = sum(file.stat().st_size for file in (target / "store").iterdir())
@@ -123,7 +116,6 @@ def convert(
         "nnz": store.nnz,
         "bytes": size,
         "seconds": spent,
-        "stages_end": stages,
         "rate": size / spent,
         "anonymous_peak": anonymous,
         "anonymous_before": peak.start,
@@ -140,20 +132,19 @@ def measure(
     row_length: int = 200,
     memory: float = 1e9,
     binary: bool = False,
-    n_jobs: int = 1,
     repeats: int = 3,
     directory: Path | None = None,
 ) -> dict[str, Any]:
     """Run raw writes and conversions in turn, on the disk of a folder."""
     runs = []
     # Fresh blocks of a disk may be slower than used ones: measure it on both sides.
-    size = int(entries) * (8 if binary else 16)
+    size = int(entries) * (4 if binary else 8)
     shape = {"entries": entries, "columns": columns, "row_length": row_length, "memory": memory}
     for _ in range(repeats):
         with tempfile.TemporaryDirectory(dir=directory) as folder:
             before = raw_write(Path(folder), size)
         with tempfile.TemporaryDirectory(dir=directory) as folder:
-            work = partial(convert, Path(folder), **shape, binary=binary, n_jobs=n_jobs)
+            work = partial(convert, Path(folder), **shape, binary=binary)
             found, _ = in_own_process(work)
         if "failure" in found:
             return found

@@ -132,11 +132,11 @@ class _Fit:
         )
         problem = build_problem(design, y.astype(np.float64), radius=RADIUS, n_steps=self.n_iter)
         if self.variant == "uniform":
-            selector: Any = uniform_state(design.numbering)
+            selector: Any = uniform_state()
         else:
             scale = _published_scale(X.shape[0], self.n_iter)
             rule = SelectionRule("exponential", scale / problem.unit, 0.0)
-            selector = make_selector("bucket", X.shape[1], rule, design.numbering)
+            selector = make_selector("bucket", X.shape[1], rule)
         solution = solve(
             problem,
             selector,

@@ -10,7 +10,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.privacy.randomness import below
 from dplasso.selection.contract import register
 from dplasso.selection.counters import new_counters
@@ -21,19 +20,18 @@ class UniformState(NamedTuple):
     """State of the uniform draw: nothing of its own."""
 
     counters: NDArray[np.int64]
-    numbering: Numbering = AS_GIVEN
 
 
-def uniform_state(numbering: Numbering = AS_GIVEN) -> UniformState:
+def uniform_state() -> UniformState:
     """Return the state of a uniform draw."""
-    return UniformState(new_counters(), numbering)
+    return UniformState(new_counters())
 
 
 @njit(cache=True, nogil=True)
 def select_uniform(selector, alpha, stream):
     """Return a coordinate drawn without looking at alpha, and its true descending sign."""
     j = np.int64(below(stream, np.uint64(alpha.size)))
-    return j, descent_sign(alpha[look_up(selector.numbering.internal, j)])
+    return j, descent_sign(alpha[j])
 
 
 register(UniformState, select_uniform)

@@ -43,7 +43,6 @@ def main(arguments: list[str] | None = None) -> int:
             memory=int(given.memory),
             force=given.force,
             origin=origin,
-            n_threads=given.jobs,
         )
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.formats import Dataset
-from dplasso.data.streams import Progress
+from dplasso.data.source_files import Progress
 from evidence.twins.plan import (
     PILOT_ROWS,
     SHAPES,

@@ -63,9 +63,9 @@ class Told(Door):
         statistic[:] = np.rint(self.counts[0] * unit)
         return statistic
 
-    def drawing_from(self, selector, sensitivity, numbering):
+    def drawing_from(self, selector, sensitivity):
         state = replay_state(*np.array(self.path).T.copy(), COLUMNS)
-        self.draws.append((selector.exponent, state, numbering))
+        self.draws.append((selector.exponent, state))
         return state
 
 
@@ -101,8 +101,8 @@ def released(fit, data, counts, first):
     door = Told(counts, [first, (0, 1)])
     with patch.object(door_module, "_door", door):
         fit(data.X, data.y)
-    ((exponent, state, numbering),) = door.draws
-    seen = state.seen[:, numbering.internal] if numbering.internal.size else state.seen
+    ((exponent, state),) = door.draws
+    seen = state.seen
     scores = exponent * np.concatenate([seen, -seen], axis=1)
     return door.exact, scores - logsumexp(scores, axis=1, keepdims=True)
 

@@ -212,7 +212,7 @@ def on_a_disk_that_is_not_there(place):
     ("spoil", "name"),
     [
         (lambda place: (place / "header.json").unlink(), "part-10.store"),
-        (lambda place: emptied(place, ".columns.indices.npy.Xb81kq"), "part-10.store"),
+        (lambda place: emptied(place, ".rows.indices.npy.Xb81kq"), "part-10.store"),
         (emptied, "part-10.store"),
         (lambda place: place.rename(f"{place}.partial"), "part-10.store.partial"),
         (lambda place: shutil.copytree(place, f"{place}.replaced"), "part-10.store.replaced"),

@@ -143,7 +143,7 @@ def test_a_server_that_never_answers_is_given_up(addresses, monkeypatch, call):
     assert not list(Path(tempfile.gettempdir()).iterdir())
 
 
-@pytest.mark.parametrize("name", ["labels", "rows.indices", "columns.indices"])
+@pytest.mark.parametrize("name", ["labels", "rows.indices"])
 def test_a_copy_that_differs_in_a_bit_is_refused(addresses, name):
     """Labels of equal length that were flipped on the way were trained on."""
     memory, place = fsspec.filesystem("memory"), f"/bucket/1.store/{name}.npy"

@@ -69,7 +69,7 @@ def large():
 
 @every_format
 def test_memory_bounds_the_blocks(tmp_path, large, suffix, monkeypatch):
-    monkeypatch.setattr("dplasso.data.svmlight.reader._LEAST_TEXT", 2000)
+    monkeypatch.setattr("dplasso.data.svmlight._LEAST_TEXT", 2000)
     source = open_rows(write_rows(tmp_path / f"t{suffix}", *large))
     assert source.n_features == (400 if suffix == ".npz" else None)
     blocks = list(source.blocks(100_000))
@@ -151,7 +151,7 @@ def cut(path):
 @every_format
 @pytest.mark.parametrize("change", [grow, rewrite, replace, cut])
 def test_a_file_that_changes(tmp_path, large, suffix, change, monkeypatch):
-    monkeypatch.setattr("dplasso.data.svmlight.reader._LEAST_TEXT", 2000)
+    monkeypatch.setattr("dplasso.data.svmlight._LEAST_TEXT", 2000)
     path = write_rows(tmp_path / f"t{suffix}", *large, row_group_size=100)
     source = open_rows(path)
     blocks = source.blocks(1)

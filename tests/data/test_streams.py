@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dplasso.data import streams
 from dplasso.data.formats import read_data
-from dplasso.data.streams import line_blocks
+from dplasso.data.source_files import line_blocks
 from dplasso.errors import DataError
 
 TEXT = b"".join(b"%d %d:0.5 %d:1\n" % (1 - 2 * (i % 2), i % 7 + 1, i % 5 + 9) for i in range(2000))

@@ -3,7 +3,7 @@
 import pytest
 
 from dplasso.datasets.adult import FEATURE_NAMES
-from dplasso.encoding.one_hot import named_groups
+from dplasso.encoding.origin import named_groups
 from dplasso.encoding.schema import schema_from_json
 
 

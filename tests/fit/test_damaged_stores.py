@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from data.store.reference import random_matrix
-from data.store.test_damage import forge, overwrite
+from data.store.test_damage import overwrite, repeat_a_column
 from dplasso import DPLassoClassifier, DPLogisticRegression, Ledger
 from dplasso.cluster import ThreadEngine
 from dplasso.data.blocks import BlockSource, RowBlock
@@ -74,17 +74,13 @@ def test_a_flipped_bit_is_refused_or_without_effect(whole, damaged, ledger, how)
                 assert file.name == "header.json"
                 np.testing.assert_array_equal(found, expected)
             (damaged / file.name).write_bytes(content)
-    assert refused > 10 * FLIPS
+    assert refused > 5 * FLIPS
     assert not read_budgets(ledger)[0].entries
 
 
 @pytest.mark.parametrize("how", ["logistic", "lasso", "partition"])
-@pytest.mark.parametrize("which", ["rows", "columns"])
-def test_an_entry_that_counts_twice_is_refused_whatever_the_checksums(damaged, ledger, how, which):
-    side = getattr(open_store(damaged), which)
-    first = int(side.indptr[np.flatnonzero(np.diff(side.indptr) > 1)[0]])
-    twice = side.indices[first : first + 1].tobytes()
-    forge(damaged, f"{which}.indices.npy", 4 * (first + 1), twice)
-    with pytest.raises(StoreError, match=f"{which}.indices.npy is damaged: entry {first + 1}"):
+def test_an_entry_that_counts_twice_is_refused_whatever_the_checksums(damaged, ledger, how):
+    row = repeat_a_column(damaged)
+    with pytest.raises(StoreError, match=f"rows.indices.npy is damaged: row {row} has a column"):
         fit(damaged, how, ledger=Ledger(ledger, "visits"))
     assert not read_budgets(ledger)[0].entries

@@ -16,8 +16,7 @@ from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.losses.logistic import Logistic
 from dplasso.matrix.compressed import compress
-from dplasso.matrix.design import Design, relabel
-from dplasso.matrix.numbering import AS_GIVEN, by_frequency
+from dplasso.matrix.design import Design
 from dplasso.matrix.transpose import transpose
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import thread_pool
@@ -55,8 +54,6 @@ def build(
         rows=rows,
         columns=transpose(rows, X.shape[1]),
         has_columns=True,
-        columns_internal=False,
-        numbering=AS_GIVEN,
         n_rows=X.shape[0],
         n_columns=X.shape[1],
         intercept=intercept,
@@ -100,31 +97,6 @@ def forced(transcript):
     return replay_state(transcript.vertex, transcript.sign)
 
 
-def renumbered(problem):
-    """Store frequent columns' gradients first; X by columns keeps its order."""
-    numbering = by_frequency(np.diff(problem.design.columns.indptr), problem.design.intercept)
-    return with_design(problem, rows=relabel(problem.design.rows, numbering), numbering=numbering)
-
-
-def stored(problem):
-    """Lay a problem out as a store does: X by columns in internal order too."""
-    columns, n_columns = problem.design.columns, problem.design.n_columns
-    numbering = by_frequency(np.diff(columns.indptr), problem.design.intercept)
-    values = columns.values
-    if not values.size:
-        values = np.full(columns.indices.size, columns.constant)
-    given = sp.csc_array(
-        (values, columns.indices, columns.indptr), shape=(problem.labels.size, n_columns)
-    )
-    ordered = given[:, numbering.original[:n_columns]]
-    internal = columns._replace(
-        indptr=ordered.indptr.astype(columns.indptr.dtype),
-        indices=ordered.indices.astype(columns.indices.dtype),
-        values=ordered.data if columns.values.size else columns.values,
-    )
-    return with_design(renumbered(problem), columns=internal, columns_internal=True)
-
-
 def without_columns(problem):
     """Leave only the rows: columns are found by reading all of them."""
     return with_design(problem, columns=problem.design.rows, has_columns=False)
@@ -132,8 +104,6 @@ def without_columns(problem):
 
 LAYOUTS = {
     "as given": lambda problem: problem,
-    "renumbered": renumbered,
-    "stored": stored,
     "rows only": without_columns,
 }
 

@@ -19,9 +19,6 @@ from dplasso.selection.noisy_max import GumbelState
 from frank_wolfe.cases import (
     build,
     dense_rows,
-    renumbered,
-    stored,
-    with_design,
     without_columns,
 )
 from frank_wolfe.reference import column_gradients
@@ -32,7 +29,7 @@ K, COLUMNS, ROWS, STEPS = 4, 7, 15, 14
 ROUNDING = 1e-12
 seeds = st.integers(0, 10**6)
 tolerances = st.sampled_from([None, 0.0, 1e-3, 0.03, 0.2])
-layouts = st.sampled_from([lambda problem: problem, renumbered, stored, without_columns])
+layouts = st.sampled_from([lambda problem: problem, without_columns])
 publics = st.fixed_dictionaries(
     {"residual_bound": st.sampled_from([0.5, 0.8, 1.0]), "intercept": st.booleans()}
 )
@@ -44,17 +41,6 @@ def several(seed, residual_bound=0.5, layout=lambda problem: problem, **options)
     labels = rng.integers(0, K, ROWS).astype(np.float64)
     loss = ClippedMultinomial(residual_bound, rng.normal(size=K))
     laid = layout(build(X, np.zeros(ROWS), STEPS, **options))
-    numbering = laid.design.numbering
-    if numbering.internal.size:
-        size = laid.design.n_coordinates
-        starts = size * np.arange(K)[:, np.newaxis]
-        laid = with_design(
-            laid,
-            numbering=numbering._replace(
-                internal=(starts + numbering.internal).ravel(),
-                original=(starts + numbering.original).ravel(),
-            ),
-        )
     unit = laid.unit / residual_bound
     return X, labels, laid._replace(labels=labels, loss=loss, unit=unit)
 
@@ -98,8 +84,7 @@ def test_alpha_is_the_sum_of_contributions_and_residuals_are_near(seed, drift_to
         if drift_tol is not None:
             off = np.abs(true_residuals(problem, state.margin, step) - state.gradient)
             assert off.max() <= drift_tol + ROUNDING
-        internal = problem.design.numbering.internal
-        alpha = state.alpha[internal] if internal.size else state.alpha.copy()
+        alpha = state.alpha.copy()
         for k in range(K):
             expected = np.array(
                 column_gradients(
@@ -119,7 +104,7 @@ def test_without_drift_both_algorithms_make_the_same_choices(seed, public, layou
     _, _, problem = several(seed, layout=layout, **public)
     runs = []
     for solver in ("sparse", "standard"):
-        selector = GumbelState(3e-10, new_counters(), problem.design.numbering)
+        selector = GumbelState(3e-10, new_counters())
         run = FrankWolfe(problem, selector, random_stream(seed), solver=solver, drift_tol=0.0)
         run.advance(1, 5)
         run.advance(6, STEPS)
@@ -135,12 +120,11 @@ def test_without_drift_both_algorithms_make_the_same_choices(seed, public, layou
 @given(seeds, tolerances, layouts)
 def test_the_selector_hears_of_every_change(seed, drift_tol, layout):
     _, _, problem = several(seed, layout=layout)
-    selector = bucket_state(problem.n_coordinates, 3e-7, True, problem.design.numbering)
+    selector = bucket_state(problem.n_coordinates, 3e-7, True)
     run = FrankWolfe(problem, selector, random_stream(seed), drift_tol=drift_tol)
     for step in range(1, STEPS + 1):
         run.advance(step, step)
-        internal = problem.design.numbering.internal
-        check(selector, run.state.alpha[internal] if internal.size else run.state.alpha)
+        check(selector, run.state.alpha)
 
 
 @pytest.mark.parametrize("tolerance", [1e-3, 0.03])

@@ -40,7 +40,7 @@ def test_algorithm_2_is_algorithm_1_to_the_bit(layout, way):
     rule = SelectionRule("none", np.inf, 0.0)
 
     def best(design):
-        return make_selector("argmax", design.n_coordinates, rule, design.numbering)
+        return make_selector("argmax", design.n_coordinates, rule)
 
     chosen = solve(problem, best(problem.design), random_stream(0), solver="standard").transcript()
     with taking(way):

@@ -7,7 +7,7 @@ import pytest
 
 from dplasso import load, open_store
 from dplasso.checkpoint import read_checkpoint
-from dplasso.errors import CheckpointError, LedgerError, ModelFileError
+from dplasso.errors import CheckpointError, LedgerError, ModelFileError, StoreError
 from dplasso.ledger import read_budgets, read_cohorts, reserve
 from ledger.workers import charge
 
@@ -27,10 +27,11 @@ def test_a_ledger_is_read_and_charged_on(tmp_path):
     assert read_budgets(path)[0].entries[0] == entry
 
 
-def test_a_store_is_read():
-    store = open_store(OLD / "rows.store", verify=True)
-    assert store.X.tocsr().shape == (120, 40)
-    assert set(store.y.tolist()) == {-1, 1}
+def test_an_older_store_is_refused_with_the_way_on():
+    with pytest.raises(
+        StoreError, match=r"has version 1 of the store format.*convert the data again"
+    ):
+        open_store(OLD / "rows.store")
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,7 @@ from dplasso import DataError, Geometry, ModelFileError
 from dplasso.gradient_descent.energy_sums import count_along
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.compressed import compress
-from dplasso.matrix.geometry import ALONG
-from dplasso.matrix.mixed_rows import mixed_rows, unmixed
-from dplasso.matrix.numbering import AS_GIVEN, Numbering
+from dplasso.matrix.geometry import ALONG, mixed_rows, unmixed
 from dplasso.matrix.scaling import Mix
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 
@@ -47,19 +45,18 @@ def test_they_are_a_linear_map_of_unit_rows(geometry, part, threads):
     X.data *= np.random.default_rng(2).normal(size=X.nnz).astype(np.float32) * 100.0
     X = sp.csr_array(sp.vstack([X, sp.csr_array((1, D), dtype=np.float32)]))
     with thread_pool(threads) as pool:
-        mixed, numbering = mixed_rows(compress(X)[0], AS_GIVEN, geometry, mix, pool)
+        mixed = mixed_rows(compress(X)[0], geometry, mix, pool)
     size = K + D * (part < 1.0)
     found = sp.csr_array((mixed.values, mixed.indices, mixed.indptr), shape=(51, size))
     np.testing.assert_allclose(
         found.toarray(), reference(X.toarray(), geometry, mix), rtol=1e-5, atol=1e-6
     )
-    assert not numbering.original.size
     assert not found.toarray()[-1].any(), "an empty row has no latent entry"
 
 
 def test_rows_along_the_directions_are_counted(geometry):
     X, mix, rng = topics(200, seed=8), Mix(K, 1.0), np.random.default_rng(9)
-    mixed, _ = mixed_rows(compress(X)[0], AS_GIVEN, geometry, mix, ONE_THREAD)
+    mixed = mixed_rows(compress(X)[0], geometry, mix, ONE_THREAD)
     along = np.square(reference(X.toarray(), geometry, mix)).sum(axis=1) >= ALONG
     assert 20 < along.sum() < 180
     weights = np.where(rng.random(200) < 0.3, 0.0, 0.25)
@@ -68,26 +65,11 @@ def test_rows_along_the_directions_are_counted(geometry):
         assert count_along(mixed, targets, ALONG, 2.0**32) == expected << 32
 
 
-def test_rows_of_a_store_have_numbers_of_their_own(geometry):
-    X, mix = topics(20, seed=3), Mix(K, 0.5)
-    original = np.random.default_rng(4).permutation(D)
-    inside = sp.csr_array(X[:, original])
-    inside.sort_indices()
-    own = Numbering(np.argsort(original), original)
-    mixed, numbers = mixed_rows(compress(inside)[0], own, geometry, mix, ONE_THREAD)
-    np.testing.assert_array_equal(numbers.original[D:], np.arange(D, D + K))
-    found = sp.csr_array(
-        (mixed.values, numbers.original[mixed.indices], mixed.indptr), shape=(20, D + K)
-    )
-    expected = reference(X.toarray(), geometry, mix)
-    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-5, atol=1e-6)
-
-
 def test_a_row_is_the_same_whatever_the_others_are(geometry):
     X, mix = topics(40, seed=5), Mix(K, 0.5)
 
     def values(rows):
-        found, _ = mixed_rows(compress(rows)[0], AS_GIVEN, geometry, mix, ONE_THREAD)
+        found = mixed_rows(compress(rows)[0], geometry, mix, ONE_THREAD)
         return found.values[: found.indptr[1]].tobytes()
 
     alone = values(X[[0]])

@@ -52,14 +52,11 @@ def test_tiles_hold_the_entries_of_the_matrix(monkeypatch, values, form, bits, n
 
 
 @pytest.mark.parametrize("values", ["mixed", "threes"])
-def test_rows_may_have_numbers_of_their_own(monkeypatch, values):
-    """As a store has them; chunks of few entries, in arrays made elsewhere, are no other tiles."""
+def test_chunks_of_few_entries_in_arrays_made_elsewhere_are_no_other_tiles(monkeypatch, values):
     rng = np.random.default_rng(1)
     X = sp.random_array((50, 23), density=0.3, rng=rng, format="csr")
     X.data = X.data if values == "mixed" else np.full(X.nnz, 3.0)
-    rows, original = by_rows(X, 1), rng.permutation(23)
-    own = rows._replace(indices=np.argsort(original).astype(np.int32)[rows.indices])
-    made = []
+    rows, made = by_rows(X, 1), []
 
     def make(size, dtype):
         made.append(np.full(size, 7, dtype))
@@ -69,7 +66,7 @@ def test_rows_may_have_numbers_of_their_own(monkeypatch, values):
         monkeypatch.setattr(tiles, "_MOST_ENTRIES", entries_at_once)
         with thread_pool(2) as threads:
             expected = lay_tiles(rows, 23, 1, threads)
-            laid = lay_tiles(own, 23, 1, threads, original, make)
+            laid = lay_tiles(rows, 23, 1, threads, make)
         assert laid.places is made[-2]
         assert laid.values is made[-1]
         most = np.diff(laid.bounds[:, [0, -1]]).max()

@@ -65,7 +65,7 @@ class Table(Door):
         statistic[:] = np.rint(sensitivity * answer).astype(np.int64).reshape(statistic.shape)
         return statistic
 
-    def drawing_from(self, selector, sensitivity, numbering):
+    def drawing_from(self, selector, sensitivity):
         vertex = np.arange(200) * 7 % COLUMNS
         return replay_state(vertex, np.where(self.values(200) > 0.0, 1, -1).astype(np.int8))
 

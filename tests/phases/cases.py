@@ -188,7 +188,7 @@ class Notes(Door):
         self.number += 1
         return statistic
 
-    def drawing_from(self, selector, sensitivity, numbering):
+    def drawing_from(self, selector, sensitivity):
         rng = np.random.default_rng(self.place)
         vertex = rng.permutation(N_COLUMNS)
         sign = np.where(rng.random(N_COLUMNS) < 0.5, -1, 1).astype(np.int8)

@@ -24,9 +24,9 @@ from dplasso.cli.scoring import numbers_in, score, scores_text
 from dplasso.cli.training import EstimatorOptions, OutputOptions, train_with_bar
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
-from dplasso.encoding.coverage import coverage_notes
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
+from dplasso.encoding.suggest import coverage_notes
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import first_entries, method_of, raw_numbers
 from dplasso.estimators.margins import with_odds
@@ -331,7 +331,7 @@ def _schema_remarks(train: Dataset) -> list[str]:
     if origin is None or origin.schema is None:
         return []
     if store is not None:
-        counts = np.diff(np.asarray(store.columns.indptr))[store.internal_column]
+        counts = store.column_counts()
     elif hasattr(X, "indices"):
         counts = np.bincount(X.indices, minlength=X.shape[1])
     else:

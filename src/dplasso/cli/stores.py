@@ -23,7 +23,6 @@ from dplasso.data.store.place import check_place
 from dplasso.encoding.files import encode_files
 from dplasso.errors import DataError
 from dplasso.files.atomic import make_folder
-from dplasso.runtime.cores import usable_cores
 
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
 SMALLEST = 64 * 2**20
@@ -60,12 +59,12 @@ class StoreOptions:
     """
 
     memory: str = "2GB"
-    jobs: int | None = None
     force: bool = False
 
-    def settings(self, n_threads: int) -> dict[str, Any]:
-        """Return what `write_store` takes."""
-        return {"memory": parse_memory(self.memory), "force": self.force, "n_threads": n_threads}
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What `write_store` takes."""
+        return {"memory": parse_memory(self.memory), "force": self.force}
 
 
 def _check_place(store: str, *, force: bool) -> None:
@@ -115,9 +114,8 @@ def convert(
     dplasso convert 'part-*.svm.gz' stores/ --features 1000000 --cluster auto
     dplasso convert 'part-*.svm.gz' s3://bucket/stores/ --features 1000000 --cluster auto
 
-    The store holds the records by rows and by columns, so that a fit starts at once and keeps in
-    memory only what grows with the number of rows and of columns. It needs about 16 bytes of disk
-    per entry (8 where all values are 1), and 4 more while it is made.
+    A fit from a store reads no text, and keeps in memory only what grows with the number of rows
+    and of columns. A store needs about 8 bytes of disk per entry (4 where all values are 1).
     """
     label_column = reading.label_column or "label"
     read = {"label_column": label_column, "n_features": features, **reading.of_rows()}
@@ -129,15 +127,13 @@ def convert(
                 "--cluster needs --features D: the number of columns, which all stores must share"
             )
         return _convert_each(data, store, chosen, read, making, cluster)
-    settings = making.settings(making.jobs or usable_cores())
+    settings = making.settings
     _check_place(store, force=making.force)
     started = time.perf_counter()
-    with output.progress_bars() as bars, _made(store) as place, bars.stages() as progress:
+    with output.progress_bars() as bars, _made(store) as place, bars.task("reading") as progress:
         records = encode_files(data, chosen, person_column=person_column, **read)
-        made = write_store(
-            records.source, place, origin=records.origin, progress=progress, **settings
-        )
-        report = describe(made)
+        settings |= {"origin": records.origin, "progress": progress}
+        report = describe(write_store(records.source, place, **settings))
     report["seconds"] = time.perf_counter() - started
     public = records.public
     if public is None and features is None:
@@ -175,7 +171,7 @@ def _convert_each(
     away = is_address(folder)
     if not away and is_store(Path(folder)):
         raise DataError(f"{folder} is a store; with --cluster give a folder for many")
-    files, settings = expand(data), making.settings(cluster.worker_threads)
+    files, settings = expand(data), making.settings
     # A store is called as its file is up to the first dot.
     names = [f"{path.name.partition('.')[0]}.store" for path in files]
     if len(set(names)) < len(names):
@@ -259,8 +255,8 @@ def info(store: Path, verify: bool = False) -> output.Result:
         "store": f"{report['path']} (format {report['version']}, {report['written_by']})",
         "source": str(report["source"]),
         "rows": f"{report['n_samples']:,}",
-        "columns": f"{report['n_features']:,} ({report['columns_used']:,} with entries)",
-        "entries": f"{report['nnz']:,}, most in a column {report['longest_column']:,}",
+        "columns": f"{report['n_features']:,}",
+        "entries": f"{report['nnz']:,}",
         "values": values,
         "labels": ", ".join(f"{label!r}: {count:,}" for label, count in report["labels"]),
         "size": f"{report['bytes']:,} bytes",

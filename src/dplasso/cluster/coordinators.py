@@ -26,7 +26,6 @@ from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.design import Design
-from dplasso.matrix.numbering import AS_GIVEN
 from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
 from dplasso.privacy.parameters import check_records
@@ -131,8 +130,6 @@ def problem_of(partitions: Partitions, steps: VertexSteps) -> Problem:
         rows=nothing,
         columns=nothing,
         has_columns=False,
-        columns_internal=False,
-        numbering=AS_GIVEN,
         n_rows=0,
         n_columns=partitions.shape[1],
         intercept=steps.intercept,

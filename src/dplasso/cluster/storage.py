@@ -14,12 +14,11 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any
 
-from dplasso.data.source_files import checked_address, is_address, natural_order
+from dplasso.data.source_files import checked_address, exhaust, is_address, natural_order
 from dplasso.data.store import Store, open_store
-from dplasso.data.store.checks import ArrayCheck, compare
 from dplasso.data.store.header import HEADER_FILE, LABELS, array_file, open_array, read_header
+from dplasso.data.store.opening import compare_sums
 from dplasso.data.store.place import is_incomplete, refuse_incomplete
-from dplasso.data.streams import exhaust
 from dplasso.errors import DataError, StoreError, need
 from dplasso.files.atomic import open_private
 
@@ -63,8 +62,8 @@ def header_and_labels(address: str) -> Store:
             header = read_header(folder)
             exhaust(_copied(system, _within(root, array_file(folder, LABELS).name), folder))
             labels = open_array(folder, LABELS, header.arrays[LABELS]).copy()
-            exhaust(compare(folder, [ArrayCheck(LABELS, labels, header.arrays[LABELS])]))
             store = Store(folder, header, {LABELS: labels})
+            exhaust(compare_sums(store, [LABELS], 1))
             # Labels that are words are looked up here, where an error can still name the address.
             assert store.y is not None
             return store

@@ -12,8 +12,7 @@ from scipy.sparse import csr_array
 
 from dplasso.data.labels import check_label_map, labels_of_one_kind, map_labels
 from dplasso.data.people import hash_people
-from dplasso.data.source_files import SourceFiles
-from dplasso.data.streams import Progress
+from dplasso.data.source_files import Progress, SourceFiles
 from dplasso.errors import DataError
 
 MOST_COLUMNS = 2**63 - 1

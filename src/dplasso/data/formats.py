@@ -17,8 +17,13 @@ from numpy.typing import NDArray
 
 from dplasso.data.blocks import MOST_COLUMNS, BlockSource, gather
 from dplasso.data.labels import LabelMap, check_label_map
-from dplasso.data.source_files import Paths, SourceFiles, source_files
-from dplasso.data.streams import COMPRESSED_SUFFIXES, Progress
+from dplasso.data.source_files import (
+    COMPRESSED_SUFFIXES,
+    Paths,
+    Progress,
+    SourceFiles,
+    source_files,
+)
 from dplasso.errors import DataError
 
 
@@ -44,7 +49,7 @@ class FileFormat:
 _COLLECTION = (".binary", ".scale", ".t", ".tr", ".te", ".train", ".test", ".val")
 _SVMLIGHT = ("", ".svm", ".svmlight", ".libsvm", ".txt", ".dat", ".data", *_COLLECTION)
 FORMATS = (
-    FileFormat(_SVMLIGHT, "svmlight.reader", compressible=True),
+    FileFormat(_SVMLIGHT, "svmlight", compressible=True),
     FileFormat((".npz",), "npz"),
     FileFormat((".csv", ".tsv", ".jsonl", ".ndjson"), "tables.text", True, True),
     FileFormat((".parquet", ".pq", ".arrow", ".feather", ".ipc"), "tables.arrow", True),

@@ -20,8 +20,7 @@ from dplasso.data.blocks import (
     with_mapped_labels,
 )
 from dplasso.data.formats import Layout
-from dplasso.data.source_files import SourceFiles
-from dplasso.data.streams import check_readable
+from dplasso.data.source_files import SourceFiles, check_readable
 from dplasso.errors import DataError
 from dplasso.matrix.compressed import check_rows, working_dtype
 

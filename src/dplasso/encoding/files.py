@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 from dplasso.data.blocks import BlockSource, Rows, binarized, gather, with_mapped_labels
 from dplasso.data.formats import Dataset, block_source, is_table
 from dplasso.data.people import number_people
-from dplasso.data.source_files import Paths, expand, source_files
+from dplasso.data.source_files import Paths, Progress, check_readable, expand, source_files
 from dplasso.data.store import is_store, open_store
-from dplasso.data.streams import Progress, check_readable
 from dplasso.data.tables import batches
 from dplasso.data.tables.batches import ListColumns, list_source
 from dplasso.data.tables.dialect import Dialect, check_goes

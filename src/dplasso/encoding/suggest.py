@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.labels import as_number
-from dplasso.data.streams import Progress
+from dplasso.data.source_files import Progress
 from dplasso.data.tables.batches import alike, check_columns
 from dplasso.data.tables.dialect import decimal_of_groups
 from dplasso.encoding.contract import USUAL_MISSING, Part, lowered
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.levels import Levels
-from dplasso.encoding.parts import Categories, Date
+from dplasso.encoding.parts import Bins, Categories, Date
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 
@@ -292,3 +292,36 @@ def _steps(low: float, high: float, least: float = 1e-300) -> tuple[float, ...]:
     step = next(power * digit for digit in (1, 2, 5, 10) if power * digit >= width * 0.999)
     first, last = math.floor(low / step), math.ceil(high / step)
     return tuple(float(f"{k * step:.12g}") for k in range(first, last + 1))
+
+
+def coverage_notes(schema: Schema, counts: NDArray[np.int64], n_rows: int) -> list[str]:
+    """Say where all rows fell into one place, or none into a list: the schema may not fit them.
+
+    `counts`, shape (D,): rows with an entry in each column.
+    """
+    found = []
+    for part, first, last in zip(schema.parts, schema.offsets, schema.offsets[1:], strict=False):
+        if words := _note(part, counts[first:last], n_rows):
+            found.append(f"{part.columns[0]}: {words}")
+    return found
+
+
+def _note(part: Part, counts: NDArray[np.int64], n_rows: int) -> str:
+    rows = f"all {n_rows:,} rows"
+    if part.own_missing and len(part.columns) == 1 and counts[-1] == n_rows:
+        return f"{rows} are missing"
+    if isinstance(part, Categories):
+        size = len(part.categories)
+        if counts[:size].any():
+            return ""
+        if part.unknown == "column" and counts[size] == n_rows:
+            return f"{rows} fell into 'unknown'"
+        return f"none of {n_rows:,} rows is in one of its categories"
+    if isinstance(part, Levels):
+        counts = counts[part.starts[-2] : part.starts[-1]]
+    elif isinstance(part, Bins) and not part.cumulative:
+        counts = counts[: len(part.edges) + 1]
+    else:
+        return ""
+    ends = n_rows in (counts[0], counts[-1])
+    return f"{rows} are in the bin at one end of its range" if ends else ""

@@ -122,8 +122,7 @@ def first_entries(X: Any) -> FirstEntries:
         or not 0 <= int(indices.min()) <= int(indices.max()) < X.shape[1]
     ):
         return FirstEntries(np.zeros(0, np.int64), np.zeros(0), n_rows)
-    columns = indices if store is None else store.original_column[indices]
-    return FirstEntries(columns, np.abs(values), n_rows)
+    return FirstEntries(indices, np.abs(values), n_rows)
 
 
 def warn_of_undeclared_names(names: NDArray[Any] | None) -> None:

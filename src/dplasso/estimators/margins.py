@@ -15,9 +15,8 @@ from dplasso.errors import DataError, ParameterError
 from dplasso.fit.records import store_of, validated
 from dplasso.fit.task import Labels, Task
 from dplasso.matrix.compressed import Compressed, checked, clipped, compress
-from dplasso.matrix.design import refuse_damage
 from dplasso.matrix.transpose import transpose
-from dplasso.matrix.unit_rows import row_factors, select_columns, unit_row_margins
+from dplasso.matrix.unit_rows import keep_columns, row_factors, unit_row_margins
 from dplasso.model.curves import typical_factor
 from dplasso.model.linear import Reading, reading_for
 from dplasso.model.weights import Weights
@@ -48,9 +47,8 @@ def loss_of(fitted: Any) -> Any:
 def margins(fitted: Any, X: Any) -> NDArray[np.float64]:
     """Compute the margins of rows, shape (N,), or (N, K) for K > 2 classes.
 
-    Of a store, only the columns that the model looks at are read. A table is encoded by the model's
-    schema. Raises ValueError if X has another number of columns than the training data, or NaN or
-    infinity.
+    A table is encoded by the model's schema. Raises ValueError if X has another number of columns
+    than the training data, or NaN or infinity.
     """
     check_is_fitted(fitted, "coef_")
     with thread_pool(count_threads(fitted.n_jobs)) as threads:
@@ -63,7 +61,7 @@ def read_rows(
 ) -> tuple[Compressed, NDArray[np.float64], NDArray[np.float64]]:
     """Return encoded rows as the model reads them, its weights, and what entries are multiplied by.
 
-    Rows and weights have the columns of `reading(fitted).kept`; of a whole store in its own order.
+    Rows and weights have the columns of `reading(fitted).kept`.
     """
     kept, bound, norm_bound, constant, scale_exponents = reading(fitted)
     weights, store = _weights(fitted.coef_, kept), store_of(X)
@@ -73,13 +71,10 @@ def read_rows(
         rows = matrix if by_rows else transpose(matrix, X.shape[0], threads.count)
     else:
         _check_columns(fitted, store)
-        if kept is None:
-            check_entries(store, "rows", n_threads=threads.count)
-            original = store.original_column[: weights.shape[0]]
-            rows, weights = store.rows, weights[original]
-            scale_exponents = scale_exponents[original] if scale_exponents.size else scale_exponents
-        else:
-            rows = _stored_rows(store, store.internal_column[kept], threads.count)
+        check_entries(store, n_threads=threads.count)
+        rows = store.rows
+        if kept is not None:
+            rows = keep_columns(rows, kept, store.shape[1], threads)
     if bound is None:
         return rows, weights, row_factors(rows, constant, norm_bound, threads, scale_exponents)
     return clipped(rows, bound), weights, np.ones(rows.indptr.size - 1)
@@ -97,16 +92,6 @@ def _weights(coefficients: Any, kept: NDArray[np.integer] | None) -> NDArray[np.
         dense = np.zeros((coefficients.shape[0], kept.size))
         dense[entries.row, np.searchsorted(kept, entries.col)] = entries.data
     return dense[0] if dense.shape[0] == 1 else np.ascontiguousarray(dense.T)
-
-
-def _stored_rows(store: Store, columns: NDArray[np.integer], n_threads: int) -> Compressed:
-    """Return some columns of a store by rows, their row numbers checked before they are used."""
-    pointers, indices = store.columns.indptr, store.columns.indices
-    for j in columns:
-        rows = indices[int(pointers[j]) : int(pointers[j + 1])]
-        if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < store.shape[0]:
-            refuse_damage()
-    return select_columns(store.columns, columns, store.shape[0], n_threads)[0]
 
 
 def encoded(fitted: Any, X: Any) -> Any:

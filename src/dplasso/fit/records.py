@@ -18,7 +18,7 @@ from dplasso.data.store import Store, StoreMatrix, check_entries
 from dplasso.encoding.origin import Origin, origin_of
 from dplasso.errors import DataError
 from dplasso.fit.task import Task
-from dplasso.frank_wolfe.problem import VertexLayout, all_columns, design_of, starting
+from dplasso.frank_wolfe.problem import VertexLayout, all_columns, design_of, room_for, starting
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.frank_wolfe.solve import ProblemRows
@@ -149,7 +149,7 @@ class LocalRecords:
         """Return the rows for a run in rounds."""
         assert self.design is not None, "rows are laid out first"
         targets = starting(self.targets, self.design, steps.start, threads, self.whole)
-        return RoundRows(steps, self.design, targets, threads, alone=True)
+        return RoundRows(steps, self.design, targets, threads, alone=True, make=room_for(self.X))
 
     def gradients(
         self,
@@ -163,9 +163,8 @@ class LocalRecords:
         `prior`: a public model that margins can start from.
         """
         check_row_count(self.shape[0])
-        design, columns = self.design, None
-        if design is not None and design.has_columns and not design.columns_internal:
-            columns = design.columns
+        design = self.design
+        columns = design.columns if design is not None and design.has_columns else None
         return build_gradient_rows(
             self.X, loss, self.targets, threads, kept, columns, prior, self.whole
         )

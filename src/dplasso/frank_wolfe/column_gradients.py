@@ -14,7 +14,6 @@ from dplasso.frank_wolfe.gradient import (
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.matrix.compressed import Compressed, clip
 from dplasso.matrix.design import Design, refuse_damage
-from dplasso.matrix.numbering import look_up
 from dplasso.runtime.threads import Threads, cut, even_parts
 from dplasso.selection.contract import NOTHING_REPORTED
 
@@ -73,9 +72,8 @@ def alpha_of(
     rows_pay = not design.rows.values.size and residuals.size > _CACHED_ROWS
     if not design.has_columns or (rows_pay and threads.count <= _MOST_COPIES):
         return _alpha_by_rows(design, units, residuals, threads)
-    internal = design.numbering.internal[: 0 if design.columns_internal else None]
     alpha = np.empty(design.n_coordinates, dtype=np.int64)
-    return sums_of_columns(design.columns, units, residuals, threads, internal, alpha)
+    return sums_of_columns(design.columns, units, residuals, threads, alpha)
 
 
 def sums_of_columns(
@@ -83,13 +81,9 @@ def sums_of_columns(
     units: Units,
     residuals: NDArray[np.float64],
     threads: Threads,
-    internal: NDArray[np.integer],
     alpha: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Set `alpha` to the gradients of some columns, and of a constant one if it is longer.
-
-    `internal`: where each column's gradient stands; empty where they stand in order.
-    """
+    """Set `alpha` to the gradients of some columns, and of a constant one if it is longer."""
     bound, unit, limit = units
     # What each record adds to its columns, where that does not depend on the entry.
     shared = np.empty(0 if columns.values.size else residuals.size, dtype=np.int64)
@@ -109,9 +103,7 @@ def sums_of_columns(
 
     def some(t: int) -> bool:
         spans = [(edges[part], edges[part + 1]) for part in range(t, parts, threads.count)]
-        return all(
-            _gather(columns, units, residuals, shared, internal, *span, alpha) for span in spans
-        )
+        return all(_gather(columns, units, residuals, shared, *span, alpha) for span in spans)
 
     return alpha if all(threads.run(some)) else refuse_damage()
 
@@ -164,7 +156,7 @@ def _entry_share(indices, values, bound, unit, limit, residuals, shared, p):
 
 
 @njit(cache=True, nogil=True)
-def _gather(columns, units, residuals, shared, internal, first, last, alpha):
+def _gather(columns, units, residuals, shared, first, last, alpha):
     """Set the column gradients `first` to `last` (exclusive) to the sums of their contributions.
 
     The entries of many short columns are added up in one loop, whose length no column's end cuts
@@ -195,7 +187,7 @@ def _gather(columns, units, residuals, shared, internal, first, last, alpha):
             if until == c + 1:
                 for p in range(start, stop):
                     total += _entry_share(indices, values, bound, unit, limit, residuals, shared, p)
-                alpha[look_up(internal, c)] = total
+                alpha[c] = total
                 c = until
                 continue
             for p in range(start, stop):
@@ -204,12 +196,12 @@ def _gather(columns, units, residuals, shared, internal, first, last, alpha):
             before = np.int64(0)
             for k in range(c, until):
                 here = sums[np.uint64(indptr[k + 1]) - start]
-                alpha[look_up(internal, k)] = here - before
+                alpha[k] = here - before
                 before = here
             c = until
     if last > n_columns:
         total = np.int64(0)
         for i in range(residuals.size):
             total += contribution(residuals[i] * unit, bound, limit)
-        alpha[look_up(internal, n_columns)] = total
+        alpha[n_columns] = total
     return True

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import Units, sums_of_columns
 from dplasso.frank_wolfe.gradient import contributions
-from dplasso.matrix.compressed import Compressed, clip_all
+from dplasso.matrix.compressed import Compressed, Make, clip_all
 from dplasso.matrix.design import Design, column_of, refuse_damage
-from dplasso.matrix.numbering import AS_GIVEN
 from dplasso.matrix.unit_rows import take_columns
 from dplasso.runtime.threads import ONE_THREAD, Threads
 
@@ -28,7 +27,7 @@ class LongColumns(NamedTuple):
     """The long columns of a design, side by side.
 
     `columns`: their rows and entries.
-    `numbers`: their original numbers.
+    `numbers`: those of the columns.
     `is_long`, shape (D,): which of all columns they are.
     """
 
@@ -42,7 +41,7 @@ class LongColumns(NamedTuple):
         """Return their gradients, output after output, for record gradients of shape (K, N)."""
         found = np.empty((len(residuals), self.numbers.size), dtype=np.int64)
         for one, alpha in zip(residuals, found, strict=True):
-            sums_of_columns(self.columns, units, one, threads, AS_GIVEN.internal, alpha)
+            sums_of_columns(self.columns, units, one, threads, alpha)
         return found.ravel()
 
     def coordinates(self, n_outputs: int) -> NDArray[np.int64]:
@@ -51,32 +50,20 @@ class LongColumns(NamedTuple):
         return (starts + self.numbers).ravel()
 
 
-def long_columns(design: Design, fewest: int, threads: Threads) -> LongColumns | None:
+def long_columns(
+    design: Design, fewest: int, threads: Threads, make: Make = np.empty
+) -> LongColumns | None:
     """Return the columns of at least so many entries; None where leaving out the rest pays little.
 
-    In a store, which has columns by falling length, they are a part of its arrays; otherwise they
-    are copied, since columns that lie far apart are read three times as slowly.
+    They are copied: columns that lie far apart are read three times as slowly.
     """
-    columns, original = design.columns, design.numbering.original
-    indptr = columns.indptr
-    places = np.flatnonzero(np.diff(indptr) >= fewest)
-    if design.columns_internal and places.size:
-        places = np.arange(places[-1] + 1)
-    pointers = np.zeros(places.size + 1, dtype=np.int64)
-    np.cumsum(indptr[places + 1] - indptr[places], out=pointers[1:])
-    if pointers[-1] > (1.0 - _WORTH) * indptr[-1]:
+    lengths = np.diff(design.columns.indptr)
+    numbers = np.flatnonzero(lengths >= fewest)
+    if lengths[numbers].sum() > (1.0 - _WORTH) * lengths.sum():
         return None
-    if design.columns_internal:
-        size = pointers[-1]
-        chosen = columns._replace(
-            indptr=pointers, indices=columns.indices[:size], values=columns.values[:size]
-        )
-        numbers = original[places].astype(np.int64) if original.size else places
-    else:
-        # Row numbers of two bytes, where they will do, are read faster.
-        kind = np.uint16 if design.n_rows <= 2**16 else columns.indices.dtype
-        chosen = take_columns(columns, places, kind, threads)
-        numbers = places
+    # Row numbers of two bytes, where they will do, are read faster.
+    kind = np.uint16 if design.n_rows <= 2**16 else design.columns.indices.dtype
+    chosen = take_columns(design.columns, numbers, kind, threads, make)
     is_long = np.zeros(design.n_columns, dtype=np.bool_)
     is_long[numbers] = True
     return LongColumns(chosen, numbers, is_long)

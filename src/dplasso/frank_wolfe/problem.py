@@ -10,8 +10,8 @@ from dplasso.data.store import Store
 from dplasso.frank_wolfe import transcript
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import NO_OFFSETS, NO_WEIGHTS, Targets
-from dplasso.matrix.design import Design, adopt, lay_out
-from dplasso.matrix.numbering import Numbering
+from dplasso.matrix.compressed import Make
+from dplasso.matrix.design import Design, lay_out
 from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.runtime.threads import Threads
 
@@ -50,11 +50,6 @@ class Problem(NamedTuple):
         """Coordinates of all outputs; ``k P + j`` is column j of output k, of P each."""
         return int(self.design.n_coordinates * self.loss.n_outputs)
 
-    @property
-    def numbering(self) -> Numbering:
-        """Where the coordinates of all outputs stand in alpha."""
-        return self.design.numbering
-
 
 def gradient_unit(bound: float, residual_bound: float, bits: int = CONTRIBUTION_BITS) -> float:
     """Return S = 2^bits / (B C), the fixed-point units per unit of alpha."""
@@ -90,24 +85,28 @@ class VertexLayout(NamedTuple):
 
 
 def design_of(X: Any, layout: VertexLayout, threads: Threads) -> Design:
-    """Lay out a matrix, or take a store as it is; see `lay_out`."""
-    public: dict[str, Any] = {"bound": layout.bound, "intercept": layout.intercept}
-    if isinstance(X, Store):
-        numbering = Numbering(X.internal_column, X.original_column)
-        return adopt(X.rows, X.columns, numbering, **public)
+    """Lay out a matrix or a store; see `lay_out`."""
     return lay_out(
         X,
-        **public,
+        bound=layout.bound,
+        intercept=layout.intercept,
         by_columns=layout.by_columns,
         n_steps=layout.n_steps,
         n_threads=threads.count,
+        given_rows=X.rows if isinstance(X, Store) else None,
+        make=room_for(X),
     )
+
+
+def room_for(X: Any) -> Make:
+    """Return what makes arrays of entries: in memory, or in a temporary file beside a store."""
+    return X.scratch if isinstance(X, Store) else np.empty
 
 
 def all_columns(design: Design) -> StartingRows:
     """Return the rows that the margins of a public model are of."""
     every = np.zeros(0, dtype=np.int64)
-    return StartingRows(design.rows, design.numbering.original, every, design.n_columns)
+    return StartingRows(design.rows, every, design.n_columns)
 
 
 def starting(
@@ -127,16 +126,6 @@ def starting(
     return targets._replace(offsets=whole.started(model, threads))
 
 
-def _repeated(design: Design, n_outputs: int) -> Numbering:
-    """Return a numbering of the coordinates of all outputs, the same columns again and again."""
-    numbering, size = design.numbering, design.n_coordinates
-    if n_outputs == 1 or not numbering.internal.size:
-        return numbering
-    kind = np.int32 if size * n_outputs < 2**31 else np.int64
-    starts = (np.arange(n_outputs, dtype=np.int64) * size).astype(kind)[:, np.newaxis]
-    return Numbering(*((starts + numbers.astype(kind)).ravel() for numbers in numbering))
-
-
 def build_problem(
     design: Design,
     labels: NDArray[np.float64],
@@ -151,7 +140,7 @@ def build_problem(
     """Put a run together; the loss is by default the logistic one with C = 1."""
     loss = Logistic() if loss is None else loss
     return Problem(
-        design=design._replace(numbering=_repeated(design, loss.n_outputs)),
+        design=design,
         loss=loss,
         labels=labels,
         weights=weights,

@@ -16,7 +16,6 @@ all partitions alike.
 import numpy as np
 from numba import njit
 
-from dplasso.matrix.numbering import look_up
 from dplasso.selection.contract import NOTHING_REPORTED, granularity, update_many
 
 # So few notes are sorted by insertion, and more than one for so many gradients by a look at all.
@@ -42,17 +41,16 @@ def begin_step(problem, state, n_looked_at):
 
 
 @njit(cache=True, nogil=True)
-def sort_notes(original, size, changed, before, count):
-    """Sort notes by the original numbers of their gradients, in place; return how many are left.
+def sort_notes(size, changed, before, count):
+    """Sort notes by the numbers of their gradients, in place; return how many are left.
 
     Several notes of one gradient keep their order; all but the first may be dropped.
     """
     if count <= _FEW:
         for m in range(1, count):
             k, was = changed[m], before[m]
-            name = look_up(original, k)
             at = m
-            while at > 0 and look_up(original, changed[at - 1]) > name:
+            while at > 0 and changed[at - 1] > k:
                 changed[at], before[at] = changed[at - 1], before[at - 1]
                 at -= 1
             changed[at], before[at] = k, was
@@ -60,13 +58,10 @@ def sort_notes(original, size, changed, before, count):
     if count > size // _MANY:
         first = np.full(size, -1, np.int64)
         for m in range(count - 1, -1, -1):
-            first[look_up(original, changed[m])] = m
+            first[changed[m]] = m
         order = first[first >= 0]
     else:
-        names = np.empty(count, np.int64)
-        for m in range(count):
-            names[m] = look_up(original, changed[m])
-        order = np.argsort(names, kind="mergesort")
+        order = np.argsort(changed[:count], kind="mergesort")
     changed[: order.size] = changed[order]
     before[: order.size] = before[order]
     return order.size
@@ -90,7 +85,7 @@ def report(problem, state, selector, telling, notes):
     if count == 0:
         return
     shift = granularity(selector)
-    count = sort_notes(problem.design.numbering.original, state.alpha.size, changed, before, count)
+    count = sort_notes(state.alpha.size, changed, before, count)
     kept = np.int64(0)
     previous = np.int64(-1)
     for m in range(count):

@@ -26,9 +26,8 @@ from dplasso.frank_wolfe.gradient import margin_term, renew_residuals, replace_c
 from dplasso.frank_wolfe.long_columns import LongColumns, gradient_of, long_columns
 from dplasso.frank_wolfe.problem import VertexLayout, design_of, gradient_unit, starting
 from dplasso.losses.targets import Targets
-from dplasso.matrix.compressed import clip
+from dplasso.matrix.compressed import Make, clip
 from dplasso.matrix.design import Column, Design, column_of, refuse_damage
-from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.starting import StartingModel
 from dplasso.runtime.threads import ONE_THREAD, Threads, cut, even_parts
 from dplasso.selection.contract import NOTHING_REPORTED
@@ -62,21 +61,6 @@ class Changes(NamedTuple):
     whole: bool = False
 
 
-def listed(places: NDArray[np.int64], amounts: NDArray[np.int64], numbering: Numbering) -> Changes:
-    """Return changes by the places of the gradients."""
-    original = numbering.original
-    if original.size:
-        column = places % original.size
-        places = places - column + original[column]
-    return Changes(places, amounts)
-
-
-def in_original_order(sums: NDArray[np.int64], numbering: Numbering) -> NDArray[np.int64]:
-    """Return the gradients of all outputs in the order of the data."""
-    internal = numbering.internal
-    return sums.reshape(-1, internal.size)[:, internal].ravel() if internal.size else sums
-
-
 @dataclass(frozen=True)
 class RoundSteps:
     """The public numbers of a run in rounds.
@@ -98,11 +82,6 @@ class RoundSteps:
     def n_coordinates(self) -> int:
         """Coordinates of all outputs; ``k D + j`` is column j of output k."""
         return self.n_columns * int(self.loss.n_outputs)
-
-    @property
-    def numbering(self) -> Numbering:
-        """The coordinator keeps the gradients in the order of the data."""
-        return AS_GIVEN
 
     @property
     def unit(self) -> float:
@@ -129,6 +108,7 @@ class RoundRows:
 
     `targets`: with where margins start.
     `alone`: whether these are all rows there are, so that gradients may be told anew.
+    `make`: makes arrays of entries.
     """
 
     def __init__(
@@ -139,8 +119,10 @@ class RoundRows:
         threads: Threads = ONE_THREAD,
         *,
         alone: bool = False,
+        make: Make = np.empty,
     ) -> None:
         self._alone = alone and design.has_columns
+        self._make = make
         self._long: LongColumns | None = None
         shape = targets.labels.size, steps.loss.n_outputs
         self._steps, self._design, self._threads = steps, design, threads
@@ -158,7 +140,7 @@ class RoundRows:
         self._threads.run(lambda t: self._renew(self._rows[edges[t] : edges[t + 1]]))
         if self._alone and level > self._steps.share_bits:
             fewest = 1 << (level - self._steps.share_bits)
-            self._long = long_columns(self._design, fewest, self._threads)
+            self._long = long_columns(self._design, fewest, self._threads, self._make)
         if self._long is None:
             return self._gradients()
         alpha = np.zeros(self._steps.n_coordinates, dtype=np.int64)
@@ -195,14 +177,13 @@ class RoundRows:
         found = threads.run(lambda t: self._move_some(drawn, edges[t], edges[t + 1]))
         places, amounts = found[0]
         if places is not None:
-            changes = listed(places, amounts, design.numbering)
-            if self._long is None or changes.coordinates is None:
-                return changes
-            known = self._long.is_long[changes.coordinates % self._steps.n_columns]
-            return Changes(changes.coordinates[known], amounts[known])
+            if self._long is None:
+                return Changes(places, amounts)
+            known = self._long.is_long[places % self._steps.n_columns]
+            return Changes(places[known], amounts[known])
         for _, more in found[1:]:
             amounts += more
-        return Changes(None, in_original_order(amounts, design.numbering))
+        return Changes(None, amounts)
 
     def catch_up(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> None:
         """Add vertices that the other parts have added: their changes are in the sum already."""
@@ -224,8 +205,7 @@ class RoundRows:
     def _gradients(self) -> NDArray[np.int64]:
         """Return the column gradients at the residuals."""
         residuals = np.ascontiguousarray(self._residual.T)
-        alpha = gradients_of(self._design, self._units, residuals, self._threads)
-        return in_original_order(alpha, self._design.numbering)
+        return gradients_of(self._design, self._units, residuals, self._threads)
 
     def _renew(self, rows: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Renew the residuals of some rows; return them before and after, shape (K, n)."""

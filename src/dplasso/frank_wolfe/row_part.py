@@ -18,7 +18,7 @@ from dplasso.frank_wolfe.drift import count_due
 from dplasso.frank_wolfe.large_step import LargeSteps, take_step
 from dplasso.frank_wolfe.problem import Problem, VertexLayout, build_problem, design_of
 from dplasso.frank_wolfe.reports import begin_step, expected_entries
-from dplasso.frank_wolfe.round_part import Changes, in_original_order, listed
+from dplasso.frank_wolfe.round_part import Changes
 from dplasso.frank_wolfe.state import start_sparse
 from dplasso.losses.targets import Targets
 from dplasso.matrix.design import Design, column_of
@@ -77,14 +77,13 @@ class RowPart:
 
     def start(self) -> NDArray[np.int64]:
         """Return these rows' part of the column gradients at zero weights, shape (D,)."""
-        alpha = starting_alpha(self._problem, self._large_steps.threads)
-        return in_original_order(alpha, self._problem.design.numbering)
+        return starting_alpha(self._problem, self._large_steps.threads)
 
     def move(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:
         """Take the next step with the only vertex that is given."""
         step = self._done = self._done + 1
         problem, state = self._problem, self._state
-        numbering, size = problem.design.numbering, problem.design.n_coordinates
+        size = problem.design.n_coordinates
         column, begin, end = column_of(problem.design, vertex.item(), self._large_steps.threads)
         n_looked_at = end - begin + int(count_due(state.calendar, step))
         n_entries, n_rows = problem.design.rows.indices.size, problem.labels.size
@@ -106,9 +105,9 @@ class RowPart:
             n_looked_at,
         )
         if state.alpha.size:
-            changes = Changes(None, in_original_order(state.alpha, numbering))
+            changes = Changes(None, state.alpha)
         else:
-            changes = listed(places[:count].copy(), amounts[:count].copy(), numbering)
+            changes = Changes(places[:count].copy(), amounts[:count].copy())
         return changes._replace(counts=state.step_counts.copy())
 
     def catch_up(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> None:

@@ -31,7 +31,6 @@ from dplasso.losses.targets import (
 )
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.design import column_span
-from dplasso.matrix.numbering import look_up
 from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild, select
 
 
@@ -258,7 +257,6 @@ def run_sparse(
     record = objective.size > 0
     n_rows = state.rows.size
     design = problem.design
-    internal = design.numbering.internal
     for step in range(span[0], span[1] + 1):
         if state.untold[0]:
             rebuild(selector, state.alpha)
@@ -268,8 +266,7 @@ def run_sparse(
             j, s = vertex[step - 1], np.int64(sign[step - 1])
         vertex[step - 1] = j
         sign[step - 1] = s
-        place = look_up(internal, j)
-        steepest = np.float64(state.alpha[place]) / problem.unit
+        steepest = np.float64(state.alpha[j]) / problem.unit
         if record:
             inner, offsets = sum_of_blocks(state.sums, 0), sum_of_blocks(state.sums, 1)
             inner *= problem.radius * weight_scale(step - 1)

@@ -27,7 +27,6 @@ from dplasso.frank_wolfe.vertex_run import (
 )
 from dplasso.losses.contract import value
 from dplasso.losses.targets import offset_of, weight_of
-from dplasso.matrix.numbering import look_up
 from dplasso.runtime.threads import ONE_THREAD
 from dplasso.selection.contract import rebuild, select
 
@@ -98,11 +97,10 @@ def mean_loss(problem, margin, step):
 
 
 @njit(cache=True, nogil=True)
-def inner_product(internal, weights, alpha):
-    """Return ``<alpha, K>``, summed in the columns' own order: its last bits depend on it."""
+def inner_product(weights, alpha):
+    """Return ``<alpha, K>``, summed in the order of the columns: its last bits depend on it."""
     total = 0.0
-    for original in range(alpha.size):
-        k = look_up(internal, original)
+    for k in range(alpha.size):
         total += np.float64(weights[k]) * np.float64(alpha[k])
     return total
 
@@ -123,19 +121,18 @@ def take_standard_steps(
     `recorded`: history and work, as of `dplasso.frank_wolfe.sparse.run_sparse`.
     """
     (objective, gap), work = recorded
-    internal, n_rows = problem.design.numbering.internal, problem.labels.size
+    n_rows = problem.labels.size
     nnz = problem.design.rows.indices.size
     for step in range(first, last + 1):
         refresh_all(problem, state, step - 1)
         rebuild(selector, state.alpha)
         j, sign = take(step, *select(selector, state.alpha, stream))
-        place = internal[j] if internal.size else j
         if objective.size:
-            inner = inner_product(internal, state.weights, state.alpha) * weight_scale(step - 1)
+            inner = inner_product(state.weights, state.alpha) * weight_scale(step - 1)
             scale = problem.radius / problem.unit / n_rows
             objective[step - 1] = mean_loss(problem, state.margin, step - 1)
-            gap[step - 1] = scale * (inner - sign * float(state.alpha[place]))
-        state.weights[place] += sign * (step + 1)
+            gap[step - 1] = scale * (inner - sign * float(state.alpha[j]))
+        state.weights[j] += sign * (step + 1)
         if work.shape[0]:
             state.operation_counts[0] = nnz
             state.operation_counts[1] = (

@@ -5,7 +5,7 @@ from numba import njit
 
 from dplasso.gradient_descent.energies import COLUMNS, LARGEST_LOAD, LOADS, ROW
 from dplasso.losses.targets import weight_of
-from dplasso.matrix.mixed_rows import squared_length
+from dplasso.matrix.geometry import squared_length
 from dplasso.matrix.scaling import SCALES
 from dplasso.matrix.tiles import column_of, row_of, tile_entries
 from dplasso.privacy.share import share

@@ -1,6 +1,5 @@
 """The records of a fit by gradient descent, and the sums of gradients over them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,10 +15,8 @@ from dplasso.gradient_descent.moments import Units, sum_moments
 from dplasso.gradient_descent.slopes import LONGEST, LinearModel, Margins
 from dplasso.losses.contract import without_offset
 from dplasso.losses.targets import Targets
-from dplasso.matrix.compressed import Compressed, clipped
-from dplasso.matrix.geometry import Geometry
-from dplasso.matrix.mixed_rows import mixed_rows
-from dplasso.matrix.numbering import AS_GIVEN, Numbering
+from dplasso.matrix.compressed import Compressed, Make, clipped
+from dplasso.matrix.geometry import Geometry, mixed_rows
 from dplasso.matrix.scaling import Mix, Scaling, constant_entry
 from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.matrix.tiles import Tiles, lay_tiles
@@ -41,7 +38,6 @@ _NONE = np.zeros(0, dtype=np.int64)
 class GradientRows:
     """Records that one process holds.
 
-    `numbering`: original and internal column numbers; a store orders its columns by frequency.
     `make`: allocates the arrays of the tiles.
     `prior`: a public model that margins can start from. Rows are then scaled to unit length over
     all columns of the data, `whole`, even if the fit uses only some of them.
@@ -49,8 +45,7 @@ class GradientRows:
 
     rows: Compressed
     n_columns: int
-    numbering: Numbering
-    make: Callable[[int, Any], NDArray[Any]]
+    make: Make
     loss: Any
     targets: Targets
     threads: Threads
@@ -75,7 +70,7 @@ class GradientRows:
     @cached_property
     def _tiles(self) -> Tiles:
         given = self.rows, self.n_columns, self.loss.n_outputs, self.threads
-        return lay_tiles(*given, self.numbering.original, self.make)
+        return lay_tiles(*given, self.make)
 
     def lay_out(self) -> None:
         """Lay the rows out as tiles unless this has been done."""
@@ -104,7 +99,7 @@ class GradientRows:
         data = self._unit_rows(scaling)
         totals = np.zeros(data.n_columns + N_SIZES, dtype=np.int64)
         columns, sizes = totals[: data.n_columns], totals[data.n_columns :]
-        count, loads = self.threads.count, self._by_rows(loads, scaling.kept)
+        count = self.threads.count
         entries = np.diff(data.tiles.bounds).sum(axis=0)
         # Blocks differ in length, so a thread with fewer entries in its blocks gets more rows.
         blocks = [np.arange(t, data.tiles.n_blocks, count) for t in range(count)]
@@ -127,8 +122,8 @@ class GradientRows:
         self, loss: Any, scaling: Scaling, weights: NDArray[np.float64], units: Units
     ) -> NDArray[np.int64]:
         """Return the sums of `dplasso.gradient_descent.moments` at the weights of all columns."""
-        data, original = self._unit_rows(scaling), self.numbering.original
-        rows = data.rows, original, data.factor, data.constant
+        data = self._unit_rows(scaling)
+        rows = data.rows, data.factor, data.constant
         return sum_moments(*rows, loss, self.targets, weights, units, self.threads)
 
     def mixed(
@@ -143,9 +138,9 @@ class GradientRows:
         if self.whole is not None and start is not None:
             factor = self.whole.factors(scaling, self.threads)
             targets = targets._replace(offsets=self.whole.margins(start, factor, self.threads))
-        own, numbering = mixed_rows(self.rows, self.numbering, geometry, mix, self.threads)
+        own = mixed_rows(self.rows, geometry, mix, self.threads)
         size = mix.n_directions + self.n_columns * (mix.part < 1.0)
-        return GradientRows(own, size, numbering, np.empty, self.loss, targets, self.threads)
+        return GradientRows(own, size, np.empty, self.loss, targets, self.threads)
 
     def count_along(self, least: float, unit: float) -> NDArray[np.int64]:
         """Count mixed rows whose squared length is at least `least`, in units; shape (1,)."""
@@ -166,8 +161,8 @@ class GradientRows:
         kept, constant, scale_exponents = scaling.kept, scaling.constant, scaling.scale_exponents
         rows, size = self._selected(kept), kept.size or self.n_columns
         if self.whole is None:
-            own = self._by_rows(scale_exponents, kept)
-            factor = row_factors(rows, constant, scaling.norm_bound, self.threads, own)
+            given = rows, constant, scaling.norm_bound, self.threads, scale_exponents
+            factor = row_factors(*given)
         else:
             factor = self.whole.factors(scaling, self.threads)
         outputs = self.loss.n_outputs
@@ -176,7 +171,7 @@ class GradientRows:
 
     def _weights(self, data: UnitRows, scaling: Scaling) -> NDArray[np.float64]:
         """Return weights that limit each row's contribution to that of a unit row, shape (N,)."""
-        own, given = self._by_rows(scaling.scale_exponents, scaling.kept), self.targets.weights
+        own, given = scaling.scale_exponents, self.targets.weights
         parts = parts_within(data.rows, own, data.factor, scaling.constant, self.threads)
         return parts * np.clip(np.nan_to_num(given), 0.0, 1.0) if given.size else parts
 
@@ -184,14 +179,7 @@ class GradientRows:
         """Return the rows restricted to the columns `kept`, in their order; empty means all."""
         if not kept.size:
             return self.rows
-        internal = self.numbering.internal
-        chosen = internal[kept] if internal.size else kept
-        return keep_columns(self.rows, chosen, self.n_columns, self.threads)
-
-    def _by_rows(self, each: NDArray[Any], kept: NDArray[np.int64]) -> NDArray[Any]:
-        """Reorder one value per column to the internal column order of the rows."""
-        original = self.numbering.original
-        return each[original] if each.size and original.size and not kept.size else each
+        return keep_columns(self.rows, kept, self.n_columns, self.threads)
 
     def margins(self, model: LinearModel, start: StartingModel | None = None) -> Margins:
         """Compute the margins of a model; with `start`, its margins come first.
@@ -209,7 +197,7 @@ class GradientRows:
             first = self.whole.margins(start, length, self.threads)[:, np.newaxis]
             if not len(model.weights):
                 return Margins(first, self.loss, self.targets, self.threads, LONGEST)
-        weights = self._by_rows(model.weights, model.scaling.kept)
+        weights = model.weights
         weights = np.ascontiguousarray(weights[:, 0] if weights.shape[1] == 1 else weights)
         margins = unit_row_margins(rows, weights, factor, model.intercept, self.threads)
         margins = margins.reshape(self.n_records, 1, self.loss.n_outputs)
@@ -242,12 +230,10 @@ def build_gradient_rows(
         return found
     own = kept if kept is not None and kept.size < X.shape[1] else _NONE
     if whole is None:
-        rows, original = found.rows, found.numbering.original
-        if isinstance(X, Store):
-            rows, original = X.rows, X.original_column
-        elif own is kept:
-            rows = by_rows(X, threads.count)
-        whole = StartingRows(rows, original, _NONE, int(X.shape[1]))
+        rows = found.rows
+        if own is kept:
+            rows = X.rows if isinstance(X, Store) else by_rows(X, threads.count)
+        whole = StartingRows(rows, _NONE, int(X.shape[1]))
     return replace(found, prior=prior, whole=replace(whole, columns=own))
 
 
@@ -261,13 +247,11 @@ def _without_prior(
 ) -> GradientRows:
     size, common = X.shape[1] if kept is None else kept.size, (loss, targets, threads)
     if isinstance(X, Store) and kept is None:
-        numbering = Numbering(X.internal_column, X.original_column)
-        return GradientRows(X.rows, size, numbering, X.scratch, *common)
-    chosen = kept
-    if isinstance(X, Store):
-        columns, chosen = X.columns, X.internal_column[kept]
-    if columns is None or chosen is None:
-        rows = by_rows(X if kept is None or size == X.shape[1] else X[:, kept], threads.count)
+        return GradientRows(X.rows, size, X.scratch, *common)
+    if columns is not None and kept is not None:
+        rows, _ = select_columns(columns, kept, len(targets.labels), threads.count)
+    elif isinstance(X, Store) and kept is not None:
+        rows = keep_columns(X.rows, kept, X.shape[1], threads)
     else:
-        rows, _ = select_columns(columns, chosen, len(targets.labels), threads.count)
-    return GradientRows(rows, size, AS_GIVEN, np.empty, *common)
+        rows = by_rows(X if kept is None or size == X.shape[1] else X[:, kept], threads.count)
+    return GradientRows(rows, size, np.empty, *common)

@@ -16,9 +16,22 @@ from numpy.typing import NDArray
 from dplasso.losses.contract import gradient, second_derivative
 from dplasso.losses.targets import Targets, weight_of
 from dplasso.matrix.compressed import Compressed
-from dplasso.matrix.triangles import triangle_size
 from dplasso.privacy.share import share
 from dplasso.runtime.threads import Threads, even_parts
+
+
+def triangle_size(size: int) -> int:
+    """Return the number of entries of a symmetric matrix."""
+    return size * (size + 1) // 2
+
+
+def symmetric(triangle: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Return the matrix, shape (n, n), of a triangle whose outer entries are times sqrt(2)."""
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size)] = triangle
+    matrix = np.where(np.eye(size, dtype=bool), matrix, matrix / math.sqrt(2.0))
+    return matrix + np.triu(matrix, 1).T
+
 
 _ROOT_2 = math.sqrt(2.0)
 
@@ -33,7 +46,6 @@ class Units(NamedTuple):
 
 def sum_moments(
     rows: Compressed,
-    original: NDArray[np.integer],
     factor: NDArray[np.float64],
     constant: float,
     loss: Any,
@@ -44,7 +56,6 @@ def sum_moments(
 ) -> NDArray[np.int64]:
     """Return the concatenated sums: gradient and triangles, in units.
 
-    `original`: original number of each column of `rows`; empty if columns keep their order.
     `factor`, shape (N,): scale of each row.
     `constant`: the constant last entry of every row; 0 for none.
     `weights`, shape (n,): the model, with the weight of the constant entry last.
@@ -54,7 +65,7 @@ def sum_moments(
     size = weights.size + pairs * (2 if units.squares else 1)
     bounds = loss.residual_bound, loss.curvature, loss.residual_bound**2
     most = Units(*(unit * bound for unit, bound in zip(units, bounds, strict=True)))
-    given = rows, original, factor, constant, loss, targets, weights, units, most
+    given = rows, factor, constant, loss, targets, weights, units, most
 
     def some(t: int) -> NDArray[np.int64]:
         totals = np.zeros(size, dtype=np.int64)
@@ -69,7 +80,6 @@ def sum_moments(
 @njit(cache=True, nogil=True)
 def row_moments(
     rows,
-    original,
     factor,
     constant,
     loss,
@@ -94,7 +104,7 @@ def row_moments(
         for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
             c = np.int64(rows.indices[p])
             value = np.float64(rows.values[p]) if rows.values.size else np.float64(rows.constant)
-            row[original[c] if original.size else c] = value * factor[i]
+            row[c] = value * factor[i]
         if constant != 0.0:
             row[size - 1] = constant
         count, margin = 0, 0.0

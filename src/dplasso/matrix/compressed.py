@@ -1,5 +1,6 @@
 """From the caller's matrix to the arrays the kernels read, copying only what must be."""
 
+from collections.abc import Callable
 from copy import copy
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -16,6 +17,10 @@ _LARGEST = float(np.finfo(np.float64).max)
 # Entries that are compared at once.
 _COMPARED = 2**16
 _OUTSIDE = "X is not a valid sparse matrix: an index lies outside 0 to {}, or its pointers decrease"
+
+
+Make = Callable[[int, Any], NDArray[Any]]
+"""Makes an array of so many numbers of a type, in memory or in a temporary file."""
 
 
 class Compressed(NamedTuple):

@@ -12,29 +12,23 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.errors import DataError
-from dplasso.matrix.compressed import Compressed, compress
-from dplasso.matrix.numbering import AS_GIVEN, Numbering, by_frequency, look_up
+from dplasso.matrix.compressed import Compressed, Make, compress
 from dplasso.matrix.transpose import transpose
-from dplasso.runtime.threads import Threads, cut, even_parts, thread_pool
+from dplasso.runtime.threads import Threads, even_parts
 
 # Column sums of fewer records than this fit 64 bits.
 MAX_ROWS = 2**31 - 1
 
-# Costs in nanoseconds, on one core of a common server; only their ratios matter. Reading an index,
-# transposing an entry, setting up a column of the transpose, relabelling an entry, and what a touch
-# of a gradient costs more where frequent columns do not share cache lines.
-_SCAN, _TRANSPOSE, _COLUMN, _RELABEL, _SCATTERED = 0.6, 12.0, 6.0, 3.0, 0.6
-# Gradients that fit a core's cache need no renumbering.
-_CACHED_COLUMNS = 2**17
+# Costs in nanoseconds, on one core of a common server; only their ratios matter: of reading an
+# index, transposing an entry, and setting up a column of the transpose.
+_SCAN, _TRANSPOSE, _COLUMN = 0.6, 12.0, 6.0
 
 
 class Design(NamedTuple):
     """The records as the kernels read them.
 
-    `rows`, `columns`: X by rows and by columns. The column numbers in `rows` are internal ones.
+    `rows`, `columns`: X by rows and by columns.
     `has_columns`: without, `columns` stands for nothing and columns are found by reading all rows.
-    `columns_internal`: whether `columns` stand in the internal order too.
-    `numbering`: where the coordinates stand in alpha.
     `intercept`: whether coordinate D is a constant column of value `bound`.
     `bound`: entries are clipped to [-bound, bound].
     """
@@ -42,8 +36,6 @@ class Design(NamedTuple):
     rows: Compressed
     columns: Compressed
     has_columns: bool
-    columns_internal: bool
-    numbering: Numbering
     n_rows: int
     n_columns: int
     intercept: bool
@@ -63,43 +55,25 @@ def lay_out(
     by_columns: bool,
     n_steps: int,
     n_threads: int = 1,
+    given_rows: Compressed | None = None,
+    make: Make = np.empty,
 ) -> Design:
-    """Lay out a matrix in memory, copying of it no more than pays; it is never written to.
+    """Lay out a matrix, copying of it no more than pays; it is never written to.
 
     `by_columns`, `n_steps`: whether rows are looked up by column, and how often.
+    `given_rows`: the rows of X, where they are known and checked.
+    `make`: makes the arrays of entries.
 
     Raises DataError as `compress` does, and for more than `MAX_ROWS` rows.
     """
     check_row_count(X.shape[0])
-    matrix, given_by_rows = compress(X, n_threads)
+    matrix, given_by_rows = (given_rows, True) if given_rows else compress(X, n_threads)
     (n_rows, n_columns), n_entries = X.shape, matrix.indices.size
-    rows = matrix if given_by_rows else transpose(matrix, n_rows, n_threads)
+    rows = matrix if given_by_rows else transpose(matrix, n_rows, n_threads, make)
     columns, has_columns = matrix, not given_by_rows
     if by_columns and given_by_rows and worth_transposing(n_entries, n_columns, n_steps):
-        columns, has_columns = transpose(matrix, n_columns, n_threads), True
-    numbering = AS_GIVEN
-    if by_columns and has_columns and worth_renumbering(n_entries, n_rows, n_columns, n_steps):
-        numbering = by_frequency(np.diff(columns.indptr), intercept)
-        rows = relabel(rows, numbering, n_threads)
-    layout = rows, columns, has_columns, False, numbering
-    return Design(*layout, n_rows, n_columns, intercept, float(bound))
-
-
-def adopt(
-    rows: Compressed, columns: Compressed, numbering: Numbering, *, bound: float, intercept: bool
-) -> Design:
-    """Take both orientations as a store holds them, in internal numbers.
-
-    Raises DataError for more than `MAX_ROWS` rows.
-    """
-    n_rows, n_columns = rows.indptr.size - 1, columns.indptr.size - 1
-    check_row_count(n_rows)
-    if intercept:
-        kind = np.int32 if n_columns < 2**31 - 1 else np.int64
-        internal, original = (np.append(way, kind(n_columns)) for way in numbering)
-        numbering = Numbering(internal.astype(kind), original.astype(kind))
-    layout = rows, columns, True, True, numbering
-    return Design(*layout, n_rows, n_columns, intercept, float(bound))
+        columns, has_columns = transpose(matrix, n_columns, n_threads, make), True
+    return Design(rows, columns, has_columns, n_rows, n_columns, intercept, float(bound))
 
 
 def check_row_count(n_rows: int) -> None:
@@ -124,37 +98,6 @@ def worth_transposing(n_entries: int, n_columns: int, n_steps: int) -> bool:
     return n_steps * n_entries * _SCAN > n_entries * _TRANSPOSE + n_columns * _COLUMN
 
 
-def worth_renumbering(n_entries: int, n_rows: int, n_columns: int, n_steps: int) -> bool:
-    """Return whether storing the gradients of frequent columns together saves more than it costs.
-
-    A step touches as many entries as the rows of one column have.
-    """
-    if n_columns <= _CACHED_COLUMNS:
-        return False
-    touched = n_steps * (n_entries / n_columns) * (n_entries / max(1, n_rows))
-    return touched * _SCATTERED > n_entries * _RELABEL + n_columns * _COLUMN
-
-
-@njit(cache=True, nogil=True)
-def _relabel(indices, internal, first, last, relabelled):
-    """Translate some column numbers."""
-    for p in range(np.uint64(first), np.uint64(last)):
-        relabelled[p] = internal[np.uint64(indices[p])]
-
-
-def relabel(rows: Compressed, numbering: Numbering, n_threads: int = 1) -> Compressed:
-    """Return rows with internal column numbers, in the given order within each row."""
-    relabelled = np.empty_like(rows.indices)
-    edges = cut(0, relabelled.size, n_threads)
-
-    def part(t: int) -> None:
-        _relabel(rows.indices, numbering.internal, edges[t], edges[t + 1], relabelled)
-
-    with thread_pool(n_threads) as threads:
-        threads.run(part)
-    return rows._replace(indices=relabelled)
-
-
 Column = tuple[NDArray[np.integer], NDArray[np.floating], float]
 
 
@@ -168,9 +111,8 @@ def column_span(design, j):
     columns = design.columns
     if j == design.n_columns:
         return (columns.indices[:0], columns.values[:0], design.bound), 0, design.n_rows
-    c = look_up(design.numbering.internal, j) if design.columns_internal else j
     whole = columns.indices, columns.values, columns.constant
-    return whole, np.int64(columns.indptr[c]), np.int64(columns.indptr[c + 1])
+    return whole, np.int64(columns.indptr[j]), np.int64(columns.indptr[j + 1])
 
 
 def column_of(design: Design, j: int, threads: Threads) -> tuple[Column, int, int]:
@@ -185,11 +127,10 @@ def column_of(design: Design, j: int, threads: Threads) -> tuple[Column, int, in
 def scan_column(design: Design, j: int, threads: Threads) -> tuple[Column, int]:
     """Find a column and its length by reading all rows: for few steps, cheaper than a transpose."""
     rows = design.rows
-    k = int(look_up(design.numbering.internal, j))
     edges = even_parts(rows.indptr, threads.count)
 
     def count(t: int) -> int:
-        return int(_count_equal(rows.indices, rows.indptr[edges[t]], rows.indptr[edges[t + 1]], k))
+        return int(_count_equal(rows.indices, rows.indptr[edges[t]], rows.indptr[edges[t + 1]], j))
 
     counts = threads.run(count)
     ends = np.cumsum([0, *counts])
@@ -199,7 +140,7 @@ def scan_column(design: Design, j: int, threads: Threads) -> tuple[Column, int]:
     def fill(t: int) -> None:
         part = slice(ends[t], ends[t + 1])
         if counts[t]:
-            _find_rows(rows, edges[t], edges[t + 1], k, found[part], values[part])
+            _find_rows(rows, edges[t], edges[t + 1], j, found[part], values[part])
 
     threads.run(fill)
     return (found, values, rows.constant), found.size

@@ -67,13 +67,11 @@ def useful_slope(weights: NDArray[np.float64]) -> float:
 class StartingRows:
     """Rows with all their columns: what their margins start from is a function of these.
 
-    `original`: the columns' numbers in the data, where `rows` has numbers of its own.
     `columns`: those that the records have, ascending; none for all.
     `n_columns`: D of the data.
     """
 
     rows: Compressed
-    original: NDArray[Any]
     columns: NDArray[np.int64]
     n_columns: int
     # What was asked for last: the products with a model's weights, and the factors of rows. Of the
@@ -90,8 +88,6 @@ class StartingRows:
         scale_exponents = scaling.around
         if scale_exponents.size and self.columns.size:
             scale_exponents = spread(scale_exponents, self.columns, self.n_columns)
-        if scale_exponents.size and self.original.size:
-            scale_exponents = scale_exponents[self.original[: self.n_columns]]
         asked = scaling.constant, scaling.norm_bound, scale_exponents.tobytes()
         factors: NDArray[np.float64]
         before, factors = self._known.get("factors", (None, scale_exponents))
@@ -123,8 +119,6 @@ class StartingRows:
 
     def _product(self, weights: NDArray[np.float64], threads: Threads) -> NDArray[np.float64]:
         """Return the products of the rows with weights, shape (N, K)."""
-        if self.original.size:
-            weights = weights[self.original[: weights.shape[0]]]
         ones = np.ones(self.rows.indptr.size - 1)
         one = weights[:, 0] if weights.shape[1] == 1 else weights
         no_offset = np.zeros(weights.shape[1])

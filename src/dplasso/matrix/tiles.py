@@ -6,16 +6,14 @@ chunk below. Whoever goes through the tiles of a chunk, block by block, meets th
 row in the order of the columns: a sum over them has the bits of one over the row.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from dplasso.matrix.compressed import Compressed
-from dplasso.matrix.numbering import AS_GIVEN
+from dplasso.matrix.compressed import Compressed, Make
 from dplasso.matrix.transpose import count_blocks
 from dplasso.runtime.prefetch import prefetch
 from dplasso.runtime.threads import Threads, even_parts
@@ -67,14 +65,12 @@ def lay_tiles(
     n_columns: int,
     n_outputs: int,
     threads: Threads,
-    original: NDArray[np.integer] = AS_GIVEN.original,
-    make: Callable[[int, Any], NDArray[Any]] = np.empty,
+    make: Make = np.empty,
 ) -> Tiles:
     """Lay rows, whose columns ascend, in tiles.
 
     `n_outputs`: numbers for each row and column that a cache is to hold.
-    `original`: the columns' numbers in the tiles, where `rows` has numbers of its own.
-    `make`: makes the arrays of so many entries, of a type.
+    `make`: makes the arrays of entries.
 
     A thread's even part of the rows is some of the chunks.
     """
@@ -96,7 +92,7 @@ def lay_tiles(
     places, values = make(n_entries, np.uint32), make(rows.values.size, rows.values.dtype)
     tiles = Tiles(row_edges, bits, bounds, places, values, rows.constant)
     chunks = np.searchsorted(row_edges, parts)
-    threads.run(lambda t: _fill(rows, original, tiles, chunks[t], chunks[t + 1]))
+    threads.run(lambda t: _fill(rows, tiles, chunks[t], chunks[t + 1]))
     return tiles
 
 
@@ -153,15 +149,11 @@ def _request(places, begin, end, rows, columns, times, stride):
             prefetch(columns, column_of(places[p]))
 
 
-def _fill(
-    rows: Compressed, original: NDArray[np.integer], tiles: Tiles, first: int, last: int
-) -> None:
+def _fill(rows: Compressed, tiles: Tiles, first: int, last: int) -> None:
     """Lay some chunks: deal their entries out to the blocks, then sort each tile by column."""
     for r in range(first, last):
         bounds, (begin, end) = tiles.bounds[r], rows.indptr[tiles.row_edges[r : r + 2]]
         columns = rows.indices[begin:end]
-        if original.size:
-            columns = original[columns].astype(columns.dtype, copy=False)
         bounds[0] = begin
         count_blocks(columns, tiles.block_bits, 0, columns.size, bounds[1:])
         np.cumsum(bounds, out=bounds)

@@ -17,7 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.compressed import Compressed, Make
 from dplasso.runtime.threads import Threads, cut, even_parts, thread_pool
 
 # Of a block's columns: few, so that their counters stay in the nearest cache, but not so few that
@@ -29,13 +29,15 @@ _PAGE = 4096
 _COUNTERS = 4
 
 
-def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compressed:
+def transpose(
+    matrix: Compressed, n_columns: int, n_threads: int = 1, make: Make = np.empty
+) -> Compressed:
     """Return a matrix by rows (columns) by its `n_columns` columns (rows), in new arrays."""
     n_rows, n_entries = matrix.indptr.size - 1, matrix.indices.size
     indptr = np.zeros(n_columns + 1, dtype=np.int64)
     index = np.int32 if n_rows < 2**31 else np.int64
-    rows: NDArray[np.integer] = np.empty(n_entries, dtype=index)
-    values = np.empty_like(matrix.values)
+    rows: NDArray[np.integer] = make(n_entries, index)
+    values = make(matrix.values.size, matrix.values.dtype)
     result = Compressed(indptr, rows, values, matrix.constant)
     bits = min(_MOST_BITS, max(_FEWEST_BITS, int(n_columns).bit_length() - _STREAM_BITS))
     n_blocks = -(-n_columns >> bits)
@@ -44,11 +46,13 @@ def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compres
         parts = given, matrix.indices, matrix.indptr
         turned = csr_array(parts, shape=(n_rows, n_columns)).tocsc()
         indptr[:], rows[:] = turned.indptr, turned.indices
-        return result._replace(values=turned.data if values.size else values)
+        if values.size:
+            values[:] = turned.data
+        return result
 
     edges = even_parts(matrix.indptr, n_threads)
     counts = np.zeros((n_threads, n_blocks), dtype=np.int64)
-    columns = np.empty(n_entries, dtype=np.uint16)
+    columns = make(n_entries, np.uint16)
     with thread_pool(n_threads) as threads:
 
         def count(part: int) -> None:

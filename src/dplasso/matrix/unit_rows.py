@@ -12,7 +12,7 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from dplasso.matrix.compressed import Compressed, compress
+from dplasso.matrix.compressed import Compressed, Make, compress
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, SCALES, SLACK
 from dplasso.matrix.tiles import Tiles
 from dplasso.matrix.transpose import transpose
@@ -229,13 +229,20 @@ def _take_kept(rows, places, first, last, taken):
 
 
 def take_columns(
-    columns: Compressed, kept: NDArray[np.integer], index: Any, threads: Threads = ONE_THREAD
+    columns: Compressed,
+    kept: NDArray[np.integer],
+    index: Any,
+    threads: Threads = ONE_THREAD,
+    make: Make = np.empty,
 ) -> Compressed:
     """Return the matrix of some columns, in this order, with row numbers of a type."""
     pointers = np.zeros(kept.size + 1, dtype=np.int64)
     np.cumsum(columns.indptr[kept + 1] - columns.indptr[kept], out=pointers[1:])
-    indices = np.empty(pointers[-1], dtype=index)
-    values = np.empty(pointers[-1] if columns.values.size else 0, columns.values.dtype)
+    size = int(pointers[-1])
+    indices, values = (
+        make(size, index),
+        make(size if columns.values.size else 0, columns.values.dtype),
+    )
     moved = columns.indptr[kept] - pointers[:-1]
     edges = even_parts(pointers, -(-pointers[-1] // _TOGETHER) + 1).tolist()
 

@@ -25,8 +25,7 @@ from dplasso.gradient_descent.energies import (
 )
 from dplasso.gradient_descent.noisy_descent import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.schedule import CONSTANT, Schedule, Stage, further, schedule_for
-from dplasso.matrix.geometry import MOST_DIRECTIONS, Geometry
-from dplasso.matrix.mixed_rows import unmixed
+from dplasso.matrix.geometry import MOST_DIRECTIONS, Geometry, unmixed
 from dplasso.matrix.scaling import Mix, constant_entry
 from dplasso.matrix.starting import StartingModel
 from dplasso.phases.contract import NOTHING, Fit, OneRelease, Phase, Snapshot, Steps

@@ -326,9 +326,9 @@ def vertex_selector(
 
     `spread`: as of `SelectionRule`.
     """
-    rule, numbering = mechanism.rule(problem.unit, spread), problem.numbering
-    selector = make_selector(kind, problem.n_coordinates, rule, numbering)
-    return drawing_from(selector, mechanism.sensitivity * problem.unit, numbering)
+    rule = mechanism.rule(problem.unit, spread)
+    selector = make_selector(kind, problem.n_coordinates, rule)
+    return drawing_from(selector, mechanism.sensitivity * problem.unit)
 
 
 def vertex_numbers(budget: Budget, feature_bound: float, residual_bound: float) -> dict[str, float]:

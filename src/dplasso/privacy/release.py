@@ -35,7 +35,7 @@ class Door:
             noise.add(statistic)
         return statistic
 
-    def drawing_from(self, selector: Any, sensitivity: float, numbering: Any) -> Any:  # noqa: ARG002
+    def drawing_from(self, selector: Any, sensitivity: float) -> Any:  # noqa: ARG002
         """Return a structure to draw with."""
         return selector
 
@@ -58,10 +58,9 @@ def release(
     return released
 
 
-def drawing_from(selector: Any, sensitivity: float, numbering: Any) -> Any:
+def drawing_from(selector: Any, sensitivity: float) -> Any:
     """Return a selection structure that compiled loops may draw coordinates with.
 
     `sensitivity`: how far one record can move each column gradient, in fixed-point units.
-    `numbering`: where the columns stand in the gradients.
     """
-    return _door.drawing_from(selector, sensitivity, numbering)
+    return _door.drawing_from(selector, sensitivity)

@@ -37,7 +37,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.privacy.randomness import bernoulli, random_word
 from dplasso.selection.contract import every_change, register
 from dplasso.selection.counters import MOVES, TRIES, VARIATES, new_counters
@@ -81,12 +80,9 @@ class BigLittleState(NamedTuple):
     scaled: NDArray[np.int64]
     stale: NDArray[np.int64]
     counters: NDArray[np.int64]
-    numbering: Numbering
 
 
-def big_little_state(
-    n_columns: int, exponent: float, signed: bool, numbering: Numbering = AS_GIVEN
-) -> BigLittleState:
+def big_little_state(n_columns: int, exponent: float, signed: bool) -> BigLittleState:
     """Return the structure for `n_columns` coordinates, empty: `rebuild` fills it.
 
     It takes 8 bytes per coordinate.
@@ -113,7 +109,6 @@ def big_little_state(
         np.zeros(groups, dtype=np.int64),
         np.zeros(groups + 1, dtype=np.int64),
         new_counters(),
-        numbering,
     )
 
 
@@ -129,13 +124,12 @@ def recompute_group(selector, alpha, group):
     """Set a group's reference to its largest magnitude and recount its ticks."""
     begin = group * selector.size
     end = min(begin + selector.size, alpha.size)
-    internal = selector.numbering.internal
     reference = np.int64(0)
     for j in range(begin, end):
-        reference = max(reference, abs(alpha[look_up(internal, j)]))
+        reference = max(reference, abs(alpha[j]))
     total = np.int64(0)
     for j in range(begin, end):
-        magnitude = abs(alpha[look_up(internal, j)])
+        magnitude = abs(alpha[j])
         ticks = np.int64(weight_in_ticks(selector, magnitude, reference)) + 1
         selector.ticks[j] = ticks
         total += ticks
@@ -187,11 +181,10 @@ def recount(selector, j, old, new):
 @njit(cache=True, nogil=True)
 def update_many_big_little(selector, alpha, changed, old, count):
     """Recount the coordinates that changed."""
-    original = selector.numbering.original
     left = 0
     for m in range(count):
         k = np.int64(changed[m])
-        left += recount(selector, look_up(original, k), old[m], alpha[k])
+        left += recount(selector, k, old[m], alpha[k])
     selector.counters[MOVES] += left
 
 
@@ -271,7 +264,7 @@ def select_big_little(selector, alpha, stream):
             continue
         begin = group * selector.size
         j = walk(selector, selector.ticks, begin, min(begin + selector.size, alpha.size), stream)
-        gradient = alpha[look_up(selector.numbering.internal, j)]
+        gradient = alpha[j]
         weight = weight_in_ticks(selector, abs(gradient), selector.reference[group])
         selector.counters[VARIATES] += 1
         if bernoulli(stream, weight / np.float64(selector.ticks[j])):

@@ -31,7 +31,6 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.privacy.randomness import below, bernoulli, exponential
 from dplasso.selection.contract import register, stored
 from dplasso.selection.counters import MOVES, TRIES, new_counters
@@ -85,14 +84,12 @@ class BucketState(NamedTuple):
     bound: NDArray[np.int64]
     mass: NDArray[np.int64]
     counters: NDArray[np.int64]
-    numbering: Numbering
 
 
 def bucket_state(
     n_columns: int,
     exponent: float,
     signed: bool,
-    numbering: Numbering = AS_GIVEN,
     spread: float = 2.0,
 ) -> BucketState:
     """Return the structure for `n_columns` coordinates, empty: `rebuild` fills it.
@@ -139,7 +136,6 @@ def bucket_state(
         np.zeros(decay.size, dtype=np.int64),
         np.zeros(decay.size, dtype=np.int64),
         new_counters(),
-        numbering,
     )
 
 
@@ -188,11 +184,10 @@ def rebuild_bucket(selector, alpha):
     selector.top[0] = top
     for level in range(start.size - 1):
         start[level + 1] += start[level]
-    internal = selector.numbering.internal
     order, position = selector.order, selector.position
     # start[l] serves as level l's write position, then is put back.
     for j in range(alpha.size):
-        level = level_of(fold(alpha[look_up(internal, j)]), shift, bits)
+        level = level_of(fold(alpha[j]), shift, bits)
         place = start[level]
         order[place] = j
         position[j] = place
@@ -233,7 +228,6 @@ def update_many_bucket(selector, alpha, changed, old, count):
     """Move the coordinates that left their level."""
     order, position, start = selector.order, selector.position, selector.start
     shift, bits = selector.shift, selector.bits
-    original = selector.numbering.original
     top = selector.top[0]
     moves = 0
     for m in range(count):
@@ -241,7 +235,7 @@ def update_many_bucket(selector, alpha, changed, old, count):
         source = level_of(fold(old[m]), shift, bits)
         target = level_of(fold(alpha[k]), shift, bits)
         if source != target:
-            move(order, position, start, look_up(original, k), source, target)
+            move(order, position, start, k, source, target)
             top = max(top, target)
             moves += 1
     selector.top[0] = top
@@ -252,14 +246,13 @@ def update_many_bucket(selector, alpha, changed, old, count):
 def scan_top(selector, alpha, top):
     """Return the coordinate of largest magnitude; in a tie, the first one."""
     order, start = selector.order, selector.start
-    internal = selector.numbering.internal
     best = np.int64(alpha.size)
     largest = np.int64(-1)
     level = top
     while True:
         for place in range(start[level], start[level + 1]):
             j = np.int64(order[place])
-            magnitude = abs(alpha[look_up(internal, j)])
+            magnitude = abs(alpha[j])
             if magnitude > largest or (magnitude == largest and j < best):
                 best, largest = j, magnitude
         selector.counters[TRIES] += start[level + 1] - start[level]
@@ -296,7 +289,6 @@ def weigh_levels(selector, top):
 def reject(selector, alpha, stream, top):
     """Draw a level, a member, and accept it with its weight over the level's bound."""
     order, start, mass = selector.order, selector.start, selector.mass
-    internal = selector.numbering.internal
     total = weigh_levels(selector, top)
     below_reach = start[top + 1 - min(top + 1, mass.size)]
     edge = upper_edge(top, selector.shift, selector.bits)
@@ -314,7 +306,7 @@ def reject(selector, alpha, stream, top):
                 i += 1
             ticks = selector.bound[i]
             j = np.int64(order[start[top - i] + rest // ticks])
-        magnitude = abs(alpha[look_up(internal, j)])
+        magnitude = abs(alpha[j])
         relative = relative_weight(selector.exponent, magnitude, edge, selector.signed)
         weight = selector.decay[0] * relative
         if bernoulli(stream, weight / np.float64(ticks)):
@@ -324,19 +316,18 @@ def reject(selector, alpha, stream, top):
 @register_jitable
 def select_bucket(selector, alpha, stream):
     """Draw a vertex; without privacy, return the steepest one."""
-    internal = selector.numbering.internal
     top = selector.top[0]
     while selector.start[top] == selector.start[top + 1]:
         top -= 1
     selector.top[0] = top
     if np.isinf(selector.exponent):
         best = scan_top(selector, alpha, top)
-        return best, descent_sign(alpha[look_up(internal, best)])
+        return best, descent_sign(alpha[best])
     if top < selector.linear:
         chosen = reject(selector, alpha, stream, top)
     else:
         chosen = race_top(selector, stored(alpha), stream, top)
-    gradient = alpha[look_up(internal, chosen)]
+    gradient = alpha[chosen]
     sign = draw_sign(stream, selector.exponent, gradient, selector.signed)
     return chosen, sign
 
@@ -346,8 +337,7 @@ def race_top(selector, alpha, stream, top):
     """Draw by exponential race among the levels in reach of the largest magnitude."""
     exponent, signed = selector.exponent, selector.signed
     order, start = selector.order, selector.start
-    internal = selector.numbering.internal
-    largest = abs(alpha[look_up(internal, scan_top(selector, alpha, top))])
+    largest = abs(alpha[scan_top(selector, alpha, top)])
     reach = CUTOFF_NATS + np.log(np.float64(alpha.size))
     best = np.int64(0)
     best_key = np.inf
@@ -358,7 +348,7 @@ def race_top(selector, alpha, stream, top):
             break
         for place in range(start[level], start[level + 1]):
             j = np.int64(order[place])
-            magnitude = abs(alpha[look_up(internal, j)])
+            magnitude = abs(alpha[j])
             key = np.log(exponential(stream)) + exponent * np.float64(largest - magnitude)
             key -= np.log(cosh_factor(exponent, magnitude, signed))
             if key < best_key:

@@ -4,8 +4,7 @@ A structure is a NamedTuple of arrays and numbers (its state) plus kernels, tied
 `register`. The solvers' kernels call the generic functions below; numba picks the implementation by
 the type of the state, which keeps one compiled loop per structure on disk.
 
-Gradients are the fixed-point integers of `dplasso.frank_wolfe.gradient`. Places in ``alpha`` are
-internal numbers, coordinates drawn are original ones (`dplasso.matrix.numbering`).
+Gradients are the fixed-point integers of `dplasso.frank_wolfe.gradient`.
 
 =============  ==========================================================================
 function       duty
@@ -24,8 +23,7 @@ the innermost loop a call per touched entry would cost a hundred times the entry
 A structure may read `alpha` in `select`; it must not write to it. One that reads few may be given
 `OnDemand` for it by callers in plain Python. Every private structure draws
 from the same distribution, to within `SAMPLING_ERROR` in total variation. A state's `counters`,
-of shape (4,), are those of `dplasso.selection.counters`; its `numbering` says where the coordinates
-stand in alpha.
+of shape (4,), are those of `dplasso.selection.counters`.
 """
 
 from collections.abc import Callable

@@ -20,7 +20,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.selection.contract import every_change, register
 from dplasso.selection.counters import POPS, new_counters
 from dplasso.selection.log_weights import descent_sign
@@ -51,10 +50,9 @@ class HeapState(NamedTuple):
     first: NDArray[np.int64]
     by_degree: NDArray[np.int64]
     counters: NDArray[np.int64]
-    numbering: Numbering
 
 
-def heap_state(n_columns: int, numbering: Numbering = AS_GIVEN) -> HeapState:
+def heap_state(n_columns: int) -> HeapState:
     """Return the structure for `n_columns` coordinates, empty: `rebuild` fills it.
 
     It takes 26 bytes per coordinate (42 beyond 2^31 of them).
@@ -71,7 +69,6 @@ def heap_state(n_columns: int, numbering: Numbering = AS_GIVEN) -> HeapState:
         np.full(1, -1, dtype=np.int64),
         np.full(_DEGREES, -1, dtype=np.int64),
         new_counters(),
-        numbering,
     )
 
 
@@ -227,11 +224,10 @@ def raise_key(heap, node, key):
 @njit(cache=True, nogil=True)
 def rebuild_heap(heap, alpha):
     """Make every coordinate a root with its true magnitude as key."""
-    internal = heap.numbering.internal
     last = alpha.size - 1
     first = 0
     for j in range(alpha.size):
-        heap.key[j] = abs(alpha[look_up(internal, j)])
+        heap.key[j] = abs(alpha[j])
         heap.parent[j] = -1
         heap.child[j] = -1
         heap.left[j] = j - 1 if j > 0 else last
@@ -246,11 +242,10 @@ def rebuild_heap(heap, alpha):
 @njit(cache=True, nogil=True)
 def update_many_heap(heap, alpha, changed, old, count):
     """Raise the keys of the gradients that outgrew them."""
-    original = heap.numbering.original
     for m in range(count):
         k = np.int64(changed[m])
         magnitude = abs(alpha[k])
-        j = look_up(original, k)
+        j = k
         if magnitude > heap.key[j]:
             raise_key(heap, j, magnitude)
 
@@ -258,7 +253,6 @@ def update_many_heap(heap, alpha, changed, old, count):
 @njit(cache=True, nogil=True)
 def select_heap(heap, alpha, stream):
     """Return the first coordinate of largest magnitude and the descending sign."""
-    internal = heap.numbering.internal
     best = np.int64(-1)
     largest = np.int64(-1)
     # The popped nodes, chained by `right`, which no ring uses meanwhile.
@@ -268,7 +262,7 @@ def select_heap(heap, alpha, stream):
         if heap.key[first] < largest or (heap.key[first] == largest and first > best):
             break
         node = pop(heap)
-        magnitude = abs(alpha[look_up(internal, node)])
+        magnitude = abs(alpha[node])
         heap.key[node] = magnitude
         heap.right[node] = popped
         popped = node
@@ -278,7 +272,7 @@ def select_heap(heap, alpha, stream):
         following = np.int64(heap.right[popped])
         insert(heap, popped)
         popped = following
-    return best, descent_sign(alpha[look_up(internal, best)])
+    return best, descent_sign(alpha[best])
 
 
 register(HeapState, select_heap, update_many_heap, rebuild_heap, every_change)

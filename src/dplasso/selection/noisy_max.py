@@ -17,7 +17,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.privacy.randomness import exponential, random_word
 from dplasso.selection.contract import register
 from dplasso.selection.counters import VARIATES
@@ -32,7 +31,6 @@ class GumbelState(NamedTuple):
 
     exponent: float
     counters: NDArray[np.int64]
-    numbering: Numbering = AS_GIVEN
 
 
 class LaplaceState(NamedTuple):
@@ -43,7 +41,6 @@ class LaplaceState(NamedTuple):
 
     noise_scale: float
     counters: NDArray[np.int64]
-    numbering: Numbering = AS_GIVEN
 
 
 @njit(cache=True, nogil=True)
@@ -66,13 +63,12 @@ def behind(largest, score):
 def select_gumbel(selector, alpha, stream):
     """Draw a signed vertex with probability proportional to ``exp(-sign * exponent * alpha)``."""
     exponent = selector.exponent
-    internal = selector.numbering.internal
     largest = largest_magnitude(alpha)
     best = np.int64(0)
     best_sign = -1
     best_key = np.inf
     for j in range(alpha.size):
-        gradient = alpha[look_up(internal, j)]
+        gradient = alpha[j]
         key = np.log(exponential(stream)) + exponent * behind(largest, gradient)
         if key < best_key:
             best, best_sign, best_key = j, -1, key
@@ -86,18 +82,17 @@ def select_gumbel(selector, alpha, stream):
 @njit(cache=True, nogil=True)
 def select_laplace(selector, alpha, stream):
     """Return the coordinate of largest noisy magnitude and the true descending sign."""
-    internal = selector.numbering.internal
     best = np.int64(0)
     best_key = -1.0
     for j in range(alpha.size):
         noise = selector.noise_scale * exponential(stream)
         if random_word(stream) & np.uint64(1):
             noise = -noise
-        key = abs(np.float64(alpha[look_up(internal, j)]) + noise)
+        key = abs(np.float64(alpha[j]) + noise)
         if key > best_key:
             best, best_key = j, key
     selector.counters[VARIATES] += alpha.size
-    return best, descent_sign(alpha[look_up(internal, best)])
+    return best, descent_sign(alpha[best])
 
 
 register(GumbelState, select_gumbel)

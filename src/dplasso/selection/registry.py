@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from dplasso.errors import ParameterError
-from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.privacy.exponential_mechanism import SelectionRule
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.big_little import big_little_state
@@ -16,31 +15,31 @@ from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import GumbelState, LaplaceState
 
 
-def _noisy_max(rule: SelectionRule, numbering: Numbering) -> Any:
+def _noisy_max(rule: SelectionRule) -> Any:
     if rule.mechanism == "paper":
-        return LaplaceState(rule.laplace, new_counters(), numbering)
+        return LaplaceState(rule.laplace, new_counters())
     if np.isinf(rule.exponent):
-        return ArgmaxState(new_counters(), numbering)
-    return GumbelState(rule.exponent, new_counters(), numbering)
+        return ArgmaxState(new_counters())
+    return GumbelState(rule.exponent, new_counters())
 
 
-def _bucket(n_columns: int, rule: SelectionRule, numbering: Numbering) -> Any:
+def _bucket(n_columns: int, rule: SelectionRule) -> Any:
     signed = rule.mechanism == "exponential"
-    return bucket_state(n_columns, rule.exponent, signed, numbering, rule.spread)
+    return bucket_state(n_columns, rule.exponent, signed, rule.spread)
 
 
-def _big_little(n_columns: int, rule: SelectionRule, numbering: Numbering) -> Any:
-    return big_little_state(n_columns, rule.exponent, rule.mechanism == "exponential", numbering)
+def _big_little(n_columns: int, rule: SelectionRule) -> Any:
+    return big_little_state(n_columns, rule.exponent, rule.mechanism == "exponential")
 
 
 _EVERYTHING = ("exponential", "paper", "none")
-_Builder = Callable[[int, SelectionRule, Numbering], Any]
+_Builder = Callable[[int, SelectionRule], Any]
 _BUILDERS: dict[str, tuple[_Builder, tuple[str, ...]]] = {
     "bucket": (_bucket, _EVERYTHING),
-    "noisy-max": (lambda n, rule, places: _noisy_max(rule, places), _EVERYTHING),
+    "noisy-max": (lambda _, rule: _noisy_max(rule), _EVERYTHING),
     "big-little": (_big_little, ("exponential", "paper")),
-    "argmax": (lambda n, rule, places: ArgmaxState(new_counters(), places), ("none",)),
-    "heap": (lambda n, rule, places: heap_state(n, places), ("none",)),
+    "argmax": (lambda *_: ArgmaxState(new_counters()), ("none",)),
+    "heap": (lambda n, _: heap_state(n), ("none",)),
 }
 SELECTORS = tuple(_BUILDERS)
 
@@ -60,12 +59,10 @@ def check_selector(name: str, mechanism: str) -> None:
         )
 
 
-def make_selector(
-    name: str, n_columns: int, rule: SelectionRule, numbering: Numbering = AS_GIVEN
-) -> Any:
+def make_selector(name: str, n_columns: int, rule: SelectionRule) -> Any:
     """Return the named structure for `n_columns` coordinates, empty: `rebuild` fills it.
 
     Raises ValueError as `check_selector` does.
     """
     check_selector(name, rule.mechanism)
-    return _BUILDERS[name][0](n_columns, rule, numbering)
+    return _BUILDERS[name][0](n_columns, rule)

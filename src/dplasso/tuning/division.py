@@ -10,14 +10,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dplasso.data.blocks import BlockSource, RowBlock
+from dplasso.data.source_files import Progress
 from dplasso.data.store import Store, check_entries, write_store
-from dplasso.data.streams import Progress
 from dplasso.errors import DataError, ParameterError
 from dplasso.fit.records import LocalRecords, person_numbers, rows_within_limit
 from dplasso.matrix.compressed import checked
@@ -78,7 +77,7 @@ def divided(
         )
         return
     store = inputs.X
-    check_entries(store, "rows")
+    check_entries(store)
     with TemporaryDirectory(prefix=f"{store.path.name}.search-", dir=store.path.parent) as folder:
         fitted_on, scored_on = (
             replace(inputs, X=_write_part(store, part, Path(folder) / name), y=inputs.y[part])
@@ -116,15 +115,14 @@ def _cut(store: Store, rows: NDArray[np.intp], memory_bytes: int) -> Iterator[ND
 
 
 def _gather(store: Store, rows: NDArray[np.intp]) -> RowBlock:
-    """Read rows of a store, with the original numbers of their columns."""
+    """Read rows of a store."""
     of = store.rows
     begins, counts = of.indptr[rows], of.indptr[rows + 1] - of.indptr[rows]
     starts = np.concatenate(([0], np.cumsum(counts)))
     places = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], counts)
-    columns: NDArray[Any] = store.original_column[of.indices[places]]
     values = (
         of.values[places]
         if of.values.size
         else np.full(places.size, of.constant, store.header.value_dtype)
     )
-    return RowBlock(starts, columns, values, store.y[rows])
+    return RowBlock(starts, of.indices[places], values, store.y[rows])

@@ -2,7 +2,6 @@
 
 import dataclasses
 import pickle
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -19,24 +18,11 @@ from dplasso.data.store import (
     describe,
     is_store,
     open_store,
-    transposition,
     write_store,
 )
 from dplasso.data.store import writer as store_writer
 from dplasso.data.store.header import header_text
 from dplasso.errors import DataError, StoreError
-
-MIB = 2**20
-
-
-@contextmanager
-def tiny_parts():
-    """Many parts and chunks of a few entries each."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("FEWEST_ENTRIES", 3), ("AIM_ENTRIES", 3), ("AIM_PARTS", 2**15)):
-            patch.setattr(transposition, f"_{name}", value)
-        patch.setattr(transposition, "_CHUNKS_PER_THREAD", 30)
-        yield
 
 
 def labels_of(X):
@@ -58,23 +44,6 @@ def test_round_trip(tmp_path, binary):
     assert np.array_equal(back.indices, X.indices)
 
 
-@pytest.mark.parametrize("n_threads", [1, 4])
-@pytest.mark.parametrize("narrow_columns", [0, 2**26])
-def test_many_parts_and_chunks_give_the_same_store(
-    tmp_path, monkeypatch, n_threads, narrow_columns
-):
-    monkeypatch.setattr(transposition, "NARROW_COLUMNS", narrow_columns)
-    X = random_matrix(80, 300, 0.04)
-    y = labels_of(X)
-    with tiny_parts():
-        store = write_store(block_source(X, y), tmp_path / "s", memory=MIB, n_threads=n_threads)
-    assert (
-        transposition.cut_columns(store.columns.indptr, 3, 3).size > 60
-    )  # else this shows nothing
-    assert_holds(store, X, y)
-    open_store(tmp_path / "s", verify=True)
-
-
 @settings(max_examples=40)
 @given(
     rows=st.lists(st.sets(st.integers(0, 12), max_size=8), min_size=1, max_size=14),
@@ -82,10 +51,9 @@ def test_many_parts_and_chunks_give_the_same_store(
     same=st.booleans(),
     step=st.integers(1, 5),
     extra=st.integers(0, 3),
-    n_threads=st.integers(1, 3),
     wide=st.booleans(),
 )
-def test_any_matrix(tmp_path_factory, rows, values, same, step, extra, n_threads, wide):
+def test_any_matrix(tmp_path_factory, rows, values, same, step, extra, wide):
     index = np.array([j for row in rows for j in sorted(row)], np.int64 if wide else np.int32)
     indptr = np.cumsum([0] + [len(row) for row in rows])
     data = np.array([1.0] * 112 if same else values, np.float32)[: index.size]
@@ -95,8 +63,7 @@ def test_any_matrix(tmp_path_factory, rows, values, same, step, extra, n_threads
     y = labels_of(X)
     path = tmp_path_factory.mktemp("any") / "s"
     source = block_source(X, y, step=step)
-    with tiny_parts():
-        store = write_store(source, path, n_threads=n_threads, memory=MIB)
+    store = write_store(source, path)
     assert_holds(store, X, y)
     check_entries(store)
 
@@ -113,7 +80,7 @@ def test_values_become_wide_when_one_block_has_wide_ones(tmp_path, first):
 
 
 def test_wide_column_numbers_are_kept(tmp_path, monkeypatch):
-    # Real ones need 2^31 counts; here the limit between the types is moved instead.
+    # Here the limit between the types is moved instead.
     monkeypatch.setattr(store_writer, "INT32_MAX", 19)
     X = random_matrix(30, 60, 0.1)
     X = sp.csr_array(sp.vstack([X[:10] * (np.arange(60) < 15), X[10:]]))
@@ -181,8 +148,7 @@ def test_origin_and_description(tmp_path):
     found = describe(open_store(store.path))
     assert (found["origin"], found["columns_declared"]) == (origin, True)
     assert found["source"] == "mine.svm"
-    counts = np.diff(sp.csc_array(X).indptr)
-    assert (found["columns_used"], found["longest_column"]) == ((counts > 0).sum(), counts.max())
+    assert np.array_equal(store.column_counts(), np.diff(sp.csc_array(X).indptr))
     assert sorted(found["labels"]) == [[-1.0, 5], [1.0, 5]]
     assert is_store(store.path)
     assert not is_store(tmp_path)
@@ -213,18 +179,6 @@ def test_a_store_that_does_not_say_so_is_refused(tmp_path, origin):
     with pytest.raises(ValueError, match="origin"):
         write_store(block_source(X, labels_of(X)), tmp_path / "none", origin={"a": object()})
     assert list(tmp_path.iterdir()) == [store.path]
-
-
-def test_progress_covers_every_stage(tmp_path):
-    X = random_matrix(60, 200, 0.05)
-    calls = []
-    source = block_source(X, labels_of(X))
-    write_store(source, tmp_path / "s", progress=lambda *call: calls.append(call), n_threads=2)
-    last = {stage: (done, total) for stage, done, total in calls}
-    assert last == {"reading": (60, 60), "partitioning": (X.nnz, X.nnz), "sorting": (X.nnz, X.nnz)}
-    write_store(source, tmp_path / "again")
-    for file in (tmp_path / "s").iterdir():
-        assert file.read_bytes() == (tmp_path / "again" / file.name).read_bytes()
 
 
 def source_of(indptr, indices, values, labels, n_features=None):
@@ -267,7 +221,7 @@ def test_rows_without_entries_are_a_store_if_columns_are_declared(tmp_path):
     store = write_store(source_of([0, 0, 0], [], [], [1, 0], 4), tmp_path / "s")
     assert (store.shape, store.nnz) == ((2, 4), 0)
     assert store.X.tocsr().nnz == 0
-    assert describe(open_store(store.path, verify=True))["columns_used"] == 0
+    check_entries(open_store(store.path))
 
 
 def test_too_many_different_labels(tmp_path, monkeypatch):
@@ -275,11 +229,3 @@ def test_too_many_different_labels(tmp_path, monkeypatch):
     X = random_matrix(4, 20, 0.2)
     with pytest.raises(DataError, match="more than 3 different labels by row 4"):
         write_store(block_source(X, np.array(["a", "b", "c", "d"])), tmp_path / "s")
-
-
-@pytest.mark.parametrize("declared", [None, 10**9])
-def test_too_many_columns_for_the_memory(tmp_path, declared):
-    source = source_of([0, 1], [10**9 - 1], [1], [0], declared)
-    with pytest.raises(MemoryError, match="1,000,000,000 columns takes more than the memory"):
-        write_store(source, tmp_path / "s", memory=64 * MIB)
-    assert list(tmp_path.iterdir()) == []

@@ -13,8 +13,7 @@ import pytest
 from data.store.reference import assert_holds, block_source, random_matrix
 from dplasso.data.blocks import BlockSource
 from dplasso.data.store import open_store, write_store
-from dplasso.data.store import writer as store_writer
-from dplasso.data.store.arrays import ArrayWriter
+from dplasso.data.store.writer import ArrayWriter
 from dplasso.errors import DataError, StoreError
 
 X = random_matrix(40, 90, 0.08)
@@ -47,14 +46,14 @@ def test_killed_at_every_call(tmp_path, mode):
     run = python(HERE / "killed_conversions.py", tmp_path, mode)
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
-    assert found["calls"] > 60
+    assert found["calls"] > 30
     if mode == "new":
         assert found["old"] == 0
-        assert found["refused"] > 50
+        assert found["refused"] > 25
     else:
         # Between the two renames there is neither; the next conversion restores the old one.
         assert found["refused"] <= 2
-        assert found["old"] > 50
+        assert found["old"] > 25
     assert found["new"] >= 1
 
 
@@ -83,7 +82,7 @@ def test_a_file_that_may_not_grow(tmp_path, limit):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("call", range(0, 40, 6))
+@pytest.mark.parametrize("call", range(0, 30, 5))
 def test_a_full_disk(tmp_path, monkeypatch, call):
     """The disk is full from some write on, of whichever file and in whichever thread."""
     done = 0
@@ -98,21 +97,11 @@ def test_a_full_disk(tmp_path, monkeypatch, call):
 
     monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(OSError, match=r"Cannot write .*/s: the disk is full\. What") as caught:
-        convert(tmp_path / "s", n_threads=2)
+        convert(tmp_path / "s")
     assert caught.value.errno == errno.ENOSPC
     assert list(tmp_path.iterdir()) == []
     monkeypatch.undo()
     assert_holds(convert(tmp_path / "s"), X, Y)
-
-
-def test_a_disk_that_will_be_full_is_told_before_the_long_part(tmp_path, monkeypatch):
-    class Usage:
-        free = 100
-
-    monkeypatch.setattr(store_writer.shutil, "disk_usage", lambda _: Usage)
-    with pytest.raises(OSError, match=r"the disk is full: .* GB more needed, 1e-07 GB free"):
-        convert(tmp_path / "s")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failed_replacement_keeps_the_old_store(tmp_path, monkeypatch):
@@ -162,12 +151,12 @@ def test_a_source_that_fails_leaves_nothing(tmp_path):
 
 
 def test_ctrl_c_leaves_nothing(tmp_path):
-    def interrupt(stage, done, total):
-        if stage == "partitioning":
+    def interrupt(done, total):
+        if done > total // 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        convert(tmp_path / "s", progress=interrupt, n_threads=3)
+        convert(tmp_path / "s", progress=interrupt)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -197,10 +186,8 @@ def test_only_a_store_is_ever_replaced_and_not_unasked(tmp_path):
 def test_while_a_store_is_being_written(tmp_path):
     seen = []
 
-    def look(stage, done, total):
-        if stage in seen:
-            return
-        seen.append(stage)
+    def look(done, total):
+        seen.append(done)
         with pytest.raises(StoreError, match="s is still being written; wait"):
             open_store(tmp_path / "s")
         with pytest.raises(StoreError, match="is an unfinished store"):
@@ -209,12 +196,12 @@ def test_while_a_store_is_being_written(tmp_path):
             convert(tmp_path / "s")
 
     convert(tmp_path / "s", progress=look)
-    assert seen == ["reading", "partitioning", "sorting"]
+    assert seen[-1] == 40
     assert_holds(open_store(tmp_path / "s"), X, Y)
 
 
 def test_a_place_that_is_taken_meanwhile_is_left_alone(tmp_path):
-    def take(stage, done, total):
+    def take(done, total):
         (tmp_path / "s").mkdir(exist_ok=True)
         (tmp_path / "s" / "thesis.tex").write_text("mine")
 

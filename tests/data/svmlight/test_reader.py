@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from data.row_blocks import check_same
-from dplasso.data.svmlight.parser import parse_block
+from dplasso.data.svmlight_parser import parse_block
 from dplasso.errors import DataError
 
 DIGITS = st.text("0123456789", min_size=1, max_size=25)

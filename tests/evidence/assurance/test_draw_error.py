@@ -33,7 +33,7 @@ def test_what_is_drawn_is_what_is_paid_for(
 ):
     rules = []
 
-    def keep(name, n_coordinates, rule, numbering):
+    def keep(name, n_coordinates, rule):
         rules.append((name, n_coordinates, rule))
         return make_selector(name, n_coordinates, rule)
 

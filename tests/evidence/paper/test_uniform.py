@@ -5,7 +5,6 @@ from evidence.paper.uniform import uniform_state
 from evidence.reference.draws import ALARM, draw
 from scipy.stats import chi2
 
-from dplasso.matrix.numbering import by_frequency
 from dplasso.privacy.randomness import random_stream
 
 N_COLUMNS, DRAWS = 12, 60_000
@@ -32,12 +31,3 @@ def test_coordinates_are_uniform_whatever_alpha_is_and_signs_are_true():
     # The very same coordinates on other data.
     again, _ = draw(uniform_state(), -ALPHA[::-1].copy(), random_stream(1), DRAWS)
     assert np.array_equal(vertex, again)
-
-
-def test_internal_numbers_change_nothing():
-    numbering = by_frequency(np.array([3, 1, 9, 4, 0, 7, 7, 2, 8, 5, 6, 1]), False)
-    plain = draw(uniform_state(), ALPHA, random_stream(3), 500)
-    internal = ALPHA[numbering.original]
-    np.testing.assert_array_equal(
-        draw(uniform_state(numbering), internal, random_stream(3), 500), plain
-    )

@@ -21,31 +21,25 @@ from dplasso.data.people import WORDS
 from dplasso.errors import StoreError
 
 FORMAT = "dplasso-store"
-# Stores that name the person of each row have the second: a reader of the first would let all of
-# a person's rows in.
-VERSION, PEOPLE_VERSION = 1, 2
+# Versions 1 and 2 held every entry twice, by rows and by columns.
+VERSION = 3
 HEADER_FILE = "header.json"
 PARTIAL_SUFFIX, REPLACED_SUFFIX = ".partial", ".replaced"
-# While a store is written: the columns of entries within their parts, and arrays being rewritten.
-OFFSETS_FILE, RECAST_SUFFIX = "offsets.tmp", ".recast"
+# Of an array that gets a wider type while the store is written.
+RECAST_SUFFIX = ".recast"
 # An entry of the origin: whether D was declared at conversion, or taken from the data.
 COLUMNS_DECLARED = "columns_declared"
 # Bytes before an array's data: the length numpy itself gives the header of a flat array.
 DATA_OFFSET = 128
 LABELS, PEOPLE = "labels", "people"
-_VALUES = ("rows.values", "columns.values")
+INDICES, VALUES = "rows.indices", "rows.values"
 _START, _INDEX, _VALUE = ("<i8",), ("<i4", "<i8"), ("<f4", "<f8")
 _LABEL = ("|b1", "|i1", "|u1", *(f"<{kind}{size}" for kind in "iu" for size in (2, 4, 8)))
-# Every array of a store: the types it may have, and how many numbers it holds, by N, D and nnz.
+# Every array of a store: the types it may have, and how many numbers it holds, by N and nnz.
 ARRAYS = {
     "rows.indptr": (_START, "N + 1"),
-    "rows.indices": (_INDEX, "nnz"),
-    "rows.values": (_VALUE, "nnz"),
-    "columns.indptr": (_START, "D + 1"),
-    "columns.indices": (_INDEX, "nnz"),
-    "columns.values": (_VALUE, "nnz"),
-    "internal_column": (_INDEX, "D"),
-    "original_column": (_INDEX, "D"),
+    INDICES: (_INDEX, "nnz"),
+    VALUES: (_VALUE, "nnz"),
     LABELS: ((*_LABEL, "<f2", "<f4", "<f8"), "N"),
     PEOPLE: (("<i8",), "words"),
 }
@@ -102,16 +96,6 @@ class StoreHeader:
     label_words: tuple[str, ...] | None
     arrays: Mapping[str, ArrayEntry]
 
-    @property
-    def version(self) -> int:
-        """The version of the format that this store needs."""
-        return PEOPLE_VERSION if PEOPLE in self.arrays else VERSION
-
-
-def index_dtype(size: int) -> np.dtype[Any]:
-    """Return the type of indices below `size`: int32 where that holds them."""
-    return np.dtype("<i4" if size <= 2**31 else "<i8")
-
 
 def array_file(directory: Path, name: str) -> Path:
     """Return where an array of a store lies."""
@@ -144,7 +128,7 @@ def _document(header: StoreHeader) -> dict[str, Any]:
     entries = asdict(header)
     names = {"dtype": "value_dtype", "constant": "constant", "largest": "largest_value"}
     value = {key: entries.pop(name) for key, name in names.items()}
-    return {"format": FORMAT, "version": header.version, **entries, "value": value}
+    return {"format": FORMAT, "version": VERSION, **entries, "value": value}
 
 
 def _checksum(document: Mapping[str, Any]) -> int:
@@ -164,11 +148,11 @@ def read_header(directory: Path) -> StoreHeader:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise StoreError(f"{path} is not the header of a dplasso store")
     version = document.get("version")
-    if type(version) is int and not VERSION <= version <= PEOPLE_VERSION:
+    if type(version) is int and version != VERSION:
         advice = "install a newer dplasso" if version > VERSION else "convert the data again"
         raise StoreError(
-            f"{directory} has version {version} of the store format and this dplasso reads "
-            f"versions {VERSION} and {PEOPLE_VERSION}; {advice}"
+            f"{directory} has version {version} of the store format, and this dplasso reads "
+            f"version {VERSION} only; {advice}"
         )
     try:
         _require(document.get("crc32") == _checksum(document), "its checksum does not fit")
@@ -221,15 +205,17 @@ def _parse_header(document: dict[str, Any]) -> StoreHeader:
 
 def _check_arrays(header: StoreHeader) -> None:
     """Check that the arrays' types and sizes fit the shape and each other."""
-    (n, d), nnz = header.shape, header.nnz
-    counts = {"N": n, "N + 1": n + 1, "D": d, "D + 1": d + 1, "nnz": nnz, "words": WORDS * n}
-    left_out = {PEOPLE} - set(header.arrays) | set(() if header.constant is None else _VALUES)
+    n, nnz = header.shape[0], header.nnz
+    counts = {"N": n, "N + 1": n + 1, "nnz": nnz, "words": WORDS * n}
+    left_out = {PEOPLE} - set(header.arrays)
+    if header.constant is not None:
+        left_out.add(VALUES)
     _require(set(header.arrays) == set(ARRAYS) - left_out, "arrays are missing or unknown")
     for name, entry in header.arrays.items():
         dtypes, counted = ARRAYS[name]
         _require(entry.size == counts[counted], f"array {name} has an impossible size")
         _require(entry.dtype in dtypes, f"array {name} has an unknown type")
-        if name in _VALUES:
+        if name == VALUES:
             _require(entry.dtype == header.value_dtype, "the values are not of one type")
         if name == LABELS and header.label_words is not None:
             _require(np.dtype(entry.dtype).kind == "i", "words need whole numbers")
@@ -280,3 +266,9 @@ def map_array(path: Path, dtype: DTypeLike, size: int) -> NDArray[Any]:
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), length, mmap.MAP_PRIVATE | _NO_RESERVE, access)
     return np.frombuffer(mapped, dtype, size, DATA_OFFSET)
+
+
+def bytes_of(part: NDArray[Any]) -> memoryview:
+    """Return the data of an array, as bytes."""
+    # A view of uint8, since an empty memoryview of another type cannot be cast.
+    return np.ascontiguousarray(part).view(np.uint8).data

@@ -1,42 +1,42 @@
 """Opening a store: checking it, and mapping its arrays into memory."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.data.people import number_people
-from dplasso.data.store.checks import (
-    ArrayCheck,
-    compare,
-    indices_check,
-    refuse_damaged,
-    values_check,
-)
+from dplasso.data.source_files import exhaust
 from dplasso.data.store.header import (
     COLUMNS_DECLARED,
     HEADER_FILE,
+    INDICES,
     LABELS,
     PARTIAL_SUFFIX,
     PEOPLE,
+    VALUES,
+    VERSION,
     StoreHeader,
+    array_file,
+    bytes_of,
     open_array,
     read_header,
 )
-from dplasso.data.store.kernel import first_outside, maps_agree
 from dplasso.data.store.place import partial_directory
-from dplasso.data.streams import exhaust
 from dplasso.errors import StoreError
 from dplasso.files.lock import is_held, scratch
-from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.compressed import Compressed, check_rows
 
-_SIDES = ("rows", "columns")
+# A block fits a core's cache, so that its checksum and its entries take one pass over the memory.
+_BLOCK_ENTRIES = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,23 +49,18 @@ class Store:
 
     @property
     def rows(self) -> Compressed:
-        """Entries by rows: internal column numbers, in the order of the original ones."""
-        return self._orientation("rows")
+        """The entries, by rows."""
+        values = self.arrays.get(VALUES, np.empty(0, self.header.value_dtype))
+        indptr, indices = self.arrays["rows.indptr"], self.arrays[INDICES]
+        return Compressed(indptr, indices, values, self.header.constant or 0.0)
 
-    @property
-    def columns(self) -> Compressed:
-        """Entries by columns, in internal order; rows ascend."""
-        return self._orientation("columns")
-
-    @property
-    def internal_column(self) -> NDArray[Any]:
-        """Internal number of each original column: most entries first, ties by number."""
-        return self.arrays["internal_column"]
-
-    @property
-    def original_column(self) -> NDArray[Any]:
-        """Original number of each internal column."""
-        return self.arrays["original_column"]
+    def column_counts(self) -> NDArray[np.int64]:
+        """Count the entries of each column, shape (D,)."""
+        counts, indices = np.zeros(self.shape[1], np.int64), self.rows.indices
+        step = max(_BLOCK_ENTRIES, counts.size)
+        for begin in range(0, indices.size, step):
+            counts += np.bincount(indices[begin : begin + step], minlength=counts.size)
+        return counts
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -93,7 +88,7 @@ class Store:
         labels, words = self.arrays[LABELS], self.header.label_words
         if words is None:
             return labels
-        if first_outside(labels, len(words)) >= 0:
+        if labels.size and not 0 <= labels.min() <= labels.max() < len(words):
             refuse_damaged(self.path, "labels", "a label without a word")
         named: NDArray[Any] = np.array(words, np.str_)[labels]
         return named
@@ -117,11 +112,6 @@ class Store:
         """Return room for so many numbers in a temporary file beside the store."""
         return scratch(self.path, size, dtype)
 
-    def _orientation(self, name: str) -> Compressed:
-        values = self.arrays.get(f"{name}.values", np.empty(0, self.header.value_dtype))
-        indptr, indices = self.arrays[f"{name}.indptr"], self.arrays[f"{name}.indices"]
-        return Compressed(indptr, indices, values, self.header.constant or 0.0)
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the path, not the data: another process opens the store itself."""
         return open_store, (self.path,)
@@ -141,12 +131,11 @@ class StoreMatrix:
         self.dtype = np.dtype(store.header.value_dtype)
 
     def tocsr(self) -> csr_array:
-        """Copy a small matrix into memory, with the original columns."""
+        """Copy a small matrix into memory."""
         rows, nnz = self.store.rows, self.nnz
-        check_entries(self.store, "rows")
+        check_entries(self.store)
         values = rows.values.copy() if rows.values.size else np.full(nnz, rows.constant, self.dtype)
-        columns = self.store.original_column[rows.indices]
-        X = csr_array((values, columns, rows.indptr.copy()), shape=self.shape)
+        X = csr_array((values, rows.indices.copy(), rows.indptr.copy()), shape=self.shape)
         X.has_canonical_format = True
         return X
 
@@ -173,9 +162,9 @@ def open_store(
 ) -> Store:
     """Open a store that `write_store` wrote; any number of processes may do so at a time.
 
-    The header, the length and first bytes of every file, and all that grows with rows or columns
-    alone are checked, with their checksums. The entries themselves are for `check_entries`, which
-    every fit calls before it spends anything.
+    The header, the length and first bytes of every file, and the checksums of all that grows with
+    the rows alone are checked. The entries are for `check_entries`, which every fit calls before
+    it spends anything.
 
     Parameters
     ----------
@@ -216,13 +205,10 @@ def _map_store(directory: Path) -> Store:
     header = read_header(directory)
     arrays = {name: open_array(directory, name, one) for name, one in header.arrays.items()}
     store = Store(directory.resolve(), header, arrays)
-    exhaust(compare(directory, _numbering_checks(store, _SIDES)))
-    for name in (f"{side}.indptr" for side in _SIDES):
-        starts = arrays[name]
-        if starts[0] != 0 or starts[-1] != header.nnz or (starts[1:] < starts[:-1]).any():
-            refuse_damaged(directory, name, "its numbers do not rise to that of the entries")
-    if not maps_agree(arrays["internal_column"], arrays["original_column"]):
-        refuse_damaged(directory, "original_column", "it does not fit internal_column")
+    exhaust(compare_sums(store, [name for name in arrays if name not in (INDICES, VALUES)], 2))
+    starts = store.rows.indptr
+    if starts[0] != 0 or starts[-1] != header.nnz or (starts[1:] < starts[:-1]).any():
+        refuse_damaged(directory, "rows.indptr", "its numbers do not rise to that of the entries")
     return store
 
 
@@ -235,51 +221,66 @@ def _is_still(directory: Path, before: os.stat_result) -> bool:
 
 
 def check_entries(
-    store: Store,
-    which: Literal["rows", "columns", "both"] = "both",
-    *,
-    n_threads: int = 2,
-    progress: Callable[[int, int], None] | None = None,
+    store: Store, *, n_threads: int = 2, progress: Callable[[int, int], None] | None = None
 ) -> None:
-    """Raise `StoreError` unless all arrays, or those of one orientation, are as they were written.
+    """Raise `StoreError` unless every array is as it was written, and safe for kernels to follow.
 
     Every byte is compared with its checksum. In the same pass over the memory, the entries are
-    looked at: no kernel can leave its arrays, no column is twice in a row or row twice in a column,
-    and every value is finite. So a damaged store is refused even where its checksums fit.
+    looked at: every index lies inside the matrix, no column is twice in a row, and every value is
+    finite. So a damaged store is refused even where its checksums fit.
+
+    `progress`: called with the bytes that are done, and those of all arrays.
     """
-    sides = _SIDES if which == "both" else (which,)
-    # Where each row starts comes first: the entries are looked at row by row.
-    passes = _numbering_checks(store, sides), _entry_checks(store, sides)
-    done, total = 0, sum(check.entry.n_bytes for checks in passes for check in checks)
-    for checks in passes:
-        for n_bytes in compare(store.path, checks, n_threads=n_threads):
-            done += n_bytes
-            if progress is not None:
-                progress(done, total)
+    done, total = 0, sum(entry.n_bytes for entry in store.header.arrays.values())
+    for n_bytes in compare_sums(store, store.header.arrays, n_threads):
+        done += n_bytes
+        if progress is not None:
+            progress(done, total)
 
 
-def _numbering_checks(store: Store, sides: Sequence[str]) -> list[ArrayCheck]:
-    """Return the checks of all arrays that grow with rows or columns alone."""
-    names = ["internal_column", "original_column", LABELS, PEOPLE]
-    names += [f"{side}.indptr" for side in sides]
-    arrays, entries = store.arrays, store.header.arrays
-    return [ArrayCheck(name, arrays[name], entries[name]) for name in names if name in arrays]
+def compare_sums(store: Store, names: Iterable[str], n_threads: int) -> Iterator[int]:
+    """Check some arrays; yield the bytes of every piece that passed, and refuse the first other."""
+    pieces = [(name, *span) for name in names for span in store.header.arrays[name].spans()]
+    with ThreadPoolExecutor(n_threads) as pool:
+        faults = pool.map(lambda piece: _fault(store, *piece), pieces)
+        for (name, begin, end, _), fault in zip(pieces, faults, strict=True):
+            if fault:
+                refuse_damaged(store.path, name, fault)
+            yield (end - begin) * store.arrays[name].itemsize
 
 
-def _entry_checks(store: Store, sides: Sequence[str]) -> list[ArrayCheck]:
-    """Return the checks of entries."""
-    arrays, entries = store.arrays, store.header.arrays
-    checks = []
-    for side in sides:
-        # Entries of a row are in the order of the original columns, those of a column by row.
-        limit, numbers = store.shape[0], arrays["original_column"][:0]
-        if side == "rows":
-            limit, numbers = store.shape[1], arrays["original_column"]
-        name, starts = f"{side}.indices", arrays[f"{side}.indptr"]
-        checks.append(indices_check(name, arrays[name], entries[name], starts, limit, numbers))
-        if (name := f"{side}.values") in arrays:
-            checks.append(values_check(name, arrays[name], entries[name]))
-    return checks
+def _fault(store: Store, name: str, begin: int, end: int, crc: int) -> str:
+    """Return what is wrong with a piece of an array, in words; nothing if it is whole."""
+    array, sums, fault = store.arrays[name], 0, ""
+    for at in range(begin, end, _BLOCK_ENTRIES):
+        stop = min(at + _BLOCK_ENTRIES, end)
+        sums = zlib.crc32(bytes_of(array[at:stop]), sums)
+        if name == VALUES and not np.isfinite(array[at:stop]).all():
+            fault = fault or "it holds a value that is not a finite number"
+        if name == INDICES:
+            fault = fault or _wrong_row(store, at, stop)
+    if sums != crc:
+        size = array.itemsize
+        return (
+            f"its checksum does not fit between bytes {begin * size} and {end * size} of the data"
+        )
+    return fault
+
+
+def _wrong_row(store: Store, begin: int, end: int) -> str:
+    """Look at the rows that begin among some entries; return what is wrong, or nothing."""
+    starts, limit = store.rows.indptr, store.shape[1]
+    first, last = np.searchsorted(starts[:-1], [begin, end])
+    outside, unordered, _ = check_rows(starts[first : last + 1], store.rows.indices, limit)
+    if outside < 0 and unordered < 0:
+        return ""
+    row = first + (unordered if unordered >= 0 else outside) + 1
+    return f"row {row} has a column twice, out of order or outside 0 to {limit - 1}"
+
+
+def refuse_damaged(directory: Path, name: str, problem: str) -> NoReturn:
+    """Raise StoreError for a damaged array, which names its file."""
+    raise StoreError(f"{array_file(directory, name)} is damaged: {problem}; convert again")
 
 
 def _check_finished(path: Path) -> None:
@@ -304,14 +305,13 @@ def _check_finished(path: Path) -> None:
 def describe(store: Store) -> dict[str, Any]:
     """Summarise what a store holds, as plain values; some of them depend on private data."""
     header = store.header
-    starts = store.columns.indptr
     labels, counts = np.unique(store.y, return_counts=True)
     shown = sorted(zip(labels.tolist(), counts.tolist(), strict=True), key=lambda pair: -pair[1])
     sizes = {name: entry.n_bytes for name, entry in header.arrays.items()}
     origin = {k: v for k, v in header.origin.items() if k != COLUMNS_DECLARED}
     return {
         "path": str(store.path),
-        "version": header.version,
+        "version": VERSION,
         "written_by": header.written_by,
         "source": header.source,
         "origin": origin or None,
@@ -320,8 +320,6 @@ def describe(store: Store) -> dict[str, Any]:
         "columns_declared": store.columns_declared,
         "knows_people": store.knows_people,
         "nnz": store.nnz,
-        "columns_used": int(np.searchsorted(starts, store.nnz)),
-        "longest_column": int(starts[1]),
         "dtype": str(store.X.dtype),
         "constant": header.constant,
         "largest_value": header.largest_value,

@@ -10,7 +10,6 @@ from dplasso.data.source_files import natural_order
 from dplasso.data.store.header import (
     ARRAYS,
     HEADER_FILE,
-    OFFSETS_FILE,
     PARTIAL_SUFFIX,
     RECAST_SUFFIX,
     REPLACED_SUFFIX,
@@ -22,10 +21,7 @@ from dplasso.files.lock import hold
 
 _ARRAY_FILES = [array_file(Path(), name) for name in ARRAYS]
 _STORE_FILES = {HEADER_FILE, *(file.name for file in _ARRAY_FILES)}
-_UNFINISHED_FILES = {
-    *(OFFSETS_FILE, *_STORE_FILES),
-    *(file.with_suffix(RECAST_SUFFIX).name for file in _ARRAY_FILES),
-}
+_UNFINISHED_FILES = _STORE_FILES | {file.with_suffix(RECAST_SUFFIX).name for file in _ARRAY_FILES}
 
 
 def partial_directory(path: Path) -> Path:

@@ -1,17 +1,15 @@
 """From a stream of row blocks to a store on disk, in bounded memory."""
 
-import errno
 import os
-import shutil
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+import zlib
+from collections.abc import Mapping
+from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from dplasso.data.blocks import (
     INT32_MAX,
@@ -23,48 +21,163 @@ from dplasso.data.blocks import (
 )
 from dplasso.data.labels import labels_of_one_kind
 from dplasso.data.people import WORDS
-from dplasso.data.store.arrays import ArrayFiles
+from dplasso.data.source_files import Progress, exhaust, in_order
 from dplasso.data.store.header import (
     COLUMNS_DECLARED,
+    DATA_OFFSET,
     HEADER_FILE,
+    INDICES,
     LABELS,
     PEOPLE,
+    RECAST_SUFFIX,
+    VALUES,
     ArrayEntry,
     StoreHeader,
+    array_file,
+    bytes_of,
     header_text,
-    index_dtype,
-    map_array,
+    npy_header,
 )
-from dplasso.data.store.kernel import column_starts, count_columns
 from dplasso.data.store.opening import Store, open_store
 from dplasso.data.store.place import check_place, put_in_place, unfinished
-from dplasso.data.store.transposition import Transposition
-from dplasso.data.streams import exhaust, in_order
 from dplasso.errors import DataError
-from dplasso.files.atomic import open_private, report_disk_full
+from dplasso.files.atomic import descriptor, open_private, report_disk_full
 from dplasso.matrix.compressed import check_rows
-from dplasso.matrix.numbering import invert, number_by_count
+
+# A checksum covers about this much of what is appended.
+PIECE_BYTES = 1 << 26
+_COPY_BYTES = 1 << 22
+
+
+class ArrayWriter:
+    """A flat array in a file, of a size that is known only at the end."""
+
+    def __init__(self, path: Path, dtype: DTypeLike) -> None:
+        self.path = path
+        self.dtype = np.dtype(dtype).newbyteorder("<")
+        self.size = 0
+        self._pieces: list[tuple[int, int]] = []
+        self._open_piece = (0, 0)
+        self._descriptor = descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+
+    def append(self, part: NDArray[Any]) -> None:
+        """Write some elements after those there are."""
+        part = part.astype(self.dtype, copy=False)
+        data, (length, crc) = bytes_of(part), self._open_piece
+        self._write(data, self._place(self.size))
+        self.size += part.size
+        self._open_piece = (length + data.nbytes, zlib.crc32(data, crc))
+        if self._open_piece[0] >= PIECE_BYTES:
+            self._close_piece()
+
+    def append_constant(self, value: Any, count: int) -> None:
+        """Write one value many times."""
+        step = _COPY_BYTES // self.dtype.itemsize
+        part = np.full(min(step, count), value, self.dtype)
+        for done in range(0, count, step):
+            self.append(part[: count - done])
+
+    def append_from(self, other: "ArrayWriter") -> None:
+        """Write the elements of another array, perhaps of another type."""
+        step = _COPY_BYTES // other.dtype.itemsize
+        for begin in range(0, other.size, step):
+            part = np.empty(min(step, other.size - begin), other.dtype)
+            self.append(other.read_at(begin, part))
+
+    def read_at(self, position: int, part: NDArray[Any]) -> NDArray[Any]:
+        """Fill `part` with the elements from a position on, and return it."""
+        data, offset = bytes_of(part), self._place(position)
+        while data.nbytes:
+            count = os.preadv(self._descriptor, [data], offset)
+            if count == 0:
+                raise OSError(f"{self.path} became shorter while it was in use")
+            data, offset = data[count:], offset + count
+        return part
+
+    def finish(self) -> ArrayEntry:
+        """Write the first bytes, send everything to the disk, and close the file."""
+        self._close_piece()
+        self._write(memoryview(npy_header(self.dtype, self.size)), 0)
+        os.fsync(self._descriptor)
+        self.close()
+        return ArrayEntry(self.dtype.str, self.size, tuple(self._pieces))
+
+    def close(self) -> None:
+        """Close the file as it is."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
+
+    def _place(self, position: int) -> int:
+        return DATA_OFFSET + position * self.dtype.itemsize
+
+    def _write(self, data: memoryview, offset: int) -> None:
+        while data.nbytes:
+            count = os.pwrite(self._descriptor, data, offset)
+            data, offset = data[count:], offset + count
+
+    def _close_piece(self) -> None:
+        if self._open_piece[0]:
+            self._pieces.append(self._open_piece)
+        self._open_piece = (0, 0)
+
+
+class ArrayFiles(dict[str, ArrayWriter]):
+    """The arrays of a store in a directory, by name; they are closed with the block."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__()
+        self.directory = directory
+        self._open = ExitStack()
+
+    def __enter__(self) -> "ArrayFiles":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def new(self, name: str, dtype: DTypeLike) -> ArrayWriter:
+        """Begin an array."""
+        self[name] = self._file(array_file(self.directory, name), dtype)
+        return self[name]
+
+    def _file(self, path: Path, dtype: DTypeLike) -> ArrayWriter:
+        writer = ArrayWriter(path, dtype)
+        self._open.callback(writer.close)
+        return writer
+
+    def widen(self, name: str, dtype: DTypeLike) -> ArrayWriter:
+        """Return an array in a type that holds its own elements and those of another."""
+        old = self[name]
+        wider = np.result_type(old.dtype, dtype)
+        if wider == old.dtype:
+            return old
+        new = self._file(old.path.with_suffix(RECAST_SUFFIX), wider)
+        new.append_from(old)
+        old.close()
+        new.path = new.path.replace(old.path)
+        self[name] = new
+        return new
+
+    def finish(self) -> dict[str, ArrayEntry]:
+        """Complete all arrays."""
+        return {name: writer.finish() for name, writer in self.items()}
+
 
 _MOST_WORDS = 2**16
 
-StageProgress = Callable[[str, int, int], None]
 DEFAULT_MEMORY = 2 * 2**30
-# Counts, both maps and starts of the columns, at the moment when all of them are in memory.
-_COLUMN_BYTES = 24
 _SOURCE_BYTES = 1 << 28
 
 
 class RowWriter:
     """Records written to the files of a store so far.
 
-    `counts`: entries of each column; as long as there is room, at least `n_columns`.
     `constant`: the value of every entry, as long as there is no file of values.
     `words`: the numbers that words have among the labels; None where labels are numbers.
     """
 
-    def __init__(
-        self, files: ArrayFiles, name: str, n_features: int | None, most_columns: int
-    ) -> None:
+    def __init__(self, files: ArrayFiles, name: str, n_features: int | None) -> None:
         self.n_rows = self.n_entries = 0
         self.n_columns = n_features or 0
         self.constant = 1.0
@@ -72,13 +185,9 @@ class RowWriter:
         self.value_dtype: np.dtype[Any] = np.dtype(np.float32)
         self.words: dict[str, int] | None = None
         self._files, self._name, self._declared = files, name, n_features
-        self._most_columns = most_columns
         self._label_kind: str | None = None
-        self._check_room(self.n_columns)
-        self.counts = np.zeros(self.n_columns, np.int64)
         files.new("rows.indptr", np.int64).append(np.zeros(1, np.int64))
-        wide = self.n_columns > INT32_MAX + 1
-        files.new("rows.indices", np.int64 if wide else np.int32, checksums=False)
+        files.new(INDICES, np.int64 if self.n_columns > INT32_MAX + 1 else np.int32)
 
     def add(self, block: RowBlock) -> None:
         """Write one more block."""
@@ -92,49 +201,31 @@ class RowWriter:
             )
         if int(indptr[-1]) != indices.size or values.size != indices.size:
             raise DataError(f"{self._name}: its rows do not fit its entries")
-        self._make_room(int(largest) + 1)
-        count_columns(indices, self.counts)
+        self.n_columns = max(self.n_columns, int(largest) + 1)
+        if self.n_columns > INT32_MAX + 1:
+            self._files.widen(INDICES, np.int64)
         self._add_values(indptr, values)
-        self._files["rows.indices"].append(indices)
+        self._files[INDICES].append(indices)
         self._files["rows.indptr"].append(indptr[1:].astype(np.int64, copy=False) + self.n_entries)
         self._add_labels(block.labels)
         self._add_people(block)
         self.n_entries += indices.size
         self.n_rows += indptr.size - 1
 
-    def _check_room(self, n_columns: int) -> None:
-        if n_columns > self._most_columns:
-            raise MemoryError(
-                f"{self._name}: counting {n_columns:,} columns takes more than the memory allowed, "
-                f"which is enough for {self._most_columns:,}; allow more (--memory) or "
-                "hash the columns to fewer"
-            )
-
-    def _make_room(self, n_columns: int) -> None:
-        if n_columns > INT32_MAX + 1:
-            self._files.widen("rows.indices", np.int64)
-        if n_columns > self.counts.size:
-            self._check_room(n_columns)
-            grown = np.zeros(min(n_columns + n_columns // 4, self._most_columns), np.int64)
-            grown[: self.counts.size] = self.counts
-            self.counts = grown
-        self.n_columns = max(self.n_columns, n_columns)
-
     def _add_values(self, indptr: NDArray[np.int64], values: NDArray[Any]) -> None:
-        name = "rows.values"
         self.value_dtype = np.result_type(self.value_dtype, values.dtype)
-        if name in self._files:
-            self._files.widen(name, self.value_dtype)
+        if VALUES in self._files:
+            self._files.widen(VALUES, self.value_dtype)
         if not values.size:
             return
         if self.n_entries == 0:
             self.constant = float(values[0])
         low, high = check_finite(self._name, indptr, values, self.n_rows)
         self.largest_value = max(self.largest_value, -low, high)
-        if name not in self._files and not low == high == self.constant:
-            self._files.new(name, self.value_dtype).append_constant(self.constant, self.n_entries)
-        if name in self._files:
-            self._files[name].append(values)
+        if VALUES not in self._files and not low == high == self.constant:
+            self._files.new(VALUES, self.value_dtype).append_constant(self.constant, self.n_entries)
+        if VALUES in self._files:
+            self._files[VALUES].append(values)
 
     def _add_labels(self, given: NDArray[Any]) -> None:
         text = given.dtype.kind not in "biuf"
@@ -180,38 +271,34 @@ def write_store(
     memory: int = DEFAULT_MEMORY,
     force: bool = False,
     origin: Mapping[str, Any] | None = None,
-    progress: StageProgress | None = None,
-    n_threads: int = 1,
+    progress: Progress | None = None,
 ) -> Store:
-    """Write records to a store: both orientations, labels, maps of the columns. Return it, opened.
+    """Write records to a store, and open it.
 
     The source is read once. The store appears at `path` when it is complete and on the disk; until
     then it is beside it, in a directory of its name and ``.partial``, which is removed where this
     fails, and by the next call where the process was killed.
 
     `memory`: bytes that the process may hold in all, what it holds already included (but half of
-    this is taken in any case). 24 bytes per column are the least.
+    this is taken in any case).
     `force`: whether a store at `path` may be replaced; it stays until the new one is complete.
     `origin`: how the columns were made, kept in the header: plain JSON.
-    `progress`: called with a stage ("reading", "partitioning", "sorting"), what is done, and of how
-    much.
-    `n_threads`: for the second and third pass.
+    `progress`: as of `BlockSource.blocks`.
     """
     place = Path(path).resolve()
     check_place(place, force=force)
     budget = max(memory - _anonymous_bytes(), memory // 2)
-    tell = progress or (lambda _stage, _done, _total: None)
     declared = source.n_features is not None and source.columns_declared
     with unfinished(place) as directory:
         with ArrayFiles(directory) as files:
-            rows = _write_rows(files, source, place, budget, tell)
+            rows = _write_rows(files, source, place, budget, progress)
             with report_disk_full(place):
-                arrays = _finish_arrays(files, rows, budget, n_threads, tell)
+                arrays = files.finish()
         header = StoreHeader(
             shape=(rows.n_rows, rows.n_columns),
             nnz=rows.n_entries,
             value_dtype=rows.value_dtype.newbyteorder("<").str,
-            constant=None if "rows.values" in arrays else rows.constant,
+            constant=None if VALUES in arrays else rows.constant,
             largest_value=rows.largest_value,
             label_words=None if rows.words is None else tuple(rows.words),
             source=source.name,
@@ -231,77 +318,20 @@ def write_store(
 
 
 def _write_rows(
-    files: ArrayFiles, source: BlockSource, place: Path, budget: int, tell: StageProgress
+    files: ArrayFiles, source: BlockSource, place: Path, budget: int, progress: Progress | None
 ) -> RowWriter:
     """Write all rows, each block while the source makes the next one."""
     with report_disk_full(place):
-        rows = RowWriter(files, source.name, source.n_features, budget // _COLUMN_BYTES)
+        rows = RowWriter(files, source.name, source.n_features)
 
     def add(block: RowBlock) -> None:
         with report_disk_full(place):
             rows.add(block)
 
-    blocks = source.blocks(min(budget // 2, _SOURCE_BYTES), partial(tell, "reading"))
+    blocks = source.blocks(min(budget // 2, _SOURCE_BYTES), progress)
     exhaust(in_order(add, blocks, 1))
     check_shape(source.name, rows.n_rows, rows.n_columns)
     return rows
-
-
-def _finish_arrays(
-    files: ArrayFiles, rows: RowWriter, budget: int, n_threads: int, tell: StageProgress
-) -> dict[str, ArrayEntry]:
-    """Renumber the columns, make the files by columns, and complete all files."""
-    entries = files.finish("rows.indptr", LABELS, PEOPLE)
-    _check_disk(files, rows)
-    internal = _number_columns(files, rows, budget)
-    entries |= files.finish("internal_column", "original_column", "columns.indptr")
-    row_starts, column_starts = (
-        map_array(files[name].path, np.int64, files[name].size)
-        for name in ("rows.indptr", "columns.indptr")
-    )
-    # Its map, and the part of each column.
-    memory = max(budget - rows.n_columns * (internal.itemsize + 2), budget // 4)
-    work = Transposition(files, row_starts, column_starts, memory=memory, n_threads=n_threads)
-    work.renumber_and_partition(internal, partial(tell, "partitioning"))
-    with ThreadPoolExecutor(1) as pool:
-        # Complete files are sent to the disk while the rest is sorted.
-        flushing = pool.submit(files.finish, "rows.indices", "rows.values")
-        work.sort_parts(partial(tell, "sorting"))
-        return entries | files.finish("columns.indices", "columns.values") | flushing.result()
-
-
-def _number_columns(files: ArrayFiles, rows: RowWriter, budget: int) -> NDArray[Any]:
-    """Renumber columns by frequency; write both maps and where each column starts."""
-    n_columns, index = rows.n_columns, index_dtype(rows.n_columns)
-    counts = rows.counts[:n_columns]
-    rows.counts = counts[:0]
-    internal, original = np.empty(n_columns, index), np.empty(n_columns, index)
-    most = int(counts.max())
-    if most * 8 < max(budget // 4, 8 * n_columns):
-        number_by_count(counts, np.zeros(most + 1, np.int64), internal)
-        invert(internal, original)
-    else:
-        original[:] = np.argsort(-counts, kind="stable")
-        invert(original, internal)
-    starts = np.empty(n_columns + 1, np.int64)
-    column_starts(counts, original, starts)
-    files.new("internal_column", index).append(internal)
-    files.new("original_column", index).append(original)
-    files.new("columns.indptr", np.int64).append(starts)
-    return internal
-
-
-def _check_disk(files: ArrayFiles, rows: RowWriter) -> None:
-    """Find out now, before the long part, whether the rest will fit on the disk."""
-    value_bytes = files["rows.values"].dtype.itemsize if "rows.values" in files else 0
-    entry_bytes = index_dtype(rows.n_rows).itemsize + value_bytes + 4
-    needed = rows.n_entries * entry_bytes + rows.n_columns * 24
-    free = shutil.disk_usage(files.directory).free
-    if needed > free:
-        raise OSError(
-            errno.ENOSPC,
-            f"the disk is full: {needed / 1e9:.3g} GB more needed, {free / 1e9:.3g} GB free",
-        )
 
 
 def _anonymous_bytes() -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from dplasso.data.formats import plain_suffix
-from dplasso.data.streams import line_blocks
+from dplasso.data.source_files import line_blocks
 from dplasso.errors import DataError
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from dplasso.data.blocks import INT32_MAX, MOST_COLUMNS, BlockSource, Piece, Rows, files_source
 from dplasso.data.formats import Layout
 from dplasso.data.labels import LabelMap, decimal
-from dplasso.data.source_files import SourceFiles
-from dplasso.data.streams import BLOCK_BYTES, in_order, line_blocks
-from dplasso.data.svmlight.parser import parse_block
+from dplasso.data.source_files import BLOCK_BYTES, SourceFiles, in_order, line_blocks
+from dplasso.data.svmlight_parser import parse_block
 from dplasso.errors import DataError
 from dplasso.runtime.cores import usable_cores
 

@@ -1,6 +1,6 @@
 """The compiled part of the svmlight reader: one block of text to arrays.
 
-The kernel knows only "fine" and "this line is not": `dplasso.data.svmlight.reader` words what is
+The kernel knows only "fine" and "this line is not": `dplasso.data.svmlight` words what is
 wrong. Whatever is not digits with at most a sign and a point, no more than 18 of them, and numbers
 whose rounding double precision cannot settle, are left to Python's ``float``.
 

@@ -1,1 +1,0 @@
-"""Svmlight text, read in parallel."""
