@@ -170,7 +170,6 @@ def test_many_readers_at_a_time(store):
 def test_labels_that_do_not_fit_a_store_are_refused(store):
     X, y = few()
     for given, labels, words in [
-        (store.X, None, r"fit\(store\)"),
         (store, y[:-1], "inconsistent numbers of samples"),
         (store, np.where(y == "yes", np.nan, 0.0), "NaN"),
         (store, np.column_stack([y, y]), "must hold 0 and 1 only"),

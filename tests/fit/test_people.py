@@ -15,13 +15,12 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
-    open_store,
 )
 from dplasso.data.store import write_store
 from dplasso.encoding.files import encode_files, read_records
 from dplasso.encoding.parts import Categories, Number
 from dplasso.encoding.schema import Schema
-from dplasso.errors import DataError, StoreError
+from dplasso.errors import DataError
 from estimators.kinds import numbers
 
 CITIES = tuple(f"c{k}" for k in range(20))
@@ -108,23 +107,15 @@ def test_other_groups_may_be_given_for_a_store(store):
 def test_a_store_keeps_no_name(store):
     kept = b"".join(path.read_bytes() for path in store.path.iterdir())
     assert b"p17" not in kept
-    assert store.header.version == 2
     assert np.unique(store.people).size == len(
         {row["patient"] for row in pq.read_table(store.header.source).to_pylist()}
     )
 
 
-def test_stores_without_people_stay_as_they_were(table, tmp_path):
+def test_stores_without_people_know_none(table, tmp_path):
     records = encode_files(table, SCHEMA)
     store = write_store(records.source, tmp_path / "s.store", origin=records.origin)
-    assert (store.header.version, store.people, store.knows_people) == (1, None, False)
-    header = store.path / "header.json"
-    header.write_text(header.read_text().replace('"version": 1', '"version": 2'))
-    with pytest.raises(StoreError, match="is damaged"):
-        open_store(store.path)
-    header.write_text(header.read_text().replace('"version": 2', '"version": 3'))
-    with pytest.raises(StoreError, match="reads versions 1 and 2; install a newer"):
-        open_store(store.path)
+    assert (store.people, store.knows_people) == (None, False)
 
 
 def test_what_does_not_say_whose_rows_they_are_is_refused(table, store, tmp_path):

@@ -341,7 +341,7 @@ def _schema_remarks(train: Dataset) -> list[str]:
 
 def _columns_note(train: Dataset) -> str | None:
     """Say how the number of columns was chosen, unless it was declared."""
-    origin, store = origin_of(train.X), getattr(train.X, "store", None)
+    origin, store = origin_of(train.X), store_of(train.X)
     declared = getattr(store, "columns_declared", None)
     if declared or (origin is not None and origin.schema is not None):
         return None

@@ -22,6 +22,7 @@ from dplasso.cli.training import chosen_ledger
 from dplasso.data.blocks import Rows, gather, with_mapped_labels
 from dplasso.data.formats import Dataset, is_table, plain_suffix, table_format
 from dplasso.data.source_files import expand, source_files
+from dplasso.data.store import Store
 from dplasso.data.tables.batches import Batch, table_source
 from dplasso.encoding.origin import with_origin
 from dplasso.errors import DataError
@@ -148,9 +149,11 @@ def explain(
         refuse({"--cluster": applied.cluster.cluster}, "does not go with explanations")
     with output.progress_bars() as bars:
         fitted, found = applied.read(bars, labelled=False)
-        X = found.X[:rows] if not hasattr(found.X, "store") else found.X
+        X = found.X
+        if not isinstance(X, Store):
+            X = with_origin(X[:rows], fitted.model_.origin)
         named = [one for one in fitted.model_.classes.tolist() if str(one) == label]
-        explanations = fitted.explain(with_origin(X, fitted.model_.origin), *(named or [label]))
+        explanations = fitted.explain(X, *(named or [label]))
 
     def print_rows() -> None:
         for number, one in enumerate(explanations, 1):

@@ -126,7 +126,7 @@ def _find(path: Path) -> FileFormat | None:
 class Dataset:
     """Records and their labels.
 
-    `X`: a sorted csr_array without duplicates, or a `StoreMatrix`.
+    `X`: a sorted csr_array without duplicates, or a `Store`.
     `people`: a number for the person of each row, where that was asked for.
     """
 

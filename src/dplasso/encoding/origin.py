@@ -65,10 +65,8 @@ def with_origin(X: Any, origin: Origin | None) -> Any:
 
 def origin_of(X: Any) -> Origin | None:
     """Return how the columns of a matrix or store were made; None where nobody noted it."""
-    from dplasso.data.store import Store, StoreMatrix
+    from dplasso.data.store import Store
 
-    if isinstance(X, StoreMatrix):
-        X = X.store
     if isinstance(X, Store):
         return origin_from_json(X.header.origin)
     found = getattr(X, _ATTRIBUTE, None)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, valid
 
 from dplasso.data.people import number_groups
 from dplasso.data.refusals import in_our_words
-from dplasso.data.store import Store, StoreMatrix, check_entries
+from dplasso.data.store import Store, check_entries
 from dplasso.encoding.origin import Origin, origin_of
 from dplasso.errors import DataError
 from dplasso.fit.task import Task
@@ -190,13 +190,7 @@ def local_records(
         labels = getattr(labels, "toarray", lambda given=labels: given)()
         names = getattr(noted, "feature_names_in_", None)
         return LocalRecords(matrix, np.asarray(labels), names, origin_of(X))
-    if y is None:
-        if isinstance(X, StoreMatrix):
-            raise DataError(
-                "`y` is missing: give fit(store), which has its own labels, or "
-                "fit(store.X, store.y)"
-            )
-        y = store.y
+    y = store.y if y is None else y
     for size, name in zip(store.shape, ("row", "column"), strict=True):
         if size == 0:
             raise DataError(f"{store.path} has no {name}; at least one is needed")
@@ -219,9 +213,7 @@ def _is_matrix(y: Any) -> bool:
 
 
 def store_of(X: Any) -> Store | None:
-    """Return the store that `X` is, or whose matrix it is; None for anything else."""
-    if isinstance(X, StoreMatrix):
-        return X.store
+    """Return a store as it is; None for anything else."""
     return X if isinstance(X, Store) else None
 
 

@@ -1,7 +1,6 @@
 """Data sets on disk, mapped into memory; the format is described in ``docs/store.md``."""
 
 from dplasso.data.store.opening import Store as Store
-from dplasso.data.store.opening import StoreMatrix as StoreMatrix
 from dplasso.data.store.opening import check_entries as check_entries
 from dplasso.data.store.opening import describe as describe
 from dplasso.data.store.opening import is_store as is_store

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,8 @@ _BLOCK_ENTRIES = 1 << 17
 @dataclass(frozen=True, eq=False)
 class Store:
     """An opened store; nothing of its entries is in memory before it is touched."""
+
+    ndim: ClassVar[int] = 2
 
     path: Path
     header: StoreHeader
@@ -78,9 +80,14 @@ class Store:
         return bool(self.header.origin[COLUMNS_DECLARED])
 
     @property
-    def X(self) -> "StoreMatrix":  # noqa: N802
-        """The matrix, to be given to `fit`."""
-        return StoreMatrix(self)
+    def X(self) -> "Store":  # noqa: N802
+        """The store itself: `fit` takes it for a matrix."""
+        return self
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the values."""
+        return np.dtype(self.header.value_dtype)
 
     @cached_property
     def y(self) -> NDArray[Any]:
@@ -112,28 +119,10 @@ class Store:
         """Return room for so many numbers in a temporary file beside the store."""
         return scratch(self.path, size, dtype)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the path, not the data: another process opens the store itself."""
-        return open_store, (self.path,)
-
-    def __repr__(self) -> str:
-        return f"Store({str(self.path)!r}, shape={self.shape}, nnz={self.nnz})"
-
-
-class StoreMatrix:
-    """The matrix of a store, for `fit`: it is never converted behind the user's back."""
-
-    ndim = 2
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.shape, self.nnz = store.shape, store.nnz
-        self.dtype = np.dtype(store.header.value_dtype)
-
     def tocsr(self) -> csr_array:
-        """Copy a small matrix into memory."""
-        rows, nnz = self.store.rows, self.nnz
-        check_entries(self.store)
+        """Copy a small store into memory."""
+        rows, nnz = self.rows, self.nnz
+        check_entries(self)
         values = rows.values.copy() if rows.values.size else np.full(nnz, rows.constant, self.dtype)
         X = csr_array((values, rows.indices.copy(), rows.indptr.copy()), shape=self.shape)
         X.has_canonical_format = True
@@ -145,8 +134,12 @@ class StoreMatrix:
             "one with tocsr()"
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the path, not the data: another process opens the store itself."""
+        return open_store, (self.path,)
+
     def __repr__(self) -> str:
-        return f"StoreMatrix(shape={self.shape}, nnz={self.nnz}, dtype={self.dtype})"
+        return f"Store({str(self.path)!r}, shape={self.shape}, nnz={self.nnz})"
 
 
 def is_store(path: str | os.PathLike[str]) -> bool:
@@ -320,7 +313,7 @@ def describe(store: Store) -> dict[str, Any]:
         "columns_declared": store.columns_declared,
         "knows_people": store.knows_people,
         "nnz": store.nnz,
-        "dtype": str(store.X.dtype),
+        "dtype": str(store.dtype),
         "constant": header.constant,
         "largest_value": header.largest_value,
         "labels": [list(pair) for pair in shown[:10]],
