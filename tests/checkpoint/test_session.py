@@ -232,7 +232,7 @@ def test_a_checkpoint_holds_nothing_of_the_data_but_the_transcript(path, monkeyp
         (entry,) = stored.released.entries
         drawn = replace(entry.release, vertex=chosen.vertex, sign=chosen.sign)
         released = Released((replace(entry, release=drawn),))
-        module._write(replace(stored, released=released), path)
+        module.write_checkpoint(replace(stored, released=released), path)
         contents.append(path.read_bytes())
     assert contents[0] == contents[1]
     header = json.loads(np.load(path, allow_pickle=False)["header"].tobytes())

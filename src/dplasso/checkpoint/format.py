@@ -10,8 +10,11 @@ from typing import Any
 
 from dplasso.errors import CheckpointError
 from dplasso.files.archive import ArchiveKind, parse_array, read_archive
+from dplasso.files.lock import sidecar_path
 from dplasso.model.file import ReleasedFile, parse_released, write_released
 from dplasso.phases.contract import Snapshot
+
+Place = str | os.PathLike[str]
 
 FORMAT_VERSION = 3
 _TOKEN = re.compile("[0-9a-f]{32}")
@@ -87,9 +90,7 @@ class Checkpoint(ReleasedFile):
         return len(self.released) == self.n_phases
 
 
-def write_checkpoint(
-    checkpoint: Checkpoint, path: str | os.PathLike[str], *, temporary: str | None = None
-) -> None:
+def write_checkpoint(checkpoint: Checkpoint, path: Place) -> None:
     """Write a checkpoint, whole or not at all; OSError, ValueError as `write_released`."""
     charge = None if checkpoint.charge is None else asdict(checkpoint.charge)
     entries = {
@@ -106,11 +107,12 @@ def write_checkpoint(
         params=checkpoint.params,
         entries=entries,
         arrays=state,
-        temporary=temporary,
+        # One name: who holds the claim is alone, and a killed process leaves at most this one file.
+        temporary=sidecar_path(path, "tmp").name,
     )
 
 
-def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+def read_checkpoint(path: Place) -> Checkpoint:
     """Read and check a checkpoint; CheckpointError if it is damaged, foreign or of another version.
 
     ``DPLogisticRegression(**checkpoint.params)`` is the estimator to go on with, but for a seed,

@@ -16,12 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dplasso.checkpoint.format import ChargeNote, Checkpoint, read_checkpoint, write_checkpoint
+from dplasso.checkpoint.format import (
+    ChargeNote,
+    Checkpoint,
+    Place,
+    read_checkpoint,
+    write_checkpoint,
+)
 from dplasso.cluster import Engine
 from dplasso.errors import BudgetError, CheckpointError
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import fit_estimator, method_of
-from dplasso.files.lock import claim, sidecar_path
+from dplasso.files.lock import claim
 from dplasso.fit.method import Method
 from dplasso.fit.run import Begun, Hooks, Session, Snapshots
 from dplasso.ledger import (
@@ -57,7 +63,7 @@ def fit_with_checkpoints(
     estimator: PrivateLinearModel,
     X: Any,
     y: ArrayLike | None,
-    path: str | os.PathLike[str],
+    path: Place,
     *,
     seconds: float = DEFAULT_SECONDS,
     overwrite: bool = False,
@@ -65,16 +71,14 @@ def fit_with_checkpoints(
 ) -> PrivateLinearModel:
     """Fit an estimator in place, keep a checkpoint while at it, and return the estimator.
 
-    `path`: the checkpoint: replaced at once whenever it is written, never left half-written.
-    `seconds`: how often it is written, or less where writing would take more than a tenth of the
-    time; what step 0 counted and the last steps always are. At 0, about ten times a second.
+    `path`: the checkpoint; it is replaced whole whenever it is written.
+    `seconds`: how often it is written; less often where that takes more than a tenth of the time.
     `overwrite`: whether a checkpoint that exists is given up and the fit starts anew.
     `engine`: what runs the workers of rows in partitions; then every step is written before any
     worker hears of it.
 
     Raises FileExistsError if there is a checkpoint and `overwrite` is false; CheckpointError if
-    another process is using it; OSError if it cannot be written: the fit stops, and the last one
-    stays; otherwise as the estimator's `fit`.
+    another process is using it; OSError if it cannot be written; otherwise as `fit`.
     """
     with claim(path):
         if not overwrite and os.path.lexists(path):
@@ -82,14 +86,16 @@ def fit_with_checkpoints(
                 f"{os.fspath(path)} exists already: resume the fit, which spends nothing twice, or "
                 "overwrite it to begin another, which is paid for again"
             )
-        return _fit(estimator, X, y, path, None, seconds, engine)
+        hooks = Hooks(checkpoints=keep_checkpoints(path, None, seconds))
+        fit_estimator(estimator, X, y, hooks, engine=engine)
+    return estimator
 
 
 def resume_fit(
     estimator: PrivateLinearModel,
     X: Any,
     y: ArrayLike | None,
-    path: str | os.PathLike[str],
+    path: Place,
     *,
     seconds: float = DEFAULT_SECONDS,
     engine: Engine | None = None,
@@ -98,39 +104,24 @@ def resume_fit(
 
     Without a seed the steps in the checkpoint are taken again and the others drawn afresh. With one
     (or without privacy) everything is drawn again and must agree with the checkpoint. Either way
-    the fit costs what an uninterrupted one does. A checkpoint that holds all steps gives the same
-    model again.
+    the fit costs what an uninterrupted one does.
 
     `estimator`: with the parameters of the interrupted fit, `random_state` and `ledger` included.
     `X`, `y`: the same data and labels. Without a seed nothing can tell other rows of as many
     columns apart, because a checkpoint holds no trace of them (``docs/checkpoints.md``).
-    `engine`: it may be another one than before, or none.
 
-    Raises CheckpointError if the checkpoint is damaged, marked as finished, in use by another
-    process, or of a fit with other parameters, columns, labels or (with a seed) data;
+    Raises CheckpointError if the checkpoint is damaged, finished, in use, or of another fit;
     FileNotFoundError if there is none; LedgerError if the ledger is not the one that was charged,
-    or the charge has paid for another model; otherwise as the estimator's `fit`.
+    or the charge has paid for another model; otherwise as `fit`.
     """
     with claim(path):
         stored = check_resumable(estimator, path)
-        return _fit(estimator, X, y, path, stored, seconds, engine)
-
-
-def _fit(
-    estimator: PrivateLinearModel,
-    X: Any,
-    y: ArrayLike | None,
-    path: str | os.PathLike[str],
-    stored: Checkpoint | None,
-    seconds: float,
-    engine: Engine | None,
-) -> PrivateLinearModel:
-    hooks = Hooks(checkpoints=keep_checkpoints(path, stored, seconds))
-    fit_estimator(estimator, X, y, hooks, engine=engine)
+        hooks = Hooks(checkpoints=keep_checkpoints(path, stored, seconds))
+        fit_estimator(estimator, X, y, hooks, engine=engine)
     return estimator
 
 
-def mark_finished(path: str | os.PathLike[str]) -> None:
+def mark_finished(path: Place) -> None:
     """Note in a complete checkpoint that the model is safe, so that it is not resumed any more.
 
     Raises CheckpointError if it is damaged, in use by another process, or the fit is not complete;
@@ -140,7 +131,7 @@ def mark_finished(path: str | os.PathLike[str]) -> None:
         note_finished(path)
 
 
-def note_finished(path: str | os.PathLike[str]) -> None:
+def note_finished(path: Place) -> None:
     """Do what `mark_finished` does, with the checkpoint claimed already."""
     checkpoint = read_checkpoint(path)
     if not checkpoint.is_complete:
@@ -148,10 +139,10 @@ def note_finished(path: str | os.PathLike[str]) -> None:
             f"{os.fspath(path)} holds {len(checkpoint.released)} of "
             f"{checkpoint.n_phases} phases: resume the fit before marking it as finished."
         )
-    _write(replace(checkpoint, finished=True), path)
+    write_checkpoint(replace(checkpoint, finished=True), path)
 
 
-def check_resumable(estimator: PrivateLinearModel, path: str | os.PathLike[str]) -> Checkpoint:
+def check_resumable(estimator: PrivateLinearModel, path: Place) -> Checkpoint:
     """Return a checkpoint that an estimator can go on with, before any data are read."""
     if not Path(path).exists():
         raise FileNotFoundError(
@@ -178,7 +169,7 @@ def check_resumable(estimator: PrivateLinearModel, path: str | os.PathLike[str])
 
 
 def keep_checkpoints(
-    path: str | os.PathLike[str], stored: Checkpoint | None, seconds: float = DEFAULT_SECONDS
+    path: Place, stored: Checkpoint | None, seconds: float = DEFAULT_SECONDS
 ) -> Callable[[Begun], Session]:
     """Return what `dplasso.fit.run.Hooks` takes as `checkpoints`; the path is already claimed."""
     if not seconds >= 0:
@@ -190,21 +181,16 @@ class KeptFit(Session):
     """A fit that is written to its checkpoint while it runs, and charged to its ledger once."""
 
     def __init__(
-        self, path: str | os.PathLike[str], stored: Checkpoint | None, begun: Begun, seconds: float
+        self, path: Place, stored: Checkpoint | None, begun: Begun, seconds: float
     ) -> None:
         self._path, self._stored, self._begun, self._seconds = path, stored, begun, seconds
-        params, statement, names = (
-            _stored(begun.method.params),
-            begun.statement,
-            begun.records.feature_names,
-        )
         start = Checkpoint(
-            params,
+            _stored(begun.method.params),
             Released(),
-            statement,
+            begun.statement,
             begun.task.classes,
             begun.records.shape[1],
-            names,
+            begun.records.feature_names,
             n_phases=len(begun.plan.phases),
         )
         if stored is not None:
@@ -213,10 +199,10 @@ class KeptFit(Session):
         self._start = replace(start, charge=note)
         # A fit that is charged writes it right before the charge: a refused one leaves none behind.
         if stored is None and note is None:
-            _write(self._start, path)
+            write_checkpoint(self._start, path)
         self._reached = self._start if stored is None else stored
         # With a seed, or without privacy, all is drawn again and must agree.
-        self._repeats = statement.randomness != FROM_SYSTEM
+        self._repeats = begun.statement.randomness != FROM_SYSTEM
         self.released = Released() if self._repeats else self._reached.released
         self._taken = self._reached.released
         if note is not None:
@@ -248,7 +234,9 @@ class KeptFit(Session):
         complete = len(released) == self._start.n_phases
         due = is_over or complete or self._begun.records.every_step
         if is_new and (due or now - self._written >= self._pause):
-            _write(replace(self._start, released=released, state=snapshots(done)), self._path)
+            write_checkpoint(
+                replace(self._start, released=released, state=snapshots(done)), self._path
+            )
             self._written = time.monotonic()
             if self._seconds:
                 self._pause = max(self._seconds, _PAUSE * (self._written - now))
@@ -274,7 +262,7 @@ class KeptFit(Session):
         method, note = self._begun.method, self._start.charge
         assert note is not None, "a fit that is charged has a token"
         if self._stored is None:
-            _write(self._start, self._path)
+            write_checkpoint(self._start, self._path)
         if note.number is not None:
             return _rejoin(method, self._begun.budget, note, self._reached)
         ledger = method.ledger
@@ -289,12 +277,12 @@ class KeptFit(Session):
             raise
         # From here on the checkpoint knows which entry has paid for what is drawn.
         self._start = replace(self._start, charge=replace(note, number=reservation.number))
-        _write(self._start, self._path)
+        write_checkpoint(self._start, self._path)
         return reservation
 
 
 def check_charge(
-    method: Method, budget: Budget, stored: Checkpoint | None, path: Any
+    method: Method, budget: Budget, stored: Checkpoint | None, path: Place
 ) -> ChargeNote | None:
     """Return the note of a fit that can be charged, or was before; nothing is spent."""
     note = None if stored is None else stored.charge
@@ -337,7 +325,7 @@ def _same(mine: Snapshot, others: Snapshot) -> bool:
     )
 
 
-def _check_same(path: str | os.PathLike[str], stored: Checkpoint, current: Checkpoint) -> None:
+def _check_same(path: Place, stored: Checkpoint, current: Checkpoint) -> None:
     """Refuse to go on with a fit that is not the checkpoint's."""
     _check_same_params(path, stored.params, current.params)
     labels = " and ".join(map(repr, stored.classes.tolist()))
@@ -366,7 +354,7 @@ def _check_same(path: str | os.PathLike[str], stored: Checkpoint, current: Check
 
 
 def _check_same_params(
-    path: str | os.PathLike[str],
+    path: Place,
     stored: dict[str, Any],
     current: dict[str, Any],
     besides: tuple[str, ...] = (),
@@ -389,9 +377,3 @@ def _stored(params: Mapping[str, Any]) -> dict[str, Any]:
 def _names(checkpoint: Checkpoint) -> list[str] | None:
     names = checkpoint.feature_names
     return None if names is None else [str(name) for name in names]
-
-
-def _write(checkpoint: Checkpoint, path: str | os.PathLike[str]) -> None:
-    # One name for the temporary file: whoever holds the claim is alone, and a killed process
-    # leaves at most this one behind.
-    write_checkpoint(checkpoint, path, temporary=sidecar_path(path, "tmp").name)
