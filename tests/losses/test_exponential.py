@@ -78,7 +78,7 @@ WORKER = """
 import hashlib, json, math, sys
 import numpy as np
 import scipy.sparse as sp
-from dplasso.cluster.worker import GradientSteps, Partition, VertexSteps, Worker
+from dplasso.cluster.worker import Partition, SumSteps, VertexSteps, Worker, gradients_at
 from dplasso.fit.task import Binary
 from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.exponential import logarithm
@@ -100,7 +100,7 @@ worker.encode(Binary(np.arange(2)))
 scaling = Scaling(np.zeros(0, dtype=np.int64), 0.1, None)
 losses = {"logistic": Logistic(1.0), "classes": ClippedMultinomial(1.0, np.zeros(2))}
 for name, loss in losses.items():
-    steps = GradientSteps(loss, None, scaling, 2.0**51)
+    steps = SumSteps(loss, partial(gradients_at, scaling, 2.0**51, None))
     worker.begin_sums(steps)
     weights = rng.normal(0.0, 2.0, 31 * loss.n_outputs)
     found[name] = digest(worker.sums(weights))

@@ -7,13 +7,14 @@ coordinator of their own (`dplasso.frank_wolfe.rounds`), which asks `Partitioned
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.partitions import Partitions
-from dplasso.cluster.worker import EnergySteps, GradientSteps, MarginSteps, MomentSteps
+from dplasso.cluster.worker import SumSteps, calibrating, gradients_at, known_now
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.reports import WIDE, expected_entries, take_changes
 from dplasso.frank_wolfe.round_part import Changes, RoundSteps
@@ -63,30 +64,33 @@ class PartitionedRecords:
         self, scaling: Scaling, unit: float, start: StartingModel | None = None
     ) -> "PartitionedSums":
         """Make ready the sums of gradients; the parameters as of `Records.part`."""
-        steps = GradientSteps(self.loss, self.columns, scaling, unit, start)
-        return PartitionedSums(self.partitions, steps)
+        ask = partial(gradients_at, scaling, unit, start)
+        return PartitionedSums(self.partitions, SumSteps(self.loss, ask, self.columns, start))
 
     def energies(
         self, scaling: Scaling, unit: float, loads: NDArray[np.int64] = NO_LOADS
     ) -> NDArray[np.int64]:
         """Have the workers add up what `Records.energies` returns."""
-        steps = EnergySteps(self.loss, self.columns, scaling, unit, loads, self.prior)
-        self.partitions.begin("begin_sums", steps)
-        return sum_of(self.partitions.call("sums"))
+        ask = partial(known_now, "energies", (scaling, unit, loads))
+        return self._sum(SumSteps(self.loss, ask, self.columns, self.prior))
 
     def moments(
         self, loss: Any, scaling: Scaling, weights: NDArray[np.float64], units: Units
     ) -> NDArray[np.int64]:
         """Have the workers add up what `Records.moments` returns."""
-        self.partitions.begin("begin_sums", MomentSteps(loss, scaling, weights, units))
+        asked = partial(known_now, "moments", (loss, scaling, weights, units))
+        return self._sum(SumSteps(loss, asked))
+
+    def _sum(self, steps: SumSteps) -> NDArray[np.int64]:
+        self.partitions.begin("begin_sums", steps)
         return sum_of(self.partitions.call("sums"))
 
     def margins(
         self, model: LinearModel, start: StartingModel | None = None
     ) -> "PartitionedMargins":
         """Have the workers compute the margins of a model; as `Records.margins`."""
-        steps = MarginSteps(self.loss, self.columns, model, start)
-        self.partitions.begin("begin_sums", steps)
+        ask = partial(calibrating, model, start)
+        self.partitions.begin("begin_sums", SumSteps(self.loss, ask, self.columns, start))
         return PartitionedMargins(self.partitions)
 
 
@@ -104,7 +108,7 @@ class PartitionedMargins:
 class PartitionedSums:
     """Sums of gradients over all partitions; as `GradientPart`."""
 
-    def __init__(self, partitions: Partitions, steps: GradientSteps) -> None:
+    def __init__(self, partitions: Partitions, steps: SumSteps) -> None:
         self._partitions, self._steps = partitions, steps
         self._totals: NDArray[np.int64] | None = None
 

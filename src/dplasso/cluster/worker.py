@@ -26,8 +26,7 @@ from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
 from dplasso.frank_wolfe.round_part import Changes, RoundRows, RoundSteps
 from dplasso.frank_wolfe.row_part import RowPart, VertexSteps
-from dplasso.gradient_descent.gradient_rows import build_gradient_rows
-from dplasso.gradient_descent.moments import Units
+from dplasso.gradient_descent.gradient_rows import GradientRows, build_gradient_rows
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import compress
@@ -79,73 +78,39 @@ class Description:
 
 
 @dataclass(frozen=True)
-class GradientSteps:
-    """The public numbers of a run of gradient descent."""
+class SumSteps:
+    """What sums over the records are asked for with.
+
+    `ask`: returns what gives the sums, from the records.
+    `columns`, `prior`: as of `build_gradient_rows`.
+    """
 
     loss: Any
-    columns: NDArray[np.int64] | None
-    scaling: Scaling
-    unit: float
-    start: StartingModel | None = None
-
-    def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
-        """Return what gives the sums of the gradients at some weights."""
-        records = build_gradient_rows(
-            X, self.loss, targets, threads, self.columns, prior=self.start
-        )
-        part = records.part(self.scaling, self.unit, self.start)
-        return part.whole
-
-
-@dataclass(frozen=True)
-class EnergySteps:
-    """What the energies of unit rows are asked for with."""
-
-    loss: Any
-    columns: NDArray[np.int64] | None
-    scaling: Scaling
-    unit: float
-    loads: NDArray[np.int64]
+    ask: Callable[[GradientRows], Sums]
+    columns: NDArray[np.int64] | None = None
     prior: StartingModel | None = None
 
     def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
-        """Return what gives the energies."""
-        records = build_gradient_rows(
-            X, self.loss, targets, threads, self.columns, prior=self.prior
-        )
-        return lambda: records.energies(self.scaling, self.unit, self.loads)
-
-
-@dataclass(frozen=True)
-class MomentSteps:
-    """What the sums that standard errors follow from are asked for with."""
-
-    loss: Any
-    scaling: Scaling
-    weights: NDArray[np.float64]
-    units: Units
-
-    def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
         """Return what gives the sums."""
-        records = build_gradient_rows(X, self.loss, targets, threads)
-        return lambda: records.moments(self.loss, self.scaling, self.weights, self.units)
+        known = X, self.loss, targets, threads, self.columns
+        return self.ask(build_gradient_rows(*known, prior=self.prior))
 
 
-@dataclass(frozen=True)
-class MarginSteps:
-    """A released model, of some columns or of all, whose margins are to be calibrated."""
+def gradients_at(scaling: Scaling, unit: float, start: StartingModel | None, rows: Any) -> Sums:
+    """Return what gives the sums of the gradients at some weights."""
+    whole: Sums = rows.part(scaling, unit, start).whole
+    return whole
 
-    loss: Any
-    columns: NDArray[np.int64] | None
-    model: LinearModel
-    start: StartingModel | None = None
 
-    def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
-        """Return what gives the margins' gradient in slope and constants, in units."""
-        records = build_gradient_rows(
-            X, self.loss, targets, threads, self.columns, prior=self.start
-        )
-        return records.margins(self.model, self.start).sums
+def calibrating(model: LinearModel, start: StartingModel | None, rows: Any) -> Sums:
+    """Return what gives the gradient in slope and constants of a released model's margins."""
+    sums: Sums = rows.margins(model, start).sums
+    return sums
+
+
+def known_now(method: str, asked: tuple[Any, ...], rows: Any) -> Sums:
+    """Return what gives the sums of a method that needs nothing more."""
+    return lambda: getattr(rows, method)(*asked)
 
 
 class Worker:
@@ -283,7 +248,7 @@ class Worker:
         self._vertices.catch_up(vertex, sign)
         self._done = vertex.size
 
-    def begin_sums(self, steps: GradientSteps | EnergySteps | MarginSteps) -> None:
+    def begin_sums(self, steps: SumSteps) -> None:
         """Begin a run of gradient descent, or a calibration."""
         self._vertices = self._sums = None
         self._sums = steps.sums(self._X, self._targets, self._threads)
