@@ -11,7 +11,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.data import streams
+from dplasso.data import source_files
 from dplasso.data.formats import read_data
 from dplasso.data.source_files import line_blocks
 from dplasso.errors import DataError
@@ -114,7 +114,7 @@ def test_blocks_are_whole_lines_of_the_file(tmp_path_factory, text):
 
 
 def test_a_line_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "MAX_LINE_BYTES", 10_000)
+    monkeypatch.setattr(source_files, "MAX_LINE_BYTES", 10_000)
     path = tmp_path / "data.svm"
     path.write_text("1 1:1\n" + "1" * 20_000 + "\n")
     with pytest.raises(DataError, match=r"data\.svm: a line is longer than 10,000 bytes"):
