@@ -1,7 +1,7 @@
 """Noisy gradient descent as a method: from parameters to a plan."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -11,7 +11,6 @@ from scipy.sparse import csr_array
 from dplasso.encoding.origin import one_hot_groups
 from dplasso.errors import ParameterError
 from dplasso.fit.column_plan import gradients_warning
-from dplasso.fit.inference import inference_share
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.public_knowledge import scaled_rows
 from dplasso.fit.task import Labels, Task
@@ -36,6 +35,10 @@ from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import check_records, share_bits
+
+# Share of the budget for intervals unless `infer` says otherwise, and at most.
+_SHARE, _LARGEST = 0.5, 0.9
+_RIGHT = "`None`, 'all' or {'columns': 'all', 'share': S}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,3 +261,42 @@ class GradientDescent(Method):
             # Of each weight, how its error differs from the others', also after a cut.
             numbers += n_features * (1 + isinstance(kept, int)) + 3
         return 0, numbers
+
+
+def inference_share(params: Mapping[str, Any]) -> float:
+    """Return the intervals' share of the budget, 0 without intervals; refuse what excludes them."""
+    infer = params["infer"]
+    if infer is None:
+        return 0.0
+    known = infer if isinstance(infer, Mapping) else {"columns": infer}
+    columns, share = known.get("columns"), known.get("share", _SHARE)
+    if _names_columns(columns):
+        raise ParameterError(
+            f"`infer` takes 'all' and not some columns, got {columns!r}: noise hides which "
+            "other columns confound them",
+            advice="choose up to 300 columns by what is public, and pass `infer='all'`",
+        )
+    if known.keys() - {"columns", "share"} or columns != "all":
+        raise ParameterError(f"`infer` must be {_RIGHT}, got {infer!r}")
+    if not isinstance(share, int | float) or isinstance(share, bool) or not 0.0 < share <= _LARGEST:
+        raise ParameterError(
+            f"the share of `infer` must be a number above 0, up to {_LARGEST:g}, got {share!r}"
+        )
+    if params["row_norm"] == "unit":
+        raise ParameterError(
+            "`infer` needs `row_norm` to be a number, a public bound on the L2 norm of a row. With "
+            "'unit' every row is divided by its own length, and coefficients are not in the units "
+            "of the columns"
+        )
+    for name in ("max_weights", "class_weight", "prior", "public_data"):
+        if params.get(name) is not None:
+            raise ParameterError(
+                f"`infer` and `{name}` cannot be combined: intervals are those of the plain loss "
+                "in all columns. Leave one of them out"
+            )
+    return float(share)
+
+
+def _names_columns(columns: Any) -> bool:
+    """Return whether this is a list of columns, as in Python or on the command line."""
+    return "," in columns if isinstance(columns, str) else isinstance(columns, Iterable)
