@@ -23,7 +23,7 @@ COVERED = {
     "npz": ("dplasso.data.npz",),
     "text": (
         *("dplasso.data.tables.text", "dplasso.data.tables.batches"),
-        "dplasso.data.tables.dialect",
+        "dplasso.data.tables.batches",
     ),
     "model": _ARCHIVE,
     "checkpoint": _ARCHIVE,

@@ -181,12 +181,7 @@ class InProcessEngine:
 class ThreadEngine(InProcessEngine):
     """Every partition in a thread of its own, in this process.
 
-    Parameters
-    ----------
-    threads : int, default=1
-        Threads of each worker besides.
-    restarts, events
-        As of `InProcessEngine`.
+    The parameters are those of `InProcessEngine`.
     """
 
     def start(self, partition: Partition) -> Handle:

@@ -93,11 +93,6 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
             The table.
         y : ignored
 
-        Returns
-        -------
-        PublicEncoder
-            The encoder itself.
-
         Raises
         ------
         DataError

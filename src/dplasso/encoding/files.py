@@ -17,8 +17,7 @@ from dplasso.data.people import number_people
 from dplasso.data.source_files import Paths, Progress, check_readable, expand, source_files
 from dplasso.data.store import is_store, open_store
 from dplasso.data.tables import batches
-from dplasso.data.tables.batches import ListColumns, list_source
-from dplasso.data.tables.dialect import Dialect, check_goes
+from dplasso.data.tables.batches import Dialect, ListColumns, check_goes, list_source
 from dplasso.encoding.contract import as_arrow
 from dplasso.encoding.hashed import Text
 from dplasso.encoding.origin import Origin, with_origin

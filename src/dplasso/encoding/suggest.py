@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from dplasso.data.labels import as_number
 from dplasso.data.source_files import Progress
-from dplasso.data.tables.batches import alike, check_columns
-from dplasso.data.tables.dialect import decimal_of_groups
+from dplasso.data.tables.batches import alike, check_columns, decimal_of_groups
 from dplasso.encoding.contract import USUAL_MISSING, Part, lowered
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.levels import Levels
@@ -126,11 +125,6 @@ def _mark(part: Part) -> str:
     if isinstance(part, Date) and not part.edges:
         return ""
     return _SEEN.get(type(part), "")
-
-
-def draft_parts(name: str, values: Any, missing: Sequence[str] = USUAL_MISSING) -> list[Part]:
-    """Draft what a column of a pyarrow table is; nothing if it is to be left out."""
-    return _drafted(name, values, missing)[0]
 
 
 def _drafted(name: str, values: Any, missing: Sequence[str]) -> tuple[list[Part], str, str]:

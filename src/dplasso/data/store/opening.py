@@ -155,29 +155,19 @@ def open_store(
 ) -> Store:
     """Open a store that `write_store` wrote; any number of processes may do so at a time.
 
-    The header, the length and first bytes of every file, and the checksums of all that grows with
-    the rows alone are checked. The entries are for `check_entries`, which every fit calls before
-    it spends anything.
-
     Parameters
     ----------
     path : str or path-like
         The directory.
     verify : bool, default=False
-        Whether to read the entries too: `check_entries`.
+        Whether to read and check the entries too, as every fit does before it spends anything.
     progress : callable, optional
         Called as ``progress(done, total)`` while verifying, in bytes.
-
-    Returns
-    -------
-    Store
 
     Raises
     ------
     StoreError
         If there is no complete store of a known version, or it is damaged.
-    OSError
-        If it cannot be read.
     """
     directory, store = Path(path), None
     while store is None:

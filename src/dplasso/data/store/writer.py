@@ -279,19 +279,17 @@ def write_store(
     then it is beside it, in a directory of its name and ``.partial``, which is removed where this
     fails, and by the next call where the process was killed.
 
-    `memory`: bytes that the process may hold in all, what it holds already included (but half of
-    this is taken in any case).
+    `memory`: bytes that the process may hold in all; at most a quarter is for records being read.
     `force`: whether a store at `path` may be replaced; it stays until the new one is complete.
     `origin`: how the columns were made, kept in the header: plain JSON.
     `progress`: as of `BlockSource.blocks`.
     """
     place = Path(path).resolve()
     check_place(place, force=force)
-    budget = max(memory - _anonymous_bytes(), memory // 2)
     declared = source.n_features is not None and source.columns_declared
     with unfinished(place) as directory:
         with ArrayFiles(directory) as files:
-            rows = _write_rows(files, source, place, budget, progress)
+            rows = _write_rows(files, source, place, memory, progress)
             with report_disk_full(place):
                 arrays = files.finish()
         header = StoreHeader(
@@ -318,7 +316,7 @@ def write_store(
 
 
 def _write_rows(
-    files: ArrayFiles, source: BlockSource, place: Path, budget: int, progress: Progress | None
+    files: ArrayFiles, source: BlockSource, place: Path, memory: int, progress: Progress | None
 ) -> RowWriter:
     """Write all rows, each block while the source makes the next one."""
     with report_disk_full(place):
@@ -328,16 +326,7 @@ def _write_rows(
         with report_disk_full(place):
             rows.add(block)
 
-    blocks = source.blocks(min(budget // 2, _SOURCE_BYTES), progress)
+    blocks = source.blocks(min(memory // 4, _SOURCE_BYTES), progress)
     exhaust(in_order(add, blocks, 1))
     check_shape(source.name, rows.n_rows, rows.n_columns)
     return rows
-
-
-def _anonymous_bytes() -> int:
-    """Return the memory the process holds already, files apart; 0 where the system does not say."""
-    try:
-        fields = Path("/proc/self/statm").read_text().split()
-        return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0

@@ -1,8 +1,17 @@
-"""Tables as row blocks: batches of named columns, and what makes rows of them."""
+"""Tables as row blocks: how text is written, batches of named columns, and what makes rows of them.
 
+How a text table is written is treated as public. It is read off the header, which is no record, and
+off a byte-order mark. No record is looked at, so none decides how another is read. A file without a
+header is read as its name says, unless something else is asked for.
+"""
+
+import codecs
+import csv
+import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,10 +19,196 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dplasso.data.blocks import BlockSource, Piece, Rows, files_source
-from dplasso.data.formats import check_n_features, table_format
-from dplasso.data.source_files import Paths, SourceFiles, source_files
-from dplasso.data.tables.dialect import Dialect, check_goes, sniffed, with_points
+from dplasso.data.formats import check_n_features, plain_suffix, table_format
+from dplasso.data.source_files import Paths, SourceFiles, line_blocks, source_files
 from dplasso.errors import DataError
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+"""Suffixes of tables with a header, and what stands between their fields as a rule."""
+
+_SHOWN = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
+_NAMED = {"tab": "\t", "\\t": "\t", "space": " ", "none": ""}
+_HEADER_BYTES = 1 << 16
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+SEPARATOR_NOTE = re.compile(r'\ufeff?"?sep=(.)"?\s*')
+"""The line that Excel writes before a header, to say what stands between fields."""
+_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
+_GROUPED = {
+    ",": re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?\s*"),
+    ".": re.compile(r"\s*[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?\s*"),
+}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How text tables are written; None where the header says it.
+
+    `delimiter`: one character, or "tab".
+    `decimal`: "." or ",". A comma that was asked for goes with points between groups of digits.
+    `quote`: one character around fields, or "none".
+    `encoding`: as Python calls it.
+    `header`: False where the first line is a record; True where it is none, whatever it looks like.
+    `columns`: names of the columns of a file without a header, with commas between them.
+    """
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    quote: str | None = None
+    encoding: str | None = None
+    header: bool | None = None
+    columns: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("delimiter", "quote"):
+            given = getattr(self, name)
+            given = _NAMED.get(given, given)
+            object.__setattr__(self, name, given)
+            word, empty = ("tab", False) if name == "delimiter" else ("none", True)
+            wrong = given is not None and (len(given) != 1 or given in "\r\n\0")
+            if wrong and not (given == "" and empty):
+                raise DataError(f"`{name}` must be one character or {word}, got {given!r}")
+        if self.quote is not None and self.quote == self.delimiter:
+            raise DataError(f"`delimiter` and `quote` cannot both be {self.quote!r}")
+        if self.decimal not in (None, ".", ","):
+            raise DataError(f"`decimal` must be . or , and not {self.decimal!r}")
+        if self.columns is not None:
+            if self.header:
+                raise DataError(
+                    "`columns` names the columns of a file without a header; leave it out, or "
+                    "`header`"
+                )
+            if not all(self.names or [None]) or len(set(self.names)) < len(self.names):
+                raise DataError("`columns` must be different names with commas between them")
+        if self.encoding is not None:
+            try:
+                if codecs.lookup(self.encoding)._is_text_encoding:
+                    return
+            except (LookupError, ValueError):
+                pass
+            raise DataError(
+                f"`encoding` {self.encoding!r} is not known; write for example utf-8 or cp1252"
+            )
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether anything was said of it."""
+        return any(getattr(self, field.name) is not None for field in fields(self))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of `columns`; none where it is not given."""
+        return [] if self.columns is None else [n.strip() for n in next(csv.reader([self.columns]))]
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first line is taken for a header."""
+        return self.columns is None and self.header is not False
+
+
+def check_goes(path: Path, dialect: Dialect | None, *, text: bool) -> None:
+    """Refuse what was said of a file that has none of it."""
+    if dialect is None:
+        return
+    if not text:
+        raise DataError(
+            f"{path} is not a text table; `delimiter`, `decimal`, `quote`, `columns`, `header` and "
+            "`encoding` go with CSV, and encoding with JSON lines"
+        )
+    if plain_suffix(path) not in DELIMITERS and replace(dialect, encoding=None).is_asked:
+        raise DataError(
+            f"{path}: JSON lines have an encoding, but no `delimiter`, `decimal`, `quote`, "
+            "`header` or `columns`"
+        )
+
+
+def sniffed(path: Path, asked: Dialect | None) -> Dialect:
+    """Return how a text table is written: as asked, and for the rest as its header says."""
+    asked = asked or Dialect()
+    check_goes(path, asked, text=True)
+    with closing(line_blocks(path, _HEADER_BYTES)) as blocks:
+        line, _, rest = next(blocks, (b"", 0))[0].partition(b"\n")
+    # Of a file without a header, only a byte-order mark is looked at.
+    marked = asked.has_header or line.startswith(_UTF_16)
+    encoding = asked.encoding or (_encoding(line) if marked else "utf-8")
+    if (usual := DELIMITERS.get(plain_suffix(path))) is None:
+        return Dialect(encoding=encoding)
+    note = SEPARATOR_NOTE.fullmatch(line.decode(encoding, "replace"))
+    if note and asked.has_header:
+        line = rest.partition(b"\n")[0]
+        encoding = asked.encoding or _encoding(line)
+    header = line.decode(encoding, "replace").strip("\r\n\ufeff") if asked.has_header else ""
+    quote = asked.quote
+    if quote is None:
+        quote = "'" if '"' not in header and re.search(r"(^|\W)'[^']*'(\W|$)", header) else '"'
+    delimiter = asked.delimiter or (note[1] if note else None)
+    if delimiter is None:
+        mark = re.escape(quote)
+        bare = re.sub(f"{mark}[^{mark}]*{mark}", "", header) if quote else header
+        places = {one: bare.count(one) for one in (usual, *_SHOWN) if one != " "}
+        delimiter = "\t" if usual in bare and usual == "\t" else max(places, key=places.__getitem__)
+        delimiter = delimiter if places[delimiter] else usual
+    decimal = asked.decimal or ("," if delimiter == ";" else ".")
+    return Dialect(delimiter, decimal, quote, encoding, asked.header, asked.columns)
+
+
+def _encoding(line: bytes) -> str:
+    if line.startswith(_UTF_16):
+        return "utf-16"
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def said(path: Path, asked: Dialect | None) -> str | None:
+    """Say how a text table is taken to be written; None where it is as its name says."""
+    found = sniffed(path, asked)
+    usual = DELIMITERS.get(plain_suffix(path))
+    if found in (Dialect(usual, ".", '"', "utf-8"), Dialect(encoding="utf-8")):
+        return None
+    told = []
+    if not found.has_header:
+        n_names = len(found.names)
+        told = [f"no header, {f'{n_names} columns named' if n_names else 'columns numbered'}"]
+    if found.delimiter is not None:
+        told += [
+            f"{_SHOWN.get(found.delimiter, repr(found.delimiter))} between fields",
+            f"decimal {'comma' if found.decimal == ',' else 'point'}",
+            f"quotes {found.quote}" if found.quote else "no quotes",
+        ]
+    told.append("UTF-8" if found.encoding == "utf-8" else str(found.encoding))
+    options = "--delimiter, --decimal, --quote, --encoding set it"
+    shown = f"as its header shows; {options}" if asked is None else "as asked"
+    return f"{path.name}: {', '.join(told)} ({shown})"
+
+
+def with_points(values: list[str], decimal: str, asked: Dialect | None) -> list[str]:
+    """Write numbers in the way that Python reads; nothing else is changed.
+
+    A field is a number if all of it is: 3,5 and, where the comma was asked for, 1.234 or 1.234,5.
+    Without that 1.234 may be a fraction, and 1.234,5 is no number. Where the point was asked for,
+    1,234 and 1,234.5 are numbers.
+    """
+    grouped = None if asked is None or asked.decimal is None else _GROUPED[decimal]
+    if decimal == "." and grouped is None:
+        return values
+    group = "." if decimal == "," else ","
+
+    def plain(text: str) -> str:
+        if decimal == "," in text and _COMMA.fullmatch(text):
+            return text.replace(",", ".")
+        if grouped and group in text and grouped.fullmatch(text):
+            return text.replace(group, "").replace(",", ".")
+        return text
+
+    return list(map(plain, values))
+
+
+def decimal_of_groups(text: str) -> str | None:
+    """Return the decimal mark of a number with marks between groups of digits and a fraction."""
+    last = text[max(text.rfind(","), text.rfind("."))] if "," in text and "." in text else ""
+    return last if last and _GROUPED[last].fullmatch(text) else None
 
 
 class Batch(NamedTuple):

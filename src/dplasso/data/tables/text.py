@@ -14,8 +14,15 @@ from typing import Any
 
 from dplasso.data.formats import plain_suffix
 from dplasso.data.source_files import BLOCK_BYTES, line_blocks
-from dplasso.data.tables.batches import Batch, alike, check_columns
-from dplasso.data.tables.dialect import DELIMITERS, SEPARATOR_NOTE, Dialect, sniffed
+from dplasso.data.tables.batches import (
+    DELIMITERS,
+    SEPARATOR_NOTE,
+    Batch,
+    Dialect,
+    alike,
+    check_columns,
+    sniffed,
+)
 from dplasso.errors import DataError
 
 # A quote that is never closed would otherwise take the rest of the file for one field.
