@@ -40,10 +40,9 @@ INTEGERS = {
     *("design", "diff", "done", "dtype", "due", "edges", "end", "ends", "first"),
     *("fit_intercept", "given", "granularity", "scale_exponents", "i", "indices", "indptr"),
     *("initial", "inside", "int32", "int64", "intercept", "k", "kind", "last", "loss", "m", "max"),
-    *("n_columns", "n_coordinates", "n_features", "n_outputs", "noted", "np", "numbers"),
+    *("n_columns", "n_coordinates", "n_features", "n_outputs", "n_rows", "noted", "np", "numbers"),
     *(
         "order",
-        "original",
         "p",
         "pointers",
         "row",
