@@ -28,6 +28,17 @@ from dplasso.errors import ParameterError
 
 # Relative width at which the bisection stops; far finer than the 1 % that is promised.
 _TOLERANCE = 1e-12
+# Standard deviations beyond which no mass is drawn by `dplasso.privacy.gaussian_noise`.
+TAIL = 16
+# Of its scales, in units: below, the noise is too coarse for its error to be small; above, words
+# are too short.
+SMALLEST_SCALE, LARGEST_SCALE = 2.0**24, 2.0**46
+# Relative width at which a bisection stops.
+_CURVE_TOLERANCE = 1e-13
+# Relative error of the special functions used, with room to spare.
+_ERROR = 2.0**-43
+# Below this the terms lose digits; no delta is reported or met that is smaller.
+_SMALLEST = 1e-300
 
 
 @lru_cache(maxsize=1)
@@ -153,19 +164,6 @@ def calibrate_eps0(epsilon: float, delta: float, n_iter: int) -> float:
     """
     start = root_rho(epsilon, delta) * math.sqrt(8.0 / n_iter)
     return calibrate(lambda eps0: steps_event(eps0, n_iter), epsilon, delta, start=start)
-
-
-# Standard deviations beyond which no mass is drawn by `dplasso.privacy.gaussian_noise`.
-TAIL = 16
-# Of its scales, in units: below, the noise is too coarse for its error to be small; above, words
-# are too short.
-SMALLEST_SCALE, LARGEST_SCALE = 2.0**24, 2.0**46
-# Relative width at which a bisection stops.
-_CURVE_TOLERANCE = 1e-13
-# Relative error of the special functions used, with room to spare.
-_ERROR = 2.0**-43
-# Below this the terms lose digits; no delta is reported or met that is smaller.
-_SMALLEST = 1e-300
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:

@@ -30,6 +30,20 @@ LABELS_ALONE = (
     "are count as public, and may show."
 )
 _THIS = {"score": "this score", "edges": "these edges"}
+GREEN, AMBER, RED = "green", "amber", "red"
+# Ends what is said of the records themselves, without noise.
+FOR_THE_CURATOR = "This remark comes from looking at the records: it is for you, not for release."
+# Above these an epsilon is amber, and red.
+_EPSILON = 3.0, 10.0
+# The same for delta times the number of records; and red where that number is not known.
+_DELTA = 0.1, 1.0
+_LARGE_DELTA = 1e-3
+_CLASSES_SHOWN = 20
+_ONLY_LABELS = (
+    "only labels are protected: the rest of each row may show in the model, so it must be public; "
+    "if it is not, fit with `neighbors='add-remove'`"
+)
+_said = set[str]()
 
 
 def rounded_up(value: float, digits: int = 4) -> str:
@@ -203,22 +217,6 @@ def directions_from(statement: "PrivacyStatement") -> str:
     )
 
 
-GREEN, AMBER, RED = "green", "amber", "red"
-# Ends what is said of the records themselves, without noise.
-FOR_THE_CURATOR = "This remark comes from looking at the records: it is for you, not for release."
-# Above these an epsilon is amber, and red.
-_EPSILON = 3.0, 10.0
-# The same for delta times the number of records; and red where that number is not known.
-_DELTA = 0.1, 1.0
-_LARGE_DELTA = 1e-3
-_CLASSES_SHOWN = 20
-_LABELS_ALONE = (
-    "only labels are protected: the rest of each row may show in the model, so it must be public; "
-    "if it is not, fit with `neighbors='add-remove'`"
-)
-_said = set[str]()
-
-
 class Caution(NamedTuple):
     """Why a promise means less than it seems to.
 
@@ -272,7 +270,7 @@ def cautions_of(
     else:
         told = [*_of_epsilon(statement.epsilon), *_of_delta(statement.delta, n_records)]
         if keeps_labels_alone(statement.neighbors):
-            told.append(Caution(AMBER, _LABELS_ALONE))
+            told.append(Caution(AMBER, _ONLY_LABELS))
         if statement.classes == CLASSES_FROM_Y:
             shown = ", ".join(map(repr, classes[:_CLASSES_SHOWN]))
             more = ", ..." * (len(classes) > _CLASSES_SHOWN)
