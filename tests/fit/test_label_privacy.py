@@ -22,6 +22,7 @@ from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema
 from dplasso.errors import LedgerError
 from dplasso.ledger import create_ledger
+from dplasso.phases.moments import Moments
 from dplasso.phases.releases import Counted, Curvature, Scaled
 from dplasso.report.page import Beside, report_page
 
@@ -77,9 +78,29 @@ def test_every_estimator_takes_it_at_the_cost_of_a_replacement(kind):
     assert own.find("scales") is None
 
 
-def test_intervals_and_partitions_take_it():
-    own = {"row_norm": 3.0, "infer": "all"}
-    assert model(**own).fit(X, Y).privacy_.number("sensitivity") > 0.0
+def test_intervals_need_no_noise_in_the_curvature_of_features():
+    """Another label changes an unclipped residual by 1, and its derivative not at all."""
+    own = {"row_norm": 3.0, "infer": "all", "epsilon": 30.0}
+    found = model(**own).fit(X, Y)
+    numbers = found.privacy_.find("inference").numbers
+    assert [numbers[f"sensitivity_{name}"] for name in ("gradient", "curvature", "squares")] == [
+        *(1.0, 0.0, 1.0),
+    ]
+    assert numbers["share_curvature"] == 0.0
+    assert numbers["share_gradient"] + numbers["share_squares"] == pytest.approx(numbers["share"])
+    assert found.model_.released.last(Moments).curvature_deviation == 0.0
+    other = model(neighbors="replace-one", **own).fit(X, Y)
+    errors = [one.inference_.standard_error for one in (found, other)]
+    assert np.isfinite(errors[0]).all()
+    assert np.isnan(errors[1]).any(), "noise hides the curvature there"
+
+
+def test_the_curvature_of_a_regression_depends_on_targets_and_gets_noise():
+    fitted = model(kind=DPLinearRegression, row_norm=3.0, infer="all").fit(X, Y)
+    assert fitted.privacy_.find("inference").numbers["sensitivity_curvature"] > 0.0
+
+
+def test_partitions_take_it():
     halves = [X[:200], X[200:]], [Y[:200], Y[200:]]
     fitted = model().fit(*halves, engine=InProcessEngine())
     assert fitted.privacy_.neighbors == "label"

@@ -372,7 +372,7 @@ def plan_intervals(
     precision = Precision(
         fitted.budget(task, n_features),
         share,
-        (loss.residual_bound, loss.curvature),
+        loss,
         n_coefficients(n_features, fitted.fit_intercept),
         bound,
         fitted.fit_intercept,

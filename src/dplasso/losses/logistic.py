@@ -57,6 +57,11 @@ class Logistic(NamedTuple):
         return 0.25
 
     @property
+    def bends_alike(self) -> bool:
+        """Whether the second derivative is the same for both targets."""
+        return self.residual_bound >= 1.0 and self.negative_weight == self.positive_weight
+
+    @property
     def link_terms(self) -> tuple[float, bool]:
         """C of the link, which bounds each residual and not the norm of several."""
         return self.residual_bound, False

@@ -37,6 +37,11 @@ class Squared(NamedTuple):
         return False
 
     @property
+    def bends_alike(self) -> bool:
+        """Residuals are clipped, which depends on the target."""
+        return False
+
+    @property
     def n_outputs(self) -> int:
         """One margin."""
         return 1

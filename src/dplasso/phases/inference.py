@@ -42,13 +42,12 @@ _LARGEST_RATIO = 0.9
 class Precision(NamedTuple):
     """What noise the sums will have, from public numbers.
 
-    `share`: of the budget. `bounds`: on residuals and on their derivative. `size`: number of
-    coefficients.
+    `share`: of the budget. `loss`: as in `inference`. `size`: number of coefficients.
     """
 
     budget: Budget
     share: float
-    bounds: tuple[float, float]
+    loss: Any
     size: int
     norm_bound: float
     fit_intercept: bool
@@ -64,11 +63,14 @@ class Precision(NamedTuple):
         scale = math.sqrt(1.0 - (_CONSTANT if self.fit_intercept else 0.0) ** 2) / self.norm_bound
         energy = (scale * spread) ** 2
         value, size = curvature * energy, self.size
-        parts = _STEP[0], _MOMENTS[0], _STEP[1] + _MOMENTS[1]
-        bounds = self.bounds[0], self.bounds[0], self.bounds[1]
+        bounds = _private_bounds(self.loss, self.budget)
+        own, later = _spent(bounds, _STEP), _spent(bounds, _MOMENTS)
+        parts = own[0], later[0], own[1] + later[1]
         first, gradient, bend = (
-            self.budget.moved(bound) / self.budget.mu_of(self.share * part) if noise else 0.0
-            for bound, part in zip(bounds, parts, strict=True)
+            self.budget.moved(bound) / self.budget.mu_of(self.share * part)
+            if bound * noise
+            else 0.0
+            for bound, part in zip((bounds[0], *bounds[:2]), parts, strict=True)
         )
         # Noise spreads equal eigenvalues by so much to both sides.
         edge = bend * math.sqrt(2.0 * size)
@@ -112,11 +114,13 @@ def inference(
 
     def stated(budget: Budget) -> dict[str, float]:
         names = ("gradient", "curvature", "squares")
-        parts = [whole * (one + other) for one, other in zip(_STEP, _MOMENTS, strict=True)]
+        bounds = _private_bounds(loss, budget)
+        both = _spent(bounds, _STEP), _spent(bounds, _MOMENTS)
+        parts = [whole * (one + other) for one, other in zip(*both, strict=True)]
         costs = {f"share_{name}": part for name, part in zip(names, parts, strict=True)}
         moved = {
             f"sensitivity_{name}": budget.moved(bound)
-            for name, bound in zip(names, _bounds(loss), strict=True)
+            for name, bound in zip(names, bounds, strict=True)
         }
         return {"share": whole, "sensitivity": budget.moved(1.0)} | costs | moved
 
@@ -158,6 +162,24 @@ def _bounds(loss: Any) -> tuple[float, float, float]:
     return loss.residual_bound, loss.curvature, loss.residual_bound**2
 
 
+def _private_bounds(loss: Any, budget: Budget) -> tuple[float, float, float]:
+    """Return what stands for these bounds in the noise.
+
+    If labels alone are private, another label changes an unclipped residual by 1 and its square by
+    at most 1. That is twice half of their bounds. It does not change the curvature.
+    """
+    if budget.moved_by_features(1.0) or not loss.bends_alike:
+        return _bounds(loss)
+    return 0.5, 0.0, 0.5
+
+
+def _spent(bounds: tuple[float, ...], parts: tuple[float, ...]) -> list[float]:
+    """Return the parts of a phase once a sum that needs no noise leaves its own to the others."""
+    paid = [part if bound else 0.0 for bound, part in zip(bounds, parts, strict=True)]
+    more = math.fsum(parts) / math.fsum(paid)
+    return [more * part for part in paid]
+
+
 def _scaling(descent: Descent) -> tuple[Scaling, float]:
     """Return how rows are scaled, and what the entries of those that are not too long become."""
     constant, norm_bound = _CONSTANT if descent.fit_intercept else 0.0, descent.norm_bound
@@ -177,16 +199,20 @@ def _moments(
     parts: tuple[float, float, float],
 ) -> Moments:
     """Release the sums at some weights, each with its part of a phase's budget."""
-    bounds, bits, size = _bounds(loss), share_bits(course.n_records), weights.size
+    bits, size, bounds = (
+        share_bits(course.n_records),
+        weights.size,
+        _private_bounds(loss, fit.budget),
+    )
     whole = math.fsum(parts)
-    mus = [mu * math.sqrt(part / whole) if part else 0.0 for part in parts]
+    mus = [mu * math.sqrt(part / whole) if part else 0.0 for part in _spent(bounds, parts)]
     deviations = [
         fit.deviation(bound, own) if own else 0.0 for bound, own in zip(bounds, mus, strict=True)
     ]
     units = Units(
         *(
             gradient_unit(bound, deviation, bits) if part else 0.0
-            for bound, deviation, part in zip(bounds, deviations, parts, strict=True)
+            for bound, deviation, part in zip(_bounds(loss), deviations, parts, strict=True)
         )
     )
     scaling, entry_scale = _scaling(descent)

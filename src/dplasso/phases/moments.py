@@ -115,7 +115,8 @@ class Moments(Release):
         curvature, gradient = symmetric(self.curvature, size)[kept][:, kept], self.gradient[kept]
         count = gradient.size
         values, vectors = np.linalg.eigh(curvature)
-        least = max(self.edge(count), _ROUNDING * float(values[-1]))
+        # Without noise there may be no curvature at all.
+        least = max(self.edge(count), _ROUNDING * float(values[-1])) or 1.0
         # Shorter steps in directions that are lost: what they hold would bend the other estimates.
         inverse = (vectors / np.maximum(values, least)) @ vectors.T
         vectors = vectors[:, values > least]
