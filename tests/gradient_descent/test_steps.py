@@ -102,7 +102,8 @@ def test_no_share_is_larger_than_the_bound(n_outputs, values):
             shape, add = (1,), tile_gradients
         totals = np.zeros((3, *shape[1:]), dtype=np.int64)
         given = scale_exponents, np.full(shape, pull), levels, UNIT
-        add(laid, np.array([0]), 0, 1, *given, totals, np.array([0]))
+        ahead = (None,) if n_outputs == 1 else ()
+        add(laid, np.array([0]), 0, 1, *given, totals, np.array([0]), *ahead)
         expected = np.sign(pull) * np.array([UNIT, UNIT, 2.0**22])
         assert totals.ravel().tolist() == np.repeat(expected, n_outputs).tolist()
 
@@ -272,13 +273,15 @@ def test_both_passes_over_rows_that_no_cache_holds(values, scale_exponents):
     n_rows, n_columns = 2**17 + 5, 400_000
     j = np.sort(rng.integers(0, n_columns // 3, (n_rows, 3)) * 3 + np.arange(3), axis=1)
     v = rng.normal(size=j.shape) if values == "mixed" else np.full(j.shape, 3.0)
-    given = v.ravel()[: v.size * (values == "mixed")]
-    rows = Compressed(np.arange(0, v.size + 1, 3), j.ravel().astype(np.int32), given, 3.0)
+    entries = v.ravel()[: v.size * (values == "mixed")]
+    rows = Compressed(np.arange(0, v.size + 1, 3), j.ravel().astype(np.int32), entries, 3.0)
     laid = tiles.lay_tiles(rows, n_columns, 1, ONE_THREAD)
     assert laid.row_edges.tolist() == [0, n_rows]
 
     weights, products = rng.normal(size=n_columns), np.zeros(n_rows)
-    tile_products(laid, 0, 1, weights, products)
+    ahead = tiles.entries_ahead(laid, scaled=False)
+    assert ahead
+    tile_products(laid, 0, 1, weights, products, ahead)
     terms = v * weights[j]
     assert products.tolist() == (terms[:, 0] + terms[:, 1] + terms[:, 2]).tolist()
 
@@ -288,7 +291,8 @@ def test_both_passes_over_rows_that_no_cache_holds(values, scale_exponents):
     halve_contributions(limit, 0, n_rows, levels)
     blocks, totals = np.arange(laid.n_blocks), np.zeros(n_columns, dtype=np.int64)
     begins = blocks * laid.width
-    tile_gradients(laid, blocks, 0, 1, scale_exponents, pulls, levels, limit, totals, begins)
+    given = scale_exponents, pulls, levels, limit, totals, begins, ahead
+    tile_gradients(laid, blocks, 0, 1, *given)
     times = scale_exponents[j] if scale_exponents.size else 0
     shares = np.clip(pulls[:, np.newaxis] * v * 0.5**times, -limit, limit).astype(np.int64)
     expected = np.zeros_like(totals)

@@ -13,6 +13,7 @@ from dplasso.gradient_descent.steps import (
     tile_product_vectors,
     tile_products,
 )
+from dplasso.matrix.tiles import entries_ahead
 from dplasso.matrix.unit_rows import UnitRows
 from dplasso.runtime.threads import Threads, even_parts
 
@@ -42,6 +43,7 @@ class InTiles:
         count = 1 if tiles.values.size else 1 + int(data.scale_exponents.max(initial=0))
         self._levels = np.empty((count, data.factor.size * n_outputs), dtype=np.int64)
         self.scaled = self._levels[0].view(np.float64)
+        self._ahead = (entries_ahead(tiles, scaled=count > 1),) if n_outputs == 1 else ()
 
     def multiply(self, t: int, weights: NDArray[np.float64]) -> None:
         """Set `scaled` to the products of the rows of thread t with the weights."""
@@ -49,7 +51,7 @@ class InTiles:
         self.scaled[first:last] = 0.0
         multiply = tile_products if self._n_outputs == 1 else tile_product_vectors
         chunks, given = self._chunks[t : t + 2], (weights, self.scaled)
-        multiply(self._tiles, *chunks, *(one.reshape(self._shape) for one in given))
+        multiply(self._tiles, *chunks, *(one.reshape(self._shape) for one in given), *self._ahead)
 
     def halve(self, t: int, limit: float) -> None:
         """Halve the contributions of thread t's rows for scaled columns, if entries are equal."""
@@ -68,10 +70,10 @@ class InTiles:
             blocks, chunks = self._others[t], self._chunks[t : t + 2]
             for begin in blocks * width:
                 totals[begin : begin + width] = 0
-            add(self._tiles, blocks, 0, n_chunks, *given, totals, blocks * width)
+            add(self._tiles, blocks, 0, n_chunks, *given, totals, blocks * width, *self._ahead)
             own = np.zeros((self._large.size * width, *totals.shape[1:]), dtype=np.int64)
             begins = np.arange(self._large.size) * width
-            add(self._tiles, self._large, *chunks, *given, own, begins)
+            add(self._tiles, self._large, *chunks, *given, own, begins, *self._ahead)
             return own
 
         parts = self._threads.run(some)

@@ -103,8 +103,11 @@ def halved(count, b):
 
 
 @njit(cache=True, nogil=True)
-def tile_products(tiles, first, last, weights, products):
-    """Add to `products` those of the rows of some chunks with weights, as `row_products` does."""
+def tile_products(tiles, first, last, weights, products, ahead):
+    """Add to `products` those of the rows of some chunks with weights, as `row_products` does.
+
+    `ahead`: of `dplasso.matrix.tiles.entries_ahead`.
+    """
     constant = np.float64(tiles.constant)
     for r in range(first, last):
         own = products[tiles.row_edges[r] : tiles.row_edges[r + 1]]
@@ -113,7 +116,10 @@ def tile_products(tiles, first, last, weights, products):
             places, values = tile_entries(tiles, r, b)
             begin, size = np.uint64(0), np.uint64(places.size)
             while begin < size:
-                end = prefetched(places, begin, size, own.size, own, some, NO_SCALE_EXPONENTS, 0)
+                end = size
+                if ahead is not None:
+                    given = places, begin, size, ahead, own, some, NO_SCALE_EXPONENTS, 0
+                    end = prefetched(*given)
                 if values.size:
                     for p in range(begin, end):
                         own[row_of(places[p])] += np.float64(values[p]) * some[column_of(places[p])]
@@ -156,25 +162,27 @@ def halve_contributions(limit, first, last, levels):
 
 @njit(cache=True, nogil=True)
 def tile_gradients(
-    tiles, blocks, first, last, scale_exponents, scaled, levels, limit, totals, begins
+    tiles, blocks, first, last, scale_exponents, scaled, levels, limit, totals, begins, ahead
 ):
     """Add to `totals` what the rows of some chunks contribute to the columns of some blocks.
 
     `scaled`, ``levels[b]``: a number for each row, as of `row_gradients` and `halve_contributions`.
     `begins`: where the blocks begin in `totals`.
+    `ahead`: of `dplasso.matrix.tiles.entries_ahead`.
     """
     bits, n_rows, whole = tiles.block_bits, levels.shape[1], levels.reshape(-1)
     stride = 0 if tiles.values.size else n_rows
     # Chunk by chunk: what is read here and there stays in the cache, and totals are passed through.
     for r in range(first, last):
-        row, height = tiles.row_edges[r], tiles.row_edges[r + 1] - tiles.row_edges[r]
-        pulls, own = scaled[row:], whole[row:]
+        pulls, own = scaled[tiles.row_edges[r] :], whole[tiles.row_edges[r] :]
         for k in range(blocks.size):
             places, values = tile_entries(tiles, r, blocks[k])
             times, sums = scale_exponents[blocks[k] << bits :], totals[begins[k] :]
             begin, size = np.uint64(0), np.uint64(places.size)
             while begin < size:
-                end = prefetched(places, begin, size, height, own, sums, times, stride)
+                end = size
+                if ahead is not None:
+                    end = prefetched(places, begin, size, ahead, own, sums, times, stride)
                 if values.size and times.size:
                     for p in range(begin, end):
                         c, pull = column_of(places[p]), pulls[row_of(places[p])]

@@ -116,22 +116,31 @@ def tile_entries(tiles, r, b):
     return tiles.places[span], tiles.values[span]
 
 
+def entries_ahead(tiles: Tiles, *, scaled: bool) -> int | None:
+    """Return how many entries to prefetch for; None where a cache holds the rows of a chunk.
+
+    Kernels are compiled for either, so that a first fit of few rows compiles no prefetch.
+
+    `scaled`: whether each row has a number for each scale.
+    """
+    near = _NEAR_SCALED_ROWS if scaled else _NEAR_ROWS
+    return _AHEAD if np.diff(tiles.row_edges).max(initial=0) > near else None
+
+
 @register_jitable
-def prefetched(places, begin, end, height, rows, columns, times, stride):
+def prefetched(places, begin, end, ahead, rows, columns, times, stride):
     """Choose entries of a tile to go through, from `begin`; prefetch for those after them.
 
     `places`: of the tile, up to `end`.
-    `height`: rows of the chunk.
+    `ahead`: of `entries_ahead`.
     `rows`, `columns`: the numbers of the chunk's rows and of the block's columns.
     `times`, `stride`: a column needs the numbers that stand ``times * stride`` behind those of its
     rows; empty, or 0, where there is one number for each row.
 
     Returns: where the chosen entries end.
     """
-    if height <= (_NEAR_SCALED_ROWS if times.size and stride else _NEAR_ROWS):
-        return end
-    middle = min(begin + np.uint64(_AHEAD), end)
-    _request(places, middle, min(middle + np.uint64(_AHEAD), end), rows, columns, times, stride)
+    middle = min(begin + np.uint64(ahead), end)
+    _request(places, middle, min(middle + np.uint64(ahead), end), rows, columns, times, stride)
     return middle
 
 
