@@ -296,7 +296,7 @@ def test_stores(run, model, tmp_path):
     forge(store, "rows.indices.npy", last, np.array(wrong, "<i4").tobytes())
     said = run(*fit, f"neg,{WORD}").output
     assert str(wrong) not in said
-    assert "is damaged: entry" in said
+    assert "is damaged: row" in said
     header = (store / "header.json").read_text()
     for damaged in (header[:-20], header.replace('"size"', f'"{WORD}"'), header.replace("2", WORD)):
         (store / "header.json").write_text(damaged)

@@ -17,11 +17,12 @@ from dplasso.cluster.worker import Partition
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows
-from dplasso.gradient_descent.moments import Units, symmetric, triangle_size
+from dplasso.gradient_descent.moments import Units
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.squared import Squared
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.scaling import Scaling
+from dplasso.matrix.triangles import symmetric, triangle_size
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import records
 from gradient_descent.reference import moments

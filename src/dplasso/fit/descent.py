@@ -14,7 +14,6 @@ from dplasso.fit.column_plan import gradients_warning
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.public_knowledge import scaled_rows
 from dplasso.fit.task import Labels, Task
-from dplasso.gradient_descent.moments import triangle_size
 from dplasso.gradient_descent.prior_slopes import LEARNT, LEARNT_WITH_DIRECTIONS
 from dplasso.gradient_descent.schedule import (
     CALIBRATION_SHARE,
@@ -25,6 +24,7 @@ from dplasso.gradient_descent.schedule import (
     plan_stages,
 )
 from dplasso.losses.balance import DEVIATIONS, balanced_weights
+from dplasso.matrix.triangles import triangle_size
 from dplasso.phases.contract import Fit, Plan
 from dplasso.phases.count import COUNT_SHARE, count, counted_of, levels
 from dplasso.phases.course import Course, Descent, beyond

@@ -16,22 +16,9 @@ from numpy.typing import NDArray
 from dplasso.losses.contract import gradient, second_derivative
 from dplasso.losses.targets import Targets, weight_of
 from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.triangles import triangle_size
 from dplasso.privacy.share import share
 from dplasso.runtime.threads import Threads, even_parts
-
-
-def triangle_size(size: int) -> int:
-    """Return the number of entries of a symmetric matrix."""
-    return size * (size + 1) // 2
-
-
-def symmetric(triangle: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Return the matrix, shape (n, n), of a triangle whose outer entries are times sqrt(2)."""
-    matrix = np.zeros((size, size))
-    matrix[np.triu_indices(size)] = triangle
-    matrix = np.where(np.eye(size, dtype=bool), matrix, matrix / math.sqrt(2.0))
-    return matrix + np.triu(matrix, 1).T
-
 
 _ROOT_2 = math.sqrt(2.0)
 

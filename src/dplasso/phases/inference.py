@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.moments import Units, triangle_size
+from dplasso.gradient_descent.moments import Units
 from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.matrix.scaling import Scaling, constant_entry
+from dplasso.matrix.triangles import triangle_size
 from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.course import Course, Descent
 from dplasso.phases.moments import Moments, OneHot, with_references

@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.moments import symmetric, triangle_size
+from dplasso.matrix.triangles import symmetric, triangle_size
 from dplasso.phases.releases import NO_COLUMNS, Release
 
 # A column is identified if no more than this part of it lies in directions that are not.
