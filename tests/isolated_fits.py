@@ -202,6 +202,11 @@ def _fit_trial(kind: str, choices: Choices) -> "Trial":
         may = kind == "gradients" and form not in IN_PARTS
         if may and choices.pick("public-rows", (False, False, True)):
             options["public_rows"] = _directions(n_columns)
+            # As in `_descent`: it counts rows of whatever weight where it does not count classes.
+            if way == "weight" and (
+                {"prior", "public_data"} & set(options) or not options["fit_intercept"]
+            ):
+                options["neighbors"] = "add-remove"
         if columns == "of a radius":
             options["drift_tol"] = choices.pick("drift", ("auto", None, 0.01))
         if columns in RADII and choices.pick("records", ("counted", "public")) == "public":
