@@ -25,7 +25,13 @@ from dplasso.errors import DataError, ModelFileError
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.cost import METHODS
 from dplasso.estimators.fitting import method_of, set_fitted
-from dplasso.estimators.record_wise import check_record_wise, chosen, name_of, named, split
+from dplasso.estimators.record_wise import (
+    check_record_wise,
+    chosen,
+    name_of,
+    named,
+    record_wise_parts,
+)
 from dplasso.fit.public_model import names_after
 from dplasso.model import Model, read_model, write_model
 from dplasso.model.row_steps import RowSteps
@@ -285,16 +291,11 @@ def top_features(model: Any, count: int = 20) -> Weights:
 
 def whole_model(model: Any) -> Model:
     """Return what was fitted, with the steps that make its rows."""
-    model = chosen(model)
-    parts = split(model)
-    if parts is None:
-        return _fitted(model)
-    steps, last = parts
-    check_record_wise(steps)
-    found = _fitted(chosen(last))
-    if not len(steps):
+    steps, last = record_wise_parts(model)
+    found = _fitted(last)
+    if steps is None:
         return found
-    held = row_steps_of(steps, model.steps[-1][0], found.n_features)
+    held = row_steps_of(steps, chosen(model).steps[-1][0], found.n_features)
     if held.columns is None and found.row_steps is not None:
         # Steps from a file do not name columns; the model that came with them does.
         held = replace(held, columns=found.row_steps.columns)

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from dplasso.errors import ParameterError, need
 from dplasso.estimators.export import Plain, plain_of
-from dplasso.estimators.record_wise import check_record_wise, chosen, every_step, split
+from dplasso.estimators.record_wise import every_step, record_wise_parts
 
 # Of 2020: every runtime in use knows it.
 OPSET, _IR = 13, 7
@@ -92,14 +92,9 @@ def to_onnx(model: Any, example: Any = None) -> Any:
     MissingExtraError
         If onnx or skl2onnx is not installed.
     """
-    model = chosen(model)
-    parts = split(model)
-    if parts is None:
-        return _model_graph(model)
-    steps, last = parts
-    check_record_wise(steps)
-    back = _model_graph(chosen(last))
-    if not len(steps):
+    steps, last = record_wise_parts(model)
+    back = _model_graph(last)
+    if steps is None:
         return back
     if example is None:
         raise ParameterError("`example` is missing: give a row as the first step takes it")

@@ -209,6 +209,20 @@ def check_record_wise(steps: Pipeline) -> None:
             )
 
 
+def record_wise_parts(model: Any) -> tuple[Pipeline | None, Any]:
+    """Return the steps before a model, None if there are none, and the model itself.
+
+    A search, or a search as the last step, is replaced by what it has chosen. ValueError as
+    `check_record_wise`.
+    """
+    parts = split(chosen(model))
+    if parts is None:
+        return None, chosen(model)
+    steps, last = parts
+    check_record_wise(steps)
+    return steps if len(steps) else None, chosen(last)
+
+
 def every_step(step: Any) -> Iterator[tuple[str, Any]]:
     """Return the steps of a pipeline, a union or a transformer of columns, and those inside."""
     inside = []
