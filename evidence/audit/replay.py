@@ -10,8 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.selection.contract import register
-from dplasso.selection.counters import new_counters
+from dplasso.selection.contract import new_counters, register
 
 
 class ReplayState(NamedTuple):

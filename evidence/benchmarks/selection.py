@@ -15,13 +15,20 @@ import numpy as np
 from numba import njit
 
 from dplasso.privacy.randomness import random_stream
-from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
-from dplasso.selection.contract import granularity, rebuild, select, update_many
-from dplasso.selection.counters import MOVES, TRIES, VARIATES, new_counters
+from dplasso.selection.contract import (
+    MOVES,
+    TRIES,
+    VARIATES,
+    granularity,
+    new_counters,
+    rebuild,
+    select,
+    update_many,
+)
 from dplasso.selection.fibonacci_heap import heap_state
-from dplasso.selection.noisy_max import GumbelState
+from dplasso.selection.noisy_max import ArgmaxState, GumbelState
 from evidence.items import Table
 from evidence.report import plain, seconds_text
 from evidence.timing import seconds

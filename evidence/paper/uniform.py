@@ -11,9 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import below
-from dplasso.selection.contract import register
-from dplasso.selection.counters import new_counters
-from dplasso.selection.log_weights import descent_sign
+from dplasso.selection.contract import descent_sign, new_counters, register
 
 
 class UniformState(NamedTuple):

@@ -4,7 +4,7 @@ import numpy as np
 
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
-from dplasso.selection.counters import new_counters
+from dplasso.selection.contract import new_counters
 from dplasso.selection.noisy_max import GumbelState
 
 # One record's largest share, in fixed-point units, and the exponent of a step of epsilon 1 / 1,000.

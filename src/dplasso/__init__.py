@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dplasso.runtime.kernel_cache import drop_stale_kernels
+from dplasso.runtime.compilation import drop_stale_kernels
 
 if TYPE_CHECKING:
     # isort: off

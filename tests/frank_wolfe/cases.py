@@ -20,8 +20,8 @@ from dplasso.matrix.design import Design
 from dplasso.matrix.transpose import transpose
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import thread_pool
-from dplasso.selection.argmax import ArgmaxState
-from dplasso.selection.counters import new_counters
+from dplasso.selection.contract import new_counters
+from dplasso.selection.noisy_max import ArgmaxState
 
 
 def dense_rows(n_rows, n_columns, seed, *, density=0.3, spread=1.5):

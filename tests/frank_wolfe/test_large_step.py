@@ -12,12 +12,11 @@ from dplasso.frank_wolfe.solve import solve
 from dplasso.matrix.design import column_of
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import thread_pool
-from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
-from dplasso.selection.counters import new_counters
+from dplasso.selection.contract import new_counters
 from dplasso.selection.fibonacci_heap import heap_state
-from dplasso.selection.noisy_max import GumbelState, LaplaceState
+from dplasso.selection.noisy_max import ArgmaxState, GumbelState, LaplaceState
 from frank_wolfe.cases import (
     LAYOUTS,
     WAYS,

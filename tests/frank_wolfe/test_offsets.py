@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from dplasso.frank_wolfe.gradient import margin_scale
 from dplasso.frank_wolfe.solve import FrankWolfe, solve
-from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.contract import gradient
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.multinomial import ClippedMultinomial
 from dplasso.losses.squared import Squared
 from dplasso.privacy.randomness import random_stream
 from frank_wolfe.cases import argmax, build, dense_rows, forced, random_transcript, some_labels

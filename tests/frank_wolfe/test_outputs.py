@@ -10,11 +10,11 @@ from dplasso.frank_wolfe.gradient import margin_scale
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.standard import refresh_all
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.contract import residual_vector
+from dplasso.losses.multinomial import ClippedMultinomial
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.bucket import bucket_state
-from dplasso.selection.counters import new_counters
+from dplasso.selection.contract import new_counters
 from dplasso.selection.noisy_max import GumbelState
 from frank_wolfe.cases import (
     build,

@@ -13,7 +13,7 @@ from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.transpose import transpose
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.bucket import bucket_state
-from dplasso.selection.counters import new_counters
+from dplasso.selection.contract import new_counters
 from dplasso.selection.noisy_max import GumbelState
 from frank_wolfe.cases import (
     WAYS,

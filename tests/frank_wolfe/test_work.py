@@ -5,7 +5,7 @@ import numpy as np
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.vertex_run import OPERATIONS_PER_COORDINATE, OPERATIONS_PER_GRADIENT
 from dplasso.privacy.randomness import random_stream
-from dplasso.selection.counters import new_counters
+from dplasso.selection.contract import new_counters
 from dplasso.selection.noisy_max import GumbelState
 from frank_wolfe.cases import build, forced, random_transcript, small_problem
 

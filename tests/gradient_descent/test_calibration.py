@@ -11,8 +11,7 @@ from dplasso.gradient_descent.calibration import Calibration, calibrate_margins
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows
 from dplasso.gradient_descent.slopes import LinearModel, Margins
 from dplasso.losses.contract import residual_vector
-from dplasso.losses.logistic import Logistic, sigma
-from dplasso.losses.many_labels import ManyLogistic
+from dplasso.losses.logistic import Logistic, ManyLogistic, sigma
 from dplasso.losses.multinomial import Multinomial
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.scaling import Scaling

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from numba import njit
 
 from dplasso.losses import contract
-from dplasso.losses.clipped_multinomial import STEEPEST, ClippedMultinomial
 from dplasso.losses.contract import (
     gradient,
     margins_within,
@@ -20,7 +19,7 @@ from dplasso.losses.contract import (
     without_offset,
 )
 from dplasso.losses.logistic import Logistic
-from dplasso.losses.multinomial import Multinomial
+from dplasso.losses.multinomial import STEEPEST, ClippedMultinomial, Multinomial
 from dplasso.losses.squared import Squared
 from dplasso.runtime.dispatch import implementation
 

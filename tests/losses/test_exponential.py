@@ -80,7 +80,7 @@ import numpy as np
 import scipy.sparse as sp
 from dplasso.cluster.worker import Partition, SumSteps, VertexSteps, Worker, gradients_at
 from dplasso.fit.task import Binary
-from dplasso.losses.clipped_multinomial import ClippedMultinomial
+from dplasso.losses.multinomial import ClippedMultinomial
 from dplasso.losses.exponential import logarithm
 from dplasso.losses.logistic import Logistic, sigma
 from dplasso.matrix.scaling import Scaling

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dplasso.losses.contract import gradient, residual_vector
-from dplasso.losses.logistic import Logistic
-from dplasso.losses.many_labels import ManyLogistic
+from dplasso.losses.logistic import Logistic, ManyLogistic
 
 anything = st.floats(allow_nan=True, allow_infinity=True)
 bounds = st.sampled_from([0.5, 1.0]) | st.floats(0.5, 1.0)

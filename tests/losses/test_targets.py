@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.contract import gradient, tangent_offset
 from dplasso.losses.logistic import Logistic
-from dplasso.losses.multinomial import Multinomial
+from dplasso.losses.multinomial import ClippedMultinomial, Multinomial
 from dplasso.losses.squared import Squared
 from dplasso.losses.targets import (
     count_classes,

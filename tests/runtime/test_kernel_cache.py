@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import dplasso
-from dplasso.runtime.kernel_cache import ROOMS_WITHOUT_KERNELS, drop_stale_kernels, source_stamp
+from dplasso.runtime.compilation import ROOMS_WITHOUT_KERNELS, drop_stale_kernels, source_stamp
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ FORKS = """
 import json, os, sys, tempfile
 from pathlib import Path
 import numba
-from dplasso.runtime.kernel_cache import drop_stale_kernels
+from dplasso.runtime.compilation import drop_stale_kernels
 
 def refusing(*_, **__):
     raise FileNotFoundError("no usable temporary directory found")

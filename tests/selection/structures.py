@@ -3,12 +3,11 @@
 import numpy as np
 from evidence.reference.gradients import PRIVATE, SHARE
 
-from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
-from dplasso.selection.counters import new_counters
+from dplasso.selection.contract import new_counters
 from dplasso.selection.fibonacci_heap import heap_state
-from dplasso.selection.noisy_max import LaplaceState
+from dplasso.selection.noisy_max import ArgmaxState, LaplaceState
 
 # Weights of the magnitude alone, then the true sign.
 PAPER = {

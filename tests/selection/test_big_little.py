@@ -13,7 +13,7 @@ from dplasso.selection.big_little import (
     walk,
     weight_in_ticks,
 )
-from dplasso.selection.counters import VARIATES
+from dplasso.selection.contract import VARIATES
 from selection.invariants import check
 from selection.reference import jump_walk
 

@@ -15,7 +15,7 @@ from dplasso.selection.bucket import (
     level_of,
     upper_edge,
 )
-from dplasso.selection.counters import MOVES, TRIES
+from dplasso.selection.contract import MOVES, TRIES
 from selection.reference import level_of as slow_level_of
 
 WIDTHS = [(0, PRIVATE_BITS), (38, PRIVATE_BITS), (62, PRIVATE_BITS), (ARGMAX_SHIFT, ARGMAX_BITS)]

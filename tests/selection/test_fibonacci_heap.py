@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso.privacy.randomness import random_stream
-from dplasso.selection.counters import POPS
+from dplasso.selection.contract import POPS
 from dplasso.selection.fibonacci_heap import heap_state, pop, raise_key
 from selection.invariants import check
 

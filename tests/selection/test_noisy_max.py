@@ -5,7 +5,7 @@ from evidence.reference.gradients import LIMIT
 from scipy.stats import laplace
 
 from dplasso.privacy.randomness import random_stream
-from dplasso.selection.counters import VARIATES, new_counters
+from dplasso.selection.contract import VARIATES, new_counters
 from dplasso.selection.noisy_max import GumbelState, LaplaceState, behind, largest_magnitude
 
 SCALE = 3e9

@@ -53,10 +53,13 @@ from dplasso.data.labels import classes_of, encode_targets, label_matrix, number
 from dplasso.errors import DataError, ParameterError
 from dplasso.fit.public_model import PublicModel, text_of
 from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, KAPPA
-from dplasso.losses.clipped_multinomial import ClippedMultinomial
-from dplasso.losses.logistic import Logistic
-from dplasso.losses.many_labels import ManyLogistic
-from dplasso.losses.multinomial import Multinomial, norm_bound, residual_norm_at_zero
+from dplasso.losses.logistic import Logistic, ManyLogistic
+from dplasso.losses.multinomial import (
+    ClippedMultinomial,
+    Multinomial,
+    norm_bound,
+    residual_norm_at_zero,
+)
 from dplasso.losses.squared import Squared
 
 # Weights, intercepts, and standard errors of the weights or None.

@@ -35,8 +35,8 @@ from dplasso.frank_wolfe.gradient import (
 )
 from dplasso.frank_wolfe.problem import Problem, weight_scale
 from dplasso.frank_wolfe.state import BLOCK_ROWS
-from dplasso.losses.clipped_multinomial import STEEPEST
 from dplasso.losses.contract import residual_vector
+from dplasso.losses.multinomial import STEEPEST
 from dplasso.losses.targets import offset_of, weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.design import column_of, refuse_damage

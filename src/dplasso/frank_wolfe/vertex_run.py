@@ -27,7 +27,7 @@ OPERATIONS_PER_COORDINATE = 7
 class Work:
     """Work per step, each an int64 array of shape (T,).
 
-    `tries`, `moves`, `pops`, `variates`: of the selection (`dplasso.selection.counters`).
+    `tries`, `moves`, `pops`, `variates`: of the selection (`dplasso.selection.contract`).
     `touched`: entries of X whose share was replaced or recomputed.
     `operations`: arithmetic of the gradient and weight updates, without the selection's.
     """

@@ -1,6 +1,6 @@
 """The contract of a loss (docs/architecture.md).
 
-A loss is a NamedTuple of public numbers, in a file of its own. It has these attributes:
+A loss is a NamedTuple of public numbers. It has these attributes:
 
 =================  ========================================================================
 `residual_bound`   C, the bound on a residual, or on the L2 norm of several residuals

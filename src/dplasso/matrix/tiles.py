@@ -6,16 +6,17 @@ chunk below. Whoever goes through the tiles of a chunk, block by block, meets th
 row in the order of the columns: a sum over them has the bits of one over the row.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload, register_jitable
 from numpy.typing import NDArray
 
 from dplasso.matrix.compressed import Compressed, Make
 from dplasso.matrix.transpose import count_blocks
-from dplasso.runtime.prefetch import prefetch
 from dplasso.runtime.threads import Threads, even_parts
 
 # Chunks have about as many entries as there are columns, since what is kept of these is passed
@@ -210,3 +211,30 @@ def _sort(dealt, entries, tiles, r):
             tiles.places[place] = dealt[p]
             if entries.size:
                 tiles.values[place] = entries[p]
+
+
+def prefetch(array: NDArray[Any], place: int) -> None:
+    """Request the cache line of an element of an array with one axis; interpreted, do nothing."""
+
+
+@overload(prefetch, strict=False)
+def _compiled(*_: Any) -> Any:
+    return lambda array, place: _prefetch_one(array, place)
+
+
+def _prefetch(_context: Any, array: Any, place: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        line = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
+        declared = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        insert: Any = cgutils.get_or_insert_function
+        function = insert(builder.module, declared, "llvm.prefetch.p0i8")
+        # To read, into the second cache: the first holds few lines. Data, not instructions.
+        builder.call(function, [line, word(0), word(2), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, place), generate
+
+
+_prefetch_one: Any = intrinsic(_prefetch)

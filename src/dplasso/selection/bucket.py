@@ -32,9 +32,17 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import below, bernoulli, exponential
-from dplasso.selection.contract import register, stored
-from dplasso.selection.counters import MOVES, TRIES, new_counters
-from dplasso.selection.log_weights import cosh_factor, descent_sign, draw_sign, relative_weight
+from dplasso.selection.contract import (
+    MOVES,
+    TRIES,
+    cosh_factor,
+    descent_sign,
+    draw_sign,
+    new_counters,
+    register,
+    relative_weight,
+    stored,
+)
 
 # Private draws: levels of equal width up to 2^13 of them, 2^12 to the octave beyond.
 PRIVATE_BITS = 12

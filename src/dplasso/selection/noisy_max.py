@@ -1,4 +1,4 @@
-"""Noisy maximum: add noise to every score, take the best. O(D) per draw.
+"""Noisy maximum: add noise to every score, take the best. O(D) per draw; no noise for the argmax.
 
 `gumbel` is the exponential mechanism over the 2D signed vertices, drawn literally: Gumbel noise on
 each vertex's score, then the maximum. It is the reference the fast structures are tested against.
@@ -9,6 +9,8 @@ The Gumbel maximum is taken as an exponential race: the maximum of ``score + Gum
 of ``log(E) - score`` for standard exponential E, and E keeps its precision where winners live, near
 zero. Scores are taken relative to the largest in integers, so only candidates too far behind to
 matter lose digits.
+
+`argmax` adds none: brute force, and the reference for the structures without privacy.
 """
 
 from typing import NamedTuple
@@ -18,9 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import exponential, random_word
-from dplasso.selection.contract import register
-from dplasso.selection.counters import VARIATES
-from dplasso.selection.log_weights import descent_sign
+from dplasso.selection.contract import VARIATES, descent_sign, register
 
 
 class GumbelState(NamedTuple):
@@ -97,3 +97,25 @@ def select_laplace(selector, alpha, stream):
 
 register(GumbelState, select_gumbel)
 register(LaplaceState, select_laplace)
+
+
+class ArgmaxState(NamedTuple):
+    """State of the exact argmax: nothing of its own."""
+
+    counters: NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def select_argmax(selector, alpha, stream):
+    """Return the first coordinate of largest magnitude and the descending sign."""
+    best = np.int64(0)
+    largest = np.int64(-1)
+    for j in range(alpha.size):
+        magnitude = abs(alpha[j])
+        if magnitude > largest:
+            largest = magnitude
+            best = j
+    return best, descent_sign(alpha[best])
+
+
+register(ArgmaxState, select_argmax)

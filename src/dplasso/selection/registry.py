@@ -7,12 +7,11 @@ import numpy as np
 
 from dplasso.errors import ParameterError
 from dplasso.privacy.exponential_mechanism import SelectionRule
-from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
-from dplasso.selection.counters import new_counters
+from dplasso.selection.contract import new_counters
 from dplasso.selection.fibonacci_heap import heap_state
-from dplasso.selection.noisy_max import GumbelState, LaplaceState
+from dplasso.selection.noisy_max import ArgmaxState, GumbelState, LaplaceState
 
 
 def _noisy_max(rule: SelectionRule) -> Any:
