@@ -225,8 +225,8 @@ fit train.store --epsilon 1 --binarize => --binarize does not go with a store
 fit train.store --epsilon 1 --zero-based => --zero-based does not go with a store
 fit train.store --epsilon 1 --label-map a=0,b=1 => --label-map does not go with a store
 fit train.store --epsilon 1 --labels y.npy => --labels does not go
-fit train.store part-1.svm --epsilon 1 => is given alone
-fit train.store --epsilon 1 --features 31 => 30 columns, but 31
+fit train.store part-1.svm --epsilon 1 => so pass it alone
+fit train.store --epsilon 1 --features 31 => 30 columns, but --features is 31
 fit nowhere/ --epsilon 1 --cluster threads => no store or folder
 fit {/nowhere/a.store|/nowhere/p*.store} --epsilon 1 --cluster threads => no store or folder
 fit {no*.store|stores/../no[1-9].store} --epsilon 1 --cluster threads => no store or folder
@@ -253,7 +253,7 @@ convert t.parquet s --indices city --label-column y => lists are needed
 convert t.parquet s --hash-columns city --hash-bits 40 => from 1 to 30
 convert t.parquet s --categories reviews.csv => not a JSON file
 convert t.parquet s --categories none.json => none.json
-convert t.parquet s --categories list.json => a JSON object of column names
+convert t.parquet s --categories list.json => a JSON object: column names
 schema draft reviews.csv --label-column x => x
 """
 

@@ -78,7 +78,7 @@ def test_stores_know_their_schema(run, visits, schema, model, tmp_path):
     done("fit", store, "--epsilon", "1", "--model", tmp_path / "s.npz")
     done("predict", tmp_path / "s.npz", visits)
     done("convert", visits, other, "--hash-columns", "ward", "--label-column", "back")
-    refused(run("predict", model, other), "was encoded by another schema than the model's")
+    refused(run("predict", model, other), "was encoded by a different schema than the model's")
 
 
 def test_what_does_not_fit_is_refused_in_one_sentence(run, train, visits, schema, model, tmp_path):
@@ -91,7 +91,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence(run, train, visits, schema
         (("predict", model, train), "the model was trained on a table encoded by its schema"),
         (("predict", model, visits, "--schema", other), "is not the schema that the model was"),
         (("predict", model, visits, "--binarize"), "trained without --binarize; leave it out"),
-        (("predict", numbered, visits), "is a table: say with a schema"),
+        (("predict", numbered, visits), "is a table and needs a schema"),
         (("predict", numbered, visits, "--schema", schema), "is not the schema that the model"),
         (fit, "dplasso schema draft"),
         (("fit", train, "--epsilon", "1", "--schema", schema), "is not a table"),
@@ -112,7 +112,7 @@ def test_a_model_made_binary_makes_new_rows_binary(run, train, held_out, tmp_pat
     done("convert", held_out, tmp_path / "raw.store", "--features", "30")
     done("convert", held_out, tmp_path / "ones.store", "--features", "30", "--binarize")
     raw = run("predict", model, tmp_path / "raw.store")
-    refused(raw, "trained on values turned into 1 (--binarize)")
+    refused(raw, "trained on values replaced by 1 (--binarize)")
     assert found("evaluate", model, tmp_path / "ones.store") == scores
 
 
@@ -166,7 +166,7 @@ def test_a_draft_says_how_it_read_and_what_it_guessed(run, table):
     assert result.stdout.endswith(' "confirmed": false\n}\n')
     refused_here = run("schema", "draft", table, "--delimiter", "tab")
     assert "no column looks like the label" in refused_here.stderr
-    assert "no column of numbers, words, dates or bools" in refused_here.stderr
+    assert "no column of numbers, text, dates or bools" in refused_here.stderr
 
 
 def test_a_draft_edited_by_hand_fits_without_a_warning(table, drafted, tmp_path):
@@ -185,7 +185,7 @@ def test_a_draft_edited_by_hand_fits_without_a_warning(table, drafted, tmp_path)
     assert [one["level"] for one in found("show", tmp_path / "m.npz")["cautions"]] == ["red"]
     unmarked = [{k: v for k, v in part.items() if k != "confirm"} for part in document["parts"]]
     drafted.write_text(json.dumps(document | {"note": "", "parts": unmarked}))
-    assert "nobody has confirmed that what the schema says" in done(*fit, "--force").stderr
+    assert "nobody has confirmed that the schema uses public" in done(*fit, "--force").stderr
     assert [one["level"] for one in found("show", tmp_path / "m.npz")["cautions"]] == ["amber"]
     drafted.write_text(json.dumps(document | {"confirmed": True}))
     told = done(*fit, "--force").stderr
@@ -347,9 +347,9 @@ def test_the_curator_is_told_of_columns_that_say_nothing(tmp_path):
     fit = ("--epsilon", "1", "--classes", "no,yes")
     expected = [
         "job: all 400 rows fell into 'unknown'",
-        "age: all 400 rows are in the bin at one end of its range",
-        "on: all 400 rows are in the bin at one end of its range",
-        "note: all 400 rows are missing",
+        "age: all 400 rows are in the bin at one end of the range",
+        "on: all 400 rows are in the bin at one end of the range",
+        "note: the value is missing in all 400 rows",
     ]
     report = found("fit", tmp_path / "t.csv", "--schema", path, *fit)
     assert report["remarks"] == expected
@@ -363,4 +363,4 @@ def test_the_curator_is_told_of_columns_that_say_nothing(tmp_path):
     parts[1:] = [{"kind": "hashed", "columns": ["age"]}]
     path.write_text(json.dumps({"label": "back", "parts": parts}))
     (said_so,) = found("fit", tmp_path / "t.csv", "--schema", path, *fit)["remarks"]
-    assert said_so == "job: none of 400 rows is in one of its categories"
+    assert said_so == "job: no row of 400 has one of the declared categories"

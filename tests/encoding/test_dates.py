@@ -58,9 +58,9 @@ def test_formats_and_what_is_no_date():
         codes(Date("d", "month"), pa.array([None, None], pa.null())) == ["month(d) (missing)"] * 2
     )
     for values, words in (
-        (pa.array(["2024-01-01", "2024-13-01"]), "row 2: the value is not a date as %Y-%m-%d says"),
-        (pa.array([1, 2]), "dates are needed, not int64"),
-        (pa.array([["a"]]), "dates are needed, not list"),
+        (pa.array(["2024-01-01", "2024-13-01"]), "row 2: the value is not a date in the format"),
+        (pa.array([1, 2]), "needs dates, but the column holds int64"),
+        (pa.array([["a"]]), "needs dates, but the column holds list"),
     ):
         with pytest.raises(DataError, match=words):
             codes(Date("d", "month"), values)
@@ -82,12 +82,12 @@ def test_a_cross_takes_a_date():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"take": "hour"}, "take one of year, month, weekday, days, not 'hour'"),
+        ({"take": "hour"}, "must be one of year, month, weekday, days: 'hour'"),
         ({"take": "year"}, "must be finite, ascending numbers, at least one"),
-        ({"take": "days", "edges": (1,)}, "needs since, a day, exactly where days are taken"),
-        ({"take": "month", "since": "2020-01-01"}, "exactly where days are taken"),
-        ({"take": "days", "edges": (1,), "since": "1.1.2020"}, "since is a day as 2026-01-31"),
-        ({"take": "month", "format": "%Y-%m"}, "format says where year, month and day are"),
+        ({"take": "days", "edges": (1,)}, "set since, a day, if take is"),
+        ({"take": "month", "since": "2020-01-01"}, "and only then"),
+        ({"take": "days", "edges": (1,), "since": "1.1.2020"}, "since must be a day"),
+        ({"take": "month", "format": "%Y-%m"}, "format must contain year, month and day"),
         ({"take": "month", "missing": "no"}, "missing must be one of"),
     ],
 )

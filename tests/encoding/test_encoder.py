@@ -137,12 +137,12 @@ def test_a_schema_as_json_or_file(tmp_path, table):
 
 def test_what_is_no_table(table):
     for X, message in (
-        (np.eye(3), "named columns is needed .* not ndarray"),
+        (np.eye(3), "table with named columns .* not ndarray"),
         (table.drop(columns="age"), "the table has no column 'age'; there are 'sex', 'bmi'"),
         (pd.concat([table, table[["age"]]], axis=1), "more than one column 'age'"),
         (
             table.assign(sex=[{1}, 2] * 200),
-            "column 'sex' of the table: its values are not of one kind",
+            "column 'sex' of the table: the values are of different types",
         ),
     ):
         with pytest.raises(DataError, match=message):
@@ -155,7 +155,7 @@ def test_a_draft_says_that_it_is_not_private(table):
     with pytest.warns(PrivacyLeakWarning, match="a draft that nobody has edited"):
         PublicEncoder(draft).fit(table)
     without = draft.to_json() | {"note": ""}
-    with pytest.warns(PrivacyLeakWarning, match="nobody has edited: parts for .* to be confirmed"):
+    with pytest.warns(PrivacyLeakWarning, match="nobody has edited: confirm the parts for"):
         PublicEncoder(without).fit(table)
     parts = [{k: v for k, v in part.items() if k != "confirm"} for part in without["parts"]]
     edited = without | {"parts": parts}
@@ -184,7 +184,7 @@ class TestModels:
         assert origin_of(X) is None
         np.testing.assert_array_equal(loaded.predict_proba(X), expected)
         other = Schema((*SCHEMA.parts[:-1], Text("note", 6, lowercase=False)), "y")
-        with pytest.raises(DataError, match=r"another schema than the model's: .* part 4 on"):
+        with pytest.raises(DataError, match=r"a different schema than the model's: .* part 4 on"):
             loaded.predict(PublicEncoder(other).transform(table))
 
     def test_a_model_of_numbered_columns(self, table):

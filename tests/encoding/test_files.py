@@ -72,11 +72,11 @@ def test_a_store_is_opened_in_place_of_files(tmp_path):
         ({"binarize": True}, "binarize does not go with a store"),
         ({"label_map": {"1": 1.0}}, "label_map does not go with a store"),
         ({"schema": SCHEMA}, "schema does not go with a store"),
-        ({"n_features": 3}, "has 2 columns, but 3 were asked for"),
+        ({"n_features": 3}, "has 2 columns, but n_features is 3"),
     ):
         with pytest.raises(DataError, match=words):
             read_records(store, **options)
-    with pytest.raises(DataError, match="is given alone"):
+    with pytest.raises(DataError, match="so pass it alone"):
         read_records([store, path])
     assert open_store(store).shape == (2, 2)
     assert origin_of(open_store(store).X) == Origin()
@@ -89,10 +89,10 @@ def test_a_table_is_read_by_its_schema(tmp_path, table):
     assert origin_of(data.X) == Origin(SCHEMA, True)
     assert read_records(table, schema=SCHEMA, labelled=False).y.tolist() == [0, 0]
     for options, words in (
-        ({}, "is a table: say with a schema"),
-        ({"schema": Schema(SCHEMA.parts)}, "which holds the labels"),
+        ({}, "is a table and needs a schema"),
+        ({"schema": Schema(SCHEMA.parts)}, "names no column of labels"),
         ({"schema": SCHEMA, "zero_based": True}, "zero_based does not go with a table"),
-        ({"schema": SCHEMA, "n_features": 9}, "the schema makes 4 columns, but 9 were asked for"),
+        ({"schema": SCHEMA, "n_features": 9}, "the schema makes 4 columns, but n_features is 9"),
     ):
         with pytest.raises(DataError, match=words):
             read_records(table, **options)
@@ -111,7 +111,7 @@ def test_what_cannot_be_encoded(tmp_path, table):
     with pytest.raises(DataError, match=r"end in \.parquet cannot be read"):
         encode_files(table)
     (tmp_path / "list.json").write_text("[1]")
-    with pytest.raises(DataError, match="a JSON object of column names"):
+    with pytest.raises(DataError, match="a JSON object: column names"):
         read_categories(tmp_path / "list.json")
 
 
@@ -120,5 +120,5 @@ def test_a_folder_of_stores_is_for_a_cluster(tmp_path):
     path.write_text("1 1:1\n-1 2:1\n")
     (tmp_path / "stores").mkdir()
     write_store(encode_files(path).source, tmp_path / "stores" / "a.store", memory=1 << 27)
-    with pytest.raises(DataError, match=r"stores is a folder of stores: .*--cluster threads"):
+    with pytest.raises(DataError, match=r"stores is a folder of stores, .*--cluster threads"):
         read_records(tmp_path / "stores")

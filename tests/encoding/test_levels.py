@@ -68,14 +68,14 @@ def test_a_cross_takes_the_coarsest_level():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"low": 5}, "low to a larger high"),
-        ({"high": float("inf")}, "both finite"),
-        ({"low": "0"}, "both finite"),
-        ({"levels": [4, 6]}, "multiple of the one before"),
-        ({"levels": [16, 4]}, "multiple of the one before"),
-        ({"levels": []}, "numbers of bins from 2"),
-        ({"levels": 4}, "numbers of bins from 2"),
-        ({"levels": [1, 4]}, "numbers of bins from 2"),
+        ({"low": 5}, "low below high"),
+        ({"high": float("inf")}, "need finite"),
+        ({"low": "0"}, "need finite"),
+        ({"levels": [4, 6]}, "multiple of the previous one"),
+        ({"levels": [16, 4]}, "multiple of the previous one"),
+        ({"levels": []}, "must be numbers of bins from 2"),
+        ({"levels": 4}, "must be numbers of bins from 2"),
+        ({"levels": [1, 4]}, "must be numbers of bins from 2"),
         ({"spacing": "log"}, "equal, signed-log"),
     ],
 )

@@ -65,7 +65,7 @@ def test_a_draft_says_which_words_stand_among_numbers():
     )
     draft = suggest_schema(table, "y")
     assert isinstance(draft.parts[0], Levels)
-    assert "95 % numbers, the rest 'not known', words: write those" in draft.confirm[0]
+    assert "95 % numbers, the rest 'not known', words: list those" in draft.confirm[0]
     known = suggest_schema(table, "y", missing=["Not known"])
     assert "the rest 'not known', which counts as missing" in known.confirm[0]
     assert rows(known, pay=["not known"])[0][-1] == 1
@@ -75,7 +75,7 @@ def test_a_draft_says_how_thousands_are_read():
     table = pa.table(
         {"pay": ["1.234,50", "800.5"] * 9, "b": ["12.345,5", "9"] * 9, "y": [0, 1] * 9}
     )
-    with pytest.raises(DataError, match=r"thousands of numbers in pay, b; .* --decimal ,"):
+    with pytest.raises(DataError, match=r"in pay, b have thousands separators; .* --decimal ,"):
         suggest_schema(table, "y")
 
 

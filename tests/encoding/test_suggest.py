@@ -64,7 +64,7 @@ def test_pairs_that_everybody_knows_are_proposed_whole():
         schema = suggest_schema(pa.table({"x": found}), None)
         assert schema.parts == (Categories("x", pair),)
         assert schema.confirm == ("",)
-    assert suggest_schema(pa.table({"x": ["maybe", "no"]}), None).confirm[0].startswith("these are")
+    assert suggest_schema(pa.table({"x": ["maybe", "no"]}), None).confirm[0].startswith("these")
 
 
 def test_dates():
@@ -73,7 +73,7 @@ def test_dates():
     schema = suggest_schema(table, None)
     edges = tuple(range(2019, 2025))
     assert schema.parts == (Date("x", "year", edges), Date("x", "month"))
-    assert schema.confirm[0].startswith("the range was taken from the records")
+    assert schema.confirm[0].startswith("the range comes from the records")
     assert not schema.confirm[1]
     assert suggest_schema(pa.table({"x": table["x"].cast(pa.date32())}), None) == schema
     short = [Date("x", take, format="%d.%m.%Y") for take in ("month", "weekday")]
@@ -86,7 +86,7 @@ def test_dates():
 def test_codes_are_no_amounts():
     codes = [10115 + 7 * (k % 60) for k in range(120)]
     assert suggest_schema(pa.table({"zip_code": codes}), None).parts == (Hashed(("zip_code",), 9),)
-    with pytest.raises(DataError, match="no column of numbers, words, dates or bools"):
+    with pytest.raises(DataError, match="no column of numbers, text, dates or bools"):
         suggest_schema(pa.table({"visit id": codes[:60], "row": list(range(60))}), None)
 
 
@@ -110,7 +110,7 @@ def test_label_and_identifiers_are_left_out():
     assert suggest_schema(table, "a").columns == ["label"]
     with pytest.raises(DataError, match="no column 'y'; there are"):
         suggest_schema(table, "y")
-    with pytest.raises(DataError, match="no column of numbers, words, dates"):
+    with pytest.raises(DataError, match="no column of numbers, text, dates"):
         suggest_schema(table.select(["id", "label"]), None)
 
 

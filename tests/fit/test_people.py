@@ -125,8 +125,8 @@ def test_what_does_not_say_whose_rows_they_are_is_refused(table, store, tmp_path
         (text, "qid", "does not say which person each row belongs to"),
         (store.path, "patient", "person_column does not go with a store"),
         (table, "nobody", "no column 'nobody'"),
-        (table, "city", "column 'city' says which person each row belongs to, so it can be"),
-        (table, "y", "column 'y' says which person each row belongs to, so it can be"),
+        (table, "city", "column 'city' identifies people, so it cannot be"),
+        (table, "y", "column 'y' identifies people, so it cannot be"),
     ):
         schema = SCHEMA if path == table else None
         with pytest.raises(DataError, match=words):

@@ -280,7 +280,7 @@ def test_a_table_is_encoded_by_the_schema_of_the_records():
     assert fits[0].privacy_.public_rows == fits[1].privacy_.public_rows
     other = PublicEncoder(Schema((Hashed(("one",), 8, missing="ignore"),)))
     elsewhere = other.fit_transform(tables[1])
-    with pytest.raises(ValueError, match="encoded by another schema"):
+    with pytest.raises(ValueError, match="encoded by a different schema"):
         model(public_rows=elsewhere).fit(rows, labels)
 
 

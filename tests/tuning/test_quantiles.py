@@ -377,11 +377,11 @@ class TestRefusals:
         document = schema.to_json()
         assert schema_from_json(json.loads(json.dumps(document))) == schema
         for change, words in (
-            ({"digest": 3}, "edges have a digest"),
-            ({"by_person": 1}, "true or false for by_person"),
-            ({"more": 1}, "edges say columns, digest and statement"),
+            ({"digest": 3}, "edges must have a text as digest"),
+            ({"by_person": 1}, "true or false as by_person"),
+            ({"more": 1}, "edges must have columns, digest and statement"),
             ({"statement": document["edges"]["statement"] | {"mu": 10**400}}, "is damaged"),
-            ({"statement": document["edges"]["statement"] | {"about": "score"}}, "not one of"),
+            ({"statement": document["edges"]["statement"] | {"about": "score"}}, "not belong"),
         ):
             with pytest.raises(ValueError, match=words):
                 schema_from_json(document | {"edges": document["edges"] | change})

@@ -1,4 +1,4 @@
-"""The contract of a part of a schema, and the columns of a table that it is given."""
+"""The contract of a part of a schema, and the table columns that a part reads."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,32 +13,36 @@ from dplasso.data.tables.batches import alike, decimal_of_groups
 from dplasso.errors import DataError
 
 Where = Callable[[str, int | None], str]
-"""Says in words where a value stands: in which column, and in which row, counted from 0."""
+"""Describes the place of a value for messages: its column, and its row counted from 0."""
 
 _MISSING = ("column", "ignore", "error")
 USUAL_MISSING = ("NA", "N/A", "#N/A", "NaN", "null", "?", "-", ".")
 """Words that stand for a missing value in most tables."""
-# No number and no date is called so.
+# None of these words can be a number or a date.
 _NEVER_VALUES = (*USUAL_MISSING, "None", "nil")
 Codes = NDArray[np.int64]
 CodedOf = Callable[[str], "Coded"]
-"""Gives the one part whose codes of a column a cross takes."""
+"""Returns the part that encodes a column for a cross."""
 
 
 class Slot(NamedTuple):
-    """At most one entry a record: its column, -1 for none, and its value, None for 1."""
+    """At most one entry for each record: `columns` is -1 for none, `values` None for all 1."""
 
     columns: NDArray[np.int64]
     values: NDArray[np.float32] | None = None
 
     @classmethod
     def of(cls, codes: NDArray[np.int64], offset: int) -> "Slot":
-        """Return entries in columns from `offset` on; -1 stands for none."""
+        """Return one entry for each record in column ``offset + code``, none for code -1."""
         return cls(np.where(codes < 0, -1, codes + offset))
 
 
 class TableColumns:
-    """The columns of a table; `where` serves messages, `missing` are words for missing values."""
+    """The columns of a table.
+
+    `where`: describes the place of a value for messages.
+    `missing`: words that stand for missing values.
+    """
 
     def __init__(
         self, table: Mapping[str, Any], where: Where, missing: Collection[str] = ()
@@ -49,7 +53,7 @@ class TableColumns:
         self._codes: dict[tuple[Coded, str], NDArray[np.int64]] = {}
 
     def codes(self, part: "Coded", column: str) -> NDArray[np.int64]:
-        """Return each record's code, -1 for none; a part's codes of a column are found once."""
+        """Return each record's code, -1 for none, computed once for each part and column."""
         if (part, column) not in self._codes:
             self._codes[part, column] = part.codes_of(self, column)
         return self._codes[part, column]
@@ -65,26 +69,28 @@ class TableColumns:
         elif types.is_temporal(kind) or not (
             text or types.is_primitive(kind) or types.is_decimal(kind) or types.is_null(kind)
         ):
-            raise DataError(f"{self.where(column, None)}: numbers are needed, not {kind}")
+            raise DataError(
+                f"{self.where(column, None)}: the schema needs numbers, but the column holds {kind}"
+            )
         try:
             cast = values.cast(pa.float64(), safe=text)
         except pa.ArrowInvalid:
-            given = values.to_pylist()
-            numbers = [None if word is None else number_in(word) for word in given]
-            for row, (word, number) in enumerate(zip(given, numbers, strict=True)):
+            entries = values.to_pylist()
+            numbers = [None if word is None else number_in(word) for word in entries]
+            for row, (word, number) in enumerate(zip(entries, numbers, strict=True)):
                 if word is not None and number is None:
                     place, mark = self.where(column, row), decimal_of_groups(str(word))
-                    cure = '; a word for missing values belongs under "missing" in the schema'
+                    cure = '; if it stands for a missing value, list it under "missing"'
                     if mark is not None:
-                        cure = f"; --decimal {mark} reads numbers with marks between thousands"
+                        cure = f"; to read thousands separators, use --decimal {mark}"
                     raise DataError(f"{place}: the value is not a number{cure}") from None
             cast = pa.array(numbers, pa.float64())
-        found: NDArray[np.float64] = cast.to_numpy(zero_copy_only=False)
-        self._refuse_missing(column, np.isnan(found), missing)
-        return found
+        floats: NDArray[np.float64] = cast.to_numpy(zero_copy_only=False)
+        self._refuse_missing(column, np.isnan(floats), missing)
+        return floats
 
     def dates(self, column: str, format: str, missing: str) -> NDArray[np.datetime64]:
-        """Return a column as days, NaT where it is missing; `format` is that of words."""
+        """Return a column as days, NaT where it is missing; `format` is used to parse text."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -94,18 +100,21 @@ class TableColumns:
             wrong = pc.and_(read.is_null(), values.is_valid()).to_numpy(zero_copy_only=False)
             if wrong.any():
                 place = self.where(column, int(np.argmax(wrong)))
-                raise DataError(f"{place}: the value is not a date as {format} says")
+                raise DataError(f"{place}: the value is not a date in the format {format}")
             values = read
         elif not (pa.types.is_date(values.type) or pa.types.is_timestamp(values.type)):
             if values.null_count < len(values):
-                raise DataError(f"{self.where(column, None)}: dates are needed, not {values.type}")
+                place = self.where(column, None)
+                raise DataError(
+                    f"{place}: the schema needs dates, but the column holds {values.type}"
+                )
             values = values.cast(pa.date32())
         days: NDArray[np.datetime64] = values.to_numpy(zero_copy_only=False).astype("M8[D]")
         self._refuse_missing(column, np.isnat(days), missing)
         return days
 
     def _decoded(self, column: str) -> tuple[Any, bool]:
-        """Return a column, and whether it is text: trimmed, one without a value missing."""
+        """Return a column and whether it is text; text is trimmed, empty text becomes null."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -123,9 +132,9 @@ class TableColumns:
         return values, text
 
     def texts(self, column: str, missing: str) -> tuple[list[str], NDArray[np.bool_]]:
-        """Return texts, and which are missing or empty."""
-        given = self.table[column]
-        texts = given if isinstance(given, list) else given.to_pylist()
+        """Return the texts of a column, and which of them are missing or empty."""
+        values = self.table[column]
+        texts = values if isinstance(values, list) else values.to_pylist()
         absent = np.array([text is None for text in texts], np.bool_)
         self._refuse_missing(column, absent, missing)
         for row, text in enumerate(texts):
@@ -136,9 +145,9 @@ class TableColumns:
     def words(
         self, column: str, missing: str, declared: Collection[Any] = ()
     ) -> tuple[list[str], NDArray[np.int64]]:
-        """Return the distinct values as words, and each record's word by number, -1 if missing.
+        """Return the distinct values as words, and the index of each record's, -1 if missing.
 
-        A word for missing values is a value where it is `declared` as one.
+        A word for missing values counts as a value if it is in `declared`.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -154,7 +163,7 @@ class TableColumns:
             kind = values.type
             kind = kind.value_type if pa.types.is_dictionary(kind) else kind
             raise DataError(
-                f"{self.where(column, None)}: {kind} is not a category; give a column of strings, "
+                f"{self.where(column, None)}: {kind} values cannot be categories; pass strings, "
                 "numbers or bools"
             ) from None
         words = [word and word.strip() for word in words]
@@ -174,7 +183,7 @@ class TableColumns:
 
 
 def as_arrow(values: Any, place: str) -> Any:
-    """Return a column, a list or series unless it is one already, as an array of pyarrow."""
+    """Return a column as a pyarrow array; lists and series are converted."""
     import pyarrow as pa
 
     if isinstance(values, pa.Array | pa.ChunkedArray):
@@ -182,33 +191,32 @@ def as_arrow(values: Any, place: str) -> Any:
     try:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, OverflowError):
-        # Arrow's message quotes the value that it could not take.
-        raise DataError(f"{place}: its values are not of one kind") from None
+        # Arrow's message quotes the value that it could not convert.
+        raise DataError(f"{place}: the values are of different types") from None
 
 
 def number_in(word: Any) -> float | None:
-    """Return the number that a value or a word stands for; of a bool 0 or 1."""
+    """Return a value or word as a number, a bool as 0 or 1, or None if it is not a number."""
     number = as_number(word)
     return TRUTH.get(str(word).strip().lower()) if number is None else number
 
 
 def lowered(value: Any) -> str:
-    """Return a value as a word in small letters."""
+    """Return a value as lower-case text."""
     return str(value).lower()
 
 
 class Part:
     """The contract of a part.
 
-    It takes `columns` of the table and makes `width` columns: `names` returns the names of some of
-    them, `entries` yields the entries of a table in their order. `described` says in words what it
-    declares of the table, `slots` how many entries a usual row has.
+    A part encodes the table's `columns` into `width` features. `names` returns the names of some
+    features, and `entries` yields their entries in order. `described` describes the part in words.
     """
 
     missing: str = "ignore"
 
     def slots(self, coded: CodedOf) -> list[tuple[int, int, float]]:
-        """Return first and last + 1 of columns, and how many entries a usual row has in them."""
+        """Return ranges of features (first, end), with the entries of a typical row in each."""
         return [(0, self.width(coded), 1.0)]
 
     if TYPE_CHECKING:
@@ -224,25 +232,25 @@ class Part:
 
     @property
     def own_missing(self) -> int:
-        """1 if a missing value has a column of its own, else 0."""
+        """1 if missing values have their own feature, else 0."""
         return int(self.missing == "column")
 
     def _check_words(self, *names: str) -> None:
         for name in names:
-            if (given := getattr(self, name)) not in _MISSING:
-                raise ValueError(f"{name} must be one of {', '.join(_MISSING)}, got {given!r}")
+            if (action := getattr(self, name)) not in _MISSING:
+                raise ValueError(f"{name} must be one of {', '.join(_MISSING)}, got {action!r}")
 
     def _check_bools(self, *names: str) -> None:
         for name in names:
-            if not isinstance(given := getattr(self, name), bool):
-                raise ValueError(f"{name} must be true or false, got {given!r}")
+            if not isinstance(value := getattr(self, name), bool):
+                raise ValueError(f"{name} must be true or false, got {value!r}")
 
 
 class Coded(Part):
-    """A part that encodes a column to one of `codes` values, which a cross may take.
+    """A part that encodes a column as one of `codes` integers, so that a cross can use it.
 
-    `codes_of` returns each record's code, -1 for none; `code_names` the names of codes. Unless a
-    part says otherwise, each code is a column.
+    `codes_of` returns each record's code, -1 for none; `code_names` returns the names of codes. By
+    default each code is a feature.
     """
 
     if TYPE_CHECKING:
@@ -263,7 +271,7 @@ class Coded(Part):
 
     @property
     def one_hot(self) -> bool:
-        """Whether its columns are indicators of categories, of which a record has one."""
+        """Whether its features are indicators, exactly one of which is set in each record."""
         return True
 
     @property
@@ -272,18 +280,18 @@ class Coded(Part):
         return self.codes - 1 if self.own_missing else -1
 
     def _looked_up(self, places: Codes, words: Codes) -> Codes:
-        """Return each record's place by the number of its word."""
-        # The number -1, of a missing value, finds the last place.
+        """Return each record's code, from the index of its word."""
+        # A missing value has index -1, which selects the appended last element.
         return np.append(places, self.missing_code)[words]
 
 
 @dataclass(frozen=True)
 class OfOneColumn:
-    """What takes one column of the table."""
+    """Base of the parts that encode a single column of the table."""
 
     column: str
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column of the table that it takes."""
+        """The column that the part encodes."""
         return (self.column,)

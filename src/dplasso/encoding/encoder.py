@@ -1,4 +1,4 @@
-"""The scikit-learn transformer: a table to sparse rows, by a schema, learning nothing."""
+"""The scikit-learn transformer that encodes a table as sparse rows by a public schema."""
 
 import warnings
 from collections.abc import Mapping
@@ -27,23 +27,23 @@ _MOST_NAMES = 1 << 24
 class PublicEncoder(TransformerMixin, BaseEstimator):
     """Encode a table by a public schema, learning nothing from the records.
 
-    Every column of the result follows from the schema, and one record's row from that record alone:
-    the encoding costs no privacy. A model trained behind it, in a pipeline or on what `transform`
-    returns, keeps the schema in its file (docs/tables.md).
+    The schema determines every column of the result, and each row depends on its own record only,
+    so the encoding uses no privacy budget. A model trained on the result, or in a pipeline with
+    the encoder, keeps the schema in its file (docs/tables.md).
 
     Parameters
     ----------
     schema : Schema, mapping or path
-        What becomes of the table's columns: a `Schema`, what its JSON says, or a JSON file.
+        How to encode the table's columns: a `Schema`, its JSON document, or a JSON file.
 
     Attributes
     ----------
     schema_ : Schema
         The schema, read and checked.
     n_features_in_ : int
-        Columns of the table that it takes.
+        Number of table columns that the schema uses.
     feature_names_in_ : ndarray of str objects
-        Their names. Other columns of a table are not looked at.
+        Their names. Other columns of a table are ignored.
 
     Examples
     --------
@@ -76,16 +76,16 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def n_features_in_(self) -> int:
-        """Columns of the table that the schema takes."""
+        """Number of table columns that the schema uses."""
         return len(self.schema_.columns)
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
-        """Names of the columns of the table that the schema takes."""
+        """Names of the table columns that the schema uses."""
         return np.array(self.schema_.columns, dtype=object)
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Check the schema, and that the table has its columns; learn nothing.
+        """Check the schema and the table's columns; learn nothing from the records.
 
         Parameters
         ----------
@@ -96,14 +96,14 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
         Raises
         ------
         DataError
-            If X is no table, or lacks a column.
+            If X is not a table, or lacks a column.
         ValueError
             If the schema cannot be used.
 
         Warns
         -----
         PrivacyLeakWarning
-            If the schema is a draft from data that nobody has edited (`suggest`).
+            If the schema is an unedited draft (`suggest`).
         """
         schema = self.schema_
         warn_of_draft(schema)
@@ -125,7 +125,7 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
         Raises
         ------
         DataError
-            If X is no table, lacks a column, or holds what a part of the schema cannot take.
+            If X is not a table, lacks a column, or holds values that the schema cannot encode.
         ValueError
             If the schema cannot be used.
         """
@@ -136,9 +136,9 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
         return with_origin(X, Origin(schema))  # type: ignore[no-any-return]
 
     def get_feature_names_out(self, input_features: Any = None) -> "NDArray[np.object_]":  # noqa: ARG002
-        """Return the names of the columns.
+        """Return the names of the features.
 
-        Hashed columns have names only where the schema gives public words; others have numbers.
+        A hashed feature is named after the schema's public words, or else has only a number.
 
         Returns
         -------
@@ -147,13 +147,13 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If there are more than 2^24 of them; ``schema_.names(columns)`` names some.
+            If there are more than 2^24 features. Use ``schema_.names(columns)`` to name some.
         """
         schema = self.schema_
         if schema.n_features > _MOST_NAMES:
             raise ValueError(
-                f"{schema.n_features:,} columns are too many to name all; name some with "
-                "encoder.schema_.names([...])"
+                f"the encoder has {schema.n_features:,} features, too many to name all; name some "
+                "with encoder.schema_.names([...])"
             )
         return np.array(schema.names(range(schema.n_features)), dtype=object)
 
@@ -161,20 +161,20 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
     def suggest(X: Any, label: str | None = None) -> Schema:
         """Draft a schema from a table, for a person to edit.
 
-        The draft is **not private**: its categories, ranges and choice of columns are taken from
-        the records. Its `note` says so, and `fit` warns as long as the note is there.
+        The draft is **not private**: its categories, ranges and choice of columns come from the
+        records. Its `note` says so, and `fit` warns until you remove the note.
 
         Parameters
         ----------
         X : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch
             The table.
         label : str, optional
-            Column of the labels, which is left out.
+            Column of the labels. The draft does not encode it as a feature.
 
         Returns
         -------
         Schema
-            ``json.dumps(draft.to_json(), indent=1)`` is what to edit.
+            To edit it, write ``json.dumps(draft.to_json(), indent=1)`` to a file.
         """
         from dplasso.encoding.suggest import suggest_schema
 
@@ -193,15 +193,15 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
 
 
 def warn_of_draft(schema: Schema) -> None:
-    """Warn with `PrivacyLeakWarning` if a schema is a draft that nobody has edited or confirmed."""
+    """Issue `PrivacyLeakWarning` for a draft schema that nobody has edited or confirmed."""
     if schema.is_unedited_draft:
         parts = zip(schema.parts, schema.confirm, strict=True)
         marked = [part.columns[0] for part, mark in parts if mark]
-        left = f"parts for {', '.join(marked[:5])}{' ...' * (len(marked) > 5)} are to be confirmed"
+        left = f"confirm the parts for {', '.join(marked[:5])}{' ...' * (len(marked) > 5)}"
         sentence = f"the schema is a draft that nobody has edited: {schema.note or left}"
     elif schema.confirmed is False:
         sentence = (
-            "nobody has confirmed that what the schema says is known without the records: set "
+            "nobody has confirmed that the schema uses public knowledge only: check it, and set "
             '"confirmed" to true in its file'
         )
     else:
@@ -215,13 +215,13 @@ def is_frame(X: Any) -> bool:
 
 
 def arrow_table(X: Any, columns: list[str] | None = None) -> Any:
-    """Return a table, or some of its columns, as pyarrow.Table; each of one kind."""
+    """Return a table, or some of its columns, as pyarrow.Table."""
     need_pyarrow()
     import pyarrow as pa
 
     if not is_frame(X):
         raise DataError(
-            "a table with named columns is needed (pandas, polars or pyarrow), "
+            "X must be a table with named columns (pandas, polars or pyarrow), "
             f"not {type(X).__name__}"
         )
     names = list(X.schema.names if isinstance(X, pa.Table | pa.RecordBatch) else X.columns)

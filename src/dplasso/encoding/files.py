@@ -1,7 +1,7 @@
-"""From files of records of any kind to sparse rows, with a note of how their columns were made.
+"""Read data files of any format as sparse rows, and record how their columns were made.
 
-Tables become rows by a schema, or hold lists of column numbers; svmlight text and .npz have column
-numbers as they stand; a store was encoded when it was made. All of it in bounded memory.
+A table is encoded by a schema, or holds lists of column numbers. svmlight text and .npz contain
+column numbers already, and a store was encoded at its conversion. Memory use is bounded.
 """
 
 import json
@@ -24,15 +24,15 @@ from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.schema import Schema, encode
 from dplasso.errors import DataError
 
-# Of a table of very many columns a draft looks at fewer rows.
+# A draft reads fewer rows if the table has very many columns.
 _DRAFT_ROWS, _DRAFT_FIELDS = 1 << 16, 1 << 24
 _DRAFT_BYTES = 1 << 27
-# Fields made into arrays at a time: an array of few rows takes as long as one of many.
+# Fields converted to arrays at a time: converting few rows takes as long as converting many.
 _FIELDS_AT_ONCE = 1 << 22
 
 
 class EncodedRecords(NamedTuple):
-    """Records as sparse rows, how their columns were made, and a sentence if that is public."""
+    """Records as sparse rows, how their columns were made, and a sentence if D is public."""
 
     source: BlockSource
     origin: dict[str, Any]
@@ -53,21 +53,21 @@ def encode_files(
     labelled: bool = True,
     dialect: Dialect | None = None,
 ) -> EncodedRecords:
-    """Open files of records as sparse rows; what is wrong inside them is raised when it is read.
+    """Open data files as sparse rows; errors in their content are raised during reading.
 
-    `encoding`: how a record of a table becomes a row. Default: column numbers as they stand in
-    svmlight text and .npz, to which `n_features`, `zero_based` and `labels_path` belong.
-    `label_column`: where the label is, for `ListColumns`; a schema names its own.
-    `person_column`: column that names the person of each row, with a schema only.
-    `label_map`: what the labels mean; any other label is an error.
-    `labelled`: with a schema, whether labels are read; otherwise they are all 0.
-    `dialect`: how tables that are text are written. Default: as their headers say.
+    `encoding`: how to encode the records of a table. None for svmlight text and .npz, which take
+    `n_features`, `zero_based` and `labels_path`.
+    `label_column`: column of the labels, for `ListColumns`; a schema names its own.
+    `person_column`: column that identifies the person of each row; needs a schema.
+    `label_map`: the number for each label; any other label is an error.
+    `labelled`: with a schema, whether to read labels; otherwise they are all 0.
+    `dialect`: format of text tables. Default: detected from their headers.
     """
     files = expand(paths)
     if person_column is not None and not isinstance(encoding, Schema):
         raise DataError(
-            f"{files[0]} does not say which person each row belongs to: a person column goes with "
-            "tables and a schema (CSV, JSON lines, Parquet, Arrow)"
+            f"{files[0]} does not say which person each row belongs to: only a table that a "
+            "schema encodes has a person column (CSV, JSON lines, Parquet, Arrow)"
         )
     origin = Origin(encoding if isinstance(encoding, Schema) else None, binarize).to_json()
     public = None
@@ -86,7 +86,7 @@ def encode_files(
             public = f"The {encoding.n_features:,} columns were declared."
     else:
         check_goes(files[0], dialect, text=False)
-        # The reader of svmlight text needs the map itself: its labels may be words.
+        # Labels of svmlight text may be words, so its reader applies the map.
         source = block_source(
             files,
             n_features=n_features,
@@ -100,13 +100,13 @@ def encode_files(
 
 
 def read_categories(path: str | Path) -> dict[str, Any]:
-    """Read declared categories: a JSON object such as ``{"city": ["Rome", "Oslo"]}``."""
+    """Read a JSON file of declared categories, such as ``{"city": ["Rome", "Oslo"]}``."""
     try:
         lists = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except ValueError as error:
         raise DataError(f"{path}: not a JSON file: {error}") from error
     if not isinstance(lists, dict):
-        raise DataError(f"{path}: a JSON object of column names and their categories is needed")
+        raise DataError(f"{path} must hold a JSON object: column names and their categories")
     return lists
 
 
@@ -118,46 +118,47 @@ def read_records(
     progress: Progress | None = None,
     **options: Any,
 ) -> Dataset:
-    """Read files of any kind into memory, or open a store; the matrix knows its `Origin`.
+    """Read data files into memory, or open one store; the matrix carries its `Origin`.
 
-    A store is given alone and stays on the disk. The other options are those of `encode_files`.
+    A store stays on the disk. The other options are those of `encode_files`.
     """
     files = expand(paths)
     stores = [path for path in files if path.is_dir()]
     if stores:
         if len(files) > 1:
             raise DataError(
-                f"{stores[0]} is a folder: a store is a whole data set and is given alone"
+                f"{stores[0]} is a folder: a store is a whole data set, so pass it alone"
             )
         if not is_store(stores[0]) and any(map(is_store, stores[0].iterdir())):
             raise DataError(
-                f"{stores[0]} is a folder of stores: they are fitted and scored with a cluster; "
-                "--cluster threads is one in this process"
+                f"{stores[0]} is a folder of stores, which only a cluster can read; use "
+                "--cluster threads to run one in this process"
             )
         options.pop("labelled", None)
-        _refuse_options(options | {"schema": schema}, "a store; give it to the conversion")
+        _refuse_options(options | {"schema": schema}, "a store; pass it to the conversion")
         store = open_store(stores[0])
         if n_features is not None and n_features != store.shape[1]:
             raise DataError(
-                f"{stores[0]} has {store.shape[1]:,} columns, but {n_features:,} were asked for; "
-                "convert the data with as many"
+                f"{stores[0]} has {store.shape[1]:,} columns, but `n_features` is {n_features:,}; "
+                "convert the data with that number of columns"
             )
         return Dataset(store.X, store.y, str(stores[0]))
     if any(map(is_table, files)):
         if schema is None:
             raise DataError(
-                f"{files[0]} is a table: say with a schema what its columns are (--schema); draft "
-                f"one with: dplasso schema draft {files[0]}"
+                f"{files[0]} is a table and needs a schema (--schema); draft one with: dplasso "
+                f"schema draft {files[0]}"
             )
         if n_features is not None and n_features != schema.n_features:
             raise DataError(
-                f"the schema makes {schema.n_features:,} columns, but {n_features:,} were asked for"
+                f"the schema makes {schema.n_features:,} columns, but `n_features` is "
+                f"{n_features:,}; leave `n_features` out"
             )
         of_rows = {name: options.get(name) for name in ("zero_based", "labels_path")}
         _refuse_options(of_rows, "a table")
     elif schema is not None:
         raise DataError(
-            f"{files[0]} is not a table: a schema goes with CSV, JSON lines, Parquet, Arrow"
+            f"{files[0]} is not a table: a schema encodes CSV, JSON lines, Parquet, Arrow"
         )
     source, _, _ = encode_files(files, schema, n_features=n_features, **options)
     X, y, people = gather(source, progress)
@@ -167,8 +168,8 @@ def read_records(
 
 
 def _refuse_options(options: Mapping[str, Any], what: str) -> None:
-    for name, given in options.items():
-        if given not in (None, False):
+    for name, value in options.items():
+        if value not in (None, False):
             raise DataError(f"`{name}` does not go with {what}")
 
 
@@ -180,16 +181,16 @@ def table_source(
     person_column: str | None = None,
     dialect: Dialect | None = None,
 ) -> BlockSource:
-    """Open files of tables as encoded row blocks; without `labelled` all labels are 0."""
+    """Open table files as encoded row blocks; all labels are 0 if not `labelled`."""
     if labelled and schema.label is None:
         raise DataError(
-            f"{schema.columns[0]!r} and the other columns are encoded, but which holds the labels? "
-            'name it in the schema ("label") or with --label-column'
+            'the schema names no column of labels; name it in the schema ("label") or with '
+            "--label-column"
         )
     if person_column is not None and person_column in (*schema.columns, schema.label):
         raise DataError(
-            f"column {person_column!r} says which person each row belongs to, so it can be neither "
-            "a feature nor the label: leave it out of the schema"
+            f"column {person_column!r} identifies people, so it cannot be a feature or the label: "
+            "remove it from the schema"
         )
     texts = [isinstance(part, Text) for part in schema.parts]
     if not all(texts):
@@ -205,14 +206,14 @@ def table_source(
         schema.n_features,
         label=schema.label if labelled else None,
         person=person_column,
-        # Words of a text take more memory than entries of other columns.
+        # The words of a text take more memory than the entries of other columns.
         memory_share=0.5 if any(texts) else 1.0,
         dialect=dialect,
     )
 
 
 def need_pyarrow() -> None:
-    """Raise `DataError` if pyarrow, which reads tables, is not installed."""
+    """Raise `DataError` if pyarrow is not installed."""
     try:
         import_module("dplasso.data.tables.arrow")
     except ImportError as error:
@@ -227,8 +228,8 @@ def first_rows(
 ) -> Any:
     """Return the first rows of a table file as pyarrow.Table, with all its columns.
 
-    `most` of them; by default 65,536, or fewer if that is more than 2**24 fields. `progress` takes
-    the rows read so far, and how many there may be.
+    `most`: number of rows. Default: 65,536, or as many as hold 2**24 fields.
+    `progress`: called with the rows read so far, and the most that are read.
     """
     need_pyarrow()
     import pyarrow as pa
@@ -237,7 +238,7 @@ def first_rows(
     check_readable(path)
     if not is_table(path):
         raise DataError(
-            f"{path}: a schema is drafted from a table: CSV, JSON lines, Parquet, Arrow"
+            f"{path} is not a table; draft a schema from CSV, JSON lines, Parquet or Arrow"
         )
     reader = batches.TableReader(path, dialect)
     names = reader.column_names()
@@ -250,7 +251,7 @@ def first_rows(
         n_rows += batch.n_rows
         if progress is not None:
             progress(min(n_rows, most), most)
-        if sum(one.n_rows for one in waiting) * len(names) >= _FIELDS_AT_ONCE:
+        if sum(held.n_rows for held in waiting) * len(names) >= _FIELDS_AT_ONCE:
             pieces.append(_one_table(waiting))
             waiting = []
         if n_rows >= most:
@@ -258,17 +259,17 @@ def first_rows(
     if waiting:
         pieces.append(_one_table(waiting))
     if not pieces:
-        raise DataError(f"{path} has no records; at least one is needed")
+        raise DataError(f"{path} has no records; a draft needs at least one")
     return pa.concat_tables(pieces, promote_options="permissive").slice(0, most)
 
 
-def _one_table(found: list[batches.Batch]) -> Any:
+def _one_table(file_batches: list[batches.Batch]) -> Any:
     """Return consecutive batches of a file as pyarrow.Table."""
     import pyarrow as pa
 
     columns = {}
-    for name, first in found[0].columns.items():
-        parts = [batch.columns[name] for batch in found]
+    for name, first in file_batches[0].columns.items():
+        parts = [batch.columns[name] for batch in file_batches]
         whole = [*chain(*parts)] if isinstance(first, list) else pa.chunked_array(parts)
-        columns[name] = as_arrow(whole, f"{found[0].path}, column {name!r}")
+        columns[name] = as_arrow(whole, f"{file_batches[0].path}, column {name!r}")
     return pa.table(columns)

@@ -1,6 +1,6 @@
-"""Parts whose columns are hashed: words of a category, and runs of words of a text.
+"""Parts that hash categories, and the n-grams of a text, to features.
 
-The number of hashed columns is declared, so no list of names is ever taken from the data.
+The schema declares the number of features, so the data never supply a vocabulary.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,18 +15,18 @@ from dplasso.encoding.contract import Coded, CodedOf, Codes, OfOneColumn, Part, 
 
 # scikit-learn hashes to 32-bit column numbers.
 MOST_BITS = 30
-# Assumed of a text where the length of a usual row is asked for.
+# Assumed number of words in a text, for the length of a typical row.
 _USUAL_WORDS = 20.0
 
 
 def check_hash_bits(bits: int) -> None:
-    """Raise `ValueError` unless columns can be hashed to ``2**bits`` of them."""
+    """Raise `ValueError` unless ``2**bits`` is a possible number of hashed features."""
     if not isinstance(bits, int | np.integer) or not 1 <= bits <= MOST_BITS:
         raise ValueError(f"hash bits must be a whole number from 1 to {MOST_BITS}, got {bits!r}")
 
 
 def hash_names(names: Sequence[str], bits: int) -> NDArray[np.int64]:
-    """Hash names to columns, as `FeatureHasher` does; two names may share a column."""
+    """Return the column that `FeatureHasher` gives each name; names may share a column."""
     from sklearn.feature_extraction import FeatureHasher
 
     if not names:
@@ -37,15 +37,15 @@ def hash_names(names: Sequence[str], bits: int) -> NDArray[np.int64]:
 
 
 def names_by_column(named: Sequence[str], words: Sequence[str], bits: int) -> dict[int, str]:
-    """Return the names of the columns that public words are hashed to."""
-    found: dict[int, str] = {}
+    """Return the columns that public words are hashed to, with their names."""
+    names: dict[int, str] = {}
     for name, column in zip(named, hash_names(words, bits).tolist(), strict=True):
-        found[column] = f"{found[column]} | {name}" if column in found else name
-    return found
+        names[column] = f"{names[column]} | {name}" if column in names else name
+    return names
 
 
 def hash_codes(codes: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-    """Hash numbers that are not negative to ``2**bits`` columns, by the finaliser of SplitMix64."""
+    """Hash non-negative integers to ``2**bits`` columns with the finaliser of SplitMix64."""
     mixed = codes.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -54,17 +54,17 @@ def hash_codes(codes: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
 
 
 class _HashedWords(Part):
-    """What is hashed to ``2**bits`` columns, after which come those of missing values."""
+    """A part with ``2**bits`` hashed features, followed by those of missing values."""
 
     bits: int
     words: tuple[str, ...]
 
     def _check_hashed(self) -> None:
         check_hash_bits(self.bits)
-        given: Any = self.words
-        if isinstance(given, str) or not all(isinstance(word, str) for word in given):
+        words: Any = self.words
+        if isinstance(words, str) or not all(isinstance(word, str) for word in words):
             raise ValueError("words must be a list of strings")
-        object.__setattr__(self, "words", tuple(given))
+        object.__setattr__(self, "words", tuple(words))
         self._check_words("missing")
 
     def width(self, coded: CodedOf) -> int:
@@ -85,12 +85,12 @@ class _HashedWords(Part):
 
 @dataclass(frozen=True)
 class Hashed(_HashedWords, Coded):
-    """Categories hashed to ``2**bits`` columns that the table's `columns` share.
+    """Categories of one or more table columns, hashed to ``2**bits`` features.
 
-    `columns`: columns of the table; ``column=value`` is hashed.
-    `bits`: 1 to 30. Two values that fall into one column are one.
-    `missing`: what a missing value becomes; each of the table's columns has its own.
-    `words`: public values, by which columns are named: nothing else.
+    `columns`: columns of the table; the part hashes the text ``column=value``.
+    `bits`: 1 to 30. The model cannot tell apart two values with the same hash.
+    `missing`: how to encode a missing value, separately for each column.
+    `words`: public values, used only to name features.
     """
 
     columns: tuple[str, ...]
@@ -100,10 +100,10 @@ class Hashed(_HashedWords, Coded):
 
     def __post_init__(self) -> None:
         columns: Any = self.columns
-        given = (columns,) if isinstance(columns, str) else tuple(columns)
-        object.__setattr__(self, "columns", given)
-        if not given or len(set(given)) != len(given) or not all(isinstance(c, str) for c in given):
-            raise ValueError("name at least one column to hash, each once")
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        object.__setattr__(self, "columns", names)
+        if not names or len(set(names)) != len(names) or not all(isinstance(c, str) for c in names):
+            raise ValueError("columns must be different names of columns to hash, at least one")
         self._check_hashed()
 
     @property
@@ -136,7 +136,7 @@ class Hashed(_HashedWords, Coded):
         codes = np.stack([table.codes(self, column) for column in self.columns], axis=1)
         codes += (codes == 1 << self.bits) * np.arange(len(self.columns))
         codes.sort(axis=1)
-        # Values of one record that share a column are one entry.
+        # If two values of a record have the same hash, they make one entry.
         codes[:, 1:][codes[:, 1:] == codes[:, :-1]] = -1
         for places in codes.T:
             yield Slot.of(places, offset)
@@ -144,15 +144,15 @@ class Hashed(_HashedWords, Coded):
 
 @dataclass(frozen=True)
 class Text(OfOneColumn, _HashedWords):
-    """Runs of words hashed to ``2**bits`` columns, as scikit-learn's `HashingVectorizer` does.
+    """Word n-grams hashed to ``2**bits`` features, as scikit-learn's `HashingVectorizer` does.
 
     `column`: column of texts.
     `bits`: 1 to 30.
-    `ngrams`: shortest and longest run of words that is a feature.
-    `binary`: 1 for a run that occurs; otherwise how often it does.
-    `lowercase`: whether capitals are lowered first.
-    `missing`: what a missing value becomes. An empty text counts as missing, but is no error.
-    `words`: public runs of words, by which columns are named: nothing else.
+    `ngrams`: smallest and largest n.
+    `binary`: whether the value of an n-gram is 1 instead of its count.
+    `lowercase`: whether to convert to lower case first.
+    `missing`: how to encode a missing value. An empty text is treated as missing, but not refused.
+    `words`: public n-grams, used only to name features.
     """
 
     bits: int = 18
@@ -169,7 +169,7 @@ class Text(OfOneColumn, _HashedWords):
         except (TypeError, ValueError):
             raise ValueError(f"ngrams must be two whole numbers, got {self.ngrams!r}") from None
         if not 1 <= shortest <= longest:
-            raise ValueError(f"n-grams must go from 1 or more upwards, got {shortest} to {longest}")
+            raise ValueError(f"ngrams must be 1 or more and ascending, got {shortest}, {longest}")
         object.__setattr__(self, "ngrams", (shortest, longest))
         self._check_bools("binary", "lowercase")
         self._check_hashed()

@@ -1,8 +1,8 @@
-"""Numbers in bins on several resolutions at once.
+"""Numbers in bins at several resolutions at once.
 
-A linear model on coarse and fine bins of one number behaves like a smoother whose roughness follows
-the budget: coarse bins are learnt first, fine ones correct them as far as the noise allows. How
-many levels enter a fit follows from public facts and the noisy count (`dplasso.phases.count`).
+A linear model on coarse and fine bins behaves like a smoother: the fit learns the coarse bins
+first, and the fine bins correct them as far as the noise allows. The number of levels that a fit
+uses follows from public settings and the noisy count (`dplasso.phases.count`).
 """
 
 import math
@@ -17,22 +17,21 @@ from dplasso.encoding.contract import Coded, CodedOf, Codes, OfOneColumn, Slot, 
 
 _MOST_BINS = 1 << 12
 _SPACINGS = ("equal", "signed-log")
-# Of a signed logarithm, numbers below this part of the range are nearly linear.
+# The signed logarithm is nearly linear for numbers below this fraction of the range.
 _LINEAR_PART = 1e-5
 
 
 @dataclass(frozen=True)
 class Levels(OfOneColumn, Coded):
-    """Bins of a number on several resolutions at once: one column for each bin of each level.
+    """Bins of a number at several resolutions: one feature for each bin of each level.
 
-    `column`: column of numbers, or of words that are numbers.
-    `low`, `high`: the range, public; a number beyond it belongs to the bin at its end.
-    `levels`: bins of each level, ascending; each a multiple of the one before.
-    `spacing`: "equal" steps, or "signed-log": steps that grow with the number's size, in both
-    directions from 0.
-    `missing`: what a missing value becomes.
+    `column`: column of numbers, or of text that holds numbers.
+    `low`, `high`: the public range; the first and last bins include all numbers beyond it.
+    `levels`: number of bins of each level, ascending; each a multiple of the previous one.
+    `spacing`: "equal", or "signed-log" for bins that widen with the distance from 0.
+    `missing`: how to encode a missing value.
 
-    A cross takes the bins of the coarsest level.
+    A cross uses the bins of the coarsest level.
     """
 
     low: float
@@ -46,36 +45,36 @@ class Levels(OfOneColumn, Coded):
         ends = self.low, self.high
         numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
         if not numbers or not np.isfinite(ends).all() or not self.low < self.high:
-            raise ValueError(f"{about} go from a low to a larger high, both finite numbers")
+            raise ValueError(f"{about} need finite numbers low and high, with low below high")
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
-        given = self.levels if isinstance(self.levels, tuple | list) else ()
-        object.__setattr__(self, "levels", tuple(given))
+        levels = self.levels if isinstance(self.levels, tuple | list) else ()
+        object.__setattr__(self, "levels", tuple(levels))
         whole = all(type(bins) is int and 2 <= bins <= _MOST_BINS for bins in self.levels)
         if not whole or not self.levels or any(b <= a or b % a for a, b in pairwise(self.levels)):
             raise ValueError(
-                f"{about} are numbers of bins from 2 to {_MOST_BINS:,}, each a multiple of the one "
-                "before, as [4, 16, 64]"
+                f"{about} must be numbers of bins from 2 to {_MOST_BINS:,}, each a multiple of the "
+                "previous one, such as [4, 16, 64]"
             )
         if self.spacing not in _SPACINGS:
             raise ValueError(f"the spacing of {about} must be one of {', '.join(_SPACINGS)}")
         self._check_words("missing")
 
     def edges(self, level: int) -> NDArray[np.float64]:
-        """Return the edges of one level, from `low` to `high`; all are edges of finer levels."""
+        """Return the edges of one level, from `low` to `high`; finer levels share them."""
         finest, ends = self.levels[-1], (self.low, self.high)
         if self.spacing == "equal":
-            found = np.linspace(self.low, self.high, finest + 1)
+            edges = np.linspace(self.low, self.high, finest + 1)
         else:
             unit = _LINEAR_PART * max(abs(self.low), abs(self.high))
             low, high = (math.copysign(math.log1p(abs(end) / unit), end) for end in ends)
             steps = np.linspace(low, high, finest + 1)
-            found = np.sign(steps) * np.expm1(np.abs(steps)) * unit
-        return found[:: finest // level]
+            edges = np.sign(steps) * np.expm1(np.abs(steps)) * unit
+        return edges[:: finest // level]
 
     @property
     def starts(self) -> list[int]:
-        """The first column of each level, and the one after the last."""
+        """The first feature of each level, and the end of the last level."""
         return [0, *np.cumsum(self.levels).tolist()]
 
     @property
@@ -111,18 +110,18 @@ class Levels(OfOneColumn, Coded):
         return f"{', '.join(map(str, self.levels))} bins from {self.low:g} to {self.high:g}{steps}"
 
     def _finest(self, table: TableColumns) -> Codes:
-        """Return each record's bin of the finest level, -1 for a missing value."""
+        """Return each record's bin at the finest level, -1 for a missing value."""
         numbers = table.numbers(self.column, self.missing)
         inner = self.edges(self.levels[-1])[1:-1]
-        found = np.searchsorted(inner, numbers, side="right").astype(np.int64)
-        found[np.isnan(numbers)] = -1
-        return found
+        bins = np.searchsorted(inner, numbers, side="right").astype(np.int64)
+        bins[np.isnan(numbers)] = -1
+        return bins
 
     def codes_of(self, table: TableColumns, column: str) -> Codes:
         finest = self._finest(table)
         coarse = finest // (self.levels[-1] // self.levels[0])
-        found: Codes = np.where(finest < 0, self.missing_code, coarse)
-        return found
+        codes: Codes = np.where(finest < 0, self.missing_code, coarse)
+        return codes
 
     def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
         finest = self._finest(table)

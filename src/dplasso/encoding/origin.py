@@ -1,7 +1,7 @@
-"""How the columns of a matrix were made: kept by matrices, stores and models, and compared.
+"""Record how the columns of a matrix were made, and compare two such records.
 
-A model's weights mean something for rows whose columns mean the same. Whoever knows how columns
-were made says so, and two that are known to differ are never brought together.
+A model applies only to rows whose columns have the same meaning. Matrices, stores and models
+therefore carry an `Origin`, and a model refuses rows whose origin differs from its own.
 """
 
 import re
@@ -17,10 +17,10 @@ _ATTRIBUTE = "dplasso_origin"
 
 @dataclass(frozen=True)
 class Origin:
-    """How columns were made.
+    """How the columns of a matrix were made.
 
-    `schema`: by what schema; None for column numbers as they stood in the data.
-    `binarize`: whether every non-zero value was turned into 1.
+    `schema`: the schema that encoded them; None for column numbers from the data.
+    `binarize`: whether every non-zero value was replaced by 1.
     """
 
     schema: Schema | None = None
@@ -28,17 +28,17 @@ class Origin:
 
     @property
     def is_unedited_draft(self) -> bool:
-        """Whether the columns come from a draft that was taken from records and not confirmed."""
+        """Whether the schema is a draft that nobody has edited or confirmed."""
         return self.schema is not None and self.schema.is_unedited_draft
 
     @property
     def is_unconfirmed(self) -> bool:
-        """Whether the columns come from a draft that nobody has confirmed."""
+        """Whether the schema is a draft that nobody has confirmed."""
         return self.schema is not None and self.schema.confirmed is False
 
     @property
     def edges(self) -> ReleasedEdges | None:
-        """What is said of edges that were released from the records; None for none."""
+        """The bin edges that were released from the records; None for none."""
         return None if self.schema is None else self.schema.edges
 
     def to_json(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Origin:
 
 
 def origin_from_json(document: Any) -> Origin | None:
-    """Read an origin; None where there is none, or a store says something else."""
+    """Read an origin from JSON values; return None if they do not describe one."""
     if not isinstance(document, Mapping) or not {"schema", "binarize"} <= document.keys():
         return None
     schema = document["schema"]
@@ -58,23 +58,23 @@ def origin_from_json(document: Any) -> Origin | None:
 
 
 def with_origin(X: Any, origin: Origin | None) -> Any:
-    """Note on a sparse matrix how its columns were made; slices and copies do not know it."""
+    """Attach an origin to a sparse matrix; slices and copies of the matrix lose it."""
     setattr(X, _ATTRIBUTE, origin)
     return X
 
 
 def origin_of(X: Any) -> Origin | None:
-    """Return how the columns of a matrix or store were made; None where nobody noted it."""
+    """Return the origin of a matrix or store; None if it has none."""
     from dplasso.data.store import Store
 
     if isinstance(X, Store):
         return origin_from_json(X.header.origin)
-    found = getattr(X, _ATTRIBUTE, None)
-    return found if isinstance(found, Origin) else None
+    origin = getattr(X, _ATTRIBUTE, None)
+    return origin if isinstance(origin, Origin) else None
 
 
 def check_same_origin(model: Origin | None, data: Origin | None, name: str = "X") -> None:
-    """Raise `DataError`, which names the difference, for rows known to be unlike the model's."""
+    """Raise `DataError` if the data were encoded differently from the model's training data."""
     if model is None or data is None:
         return
     ours, theirs = model.schema, data.schema
@@ -85,15 +85,15 @@ def check_same_origin(model: Origin | None, data: Origin | None, name: str = "X"
         fault = "has numbered columns, but the model was trained on a table encoded by its schema"
     elif ours is not None and theirs is not None and not ours.same_columns(theirs):
         pairs = zip(ours.parts, theirs.parts, strict=False)
-        at = next((k for k, (one, other) in enumerate(pairs, 1) if one != other), None)
+        at = next((k for k, (own, other) in enumerate(pairs, 1) if own != other), None)
         at = at or min(len(ours.parts), len(theirs.parts)) + 1
         differ = f"from part {at} on" if ours.parts != theirs.parts else 'in "missing"'
-        fault = f"was encoded by another schema than the model's: they differ {differ}"
+        fault = f"was encoded by a different schema than the model's: they differ {differ}"
     elif model.binarize != data.binarize:
-        words = ("as they are", "turned into 1")
+        words = ("original values", "values replaced by 1")
         fault = (
-            f"has its values {words[data.binarize]}, but the model was trained on values "
-            f"{words[model.binarize]} (--binarize)"
+            f"has {words[data.binarize]}, but the model was trained on {words[model.binarize]} "
+            "(--binarize)"
         )
     if fault:
         raise DataError(f"{name} {fault}")
@@ -109,9 +109,10 @@ _OTHERS = re.compile(r"(?P<variable>.+) \((?:missing|unknown)\)")
 
 
 def one_hot_groups(records: Any) -> Groups:
-    """Return the groups of columns of which a record has at most one, by public knowledge alone.
+    """Return the groups of columns of which a record has at most one, from public knowledge.
 
-    A schema declares them. Without one, names do: ``job=clerk`` and ``job=driver`` are a group.
+    The groups follow from the schema, or else from the names of the columns: ``job=clerk`` and
+    ``job=driver`` are a group.
     """
     schema = None if records.origin is None else records.origin.schema
     if schema is not None:
@@ -122,17 +123,17 @@ def one_hot_groups(records: Any) -> Groups:
 
 
 def named_groups(names: list[str]) -> Groups:
-    """Return the groups that names tell, in the order of their first columns.
+    """Return the one-hot groups that names imply, in the order of their first columns.
 
-    Several names as ``age>=30`` are cumulative bins, of which a record has many: no group.
+    Several names such as ``age>=30`` are cumulative bins, not a group: a record may have many.
     """
     places: dict[str, list[int]] = {}
     open_ended: dict[str, list[str]] = {}
     for place, name in enumerate(names):
-        found = _OTHERS.fullmatch(name) or _NAME.fullmatch(name)
-        if found is None:
+        match = _OTHERS.fullmatch(name) or _NAME.fullmatch(name)
+        if match is None:
             continue
-        variable, parts = found["variable"], found.groupdict()
+        variable, parts = match["variable"], match.groupdict()
         places.setdefault(variable, []).append(place)
         if parts.get("sign", "=") != "=" and not parts.get("low"):
             open_ended.setdefault(variable, []).append(parts["sign"][0])

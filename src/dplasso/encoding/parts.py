@@ -1,8 +1,7 @@
-"""The parts of a schema: what a record's columns become, each kind by public rules.
+"""The parts of a schema: public rules that encode table columns as features.
 
-Each part takes one or more columns of a table and makes a block of columns. What is missing,
-unknown or out of range has a place of its own, so no record decides which columns there are. A part
-knows how many columns it makes, what they are called, and which entries a record has in them.
+Each part encodes one or more columns of a table as a block of features. It declares how to encode
+missing, unknown and out-of-range values, so no record decides which features exist.
 """
 
 import math
@@ -38,12 +37,12 @@ _TRIED_DATE = datetime(2001, 2, 13, 4, 5, 6)
 
 @dataclass(frozen=True)
 class Categories(OfOneColumn, Coded):
-    """One column for each declared category.
+    """One feature for each declared category.
 
     `column`: column of the table: words, numbers or bools.
-    `categories`: all strings, all numbers or all bools, in the order in which they become columns.
-    `unknown`, `missing`: what a value outside the list, and a missing one, becomes: a column of
-    its own, no entry, or an error for the curator.
+    `categories`: all strings, all numbers or all bools, in the order of their features.
+    `unknown`, `missing`: how to encode a value that is not in the list, or missing: "column" for a
+    feature of its own, "ignore" for no entry, or "error".
     """
 
     categories: tuple[Any, ...]
@@ -51,22 +50,22 @@ class Categories(OfOneColumn, Coded):
     missing: str = "column"
 
     def __post_init__(self) -> None:
-        given: Any = self.categories
+        values: Any = self.categories
         about = f"the categories of column {self.column!r}"
-        if isinstance(given, str) or not isinstance(given, Sequence) or not given:
-            raise ValueError(f"{about} must be a list of at least one")
-        kinds = {type(category) for category in given}
+        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+            raise ValueError(f"{about} must be a list of at least one value")
+        kinds = {type(category) for category in values}
         if not (kinds <= {int, float} or len(kinds) == 1) or not kinds <= {str, bool, int, float}:
             raise ValueError(f"{about} must be all strings, all numbers or all bools")
-        if kinds <= {int, float} and not np.isfinite([float(number) for number in given]).all():
+        if kinds <= {int, float} and not np.isfinite([float(number) for number in values]).all():
             raise ValueError(f"{about} must be finite numbers")
         if kinds == {str}:
-            given = [category.strip() for category in given]
-        object.__setattr__(self, "categories", tuple(given))
-        if len(set(given)) != len(given):
-            raise ValueError(f"{about} repeat one")
-        if "" in given:
-            raise ValueError(f"{about} hold an empty string, which is a missing value")
+            values = [category.strip() for category in values]
+        object.__setattr__(self, "categories", tuple(values))
+        if len(set(values)) != len(values):
+            raise ValueError(f"{about} must be different values")
+        if "" in values:
+            raise ValueError(f"{about} must not hold an empty string, which is a missing value")
         self._check_words("unknown", "missing")
 
     @property
@@ -89,25 +88,23 @@ class Categories(OfOneColumn, Coded):
         key = _COMPARED_AS[type(self.categories[0])]
         places = {key(category): place for place, category in enumerate(self.categories)}
         unknown = len(places) if self.unknown == "column" else -1
-        found = np.array([places.get(key(word), unknown) for word in words], np.int64)
+        word_codes = np.array([places.get(key(word), unknown) for word in words], np.int64)
         if self.unknown == "error":
-            strange = (codes >= 0) & (found[codes] < 0) if found.size else codes >= 0
+            strange = (codes >= 0) & (word_codes[codes] < 0) if word_codes.size else codes >= 0
             if strange.any():
                 place = table.where(column, int(np.argmax(strange)))
-                raise DataError(f"{place}: the value is not among the declared categories")
-        return self._looked_up(found, codes)
+                raise DataError(f"{place}: the value is not one of the declared categories")
+        return self._looked_up(word_codes, codes)
 
 
 @dataclass(frozen=True)
 class Bins(OfOneColumn, Coded):
-    """One column for each bin of a number: below the first edge, between two, from the last on.
+    """One feature for each bin of a number; the outer bins are open-ended.
 
-    `column`: column of numbers, or of words that are numbers.
-    `edges`: ascending and public (`equal_edges`, `log_edges`). A number that is an edge belongs to
-    the bin above it.
-    `cumulative`: one column ``x >= edge`` for each edge instead, of which a record has all that
-    hold.
-    `missing`: what a missing value becomes.
+    `column`: column of numbers, or of text that holds numbers.
+    `edges`: ascending and public (`equal_edges`, `log_edges`). A bin includes its lower edge.
+    `cumulative`: use one feature ``x >= edge`` for each edge instead.
+    `missing`: how to encode a missing value.
     """
 
     edges: tuple[float, ...]
@@ -155,9 +152,9 @@ class Bins(OfOneColumn, Coded):
 
     def codes_of(self, table: TableColumns, column: str) -> Codes:
         numbers = table.numbers(column, self.missing)
-        found = np.searchsorted(self.edges, numbers, side="right").astype(np.int64)
-        found[np.isnan(numbers)] = self.missing_code
-        return found
+        codes = np.searchsorted(self.edges, numbers, side="right").astype(np.int64)
+        codes[np.isnan(numbers)] = self.missing_code
+        return codes
 
     def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
         if not self.cumulative:
@@ -171,12 +168,12 @@ class Bins(OfOneColumn, Coded):
 
 @dataclass(frozen=True)
 class Number(OfOneColumn, Part):
-    """One column with a number: ``clip((x - center) / bound, -1, 1)``.
+    """One numeric feature: ``clip((x - center) / bound, -1, 1)``.
 
-    `column`: column of numbers, or of words that are numbers.
-    `bound`: public; what lies further from `center` is clipped to it.
+    `column`: column of numbers, or of text that holds numbers.
+    `bound`: public; numbers further than this from `center` are clipped.
     `center`: public; a number equal to it has no entry.
-    `missing`: what a missing value becomes.
+    `missing`: how to encode a missing value.
     """
 
     bound: float
@@ -215,11 +212,11 @@ class Number(OfOneColumn, Part):
 
 @dataclass(frozen=True)
 class Cross(Part):
-    """One column for each combination of what two or three columns of the table are encoded to.
+    """One feature for each combination of the codes of two or three table columns.
 
-    `columns`: two or three columns of the table, each of which one `Categories`, `Bins`, `Date`
-    or `Hashed` takes.
-    `bits`: hash the combinations to ``2**bits`` columns; None gives each its own.
+    `columns`: two or three columns, each encoded by exactly one coded part (`Categories`, `Bins`,
+    `Levels`, `Date` or `Hashed`).
+    `bits`: hash the combinations to ``2**bits`` features; None for one feature each.
     """
 
     columns: tuple[str, ...]
@@ -228,14 +225,16 @@ class Cross(Part):
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         if not 2 <= len(self.columns) <= 3 or len(set(self.columns)) != len(self.columns):
-            raise ValueError(f"a cross takes two or three columns, got {list(self.columns)!r}")
+            raise ValueError(
+                f"a cross needs two or three different columns, got {list(self.columns)!r}"
+            )
         if self.bits is not None:
             check_hash_bits(self.bits)
 
     def width(self, coded: CodedOf) -> int:
         codes = math.prod(coded(column).codes for column in self.columns)
         if codes > (_MOST_COLUMNS if self.bits is None else 2**62):
-            cure = "give it bits, to hash them" if self.bits is None else "cross narrower ones"
+            cure = "set bits to hash them" if self.bits is None else "cross fewer or coarser parts"
             raise ValueError(
                 f"the cross of {', '.join(self.columns)} has {codes:,} combinations; {cure}"
             )
@@ -266,39 +265,39 @@ class Cross(Part):
         yield Slot(np.where(none, -1, combined + offset))
 
 
-# How a declared category and a value's word are compared.
+# The conversion before a declared category is compared with a value, by type of the categories.
 _COMPARED_AS: dict[type, Callable[[Any], Any]] = {
     bool: lowered, int: number_in, float: number_in, str: str
 }  # fmt: skip
 
 
 def equal_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
-    """Return the edges of `bins` bins of equal width from `low` to `high`, both public."""
+    """Return the edges of `bins` bins of equal width from the public `low` to `high`."""
     _check_range(low, high, bins)
     return tuple(np.linspace(low, high, bins + 1).tolist())
 
 
 def log_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
-    """Return the edges of `bins` bins of equal ratio from `low` > 0 to `high`, both public."""
+    """Return the edges of `bins` bins of equal ratio from the public `low` > 0 to `high`."""
     _check_range(low, high, bins)
     if low <= 0:
-        raise ValueError(f"logarithmic bins begin above 0, got {low}")
+        raise ValueError(f"low must be above 0 for logarithmic bins, got {low}")
     return tuple(np.geomspace(low, high, bins + 1).tolist())
 
 
-def _checked_edges(column: str, given: Any) -> tuple[float, ...]:
-    """Return edges from a list of them, or from the mapping that says how to make them."""
-    if isinstance(given, Mapping):
-        spacing = given.get("spacing", "equal")
-        if set(given) - {"spacing"} != {"low", "high", "bins"} or spacing not in ("equal", "log"):
+def _checked_edges(column: str, spec: Any) -> tuple[float, ...]:
+    """Return checked edges from a list, or from a mapping with low, high and bins."""
+    if isinstance(spec, Mapping):
+        spacing = spec.get("spacing", "equal")
+        if set(spec) - {"spacing"} != {"low", "high", "bins"} or spacing not in ("equal", "log"):
             raise ValueError(
-                f"the edges of column {column!r} are a list, or low, high, bins and a spacing that "
-                'is "equal" or "log"'
+                f"the edges of column {column!r} must be a list, or an object with low, high, bins "
+                'and a spacing, "equal" or "log"'
             )
         make = log_edges if spacing == "log" else equal_edges
-        given = make(given["low"], given["high"], given["bins"])
+        spec = make(spec["low"], spec["high"], spec["bins"])
     try:
-        edges = tuple(float(edge) for edge in given)
+        edges = tuple(float(edge) for edge in spec)
     except (TypeError, ValueError):
         edges = ()
     if not edges or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
@@ -312,21 +311,21 @@ def _check_range(low: float, high: float, bins: int) -> None:
     finite = isinstance(low, int | float) and isinstance(high, int | float) and low < high
     if not finite or type(bins) is not int or not 1 <= bins <= _MOST_BINS:
         raise ValueError(
-            f"1 to {_MOST_BINS:,} bins go from low to a larger high, got {bins!r} from {low!r} to "
-            f"{high!r}"
+            f"bins must be from 1 to {_MOST_BINS:,}, and low below high; got {bins!r} bins from "
+            f"{low!r} to {high!r}"
         )
 
 
 @dataclass(frozen=True)
 class Date(OfOneColumn, Coded):
-    """One column for each month or weekday, or for each public bin of years or days.
+    """One feature for each month or weekday, or for each public bin of years or days.
 
-    `column`: column of dates or times, or of words that are dates.
+    `column`: column of dates or times, or of text that holds dates.
     `take`: "year", "month", "weekday" or "days".
-    `edges`: of years or days, ascending and public, as those of `Bins`.
-    `since`: the day, as 2026-01-31, from which days are counted.
-    `format`: how words are dates, in the codes of `datetime.strptime`.
-    `missing`: what a missing date becomes.
+    `edges`: public edges of the bins of years or days, as in `Bins`.
+    `since`: the first day, such as 2026-01-31, for a count of days.
+    `format`: how to parse text, in the codes of `datetime.strptime`.
+    `missing`: how to encode a missing date.
     """
 
     take: str
@@ -338,10 +337,10 @@ class Date(OfOneColumn, Coded):
     def __post_init__(self) -> None:
         about = f"the date in column {self.column!r}"
         if self.take not in _TAKEN:
-            raise ValueError(f"of {about} take one of {', '.join(_TAKEN)}, not {self.take!r}")
+            raise ValueError(f"take of {about} must be one of {', '.join(_TAKEN)}: {self.take!r}")
         object.__setattr__(self, "edges", () if self._names else self._bins.edges)
         if (self.take == "days") != (self.since is not None):
-            raise ValueError(f"{about} needs since, a day, exactly where days are taken")
+            raise ValueError(f'{about}: set since, a day, if take is "days", and only then')
         try:
             date.fromisoformat(self.since or "2026-01-31")
             read = datetime.strptime(_TRIED_DATE.strftime(self.format), self.format)
@@ -349,8 +348,8 @@ class Date(OfOneColumn, Coded):
             read = None
         if read is None or read.date() != _TRIED_DATE.date():
             raise ValueError(
-                f"{about}: since is a day as 2026-01-31, and format says where year, month and day "
-                "are, as %Y-%m-%d does"
+                f"{about}: since must be a day such as 2026-01-31, and format must contain year, "
+                "month and day, such as %Y-%m-%d"
             )
         self._check_words("missing")
 
@@ -393,5 +392,5 @@ class Date(OfOneColumn, Coded):
             numbers = (counted.astype(np.int64) + 3) % 7
         if not self._names:
             numbers = np.searchsorted(self.edges, numbers, side="right")
-        found: Codes = np.where(missing, self.missing_code, numbers).astype(np.int64)
-        return found
+        codes: Codes = np.where(missing, self.missing_code, numbers).astype(np.int64)
+        return codes

@@ -1,9 +1,8 @@
-"""The schema of a table: which columns a record becomes, declared by a person.
+"""The schema of a table: a public declaration of how to encode each record.
 
-Every column of the result follows from the schema alone. Nothing is counted, selected or measured
-on the records, so the encoding costs no privacy and one record's row depends on that record only.
-A schema is a tuple of parts (`dplasso.encoding.parts`), whose blocks of columns stand in their
-order. As JSON a part is an object whose `kind` names it (docs/tables.md).
+The schema determines every feature, and a row depends only on its own record, so the encoding uses
+no privacy budget. A schema is a tuple of parts (`dplasso.encoding.parts`), whose blocks of features
+follow one another. docs/tables.md describes the JSON format.
 """
 
 import json
@@ -38,17 +37,16 @@ _KINDS: dict[str, Any] = {
     "cross": Cross,
 }
 _ENTRIES = ("label", "parts", "missing", "note", "edges", "confirmed")
-# Entries of any part: its kind, and what a draft says of it.
+# Entries of any part: its kind, and the remarks of a draft.
 _OF_PARTS = ("kind", "about", "confirm")
 
 
 @dataclass(frozen=True)
 class ReleasedEdges:
-    """Bins of `columns` whose edges are private quantiles of the records that are to be fitted.
+    """The release of bin edges for `columns`: private quantiles of the records to be fitted.
 
-    `digest`: of the release that they follow from, as a ledger's entry has it.
-    `by_person`: whether the release was told whose each row is, and so protects people; otherwise
-    it protects rows.
+    `digest`: the release's digest, as in the ledger.
+    `by_person`: whether the release protects people instead of single rows.
     """
 
     columns: tuple[str, ...]
@@ -57,11 +55,11 @@ class ReleasedEdges:
     by_person: bool = False
 
     def mu_of(self, rows_per_person: int) -> float:
-        """Return what they cost a fit that protects people of so many rows, in mu."""
+        """Return the cost (mu) of the edges in a fit that protects so many rows of a person."""
         return math.ceil(rows_per_person / self.statement.rows_per_person) * self.statement.mu
 
     def stated(self, rows_per_person: int) -> StatedRelease:
-        """Return what the statement of such a fit says of them."""
+        """Return the entry for the edges in the privacy statement of such a fit."""
         mu = self.mu_of(rows_per_person)
         return StatedRelease(
             "edges",
@@ -71,11 +69,11 @@ class ReleasedEdges:
         )
 
     def before(self, budget: Budget, *, seeded: bool, by_person: bool) -> Budget:
-        """Return a fit's budget with room for the edges, which its epsilon is to cover.
+        """Return a fit's budget, reduced by the cost of the edges, which its epsilon covers.
 
-        `by_person`: whether the fit is told whose each row is. Edges and fit must protect the same.
-        A person may have any number of rows in edges that were not told. And without one row of a
-        person, edges that were told may count another row of that person instead.
+        `by_person`: whether the fit protects people. Edges and fit must protect the same unit. In
+        edges that protect rows, a person may have any number of rows. In edges that protect people,
+        another row of the person may replace one that is removed.
         """
         ours = self.statement
         if budget.leak:
@@ -111,49 +109,51 @@ class ReleasedEdges:
 
 
 def edges_from_json(document: Any) -> ReleasedEdges | None:
-    """Read what `to_json` returned; None for nothing, ValueError for anything else."""
+    """Read edges from the JSON values of `to_json`, or None; ValueError for anything else."""
     if document is None:
         return None
-    # Files of earlier versions do not say whom their edges protect: rows alone, for all we know.
-    known = {"columns", "digest", "statement", "by_person"}
-    if not isinstance(document, Mapping) or set(document) | {"by_person"} != known:
-        raise ValueError("edges say columns, digest and statement, as their release wrote them")
+    # Files of earlier versions have no `by_person`; assume that their edges protect rows only.
+    expected = {"columns", "digest", "statement", "by_person"}
+    if not isinstance(document, Mapping) or set(document) | {"by_person"} != expected:
+        raise ValueError("edges must have columns, digest and statement, as their release wrote")
     columns, digest = document["columns"], document["digest"]
     by_person = document.get("by_person", False)
     if not (isinstance(digest, str) and isinstance(columns, list) and isinstance(by_person, bool)):
-        raise ValueError("edges have a digest, a list of columns, and true or false for by_person")
+        raise ValueError(
+            "edges must have a text as digest, a list of columns, and true or false as by_person"
+        )
     try:
         statement = PrivacyStatement.from_dict(document["statement"])
     except (TypeError, OverflowError) as error:
         raise ValueError(f"the statement of edges is damaged: {error}") from None
     if statement.about != "edges" or not math.isfinite(statement.mu):
-        raise ValueError("the statement of edges is not one of their release")
+        raise ValueError("the statement of edges does not belong to a release of edges")
     return ReleasedEdges(tuple(map(str, columns)), digest, statement, by_person)
 
 
 @dataclass(frozen=True)
 class Schema:
-    """What becomes of a table's columns.
+    """How to encode the columns of a table.
 
     Attributes
     ----------
     parts : tuple of parts
-        `Categories`, `Bins`, `Levels`, `Date`, `Number`, `Hashed`, `Text`, `Cross`. Columns that no
-        part takes are never read.
+        `Categories`, `Bins`, `Levels`, `Date`, `Number`, `Hashed`, `Text`, `Cross`. Other columns
+        are never read.
     label : str or None
-        Column of the labels; needed to train only.
+        Column of the labels; needed only for training.
     note : str
-        What a draft says of itself, until a person takes it out.
+        The warning in a draft, until a person removes it.
     confirm : tuple of str
-        By part, what a person has to confirm of a draft; empty where nothing is left to confirm.
+        For each part of a draft, what a person has to confirm; empty for nothing.
     edges : ReleasedEdges or None
-        What is said of edges of bins that were released from the records to be fitted.
+        The release of bin edges from the records to be fitted.
     missing : tuple of str
-        Words that stand for a missing value in every column that does not declare them as
-        categories, whatever their capitals. In numbers and dates the usual ones always do.
+        Words for a missing value, in upper or lower case, unless a column declares them as
+        categories. Columns of numbers and dates also accept the usual words.
     confirmed : bool or None
-        Of a draft, whether a person has confirmed that all of it is known without the records; None
-        for a schema that nobody drafted.
+        Whether a person has confirmed that a draft uses public knowledge only; None for a schema
+        that is not a draft.
     """
 
     parts: tuple[Part, ...]
@@ -172,58 +172,58 @@ class Schema:
         object.__setattr__(self, "missing", tuple(words))
         object.__setattr__(self, "confirm", tuple(self.confirm) or ("",) * len(self.parts))
         if not self.parts:
-            raise ValueError("a schema needs at least one part: declare what a column is")
+            raise ValueError("a schema needs at least one part")
         if len(self.confirm) != len(self.parts):
-            raise ValueError("confirm has a text for each part, or none at all")
+            raise ValueError("confirm must have one text for each part, or be empty")
         if self.label is not None and self.label in self.columns:
             raise ValueError(f"column {self.label!r} cannot be both label and feature")
-        # Of crosses this finds out whether there are such columns, and not too many of them.
+        # Also checks that the columns of crosses exist, and that there are not too many features.
         assert self.n_features
 
     @property
     def is_unedited_draft(self) -> bool:
-        """Whether it is a draft whose note or a mark is still there, and nobody confirmed it."""
+        """Whether the schema is a draft that nobody has edited or confirmed."""
         return not self.confirmed and (bool(self.note) or any(self.confirm))
 
     @property
     def columns(self) -> list[str]:
-        """Columns of the table that are read for the features, each once."""
+        """Distinct columns of the table that the parts encode."""
         taken = dict.fromkeys(column for part in self.parts for column in part.columns)
         return list(taken)
 
     def coded(self, column: str) -> Coded:
-        """Return the one part whose codes of a column a cross takes."""
-        found = [part for part in self.parts if isinstance(part, Coded) and column in part.columns]
-        if len(found) != 1:
+        """Return the part that encodes a column for a cross; ValueError unless there is one."""
+        parts = [part for part in self.parts if isinstance(part, Coded) and column in part.columns]
+        if len(parts) != 1:
             raise ValueError(
-                f"a cross takes column {column!r}, which {len(found) or 'no'} parts of the kinds "
-                "categories, bins, levels, date and hashed encode; exactly one must"
+                f"a cross uses column {column!r}, so exactly one part of the kinds categories, "
+                f"bins, levels, date and hashed must encode it, not {len(parts)}"
             )
-        return found[0]
+        return parts[0]
 
     @property
     def offsets(self) -> list[int]:
-        """First column of each part's block, and the number of columns at the end."""
+        """First feature of each part's block, and the number of all features at the end."""
         return [0, *np.cumsum([part.width(self.coded) for part in self.parts]).tolist()]
 
     @property
     def n_features(self) -> int:
-        """Number of columns."""
+        """Number of features."""
         return self.offsets[-1]
 
     @property
     def levels(self) -> tuple[tuple[int, int, int], ...]:
-        """Bins that may be too fine, by level: how many, first and last + 1 of their columns."""
-        found = []
+        """The finer levels of `Levels` parts: number of bins, first feature and end."""
+        ranges = []
         for part, offset in zip(self.parts, self.offsets, strict=False):
             if isinstance(part, Levels):
                 for level, start in zip(part.levels[1:], part.starts[1:], strict=False):
-                    found.append((level, offset + start, offset + start + level))
-        return tuple(found)
+                    ranges.append((level, offset + start, offset + start + level))
+        return tuple(ranges)
 
     @property
     def one_hot(self) -> tuple[tuple[int, ...], ...]:
-        """The columns of each part that has one for each category, of which a record has one."""
+        """The features of each one-hot part."""
         pairs = zip(self.parts, self.offsets, strict=False)
         return tuple(
             tuple(range(offset, offset + part.width(self.coded)))
@@ -233,7 +233,7 @@ class Schema:
 
     @property
     def slots(self) -> list[tuple[int, int, float]]:
-        """Of all parts first and last + 1 of columns, and the entries of a usual row in them."""
+        """Ranges of features (first, end) of all parts, with the entries of a typical row."""
         pairs = zip(self.parts, self.offsets, strict=False)
         return [
             (offset + first, offset + last, entries)
@@ -242,20 +242,20 @@ class Schema:
         ]
 
     def names(self, columns: Sequence[int] | NDArray[Any]) -> list[str]:
-        """Return the names of some columns of the result, from 0 to ``n_features - 1``."""
+        """Return the names of some features, numbered from 0 to ``n_features - 1``."""
         wanted, offsets = np.asarray(columns, np.int64), self.offsets
         if wanted.size and not (wanted.min() >= 0 and wanted.max() < offsets[-1]):
-            raise ValueError(f"the columns are numbered from 0 to {offsets[-1] - 1}")
+            raise ValueError(f"columns must be from 0 to {offsets[-1] - 1}")
         blocks = np.searchsorted(offsets, wanted, side="right") - 1
-        found = np.empty(wanted.size, dtype=object)
+        named = np.empty(wanted.size, dtype=object)
         for block in np.unique(blocks).tolist():
             here = blocks == block
-            found[here] = self.parts[block].names(self.coded, wanted[here] - offsets[block])
-        names: list[str] = found.tolist()
+            named[here] = self.parts[block].names(self.coded, wanted[here] - offsets[block])
+        names: list[str] = named.tolist()
         return names
 
     def described(self) -> list[str]:
-        """Return what each part declares of the table, in words."""
+        """Return a description of each part in words."""
         return [f"{', '.join(part.columns)}: {part.described()}" for part in self.parts]
 
     def to_json(self) -> dict[str, Any]:
@@ -277,7 +277,7 @@ class Schema:
         return plain
 
     def same_columns(self, other: "Schema") -> bool:
-        """Return whether two schemas make the same columns, whatever they say of the label."""
+        """Return whether two schemas make the same features; the label may differ."""
         return (self.parts, self.missing) == (other.parts, other.missing)
 
 
@@ -292,22 +292,22 @@ def schema_from_json(document: Any) -> Schema:
     bins may also be ``{"low": 0, "high": 100, "bins": 10, "spacing": "equal" or "log"}``.
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("parts"), list):
-        raise ValueError('a schema is a JSON object with a list of "parts"')
+        raise ValueError('a schema must be a JSON object with a list of "parts"')
     if unknown := sorted(set(document) - {*_ENTRIES}):
-        raise ValueError(f"a schema has {', '.join(_ENTRIES)}, but no {unknown[0]!r}")
+        raise ValueError(f"unknown entry {unknown[0]!r}; a schema has {', '.join(_ENTRIES)}")
     label = document.get("label")
     if label is not None and not isinstance(label, str):
         raise ValueError(f"label must be the name of a column, got {label!r}")
     parts, confirm = [], []
-    for number, given in enumerate(document["parts"], 1):
-        kind = given.get("kind") if isinstance(given, Mapping) else None
+    for number, entry in enumerate(document["parts"], 1):
+        kind = entry.get("kind") if isinstance(entry, Mapping) else None
         if not isinstance(kind, str) or kind not in _KINDS:
             raise ValueError(
                 f"part {number}: kind must be one of {', '.join(_KINDS)}, got {kind!r}"
             )
         names = {field.name: field.default is MISSING for field in fields(_KINDS[kind])}
-        values = {name: value for name, value in given.items() if name not in _OF_PARTS}
-        confirm.append(str(given.get("confirm") or ""))
+        values = {name: value for name, value in entry.items() if name not in _OF_PARTS}
+        confirm.append(str(entry.get("confirm") or ""))
         if unknown := sorted(set(values) - names.keys()):
             raise ValueError(
                 f"part {number}: {kind} has no {unknown[0]!r}; it takes {', '.join(names)}"
@@ -326,7 +326,7 @@ def schema_from_json(document: Any) -> Schema:
         raise ValueError(f"confirmed must be true or false, got {confirmed!r}")
     missing = document.get("missing") or ()
     if confirmed:
-        # What a draft says of the records does not leave with a model.
+        # A model must not carry a draft's remarks about the records.
         note, confirm = "", []
     return Schema(tuple(parts), label, note, tuple(confirm), edges, missing, confirmed)
 
@@ -336,12 +336,12 @@ def read_schema(path: str | Path) -> Schema:
     try:
         return schema_from_json(json.loads(Path(path).read_text(encoding="utf-8-sig")))
     except (ValueError, RecursionError) as error:
-        kind = "not a JSON file" if isinstance(error, json.JSONDecodeError) else "no usable schema"
+        kind = "not a JSON file" if isinstance(error, json.JSONDecodeError) else "invalid schema"
         raise ValueError(f"{path}: {kind}: {error}") from None
 
 
 def encode(schema: Schema, table: Mapping[str, Any], n_rows: int, where: Where) -> Rows:
-    """Encode records of a table, as float32; None, NaN and an empty string are missing values."""
+    """Encode records of a table as float32; None, NaN and an empty string are missing values."""
     columns = TableColumns(table, where, schema.missing)
     blocks: list[Slot | Rows] = []
     for part, offset in zip(schema.parts, schema.offsets, strict=False):
@@ -350,7 +350,7 @@ def encode(schema: Schema, table: Mapping[str, Any], n_rows: int, where: Where) 
 
 
 def _assembled(blocks: list[Slot | Rows], n_rows: int, n_features: int) -> Rows:
-    """Put blocks side by side; each block's columns follow those of the blocks before it."""
+    """Join blocks side by side, in the order of their columns."""
     index = np.int32 if n_features <= INT32_MAX + 1 else np.int64
     counts = np.zeros(n_rows, np.int64)
     for block in blocks:

@@ -1,4 +1,4 @@
-"""A first schema from data, for a person to edit: the draft itself is not private."""
+"""Draft a schema from data, for a person to edit. The draft is not private."""
 
 import math
 from collections.abc import Sequence
@@ -18,38 +18,37 @@ from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 
 NOTE = (
-    "this draft is not private: its columns, categories and ranges were taken from the records. "
-    'Where a part says "confirm", write what was known without the records. Then set "confirmed", '
-    "at the end, to true"
+    "this draft is not private: its columns, categories and ranges come from the records. Replace "
+    'the values of parts marked "confirm" by what you know without the records. Then set '
+    '"confirmed", at the end, to true'
 )
 ABOUT: dict[type[Part], str] = {
-    Categories: "a column for each category; unknown and missing: column, ignore or error",
-    Levels: "bins on several resolutions from low to high; those at the ends take what is beyond",
-    Date: "take year, month, weekday or days; edges are bins of years or days",
+    Categories: "one feature for each category; unknown and missing: column, ignore or error",
+    Levels: "bins at several resolutions from low to high; the outer bins include all beyond",
+    Date: "take: year, month, weekday or days; edges: bins of years or days",
     Hashed: "each word is hashed to one of 2^bits columns",
     Text: "each word of the text is hashed to one of 2^bits columns",
 }
-"""What a draft explains of a part."""
+"""The explanation of each kind of part in a draft."""
 
 THE_REST = ", the rest "
-"""Stands in the mark of a part whose column holds words for missing values."""
+"""In the mark of a part whose column may hold words for missing values."""
 
 _MOST_CATEGORIES = 30
-# A column with so large a share of numbers is one of numbers.
+# Share of numbers from which a column counts as numeric.
 _NUMBERS = 0.9
 _WORDS_SHOWN = 3
 _MOST_NUMBERS = 12
 _WORDS_OF_TEXT = 4.0
 _EDGES = 10
 _COLUMNS_AT_ONCE = 100
-# Bins of a number on several resolutions.
 _RESOLUTIONS = (4, 16, 64)
-# Beyond these ratios of large numbers to small ones, and to those in the middle, steps grow.
+# Ratios of the 99 % quantile to the 1 % quantile and to the median, from which bins are log-spaced.
 _WIDE, _SKEWED = 50.0, 5.0
 _LABELS = ("label", "target", "outcome", "class", "response", "y")
-# What is whole but no amount, by how its column is called.
+# Columns with these words in their names hold codes, not amounts.
 _CODES = ("code", "zip", "postcode", "postal", "plz", "icd", "sku", "iban")
-# Two words that are all there can be: to propose both tells nothing of the records.
+# Pairs that are complete by common knowledge, so proposing both reveals nothing about the records.
 _PAIRS = (
     *(("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"), ("off", "on")),
     *(("nein", "ja"), ("non", "oui"), ("0", "1")),
@@ -60,15 +59,15 @@ _FORMATS = (
 )
 _EITHER = ("%m/%d/%Y", "%d/%m/%Y")
 _SEEN = {
-    Categories: "these are the values that occur in the records: list all that there can be",
-    Levels: "the range was taken from the records: set low and high as known without them",
-    Date: "the range was taken from the records: set edges that were known without them",
-    Hashed: "the number of bits follows from how many values the records have",
+    Categories: "these values occur in the records: list all possible values",
+    Levels: "the range comes from the records: set low and high that you know without them",
+    Date: "the range comes from the records: set edges that you know without them",
+    Hashed: "the number of bits depends on the number of distinct values in the records",
 }
 
 
 def guess_label(table: Any) -> str | None:
-    """Return the column that is likely the label: by its name, else the last, if of few values."""
+    """Guess the label column by its name, or else the last column if it has few values."""
     named = [name for word in _LABELS for name in table.column_names if name.lower() == word]
     if named:
         return str(named[0])
@@ -83,10 +82,12 @@ def suggest_schema(
     progress: Progress | None = None,
     missing: Sequence[str] = USUAL_MISSING,
 ) -> Schema:
-    """Draft a schema from a pyarrow table; a sample will do. What is left out is named in the note.
+    """Draft a schema from a pyarrow table, or from a sample of it.
 
-    What was taken from the records is marked, to be confirmed. `progress` takes the columns looked
-    at so far, and how many there are. `missing` are words for missing values.
+    The draft marks what comes from the records. Its note names the columns that it leaves out.
+
+    `progress`: called with the columns read so far, and the number of columns.
+    `missing`: words for missing values.
     """
     names = table.column_names
     if label is None and "label" in names:
@@ -101,18 +102,18 @@ def suggest_schema(
         if progress is not None and number % _COLUMNS_AT_ONCE == 0:
             progress(number, len(names))
         if name != label:
-            found, remark, decimal = _drafted(name, table.column(name), missing)
-            parts += found
-            marks += ["; ".join(filter(None, (remark, _mark(part)))) for part in found]
-            left_out += [] if found else [name]
+            drafts, remark, decimal = _drafted(name, table.column(name), missing)
+            parts += drafts
+            marks += ["; ".join(filter(None, (remark, _mark(part)))) for part in drafts]
+            left_out += [] if drafts else [name]
             grouped.setdefault(decimal, []).append(name)
     for decimal in filter(None, grouped):
         raise DataError(
-            f"marks stand between the thousands of numbers in {', '.join(grouped[decimal])}; draft "
-            f"the schema, and read the table, with --decimal {decimal}"
+            f"numbers in {', '.join(grouped[decimal])} have thousands separators; draft the "
+            f"schema, and read the table, with --decimal {decimal}"
         )
     if not parts:
-        raise DataError("the table has no column of numbers, words, dates or bools to encode")
+        raise DataError("the table has no column of numbers, text, dates or bools to encode")
     note = NOTE if not left_out else f"{NOTE} (left out: {', '.join(left_out)})"
     return Schema(tuple(parts), label, note, tuple(marks), missing=tuple(missing), confirmed=False)
 
@@ -121,14 +122,14 @@ def _mark(part: Part) -> str:
     if isinstance(part, Categories) and tuple(map(lowered, part.categories)) in _PAIRS:
         return ""
     if isinstance(part, Date) and part.format in _EITHER:
-        return f"dates may be read wrongly: {part.format} says which number is the month"
+        return f"check which number is the month: the draft reads dates as {part.format}"
     if isinstance(part, Date) and not part.edges:
         return ""
     return _SEEN.get(type(part), "")
 
 
 def _drafted(name: str, values: Any, missing: Sequence[str]) -> tuple[list[Part], str, str]:
-    """Return the draft of a column, a remark on missing values, and a decimal mark to ask for."""
+    """Return a column's parts, a remark on missing values, and the decimal mark it needs."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -162,60 +163,60 @@ def _drafted(name: str, values: Any, missing: Sequence[str]) -> tuple[list[Part]
         share = math.floor(100.0 * (len(values) - len(strange)) / n_values)
         cure = "which counts as missing"
         if strange:
-            cure = 'words: write those that stand for a missing value under "missing"'
+            cure = 'words: list those that stand for a missing value under "missing"'
         remark = f"{share} % {what}{THE_REST}{shown}, {cure}"
     return parts, remark, ""
 
 
 def _of_texts(name: str, values: Any) -> tuple[list[Part], str, list[str]]:
-    """Draft a column of words, none missing; say what they are, and which are no numbers."""
+    """Return the parts of a text column, the kind of its values, and those of another kind."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    # No number is a date in any of the formats.
+    # Numbers first: no date format matches a number.
     try:
         return _of_numbers(name, values.cast(pa.float64()).to_numpy()), "numbers", []
     except pa.ArrowInvalid:
         pass
-    # Nor is a word without a digit.
+    # Every date contains a digit.
     for format in _FORMATS if any(map(str.isdigit, values[0].as_py())) else ():
         if not pc.strptime(values, format=format, unit="s", error_is_null=True).null_count:
             dates = _of_dates(name, pc.strptime(values, format=format, unit="s"), format)
             return dates, "dates", []
-    given = values.to_pylist()
-    numbers = [number for number in map(as_number, given) if number is not None]
-    strange = [word for word in given if as_number(word) is None]
+    texts = values.to_pylist()
+    numbers = [number for number in map(as_number, texts) if number is not None]
+    strange = [word for word in texts if as_number(word) is None]
     grouped = sum(decimal_of_groups(word) is not None for word in strange)
-    if len(numbers) + grouped >= _NUMBERS * len(given):
+    if len(numbers) + grouped >= _NUMBERS * len(texts):
         return _of_numbers(name, np.array(numbers)), "numbers", strange
-    found = sorted(values.unique().to_pylist())
-    if len(found) <= _MOST_CATEGORIES:
-        return [Categories(name, _completed(found))], "words", []
+    distinct = sorted(values.unique().to_pylist())
+    if len(distinct) <= _MOST_CATEGORIES:
+        return [Categories(name, _completed(distinct))], "words", []
     n_words = pc.mean(pc.add(pc.count_substring(values, " "), 1)).as_py()
     if n_words >= _WORDS_OF_TEXT:
         return [Text(name)], "texts", []
-    return _hashed(name, len(found), len(values)), "words", []
+    return _hashed(name, len(distinct), len(values)), "words", []
 
 
-def _hashed(name: str, n_found: int, n_records: int) -> list[Part]:
-    """Draft a column of many words or codes; one that differs in every record is left out."""
-    if n_found == n_records > 1:
+def _hashed(name: str, n_distinct: int, n_records: int) -> list[Part]:
+    """Draft a column of many words or codes; leave out one with a new value in every record."""
+    if n_distinct == n_records > 1:
         return []
-    return [Hashed((name,), bits=min(max(math.ceil(math.log2(n_found)) + 3, 8), 20))]
+    return [Hashed((name,), bits=min(max(math.ceil(math.log2(n_distinct)) + 3, 8), 20))]
 
 
-def _completed(found: list[str]) -> tuple[str, ...]:
-    """Return words with the other of a pair that everybody knows, written in the same way."""
+def _completed(words: list[str]) -> tuple[str, ...]:
+    """Return the words, completed to a well-known pair such as yes and no in the same case."""
     for pair in _PAIRS:
         for write in (str.lower, str.upper, str.title):
             written = tuple(map(write, pair))
-            if set(found) <= set(written):
+            if set(words) <= set(written):
                 return written
-    return tuple(found)
+    return tuple(words)
 
 
 def _of_dates(name: str, values: Any, format: str) -> list[Part]:
-    """Draft a column of dates: years, where there are several, and months; else weekdays too."""
+    """Draft a column of dates: years and months; months and weekdays if there are few years."""
     if not len(values):
         return []
     days = values.to_numpy().astype("M8[D]")
@@ -231,23 +232,23 @@ def _of_numbers(name: str, numbers: NDArray[np.float64]) -> list[Part]:
     numbers = numbers[np.isfinite(numbers)]
     if not numbers.size:
         return []
-    found = np.unique(numbers)
-    whole = bool((found == np.rint(found)).all())
-    if whole and set(found.tolist()) <= {0.0, 1.0}:
+    distinct = np.unique(numbers)
+    whole = bool((distinct == np.rint(distinct)).all())
+    if whole and set(distinct.tolist()) <= {0.0, 1.0}:
         return [Categories(name, (0, 1))]
-    if whole and found.size <= _MOST_NUMBERS:
-        return [Categories(name, tuple(int(value) for value in found))]
+    if whole and distinct.size <= _MOST_NUMBERS:
+        return [Categories(name, tuple(int(value) for value in distinct))]
     words = set(name.lower().replace("-", "_").replace(" ", "_").split("_"))
     if whole and not words.isdisjoint(_CODES):
-        return _hashed(name, found.size, numbers.size)
-    counted = found.size == numbers.size > _MOST_NUMBERS and bool((np.diff(found) == 1).all())
-    if whole and (counted or ("id" in words and found.size == numbers.size)):
+        return _hashed(name, distinct.size, numbers.size)
+    counted = distinct.size == numbers.size > _MOST_NUMBERS and bool((np.diff(distinct) == 1).all())
+    if whole and (counted or ("id" in words and distinct.size == numbers.size)):
         return []
     return [_levels(name, numbers, whole=whole)]
 
 
 def _levels(name: str, numbers: NDArray[np.float64], *, whole: bool) -> Levels:
-    """Draft bins on several resolutions, over a range that a person can read."""
+    """Draft bins at several resolutions over a range of round numbers."""
     ascending, sizes = np.sort(numbers), np.sort(np.abs(numbers[numbers != 0]))
     low, high = float(ascending[0]), float(ascending[-1])
     few, middle, most = (_quantile(sizes, share) for share in (0.01, 0.5, 0.99))
@@ -258,20 +259,20 @@ def _levels(name: str, numbers: NDArray[np.float64], *, whole: bool) -> Levels:
     edges = _steps(_quantile(ascending, 0.01), _quantile(ascending, 0.99))
     if len(edges) == 1:
         edges = edges[0], edges[0] + max(1.0, abs(edges[0]))
-    # Most bins between whole numbers would stay empty.
+    # With more bins than whole numbers, most bins would stay empty.
     most_bins = 2.0 * (edges[-1] - edges[0]) if whole else math.inf
     levels = tuple(bins for bins in _RESOLUTIONS if bins <= most_bins)
     return Levels(name, edges[0], edges[-1], levels)
 
 
 def _round_up(number: float) -> float:
-    """Return the next larger of 1, 2 and 5 times a power of ten."""
+    """Round up to 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(number))
     return next(power * digit for digit in (1, 2, 5, 10) if power * digit >= number)
 
 
 def _quantile(ascending: NDArray[np.float64], share: float) -> float:
-    """Return what np.quantile does, which takes far longer for the few numbers of a column."""
+    """Return what np.quantile returns, but much faster for few numbers."""
     place = share * (ascending.size - 1)
     before, part = int(place), place % 1.0
     low, high = float(ascending[before]), float(ascending[min(before + 1, ascending.size - 1)])
@@ -280,7 +281,7 @@ def _quantile(ascending: NDArray[np.float64], share: float) -> float:
 
 
 def _steps(low: float, high: float, least: float = 1e-300) -> tuple[float, ...]:
-    """Return edges from below `low` to above `high` whose distance is 1, 2 or 5, or a tenfold."""
+    """Return edges from below `low` to above `high` at a step of 1, 2 or 5 times 10^k."""
     width = max((high - low) / _EDGES, abs(high) * 1e-7, least)
     power = 10.0 ** math.floor(math.log10(width))
     step = next(power * digit for digit in (1, 2, 5, 10) if power * digit >= width * 0.999)
@@ -289,28 +290,28 @@ def _steps(low: float, high: float, least: float = 1e-300) -> tuple[float, ...]:
 
 
 def coverage_notes(schema: Schema, counts: NDArray[np.int64], n_rows: int) -> list[str]:
-    """Say where all rows fell into one place, or none into a list: the schema may not fit them.
+    """Return notes on parts that may not fit the data: all rows in one bin, or in no category.
 
     `counts`, shape (D,): rows with an entry in each column.
     """
-    found = []
+    notes = []
     for part, first, last in zip(schema.parts, schema.offsets, schema.offsets[1:], strict=False):
         if words := _note(part, counts[first:last], n_rows):
-            found.append(f"{part.columns[0]}: {words}")
-    return found
+            notes.append(f"{part.columns[0]}: {words}")
+    return notes
 
 
 def _note(part: Part, counts: NDArray[np.int64], n_rows: int) -> str:
     rows = f"all {n_rows:,} rows"
     if part.own_missing and len(part.columns) == 1 and counts[-1] == n_rows:
-        return f"{rows} are missing"
+        return f"the value is missing in {rows}"
     if isinstance(part, Categories):
         size = len(part.categories)
         if counts[:size].any():
             return ""
         if part.unknown == "column" and counts[size] == n_rows:
             return f"{rows} fell into 'unknown'"
-        return f"none of {n_rows:,} rows is in one of its categories"
+        return f"no row of {n_rows:,} has one of the declared categories"
     if isinstance(part, Levels):
         counts = counts[part.starts[-2] : part.starts[-1]]
     elif isinstance(part, Bins) and not part.cumulative:
@@ -318,4 +319,4 @@ def _note(part: Part, counts: NDArray[np.int64], n_rows: int) -> str:
     else:
         return ""
     ends = n_rows in (counts[0], counts[-1])
-    return f"{rows} are in the bin at one end of its range" if ends else ""
+    return f"{rows} are in the bin at one end of the range" if ends else ""
