@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dplasso.phases.contract import NO_SNAPSHOT, check_share
+from dplasso.phases.descend import Descend
 from dplasso.phases.released import Released
 from phases.cases import PLANS, Answers, Notes, at_the_door, begin, prepared, rows, small, walked
 
@@ -83,6 +84,16 @@ def test_a_phase_without_a_share_draws_nothing_and_what_is_stated_names_the_othe
         exact = [np.log2(units * bound) for bound in bounds]
         assert any(np.allclose(own, np.rint(own), atol=1e-6) for own in exact)
         assert numbers.get("steps", 0.0) >= one.steps.n_steps
+
+
+@each_plan
+def test_gradients_are_of_the_loss_that_is_stated(name):
+    taken, _, begun = walked(PLANS[name])
+    for one in taken:
+        if isinstance(one.phase, Descend):
+            course = one.phase.course(one.before, begun.budget)
+            stated = one.phase.numbers(begun.budget)["residual_bound"]
+            assert course is None or course.loss.residual_bound == stated
 
 
 @each_plan

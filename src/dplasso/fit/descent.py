@@ -186,8 +186,8 @@ class GradientDescent(Method):
         if self.levels and kept is None and not (public or self.infers):
             phases = (levels(self.levels, n_features, task.n_outputs), *phases)
         if self.infers:
-            loss = task.gradient_loss(task.inference_bound)
-            phases += inference(descent, loss, self.inference_share, self.one_hot)
+            unclipped = task.gradient_loss(task.inference_bound)
+            phases += inference(descent, unclipped, self.inference_share, self.one_hot)
         return Plan((counting, *phases), lay_out)
 
     def longest_list(self, task: Task, n_features: int) -> int:  # noqa: ARG002
