@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.big_little import BigLittleState, weight_in_ticks
 from dplasso.selection.bucket import BucketState, upper_edge
-from dplasso.selection.contract import granularity, rebuild, relative_weight, select, update_many
+from dplasso.selection.contract import granularity, rebuild, select, update_many
+from dplasso.selection.log_weights import relative_weight
 from dplasso.selection.noisy_max import GumbelState
 
 

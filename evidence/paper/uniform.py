@@ -11,7 +11,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import below
-from dplasso.selection.contract import descent_sign, new_counters, register
+from dplasso.selection.contract import new_counters, register
+from dplasso.selection.log_weights import descent_sign
 
 
 class UniformState(NamedTuple):

@@ -100,7 +100,6 @@ def file_of(module):
 WORKER = (
     "dplasso.cluster.worker",
     "dplasso.frank_wolfe.row_part",
-    "dplasso.gradient_descent.gradient_part",
     "dplasso.gradient_descent.gradient_rows",
 )
 # Reading a store and writing files: locks look at clocks, temporary files have random names.

@@ -10,7 +10,7 @@ from dplasso.fit import column_plan
 from dplasso.fit.task import checked_class_weight
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.gradient_descent.calibration import Calibration
-from dplasso.gradient_descent.slopes import Margins
+from dplasso.gradient_descent.margins import Margins
 from dplasso.losses.logistic import Logistic
 from dplasso.phases import count, select
 from dplasso.phases.releases import Counted, Kept

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from dplasso.gradient_descent.gradient_part import GradientPart
+from dplasso.gradient_descent.gradient_rows import GradientPart
 from dplasso.gradient_descent.noisy_descent import NoisyGradientDescent, gradient_unit
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import Targets, targets_of

@@ -157,7 +157,7 @@ def descend(
 
 
 def on_the_grid(margins, bits):
-    """Return margins rounded as `dplasso.gradient_descent.margin_counts` does, in so many words."""
+    """Return margins rounded as `dplasso.gradient_descent.margins` does, in so many words."""
     lengths = 1.0 + np.minimum(np.abs(margins), 2.0**10) * 64.0
     step = 2.0 ** (np.floor(np.log2(lengths)) - bits)
     return np.sign(margins) * (np.floor(lengths / step + 0.5) * step - 1.0) / 64.0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dplasso.gradient_descent.calibration import Calibration, calibrate_margins
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows
-from dplasso.gradient_descent.slopes import LinearModel, Margins
+from dplasso.gradient_descent.margins import LinearModel, Margins
 from dplasso.losses.contract import residual_vector
 from dplasso.losses.logistic import Logistic, ManyLogistic, sigma
 from dplasso.losses.multinomial import Multinomial

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows
-from dplasso.gradient_descent.slopes import LinearModel
+from dplasso.gradient_descent.margins import LinearModel
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.scaling import Scaling

@@ -17,7 +17,7 @@ from dplasso.cluster.worker import Partition
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows
-from dplasso.gradient_descent.moments import Units
+from dplasso.gradient_descent.row_sums import Units
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.squared import Squared
 from dplasso.losses.targets import targets_of

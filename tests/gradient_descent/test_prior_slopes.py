@@ -7,16 +7,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dplasso.gradient_descent.calibration import Calibration
-from dplasso.gradient_descent.margin_counts import margin_counts_of
-from dplasso.gradient_descent.prior_slopes import (
+from dplasso.gradient_descent.calibration import (
+    Calibration,
     Slopes,
     find_slopes,
     find_start,
     part_taken,
     with_prior_slopes,
 )
-from dplasso.gradient_descent.slopes import LONGEST, Margins
+from dplasso.gradient_descent.margins import LONGEST, Margins, margin_counts_of
 from dplasso.losses.logistic import Logistic, sigma
 from dplasso.losses.multinomial import Multinomial
 from dplasso.losses.squared import Squared

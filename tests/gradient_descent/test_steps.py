@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dplasso.gradient_descent.gradient_part import GradientPart
+from dplasso.gradient_descent.gradient_rows import GradientPart
 from dplasso.gradient_descent.steps import (
     halve_contributions,
     tile_gradient_vectors,

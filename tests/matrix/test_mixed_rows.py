@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DataError, Geometry, ModelFileError
-from dplasso.gradient_descent.energy_sums import count_along
+from dplasso.gradient_descent.row_sums import count_along
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.geometry import ALONG, mixed_rows, unmixed

@@ -3,7 +3,7 @@ import pytest
 from evidence.reference.draws import vertex_weights
 
 from dplasso.privacy.randomness import random_stream
-from dplasso.selection.contract import cosh_factor, draw_sign, relative_weight
+from dplasso.selection.log_weights import cosh_factor, draw_sign, relative_weight
 
 LIMIT = 2**63 - 1
 

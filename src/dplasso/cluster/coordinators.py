@@ -22,8 +22,8 @@ from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.vertex_run import VertexRun
 from dplasso.gradient_descent.energies import NO_LOADS
-from dplasso.gradient_descent.moments import Units
-from dplasso.gradient_descent.slopes import LinearModel
+from dplasso.gradient_descent.margins import LinearModel
+from dplasso.gradient_descent.row_sums import Units
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.design import Design

@@ -27,7 +27,7 @@ from dplasso.errors import DataError
 from dplasso.frank_wolfe.round_part import Changes, RoundRows, RoundSteps
 from dplasso.frank_wolfe.row_part import RowPart, VertexSteps
 from dplasso.gradient_descent.gradient_rows import GradientRows, build_gradient_rows
-from dplasso.gradient_descent.slopes import LinearModel
+from dplasso.gradient_descent.margins import LinearModel
 from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.scaling import Scaling

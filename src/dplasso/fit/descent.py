@@ -14,7 +14,7 @@ from dplasso.fit.column_plan import gradients_warning
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.public_knowledge import scaled_rows
 from dplasso.fit.task import Labels, Task
-from dplasso.gradient_descent.prior_slopes import LEARNT, LEARNT_WITH_DIRECTIONS
+from dplasso.gradient_descent.calibration import LEARNT, LEARNT_WITH_DIRECTIONS
 from dplasso.gradient_descent.schedule import (
     CALIBRATION_SHARE,
     FEWEST_AT_ONCE,

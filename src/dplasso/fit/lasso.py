@@ -20,7 +20,7 @@ from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.public_knowledge import scaled_rows
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.problem import VertexLayout
-from dplasso.gradient_descent.prior_slopes import LEARNT, LEARNT_OF_FEW
+from dplasso.gradient_descent.calibration import LEARNT, LEARNT_OF_FEW
 from dplasso.phases.contract import Fit, Phase, Plan
 from dplasso.phases.count import COUNT_SHARE, count, counted_of
 from dplasso.phases.course import Course, Descent

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.calibration import calibrate_margins
+from dplasso.gradient_descent.calibration import calibrate_margins, find_start, part_taken, weigh
 from dplasso.gradient_descent.energies import REACH_SHARE, scale_exponents_of, scales_of, shrinking
-from dplasso.gradient_descent.prior_slopes import find_start, part_taken, weigh
+from dplasso.gradient_descent.margins import LinearModel
 from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT, SIGNIFICANT, Stage
-from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.matrix.geometry import Geometry
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, Scaling
 from dplasso.phases.contract import Fit, OneRelease
@@ -32,7 +31,7 @@ class Course:
     `share`: of the budget, of all these phases together.
     `stages`: the runs, the first on all columns or on those drawn; None for one that is left out.
     `calibration`, `start`: parts of `share` for calibration, and for the slope of a public model.
-    `learnt`: records times mu up to which a start is taken whole, see `prior_slopes.part_taken`.
+    `learnt`: records times mu up to which a start is taken whole, see `part_taken`.
     `constant`, shape (K,): the margins that the first run starts from.
     """
 

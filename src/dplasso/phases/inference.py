@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.moments import Units
 from dplasso.gradient_descent.noisy_descent import gradient_unit
+from dplasso.gradient_descent.row_sums import Units
 from dplasso.matrix.scaling import Scaling, constant_entry
 from dplasso.matrix.triangles import triangle_size
 from dplasso.phases.contract import Fit, OneRelease

@@ -48,7 +48,7 @@ class Moments(Release):
 
     `weights`, `gradient`, shape (n,): of all columns and the constant entry, if rows have one.
     `curvature`, `squares`, shape (n (n + 1) / 2,): triangles, see
-    `dplasso.gradient_descent.moments`; the second is empty where it was not taken.
+    `dplasso.gradient_descent.row_sums`; the second is empty where it was not taken.
     `gradient_deviation`, `curvature_deviation`, `squares_deviation`: of the noise of their entries.
     `n_records`: noisy or public.
     `entry_scale`, `constant`: what the columns' entries are multiplied by, and the constant entry;

@@ -17,8 +17,8 @@ from dplasso.frank_wolfe.rounds import SPREAD, RoundsFrankWolfe
 from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.gradient_descent.calibration import calibrate_margins
+from dplasso.gradient_descent.margins import LinearModel
 from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT
-from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
 from dplasso.phases.contract import NOTHING, Fit, OneRelease, Snapshot, Steps

@@ -38,16 +38,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import bernoulli, random_word
-from dplasso.selection.contract import (
-    MOVES,
-    TRIES,
-    VARIATES,
-    draw_sign,
-    every_change,
-    new_counters,
-    register,
-    relative_weight,
-)
+from dplasso.selection.contract import MOVES, TRIES, VARIATES, every_change, new_counters, register
+from dplasso.selection.log_weights import draw_sign, relative_weight
 
 _TWO_64 = 18446744073709551616.0
 _LARGEST_JUMP = 2.0**62

@@ -32,17 +32,8 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import below, bernoulli, exponential
-from dplasso.selection.contract import (
-    MOVES,
-    TRIES,
-    cosh_factor,
-    descent_sign,
-    draw_sign,
-    new_counters,
-    register,
-    relative_weight,
-    stored,
-)
+from dplasso.selection.contract import MOVES, TRIES, new_counters, register, stored
+from dplasso.selection.log_weights import cosh_factor, descent_sign, draw_sign, relative_weight
 
 # Private draws: levels of equal width up to 2^13 of them, 2^12 to the octave beyond.
 PRIVATE_BITS = 12

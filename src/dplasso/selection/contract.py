@@ -1,4 +1,4 @@
-"""The contract that every selection structure fulfils, and the weights that it draws by.
+"""The contract that every selection structure fulfils.
 
 A structure is a NamedTuple of arrays and numbers (its state) plus kernels, tied together by
 `register`. The solvers' kernels call the generic functions below; numba picks the implementation by
@@ -24,26 +24,18 @@ A structure may read `alpha` in `select`; it must not write to it. One that read
 `OnDemand` for it by callers in plain Python. Every private structure draws from the same
 distribution, to within `SAMPLING_ERROR` in total variation.
 
-The signed exponential mechanism gives coordinate j the weight ``2 cosh(c alpha_j)`` and then the
-vertex ``-radius e_j`` with probability ``1 / (1 + exp(-2 c alpha_j))``; together that is the
-exponential mechanism over the 2D signed vertices. The paper's listing weights by
-``exp(scale |alpha_j|)`` and steps along the true sign instead, which is not private.
-
 A state's `counters`, of shape (4,), count a structure's work, for research runs. The counts depend
 on the data and no private model carries them: the estimator reads them only where the run has no
 privacy to lose (`epsilon=inf`, `mechanism="paper"`).
 """
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.extending import overload, register_jitable
 from numpy.typing import NDArray
 
-from dplasso.privacy.randomness import bernoulli
 from dplasso.runtime.dispatch import implement, implementation
 
 # The granularity at which no change of a gradient is reported, not even of its sign.
@@ -155,41 +147,3 @@ def register(
 def new_counters() -> NDArray[np.int64]:
     """Return the four counters at zero."""
     return np.zeros(4, dtype=np.int64)
-
-
-@register_jitable
-def descent_sign(gradient):
-    """Return the sign of the vertex that descends: minus the gradient's, -1 at zero."""
-    return -1 if gradient >= 0 else 1
-
-
-@njit(cache=True, nogil=True)
-def cosh_factor(exponent, magnitude, signed):
-    """Return ``1 + exp(-2 exponent magnitude)`` for signed weights, else 1.
-
-    ``2 cosh(x) = exp(x) (1 + exp(-2x))`` keeps large arguments from overflowing.
-    """
-    if not signed:
-        return 1.0
-    return 1.0 + np.exp(-2.0 * exponent * np.float64(magnitude))
-
-
-@njit(cache=True, nogil=True)
-def relative_weight(exponent, magnitude, reference, signed):
-    """Return the weight of `magnitude` divided by ``exp(exponent * reference)``.
-
-    The difference is taken between integers, so its error does not grow with the magnitudes.
-    """
-    shift = np.float64(magnitude - reference)
-    return np.exp(exponent * shift) * cosh_factor(exponent, magnitude, signed)
-
-
-@register_jitable
-def draw_sign(stream, exponent, gradient, signed):
-    """Draw the sign of the vertex at the chosen coordinate."""
-    if not signed:
-        return descent_sign(gradient)
-    # Decide for or against the less likely sign: its probability is precise however small.
-    odds = math.exp(-2.0 * exponent * np.float64(abs(gradient)))
-    ascends = bernoulli(stream, odds / (1.0 + odds))
-    return -descent_sign(gradient) if ascends else descent_sign(gradient)

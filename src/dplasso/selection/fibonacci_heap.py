@@ -20,7 +20,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.selection.contract import POPS, descent_sign, every_change, new_counters, register
+from dplasso.selection.contract import POPS, every_change, new_counters, register
+from dplasso.selection.log_weights import descent_sign
 
 # A node of degree d has at least the d-th Fibonacci number of descendants: 92 covers int64.
 _DEGREES = 92

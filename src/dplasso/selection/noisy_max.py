@@ -20,7 +20,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import exponential, random_word
-from dplasso.selection.contract import VARIATES, descent_sign, register
+from dplasso.selection.contract import VARIATES, register
+from dplasso.selection.log_weights import descent_sign
 
 
 class GumbelState(NamedTuple):

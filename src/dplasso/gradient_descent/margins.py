@@ -1,26 +1,27 @@
-"""Exact gradients in slopes and constants of margins, without noise.
+"""Margins of records, and their exact gradients in slopes and constants, without noise.
 
-`dplasso.gradient_descent.calibration` and `.prior_slopes` release them.
+`dplasso.gradient_descent.calibration` releases the gradients.
+
+A search for slopes sums over grid points instead of records. With two targets each margin is
+rounded to a public grid, which is so fine that the noise hides the rounding. Records with the same
+rounded margin and target have the same contribution. It is computed once and multiplied by the
+number of records, in integers. So the cost of each sum depends on the number of grid points and not
+on the number of records. Records with weights below 1, and records of other losses, are points of
+their own.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.margin_counts import (
-    CONSTANT,
-    LARGEST_MARGIN,
-    SLACK,
-    MarginCounts,
-    margin_counts_of,
-)
 from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import Targets, weight_of
-from dplasso.matrix.compressed import clip
+from dplasso.matrix.compressed import clip, clip_all
 from dplasso.matrix.scaling import Scaling
 from dplasso.privacy.share import share
 from dplasso.runtime.threads import ONE_THREAD, Threads, cut
@@ -30,6 +31,124 @@ from dplasso.runtime.threads import ONE_THREAD, Threads, cut
 LONGEST = 4.0
 # Threads do not pay for fewer points.
 _FEW = 2**14
+# Weight of the constants relative to the slopes, c.
+CONSTANT = 0.5
+# Factor of the weights that keeps contributions within the residual despite rounding.
+SLACK = 1.0 - 2.0**-40
+# Margins are clipped to this number, so that their squares are finite; NaN, from rows with huge
+# entries, becomes 0.
+LARGEST_MARGIN = 2.0**400
+# The grid rounds 1 + |s| / `_SHORT` to this many bits after the first, for one part and for two
+# parts; it ends at 1 + 2^`_OCTAVES`.
+_SHORT, _BITS, _OCTAVES = 2.0**-6, (6, 3), 16
+_ROWS = 2**13
+
+
+class MarginCounts(NamedTuple):
+    """Margins, and the number of records at each.
+
+    `parts`, shape (n, S, K): the margins of S parts and K outputs.
+    `labels`: the targets.
+    `scales`, shape (n,): factors that keep contributions as short as the residual.
+    `counts`, shape (n,): number of records; empty if each point is one record.
+    """
+
+    parts: NDArray[np.float64]
+    labels: NDArray[np.float64]
+    scales: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+
+def margin_counts_of(
+    parts: NDArray[np.float64], loss: Any, targets: Targets, longest: float, threads: Threads
+) -> MarginCounts:
+    """Return the points of the records; parameters as in `Margins`."""
+    labels, weights = targets.labels, targets.weights
+    counts = np.zeros(0, dtype=np.int64)
+    if loss.n_outputs == 1 and loss.two_targets:
+        parts, labels, weights, counts = _alike(parts, targets, threads)
+    scales = np.empty(len(parts))
+
+    def scale(rows: slice) -> None:
+        scales[rows] = point_scales(weights[rows], parts[rows], longest)
+
+    _some(len(parts), threads, scale)
+    return MarginCounts(parts, labels, scales, counts)
+
+
+def _alike(
+    parts: NDArray[np.float64], targets: Targets, threads: Threads
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return grid points, their targets and weights, and the number of records at each."""
+    n_records, n_parts = parts.shape[:2]
+    bits = _BITS[n_parts - 1]
+    side = 2 * ((_OCTAVES + 1) << bits) + 1
+    cells, each = np.empty(n_records, dtype=np.int64), np.empty(n_records)
+
+    def fill(rows: slice) -> None:
+        cell = np.zeros(len(parts[rows]), dtype=np.int64)
+        for s in range(n_parts - 1, -1, -1):
+            cell = cell * side + places_of(parts[rows, s, 0], bits) + side // 2
+        cells[rows] = 2 * cell + (targets.labels[rows] != 0.0)
+        each[rows] = _within(targets.weights[rows], cell.size)
+
+    _some(n_records, threads, fill)
+    alone = (each > 0.0) & (each < 1.0)
+    counts: NDArray[np.int64] = np.bincount(cells[each == 1.0], minlength=2 * side**n_parts)
+    found = np.flatnonzero(counts)
+    cells = np.concatenate([found, cells[alone]])
+    weights: NDArray[Any] = np.concatenate([np.ones(found.size), each[alone]])
+    counts = np.concatenate([counts[found], np.ones(weights.size - found.size, dtype=np.int64)])
+    places = np.stack([cells // 2 // side**s % side for s in range(n_parts)], axis=1) - side // 2
+    labels: NDArray[np.float64] = (cells % 2).astype(np.float64)
+    return margins_at(places, bits)[:, :, np.newaxis], labels, weights, counts
+
+
+def margins_at(places: NDArray[np.int64], bits: int) -> NDArray[np.float64]:
+    """Return the margins of grid points."""
+    lengths = ((np.abs(places) + (1023 << bits)) << (52 - bits)).view(np.float64)
+    return np.copysign((lengths - 1.0) * _SHORT, places)
+
+
+def places_of(margins: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
+    """Round margins to grid points, by the first bits of 1 + |s| / `_SHORT`."""
+    s = clip_all(margins, _SHORT * 2.0**_OCTAVES)
+    lengths = (1.0 + np.abs(s) / _SHORT).view(np.int64)
+    places = ((lengths + (1 << (51 - bits))) >> (52 - bits)) - (1023 << bits)
+    return np.where(s < 0.0, -places, places)
+
+
+def point_scales(
+    weights: NDArray[np.float64], parts: NDArray[np.float64], longest: float
+) -> NDArray[np.float64]:
+    """Return factors of the residuals that keep contributions as short as the residual.
+
+    By Cauchy's inequality ``sum_s (q.s)^2 + c^2 |q|^2 <= |q|^2 (|s|^2 + c^2)``.
+    """
+    squares = np.full(len(parts), CONSTANT * CONSTANT)
+    for own in clip_all(parts, LARGEST_MARGIN).reshape(len(parts), -1).T:
+        squares += own * own
+    length = np.sqrt(squares)
+    scales: NDArray[np.float64] = SLACK / length * np.minimum(1.0, longest / length)
+    return scales * _within(weights, len(parts))
+
+
+def _within(weights: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Return the weights of `count` records within [0, 1], as `weight_of` does."""
+    if not weights.size:
+        return np.ones(count)
+    return np.where(weights > 0.0, np.minimum(weights, 1.0), 0.0)
+
+
+def _some(n_rows: int, threads: Threads, work: Callable[[slice], None]) -> None:
+    """Process all rows in slices that fit the cache."""
+    edges = cut(0, n_rows, threads.count)
+
+    def part(t: int) -> None:
+        for begin in range(edges[t], edges[t + 1], _ROWS):
+            work(slice(begin, min(begin + _ROWS, edges[t + 1])))
+
+    threads.run(part)
 
 
 @dataclass(frozen=True)

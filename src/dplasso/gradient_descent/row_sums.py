@@ -1,9 +1,12 @@
-"""Sums over records for standard errors: gradient, curvature and squared residuals.
+"""Exact sums over records in two releases: column energies with row counts, and standard errors.
 
-With z the row, q the residual and h its derivative by the margin, these are the sums of ``q z``,
-``h z z'`` and ``q^2 z z'``. Rows have at most unit length. So one record contributes at most C, the
-bound on h, and C^2, in the L2 or Frobenius norm. A symmetric matrix is stored as its upper triangle
-with off-diagonal entries times the square root of 2, whose L2 norm is the Frobenius norm.
+The release of energies counts rows as well (`dplasso.gradient_descent.energies`).
+
+For standard errors, with z the row, q the residual and h its derivative by the margin, the sums are
+those of ``q z``, ``h z z'`` and ``q^2 z z'``. Rows have at most unit length. So one record
+contributes at most C, the bound on h, and C^2, in the L2 or Frobenius norm. A symmetric matrix is
+stored as its upper triangle with off-diagonal entries times the square root of 2, whose L2 norm is
+the Frobenius norm.
 """
 
 import math
@@ -13,9 +16,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dplasso.gradient_descent.energies import COLUMNS, LARGEST_LOAD, LOADS, ROW
 from dplasso.losses.contract import gradient, second_derivative
 from dplasso.losses.targets import Targets, weight_of
 from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.geometry import squared_length
+from dplasso.matrix.scaling import SCALES
+from dplasso.matrix.tiles import column_of, row_of, tile_entries
 from dplasso.matrix.triangles import triangle_size
 from dplasso.privacy.share import share
 from dplasso.runtime.threads import Threads, even_parts
@@ -113,3 +120,55 @@ def row_moments(
                 curvatures[begin + k] += share(h * product * units.curvature, most.curvature)
                 if squares.size:
                     squares[begin + k] += share(q * q * product * units.squares, most.squares)
+
+
+@njit(cache=True, nogil=True)
+def energy_share(weights, i, entry, unit):
+    """Return the contribution of an entry of unit row i to the energy of its column."""
+    return share(weight_of(weights, i) * entry * entry * COLUMNS * unit, COLUMNS * unit)
+
+
+@njit(cache=True, nogil=True)
+def tile_energies(tiles, blocks, scale_exponents, factor, targets, unit, totals):
+    """Add to `totals` the energies of the columns of some blocks, in units of `energy_share`."""
+    constant, bits = np.float64(tiles.constant), tiles.block_bits
+    # Chunk by chunk, so that randomly accessed values stay in the cache.
+    for r in range(tiles.bounds.shape[0]):
+        first = np.uint64(tiles.row_edges[r])
+        for b in blocks:
+            places, values = tile_entries(tiles, r, b)
+            times, own = (
+                scale_exponents[b << bits : (b + 1) << bits],
+                totals[b << bits : (b + 1) << bits],
+            )
+            for p in range(np.uint64(places.size)):
+                i, c = first + row_of(places[p]), column_of(places[p])
+                entry = np.float64(values[p]) if values.size else constant
+                if times.size:
+                    entry *= SCALES[np.uint64(times[c])]
+                own[c] += energy_share(targets.weights, i, entry * factor[i], unit)
+
+
+@njit(cache=True, nogil=True)
+def row_sizes(rows, loads, targets, unit, first, last, totals):
+    """Count each row in ``totals[s]``, where ``LOADS[s]`` bounds the sum of its entries' loads."""
+    # Stored zeros do not count, so that the result is independent of the storage.
+    values = rows.values
+    stored = values.size > 0 or rows.constant != 0.0
+    for i in range(first, last):
+        load = np.int64(0)
+        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            if values[p] != 0 if values.size else stored:
+                load += loads[np.uint64(rows.indices[p])] if loads.size else LARGEST_LOAD
+        place = np.searchsorted(LOADS, load)
+        totals[place] += share(weight_of(targets.weights, i) * ROW * unit, ROW * unit)
+
+
+@njit(cache=True, nogil=True)
+def count_along(rows, targets, least, unit):
+    """Count the mixed rows of positive weight whose squared length is at least `least`."""
+    total = np.int64(0)
+    for i in range(rows.indptr.size - 1):
+        counts = weight_of(targets.weights, i) > 0.0 and squared_length(rows, i) >= least
+        total += share(np.float64(counts) * unit, unit)
+    return total
