@@ -180,9 +180,9 @@ def lacking(name):
         ),
         (STORES, SHORT_HEADER, f"{STORE}/header.json is damaged: it is not JSON text"),
         (STORES, SHORT_LABELS, f"{STORE}/labels.npy is damaged: "),
-        (STORES, FLIPPED_LABELS, f"{STORE}/labels.npy is damaged: its checksum does not fit"),
+        (STORES, FLIPPED_LABELS, f"{STORE}/labels.npy is damaged: the checksum of bytes"),
         (STORES, lacking("labels.npy"), f"{STORE} cannot be read: "),
-        (STORES, WRONG_COLUMN, f"{STORE}/rows.indices.npy is damaged: its checksum does not fit"),
+        (STORES, WRONG_COLUMN, f"{STORE}/rows.indices.npy is damaged: the checksum of bytes"),
     ],
 )
 def test_what_cannot_be_read_is_one_sentence_and_costs_nothing(
@@ -257,7 +257,9 @@ def test_a_store_by_two_addresses_counts_once(run, stores, bucket):
 
 
 def test_what_needs_more_is_told(run, bucket, monkeypatch):
-    refused(run("fit", bucket, *FIT), "only stores are read, and with a cluster: --cluster threads")
+    refused(
+        run("fit", bucket, *FIT), "only a cluster can read, and only stores; use --cluster threads"
+    )
     monkeypatch.setitem(sys.modules, "fsspec", None)
     refused(run("fit", bucket, *FIT, *CLUSTER), "pip install 'dplasso[storage]'")
 

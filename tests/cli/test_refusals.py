@@ -138,8 +138,8 @@ GOOD --checkpoint taken --resume => not a dplasso checkpoint file
 2 GOOD --resume => --checkpoint
 predict model.npz number.svm --out labels.txt => number.svm | line 2
 predict model.npz part-1.svm --out taken => --force
-fit 'none-*.svm' --epsilon 1 => none-*.svm | no file fits
-{evaluate|predict} model.npz 'none-*.svm' => none-*.svm | no file fits
+fit 'none-*.svm' --epsilon 1 => none-*.svm | no file matches
+{evaluate|predict} model.npz 'none-*.svm' => none-*.svm | no file matches
 fit 'part-*.svm' part-2.svm --epsilon 1 => part-2.svm | named twice
 {evaluate|predict} model.npz 'part-*.svm' part-2.svm => part-2.svm | named twice
 evaluate model.npz strange.svm => strange.svm | not one of the declared classes | row 2
@@ -249,7 +249,7 @@ convert part-1.svm stores/part-9.store --features 30 --cluster threads => is a s
 2 convert part-1.svm s --label-column y => --label-column goes with tables
 convert --text reviews.csv s => no column 'text' among the 3 of the first line
 convert t.parquet s --indices x --label-column y => no column 'x'
-convert t.parquet s --indices city --label-column y => lists are needed
+convert t.parquet s --indices city --label-column y => must hold lists
 convert t.parquet s --hash-columns city --hash-bits 40 => from 1 to 30
 convert t.parquet s --categories reviews.csv => not a JSON file
 convert t.parquet s --categories none.json => none.json
@@ -323,7 +323,7 @@ def test_refused_before_training(case, world, no_training, run, monkeypatch):
 @pytest.mark.parametrize(
     "case",
     [
-        "fit one.svm --epsilon 1 --model m.npz => the label column holds | name all with --classes",
+        "fit one.svm --epsilon 1 --model m.npz => the label column holds | declare all",
         "fit two.svm --epsilon 1 --classes 0,1 --model m.npz => row 2 | 0 and 1",
         "fit stores stores --epsilon 1 --cluster threads => is given twice",
     ],

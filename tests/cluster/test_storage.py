@@ -150,7 +150,7 @@ def test_a_copy_that_differs_in_a_bit_is_refused(addresses, name):
     content = bytearray(memory.cat(place))
     content[-8 if name == "labels" else -4] ^= 1
     memory.pipe(place, bytes(content))
-    sentence = rf"memory://bucket/1.store/{name}.npy is damaged: its checksum does not fit"
+    sentence = rf"memory://bucket/1.store/{name}.npy is damaged: the checksum of bytes"
     with pytest.raises(StoreError, match=sentence):
         MODELS["dense"].fit(addresses, engine=ThreadEngine())
     uses = [lambda: storage.opened_store(addresses[1]).__enter__()]

@@ -90,14 +90,14 @@ def test_other_types_of_values(tmp_path, X, stored, expected):
     check_equal(again, X.astype(expected))
 
 
-NO_MATRIX = "its arrays make no csr matrix"
+NO_MATRIX = "the arrays do not form a csr matrix"
 MISMATCHES = [
     ("array 'format' is missing", {"format": None}),
     ("array 'indptr' is missing", {"indptr": None}),
     ("array 'row' is missing", {"format": np.array(b"coo")}),
     ("sparse format 'bsr' cannot be read", {"format": np.array(b"bsr")}),
-    ("array 'shape': two numbers from 0", {"shape": np.array([4])}),
-    ("array 'shape': two numbers from 0", {"shape": np.array([-4, 6])}),
+    ("array 'shape': it must be two", {"shape": np.array([4])}),
+    ("array 'shape': it must be two", {"shape": np.array([-4, 6])}),
     (NO_MATRIX, {"shape": np.array([5, 6]), "y": np.zeros(5)}),
     (NO_MATRIX, {"indptr": np.array([0, 2, 6])}),
     (NO_MATRIX, {"indptr": np.array([0, 4, 2, 5, 6])}),
@@ -107,19 +107,22 @@ MISMATCHES = [
     (NO_MATRIX, {"indices": np.array([-1, 5, 0, 1, 4, 2])}),
     (NO_MATRIX, {"indices": np.array([1, 5, 0, 1, 4])}),
     ("array 'indptr': 2 dimensions instead of 1", {"indptr": np.zeros((5, 1), int)}),
-    ("array 'indices': whole numbers", {"indices": np.array([1.0, 5, 0, 1, 4, 2])}),
-    ("array 'indices': whole numbers", {"indices": np.array([2**64 - 1] * 6, np.uint64)}),
-    (r"row 2 \(from 0\) has a column twice", {"indices": np.array([1, 5, 0, 1, 1, 2])}),
+    ("array 'indices': it must hold whole numbers", {"indices": np.array([1.0, 5, 0, 1, 4, 2])}),
+    (
+        "array 'indices': it must hold whole numbers",
+        {"indices": np.array([2**64 - 1] * 6, np.uint64)},
+    ),
+    (r"row 2 \(from 0\) has two entries", {"indices": np.array([1, 5, 0, 1, 1, 2])}),
     ("array 'data': entry 3 is not a finite", {"data": np.array([1, 2, 3, np.nan, 5, 6])}),
     ("array 'data': entry 5 is not a finite", {"data": np.array([1, 2, 3, 4, 5, -np.inf])}),
     ("array 'data': values of type complex128", {"data": np.ones(6, complex)}),
     ("array 'data': values of type <U1", {"data": np.array(list("abcdef"))}),
     ("array 'y': 3 labels for 4 records", {"y": np.zeros(3)}),
-    ("array 'y': labels must be one row .* 2 dimensions", {"y": np.zeros((4, 1))}),
+    ("array 'y': labels must be a one-dimensional .* 2 dimensions", {"y": np.zeros((4, 1))}),
     ("array 'y': label 2 is not a finite", {"y": np.array([0, 1, np.nan, 1])}),
     ("array 'y': not an undamaged .*: Object arrays", {"y": np.array([1, "a", 2, 3], object)}),
-    ("array 'y': a label has a character", {"y": np.full(4, 0x110000, "<u4").view("<U1")}),
-    ("array 'y': a label has a character", {"y": np.full(4, 0x110000, ">u4").view(">U1")}),
+    ("array 'y': a label holds an invalid", {"y": np.full(4, 0x110000, "<u4").view("<U1")}),
+    ("array 'y': a label holds an invalid", {"y": np.full(4, 0x110000, ">u4").view(">U1")}),
     (r"no labels; .* beside it as data\.y\.npy", {"y": None}),
 ]
 

@@ -49,7 +49,7 @@ def test_whoever_is_nobody_is_refused_and_not_quoted(name):
 @pytest.mark.parametrize("before", ["texts", "whole numbers"])
 def test_a_kind_holds_for_all_chunks(before):
     other = ["7"] if before == "whole numbers" else [7]
-    with pytest.raises(DataError, match=f"row 1: .* where there were {before} before"):
+    with pytest.raises(DataError, match=f"row 1: .* than ids before it \\({before}\\)"):
         hash_people(other, place, before)
 
 

@@ -35,8 +35,8 @@ def test_names_and_patterns(folder, paths, expected):
 @pytest.mark.parametrize(
     ("paths", "problem"),
     [
-        ("none-*.svm", r"none-\*\.svm: no file fits this pattern"),
-        ([], "no data file is named"),
+        ("none-*.svm", r"none-\*\.svm: no file matches this pattern"),
+        ([], "no data file was passed"),
         (["part-1.svm", "./part-1.svm"], "part-1.svm: the file is named twice"),
         (["part-*.svm", "part-2.svm"], "part-2.svm: the file is named twice"),
     ],
@@ -52,5 +52,5 @@ def test_files_are_looked_up_once(folder):
     assert (files.before(2), files.total) == (12, 18)
     assert files.name == "part-1.svm and 2 more"
     assert source_files("part-1.svm").name == "part-1.svm"
-    with pytest.raises(DataError, match=r"/dev/null: this is not a file but a pipe or device"):
+    with pytest.raises(DataError, match=r"/dev/null is not a file but a pipe or device"):
         source_files("/dev/null")

@@ -74,14 +74,14 @@ def test_a_stream_cut_short_or_of_another_kind_is_refused(tmp_path, suffix):
             read_data(path)
         assert str(path) in str(caught.value)
         if length > 8:
-            assert f"the {suffix} stream is damaged or cut short" in str(caught.value)
+            assert f"the {suffix} stream is damaged or truncated" in str(caught.value)
 
     path.write_bytes(TEXT)
     with pytest.raises(DataError, match="stream is damaged"):
         read_data(path)
     plain = tmp_path / "data.svm"
     plain.write_bytes(COMPRESSORS[suffix](TEXT))
-    with pytest.raises(DataError, match=rf"content is .*\{suffix}.*the name has no suffix"):
+    with pytest.raises(DataError, match=rf"content is .*\{suffix}.*the file name lacks"):
         read_data(plain)
 
 

@@ -142,22 +142,22 @@ def test_labels(tmp_path, labels, expected, memory):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("bad.csv", "", "the file is empty"),
+        ("bad.csv", "", "is empty"),
         ("bad.csv", "body,label\n", "no column 'y'; there are 'body', 'label'"),
         ("bad.csv", "body,y,y\n", "columns 2 and 3 of the first line have the same name"),
-        ("bad.csv", "body,y\nfine,1\nshort\n", "line 3: 1 fields, the header has 2"),
-        ("bad.csv", 'body,y\n"two\nlines",1\na,b,c\n', "line 4: 3 fields, the header has 2"),
+        ("bad.csv", "body,y\nfine,1\nshort\n", "line 3 has 1 fields, but the header has 2"),
+        ("bad.csv", 'body,y\n"two\nlines",1\na,b,c\n', "line 4 has 3 fields, but the header has 2"),
         ("bad.csv", 'body,y\nfine,1\n"open,1\nmore,0\n', "record from line 3 on: .* quote"),
         ("bad.csv", 'body,y\nfine,1\n"a "quoted" word",1\n', "record from line 3 on: .* quote"),
         ("bad.csv", 'body,y\n"fine",1\ncaf\udce9,1\n', "line 3: this is not UTF-8"),
         ("bad.jsonl", 'body,y\n"fine",1\ncaf\udce9,1\n', "line 3: this is not UTF-8"),
         ("bad.jsonl", '{"body": "a", "y": 1}\n\n{"body": "b"\n', "line 3: not a JSON object"),
         ("bad.jsonl", '{"body": "a", "y": 1}\n[1]\n', "line 2: not a JSON object but a list"),
-        ("bad.jsonl", '{"body": "a"}\n', "line 1: there is no 'y'"),
+        ("bad.jsonl", '{"body": "a"}\n', "line 1: the key 'y' is missing"),
         ("bad.jsonl", '{"body": null, "y": 1}\n', "'body', line 1: the value is missing"),
         ("bad.jsonl", '{"body": 5, "y": 1}\n', "'body', line 1: the value is not text"),
         ("bad.jsonl", "[" * 100_000 + "\n", "line 1: not a JSON object"),
-        ("bad.docx", "body", r"tables are read from \.csv"),
+        ("bad.docx", "body", r"the suffix must be \.csv"),
     ],
 )
 def test_bad_files(tmp_path, name, text, message):
@@ -182,7 +182,7 @@ def test_a_file_that_changes_meanwhile(tmp_path):
     blocks = text_source(path, words()).blocks(1)
     next(blocks)
     path.write_bytes(path.read_bytes() + b"6,more\r\n")
-    with pytest.raises(DataError, match="the file changed while it was being read"):
+    with pytest.raises(DataError, match="the file changed during reading"):
         list(blocks)
 
 

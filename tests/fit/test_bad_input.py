@@ -162,7 +162,7 @@ def test_missing_values_are_told_of_what_is_private(kind):
     broken = X.copy()
     broken[3, 1] = NAN
     message = str(refusal(kind, X=broken))
-    assert message.startswith("Input X contains NaN: a missing value needs a place of its own; enc")
+    assert message.startswith("Input X contains NaN: encode the table by a schema")
     assert "sklearn" not in message
     assert str(refusal(kind, y=[NAN, *Y[1:]])) == "Input y contains NaN: every row needs a label"
 
@@ -172,7 +172,7 @@ def test_labels(kind):
     assert "continuous" in str(refusal(kind, y=np.linspace(0, 1, 20)))
     error = refusal(kind, y=np.ones(20, dtype=int))
     assert isinstance(error, DataError)
-    assert str(error) == "y holds only one class; name all with classes"
+    assert str(error) == "y holds only one class; declare all classes with classes"
     message = str(refusal(kind, {"classes": ("no", "yes")}, y=["no", "maybe"] * 10))
     assert message.endswith("row 2 of those that enter")
     assert "maybe" not in message

@@ -145,15 +145,21 @@ def test_whoever_has_no_name_is_refused(nobody):
         (pyarrow.array([1.0, 2.0, 2.0**24], pyarrow.float32()), "row 3: a floating-point number"),
         ([1, 2.5, 3], "row 2: a floating-point number"),
         ([1, float("inf"), 3], "row 2: a floating-point number"),
-        ([1, "1", 2], "row 2: texts where there were whole numbers before"),
-        ([1, True, 2], "row 2: truth values where there were whole numbers before"),
-        (["a", b"a", "b"], "row 2: bytes where there were texts before"),
-        ([datetime(2020, 1, 1), date(2020, 1, 1), date(2020, 1, 2)], "row 2: dates where"),
+        ([1, "1", 2], "row 2: the id has another type .texts. than ids before it .whole numbers."),
+        (
+            [1, True, 2],
+            "row 2: the id has another type .truth values. than ids before it .whole numbers.",
+        ),
+        (["a", b"a", "b"], "row 2: the id has another type .bytes. than ids before it .texts."),
+        (
+            [datetime(2020, 1, 1), date(2020, 1, 1), date(2020, 1, 2)],
+            "row 2: the id has another type .dates.",
+        ),
         (
             [datetime(2020, 1, 1), datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 2)],
-            "row 2: times with a time zone where there were times before",
+            "row 2: the id has another type .times with a time zone. than ids before it .times.",
         ),
-        ([1, Decimal(1), 2], "row 2: decimal numbers where"),
+        ([1, Decimal(1), 2], "row 2: the id has another type .decimal numbers."),
         ([("a", 1), ("a", 1), ("b", 2)], "row 1: a value of type tuple does not identify"),
         ([1j, 2j, 3j], "row 1: a value of type complex does not identify"),
         (np.array([1.0, np.nan, 1.0]), "row 2: a missing entry"),
@@ -184,7 +190,7 @@ def test_what_a_conversion_would_merge_or_cut_in_two_is_refused(groups, words):
     ],
 )
 def test_kinds_that_mix_over_partitions_are_refused(one, other):
-    with pytest.raises(DataError, match=r"partition 2, row 1: .* where there were .* before"):
+    with pytest.raises(DataError, match=r"partition 2, row 1: .* than ids before it"):
         number_groups([("groups of partition 1", one, 2), ("groups of partition 2", other, 1)])
 
 

@@ -1,4 +1,4 @@
-"""Records as a stream of row blocks, for code that must not hold all of them in memory."""
+"""Records as a stream of row blocks, so that a data set need not fit in memory."""
 
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -17,12 +17,12 @@ from dplasso.errors import DataError
 
 MOST_COLUMNS = 2**63 - 1
 INT32_MAX = 2**31 - 1
-# What a block may take where all of them are put together in memory.
+# Memory for one block if all blocks are joined in memory.
 _BLOCK_BYTES = 1 << 28
 
 
 class Rows(NamedTuple):
-    """Sparse rows: columns ascend strictly within a row; int64 where int32 is too narrow."""
+    """Sparse rows with strictly ascending columns; indices are int64 if int32 is too narrow."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[Any]
@@ -30,7 +30,7 @@ class Rows(NamedTuple):
 
 
 class RowBlock(NamedTuple):
-    """Consecutive records: `Rows`, their labels, and perhaps what `hash_people` says of them."""
+    """Consecutive records: `Rows`, their labels, and perhaps the hashes from `hash_people`."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[Any]
@@ -40,10 +40,11 @@ class RowBlock(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Some records of a file, as its reader finds them; `done`: bytes of it read so far.
+    """Some records of a file, before their labels are checked.
 
-    `where`: words the place of a label, by its row, from 0.
-    `names`: who the people are, in a list or a column of a table, and what words their places.
+    `done`: bytes of the file read so far.
+    `where`: describes the place of a label, from its row counted from 0.
+    `names`: the ids of the people, as a list or a table column, and a function like `where`.
     """
 
     rows: Rows
@@ -54,9 +55,9 @@ class Piece(NamedTuple):
 
 
 Blocks = Callable[..., Iterator[RowBlock]]
-"""``blocks(memory_bytes, progress=None)`` yields all records in order, each call from the first on.
+"""``blocks(memory_bytes, progress=None)`` yields all records in order, anew at each call.
 
-It uses about `memory_bytes` for everything at work.
+It uses about `memory_bytes` of memory in total.
 """
 
 
@@ -64,9 +65,9 @@ It uses about `memory_bytes` for everything at work.
 class BlockSource:
     """A data set as row blocks.
 
-    `n_features`: columns, where known in advance; None means the largest index + 1.
-    `total`: what progress counts up to, bytes on disk or rows; None if it is not known.
-    `columns_declared`: whether `n_features` is public, not taken from the data.
+    `n_features`: number of columns; None for the largest index + 1.
+    `total`: the final value of progress, in bytes on disk or rows; None if unknown.
+    `columns_declared`: whether `n_features` is public rather than computed from the data.
     """
 
     name: str
@@ -92,17 +93,17 @@ def files_source(
             files.check_unchanged(i)
             try:
                 with closing(read(i, memory_bytes)) as pieces:
-                    for rows, given, done, where, names in pieces:
+                    for rows, raw_labels, done, where, names in pieces:
                         people = None
                         if names is not None:
                             people, name_kind = hash_people(*names, name_kind)
-                        if len(given):
-                            labels, label_kind = labels_of_one_kind(given, where, label_kind)
+                        if len(raw_labels):
+                            labels, label_kind = labels_of_one_kind(raw_labels, where, label_kind)
                             yield RowBlock(*rows, labels, people)
                         if progress is not None:
                             progress(files.before(i) + done, files.total)
             except DataError:
-                # The effect of a change must not be taken for damage or a malformed line.
+                # If the file has changed, report the change, not the malformed line it caused.
                 files.check_unchanged(i)
                 raise
             files.check_unchanged(i)
@@ -111,10 +112,9 @@ def files_source(
 
 
 def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource:
-    """Return a matrix in memory as a stream of row blocks, to write it to a store for example.
+    """Return a matrix in memory as a stream of row blocks, for example to write it to a store.
 
-    Duplicate entries are added up, which makes float64 of them all; float32 without duplicates
-    stays, other numbers become float64.
+    Duplicate entries are summed. Values become float64, except float32 without duplicates.
     """
     from dplasso.matrix.compressed import without_duplicates
 
@@ -124,8 +124,8 @@ def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource
     labels = np.asarray(y)
     if labels.shape != (rows.shape[0],):
         raise DataError(
-            f"{name}: there are {rows.shape[0]} records and labels of shape {labels.shape}; "
-            "one label for each is needed"
+            f"{name} has {rows.shape[0]} records, but the labels have the shape {labels.shape}; "
+            "pass one label for each record"
         )
 
     def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
@@ -138,11 +138,11 @@ def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource
 
 
 def cut_rows(X: csr_array, memory_bytes: int) -> Iterator[tuple[int, int, Rows]]:
-    """Yield ranges of rows whose entries take up about `memory_bytes`, not copied; one at least."""
+    """Yield ranges of at least one row, as views of about `memory_bytes` each."""
     most = max(1, memory_bytes // (X.indices.itemsize + X.data.itemsize))
     begin = 0
     while begin < X.shape[0]:
-        # As many rows as fit, counting entries, starts and labels.
+        # The memory of a row is that of its entries, its start and its label.
         end = int(np.searchsorted(X.indptr, X.indptr[begin] + most, side="right")) - 1
         end = max(begin + 1, min(end, begin + max(1, memory_bytes // 16)))
         starts = X.indptr[begin : end + 1].astype(np.int64)
@@ -152,7 +152,7 @@ def cut_rows(X: csr_array, memory_bytes: int) -> Iterator[tuple[int, int, Rows]]
 
 
 def binarized(source: BlockSource) -> BlockSource:
-    """Turn every value that is not zero into 1; explicit zeros stay."""
+    """Replace every non-zero value by 1; explicit zeros stay."""
 
     def ones(block: RowBlock, first: int) -> RowBlock:
         check_finite(source.name, block.indptr, block.values, first)
@@ -162,7 +162,7 @@ def binarized(source: BlockSource) -> BlockSource:
 
 
 def with_mapped_labels(source: BlockSource, label_map: Mapping[str, float]) -> BlockSource:
-    """Map labels; one that is not in the map is refused when its block is read."""
+    """Map labels to numbers; a label that is not in the map is refused when it is read."""
     meaning = check_label_map(label_map)
 
     def mapped(block: RowBlock, first: int) -> RowBlock:
@@ -172,7 +172,7 @@ def with_mapped_labels(source: BlockSource, label_map: Mapping[str, float]) -> B
 
 
 def _changed(source: BlockSource, change: Callable[[RowBlock, int], RowBlock]) -> BlockSource:
-    """Apply `change` to every block; it is told how many records came before."""
+    """Apply ``change(block, number of records before it)`` to every block."""
 
     def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
         first = 0
@@ -186,29 +186,29 @@ def _changed(source: BlockSource, change: Callable[[RowBlock, int], RowBlock]) -
 def check_finite(
     name: str, indptr: NDArray[np.int64], values: NDArray[Any], n_before: int
 ) -> tuple[float, float]:
-    """Return the smallest and the largest value; `DataError` for the row of one not finite."""
+    """Return the smallest and the largest value; `DataError` if a value is not finite."""
     if not values.size:
         return 0.0, 0.0
     low, high = float(values.min()), float(values.max())
     if not -math.inf < low <= high < math.inf:
         at = int(np.argmin(np.isfinite(values)))
         row = n_before + int(np.searchsorted(indptr, at, side="right"))
-        raise DataError(f"{name}: row {row} holds NaN or infinity; give finite numbers only")
+        raise DataError(f"{name}: row {row} holds NaN or infinity; pass finite numbers only")
     return low, high
 
 
 def check_shape(name: str, n_rows: int, n_columns: int) -> None:
-    """Refuse a source without records or columns."""
+    """Raise `DataError` for a source without records or columns."""
     if n_rows == 0:
-        raise DataError(f"{name}: it holds no records; at least one is needed")
+        raise DataError(f"{name} holds no records; at least one is needed")
     if n_columns == 0:
-        raise DataError(f"{name}: no record has an entry; say how many columns with `n_features`")
+        raise DataError(f"{name}: no record has an entry; set the number of columns, `n_features`")
 
 
 def gather(
     source: BlockSource, progress: Progress | None = None
 ) -> tuple[csr_array, NDArray[Any], NDArray[np.int64] | None]:
-    """Return all records in memory: the matrix, the labels, and the hashes of the people."""
+    """Read all records into memory; return the matrix, labels and hashes of the people."""
     with closing(source.blocks(_BLOCK_BYTES, progress)) as blocks:  # type: ignore[type-var]
         X, labels, people = joined(blocks, source.n_features)
     check_shape(source.name, *X.shape)
@@ -218,7 +218,7 @@ def gather(
 def joined(
     blocks: Iterable[RowBlock], n_features: int | None
 ) -> tuple[csr_array, NDArray[Any], NDArray[np.int64] | None]:
-    """Return blocks put together; besides the result, little more than one is in memory."""
+    """Join blocks; the memory used is that of the result and little more than one block."""
     ends, columns, values = _Growing(np.int64), _Growing(np.int32), _Growing(np.float32)
     labels, people = _Growing(np.float64), _Growing(np.int64)
     ends.append(np.zeros(1, np.int64))
@@ -234,7 +234,7 @@ def joined(
             largest = max(largest, int(block.indices.max(initial=-1)))
     indptr, indices = ends.finish(), columns.finish()
     n_columns = largest + 1 if n_features is None else n_features
-    # scipy holds both index arrays in one type.
+    # scipy needs the same type for both index arrays.
     wide = indices.dtype == np.int64 or max(n_columns, indices.size) > INT32_MAX
     kind = np.int64 if wide else np.int32
     parts = values.finish(), indices.astype(kind, copy=False), indptr.astype(kind, copy=False)
@@ -244,7 +244,7 @@ def joined(
 
 
 class _Growing:
-    """A flat array that is appended to, in place where the system can; one part is not copied."""
+    """A flat array that grows, in place if the system can; a single part is not copied."""
 
     def __init__(self, dtype: DTypeLike) -> None:
         self._array: NDArray[Any] = np.empty(0, dtype)

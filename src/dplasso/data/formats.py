@@ -1,9 +1,8 @@
-"""The formats of data files, and one way in for all files of numbered columns.
+"""The formats of data files, and the reader of files with numbered columns.
 
-The name of a file says which module reads it. A reader of numbered columns has
-`row_source(files, layout)`, one of tables `column_names(path)`,
-`batches(path, columns, memory_bytes)`, `labels(batch, column)` and, of Parquet and Arrow,
-`list_rows(lists, batch)`.
+The suffix of a file determines the module that reads it. A module for numbered columns has
+`row_source(files, layout)`. A module for tables has `column_names(path)`, `labels(batch, column)`,
+`batches(path, columns, memory_bytes)` and, for Parquet and Arrow, `list_rows(lists, batch)`.
 """
 
 from collections.abc import Mapping
@@ -29,7 +28,7 @@ from dplasso.errors import DataError
 
 @dataclass(frozen=True)
 class FileFormat:
-    """One format; only `compressible` files may be compressed as a whole."""
+    """A file format; `compressible` files may be compressed as a whole, such as .csv.gz."""
 
     suffixes: tuple[str, ...]
     module: str
@@ -38,7 +37,7 @@ class FileFormat:
 
     @property
     def reader(self) -> Any:
-        """The module that reads it; `DataError` if that needs a package which is not there."""
+        """The module that reads it; `DataError` if a package is missing."""
         try:
             return import_module(f"dplasso.data.{self.module}")
         except ImportError as error:
@@ -58,7 +57,7 @@ FORMATS = (
 
 @dataclass(frozen=True)
 class Layout:
-    """How files of numbered columns are to be understood; `labels_path` goes with one .npz."""
+    """How to read files of numbered columns; `labels_path` belongs to a single .npz."""
 
     n_features: int | None = None
     zero_based: bool = False
@@ -76,40 +75,42 @@ def check_n_features(n_features: int | None) -> None:
 
 
 def plain_suffix(path: Path) -> str:
-    """Return the suffix of a file's name, the one before it where that says "compressed"."""
+    """Return the suffix of a file's name, without one for compression."""
     suffix = path.suffix.lower()
     return Path(path.stem).suffix.lower() if suffix in COMPRESSED_SUFFIXES else suffix
 
 
 def is_table(path: str | Path) -> bool:
-    """Return whether a file's name is that of a table: CSV, JSON lines, Parquet or Arrow."""
-    found = _find(Path(path))
-    return found is not None and found.is_table
+    """Return whether a file is a table, from its suffix: CSV, JSON lines, Parquet or Arrow."""
+    file_format = _find(Path(path))
+    return file_format is not None and file_format.is_table
 
 
 def table_format(path: Path) -> FileFormat:
-    """Return the format of a table; `DataError` if the name is none of a table."""
-    found = _find(path)
-    if found is None or not found.is_table:
-        text, binary = (", ".join(one.suffixes) for one in FORMATS if one.is_table)
-        raise DataError(f"{path}: tables are read from {text} (also compressed), {binary}")
-    return found
+    """Return the format of a table; `DataError` if the suffix is not one of a table."""
+    file_format = _find(path)
+    if file_format is None or not file_format.is_table:
+        text, binary = (", ".join(kind.suffixes) for kind in FORMATS if kind.is_table)
+        raise DataError(
+            f"{path} is not a table; the suffix must be {text} (also compressed), {binary}"
+        )
+    return file_format
 
 
 def row_format(files: SourceFiles) -> FileFormat:
-    """Return the format of files of numbered columns; `DataError` if they have several or none."""
+    """Return the common format of files of numbered columns; `DataError` if there is none."""
     formats = [_find(path) for path in files.paths]
-    for path, found in zip(files.paths, formats, strict=True):
-        if found is None or found.is_table:
+    for path, file_format in zip(files.paths, formats, strict=True):
+        if file_format is None or file_format.is_table:
             raise DataError(
-                f"{path}: files that end in {plain_suffix(path)} cannot be read; give svmlight "
+                f"{path}: files that end in {plain_suffix(path)} cannot be read; pass svmlight "
                 "text (.svm, .txt or no suffix, perhaps followed by "
                 f"{', '.join(COMPRESSED_SUFFIXES)}) or scipy .npz"
             )
-        if found is not formats[0]:
+        if file_format is not formats[0]:
             raise DataError(
-                f"{path}: {files.paths[0]} is of another kind; the files of one data set must be "
-                "of one kind"
+                f"{path} and {files.paths[0]} have different formats; the files of a data set must "
+                "have the same format"
             )
     assert formats[0] is not None
     return formats[0]
@@ -118,8 +119,8 @@ def row_format(files: SourceFiles) -> FileFormat:
 def _find(path: Path) -> FileFormat | None:
     suffix = plain_suffix(path)
     compressed = suffix != path.suffix.lower()
-    matches = (one for one in FORMATS if suffix in one.suffixes)
-    return next((one for one in matches if one.compressible or not compressed), None)
+    matches = (kind for kind in FORMATS if suffix in kind.suffixes)
+    return next((kind for kind in matches if kind.compressible or not compressed), None)
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class Dataset:
     """Records and their labels.
 
     `X`: a sorted csr_array without duplicates, or a `Store`.
-    `people`: a number for the person of each row, where that was asked for.
+    `people`: a number for the person of each row, if there is a person column.
     """
 
     X: Any
@@ -146,15 +147,15 @@ def block_source(
 ) -> BlockSource:
     """Open data files as a stream of row blocks: svmlight text or scipy's sparse .npz.
 
-    `paths`: one file, or several that make one data set, in this order; a name with ``*``, ``?`` or
-    ``[`` that is no file is a pattern.
-    `n_features`: columns. Default: the largest column in svmlight text, the largest stored shape in
-    .npz. A column beyond it is an error.
+    `paths`: one file, or several that make one data set, in this order. A name with ``*``, ``?`` or
+    ``[`` is a pattern, unless a file has this name.
+    `n_features`: number of columns. Default: the largest column in svmlight text, the largest
+    stored shape in .npz. A column beyond it is an error.
     `zero_based`: whether svmlight indices count columns from 0.
     `labels_path`: for a single .npz, a .npy file of labels.
-    `label_map`: what the labels mean, such as ``{"neg": 0, "pos": 1}``; others are errors.
+    `label_map`: numbers for the labels, such as ``{"neg": 0, "pos": 1}``; others are errors.
 
-    What is wrong inside the files is raised, with its place, while the blocks are read.
+    Errors in the files are raised, with their place, while the blocks are read.
     """
     files = source_files(paths)
     meaning = None if label_map is None else check_label_map(label_map)

@@ -1,4 +1,4 @@
-"""Labels and targets: what they are, what a map says they mean, and numbers of an interval."""
+"""Check labels and regression targets, and convert them to numbers."""
 
 import math
 import re
@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from dplasso.data.refusals import in_our_words
 from dplasso.errors import DataError, ParameterError
 
-# Of several that fit a label, the first.
+# A label has the first kind that fits it.
 _LABEL_KINDS = ("bool", "number", "string")
-# Up to here a floating-point number stands for one whole number.
+# Up to this limit, floating-point numbers represent whole numbers exactly.
 _LARGEST_WHOLE = 2**53
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -22,8 +22,8 @@ TRUTH = {"false": 0.0, "true": 1.0}
 
 
 def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
-    """Return the classes that are declared, of two the negative first, or those of `y`, sorted."""
-    # Workers start afresh for every fit and do without scikit-learn.
+    """Return the declared classes (of two, the negative first), or those of `y`, sorted."""
+    # Imported here because workers start for every fit and do not need scikit-learn.
     from sklearn.utils.multiclass import check_classification_targets
 
     classes = None if declared is None else np.asarray(declared)
@@ -32,7 +32,7 @@ def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
     if classes is None:
         classes = np.unique(y)
         if classes.size == 1:
-            raise DataError("`y` holds only one class; name all with `classes`")
+            raise DataError("`y` holds only one class; declare all classes with `classes`")
         return shortest(classes)
     classes = shortest(classes)
     if classes.ndim != 1 or not 2 <= len(set(classes.tolist())) == classes.size:
@@ -41,14 +41,13 @@ def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
 
 
 def numbers_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the place of each label among the classes; `DataError` for any other label."""
+    """Return the index of each label in the classes; `DataError` for any other label."""
     largest = max(map(abs, classes.tolist())) if classes.dtype.kind in "iu" else 0
     if y.dtype.kind == "f" and largest > _LARGEST_WHOLE:
-        # numpy makes floats of all labels of a list as soon as one is a float, and rounds them.
+        # If one label of a list is a float, numpy converts all of them to floats and rounds.
         raise DataError(
-            "`y` holds labels as floating-point numbers, and the declared classes are whole "
-            "numbers so large that one such number stands for several of them: give `y` as "
-            "whole numbers"
+            "`y` holds floating-point labels, which cannot represent the large whole numbers in "
+            "`classes` exactly: pass `y` as whole numbers"
         )
     numbers = np.full(y.shape, -1.0)
     for number, label in enumerate(classes):
@@ -60,7 +59,9 @@ def numbers_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
 def label_matrix(y: NDArray[Any], n_labels: int) -> NDArray[np.float64]:
     """Return a matrix of zeros and ones, shape (N, L), as float64; `DataError` for any other."""
     if y.ndim != 2 or y.shape[1] != n_labels:
-        raise DataError(f"`y` has the shape {y.shape}; one column for each of {n_labels} labels")
+        raise DataError(
+            f"`y` has the shape {y.shape}; it needs one column for each of {n_labels} labels"
+        )
     strange = ~np.isin(y, (0, 1)).all(axis=1)
     if strange.any():
         raise DataError(
@@ -73,18 +74,18 @@ def label_matrix(y: NDArray[Any], n_labels: int) -> NDArray[np.float64]:
 def refuse_strange(
     strange: NDArray[np.bool_], whose: str, classes: NDArray[Any], y: NDArray[Any] | None = None
 ) -> None:
-    """Refuse labels `y` that are none of the classes; `whose` is what to call these.
+    """Raise `DataError` if any row is `strange`: its label is not one of the classes.
 
-    The message names the first of their rows, but no label: what nobody declared is private.
+    The message names the first such row, but not its label, because undeclared labels are private.
     """
     if np.any(strange):
-        known = [repr(label) for label in classes.tolist()]
+        shown = [repr(label) for label in classes.tolist()]
         at, ours = int(np.argmax(strange)), [str(label).strip().lower() for label in classes]
         like = y is not None and str(np.ravel(y)[at]).strip().lower() in ours
-        cure = "; it differs from one in capitals alone, and these count" if like else ""
+        cure = "; it differs from a class only in upper and lower case" if like else ""
         raise DataError(
-            f"`y` holds a label that is not one of {whose} {', '.join(known[:-1])} and "
-            f"{known[-1]}: row {at + 1:,} of those that enter{cure}"
+            f"`y` holds a label that is not one of {whose} {', '.join(shown[:-1])} and "
+            f"{shown[-1]}: row {at + 1:,} of those that enter{cure}"
         )
 
 
@@ -99,24 +100,24 @@ def encode_targets(y: NDArray[Any], bounds: tuple[float, float]) -> NDArray[np.f
     if not np.isfinite(targets).all():
         raise DataError("`y` holds NaN or infinity; a regression needs finite targets")
     low, high = bounds
-    # Halves, so that no finite interval overflows.
+    # The bounds are halved first, because their difference may overflow.
     middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
     return np.clip((np.clip(targets, low, high) - middle) / half, -1.0, 1.0)
 
 
 def shortest(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels in the shortest type that holds them: a longer one tells of other labels."""
+    """Return text labels in the narrowest type; a wider one would reveal longer labels."""
     return np.array(labels.tolist()) if labels.dtype.kind in "US" else labels
 
 
 def labels_of_one_kind(
-    given: NDArray[Any] | list[Any], where: Callable[[int], str], before: str | None
+    values: NDArray[Any] | list[Any], where: Callable[[int], str], before: str | None
 ) -> tuple[NDArray[Any], str]:
-    """Return labels as an array, and their kind: number, string or bool, as that `before`."""
-    if isinstance(given, list):
-        kinds = (kind for kind in _LABEL_KINDS if _as_kind(given[0], kind) is not None)
+    """Return labels as an array, and their kind, which must be `before` unless that is None."""
+    if isinstance(values, list):
+        kinds = (kind for kind in _LABEL_KINDS if _as_kind(values[0], kind) is not None)
         kind = before or next(kinds, "label")
-        labels = [_as_kind(label, kind) for label in given]
+        labels = [_as_kind(label, kind) for label in values]
         if None not in labels:
             return np.asarray(labels), kind
         place = where(labels.index(None))
@@ -125,17 +126,17 @@ def labels_of_one_kind(
                 f"{place}: the label is neither a finite number nor a string nor a bool"
             )
     else:
-        kind, place = {"b": "bool", "U": "string"}.get(given.dtype.kind, "number"), where(0)
-        if given.dtype.kind == "f" and not np.isfinite(given).all():
-            at = int(np.argmin(np.isfinite(given)))
+        kind, place = {"b": "bool", "U": "string"}.get(values.dtype.kind, "number"), where(0)
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            at = int(np.argmin(np.isfinite(values)))
             raise DataError(f"{where(at)}: the label is not a finite number")
         if before in (None, kind):
-            return given, kind
+            return values, kind
     raise DataError(f"{place}: the label is not a {before or kind}, as the first label is")
 
 
 def as_number(value: Any) -> float | None:
-    """Return a number, or the one that a text writes; None if it is neither."""
+    """Return a value or text as a float; None if it is not a number."""
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -143,7 +144,7 @@ def as_number(value: Any) -> float | None:
 
 
 def _as_kind(label: Any, kind: str) -> Any:
-    """Return a label as one of that kind, None if it is none."""
+    """Return a label converted to a kind, or None if it does not fit."""
     if kind == "number":
         number = None if isinstance(label, bool) else as_number(label)
         return number if number is not None and np.isfinite(number) else None
@@ -152,16 +153,17 @@ def _as_kind(label: Any, kind: str) -> Any:
 
 @dataclass(frozen=True)
 class LabelMap:
-    """A checked map of labels: `words` are all of them, compared as text.
+    """A checked map from labels to numbers.
 
-    `numbers` are those that are numbers, compared as such: 1, +1 and 1.0 are one label.
+    `words`: all labels, compared as text.
+    `numbers`: the numeric labels, compared as numbers, so 1, +1 and 1.0 are the same label.
     """
 
     words: dict[str, float]
     numbers: dict[float, float]
 
     def meaning(self, label: str | float | bool) -> float:
-        """Return what a label is mapped to, as text or else as a number; NaN for none."""
+        """Return the number for a label, compared as text first; NaN if it is not in the map."""
         if isinstance(label, bool):
             for word, value in self.words.items():
                 if TRUTH.get(word.lower()) == label:
@@ -174,20 +176,18 @@ class LabelMap:
         return self.numbers.get(float(label), math.nan)
 
     def shown(self) -> str:
-        """Name the labels, for messages."""
+        """Return the labels as text for messages."""
         return ", ".join(repr(word) for word in self.words)
 
 
 def check_label_map(label_map: Mapping[Any, Any]) -> LabelMap:
-    """Return a checked map from labels, texts or numbers, to finite numbers; or `DataError`."""
+    """Check a map from labels to finite numbers."""
     words: dict[str, float] = {}
     numbers: dict[float, float] = {}
     for key, target in label_map.items():
         label = str(key).strip()
         if not label:
-            raise DataError(
-                "`label_map`: a label is empty; name the label as it stands in the data"
-            )
+            raise DataError("`label_map`: a label is empty; write the label as in the data")
         value = as_number(target)
         if value is None or not math.isfinite(value):
             raise DataError(
@@ -199,12 +199,12 @@ def check_label_map(label_map: Mapping[Any, Any]) -> LabelMap:
         ):
             raise DataError(f"`label_map`: label {label!r} is mapped to two different numbers")
     if not words:
-        raise DataError("`label_map` is empty; name labels and what they mean, such as neg=0,pos=1")
+        raise DataError("`label_map` is empty; map each label to a number, such as neg=0,pos=1")
     return LabelMap(words, numbers)
 
 
 def parse_label_map(text: str) -> dict[str, float]:
-    """Read ``LABEL=NUMBER,LABEL=NUMBER,...``, such as ``neg=0,pos=1``; or raise `DataError`."""
+    """Parse ``LABEL=NUMBER,LABEL=NUMBER,...``, such as ``neg=0,pos=1``."""
     label_map: dict[str, str] = {}
     for part in text.split(","):
         label, equals, target = (piece.strip() for piece in part.rpartition("="))
@@ -220,7 +220,7 @@ def parse_label_map(text: str) -> dict[str, float]:
 
 
 def map_labels(labels: NDArray[Any], label_map: LabelMap, name: str, first: int = 0) -> Any:
-    """Return what labels mean; `DataError` names the row, `first` of which came before."""
+    """Return the numbers for labels; messages count rows from ``first + 1``."""
     present, where = np.unique(labels, return_inverse=True)
     mapped = np.array([label_map.meaning(label) for label in present.tolist()], np.float64)[where]
     unknown = np.isnan(mapped)
@@ -234,5 +234,5 @@ def map_labels(labels: NDArray[Any], label_map: LabelMap, name: str, first: int 
 
 
 def decimal(text: str) -> float | None:
-    """Read a number as svmlight text writes it, infinite if it is too large; None for others."""
+    """Parse a number in the syntax of svmlight; infinity if too large, None if not a number."""
     return float(text) if _NUMBER.fullmatch(text) else None

@@ -1,4 +1,4 @@
-"""Reading scipy's sparse .npz with labels; nothing in the file is ever unpickled."""
+"""Read scipy's sparse .npz files with labels, without unpickling anything."""
 
 import sys
 import zipfile
@@ -33,22 +33,25 @@ _LAYOUTS = {
     "coo": (coo_array, ("row", "col")),
 }
 
-# zipfile, its decompressors and numpy's header parser raise a dozen unrelated types.
+# zipfile, its decompressors and numpy's header parser raise a dozen unrelated exceptions.
 _DAMAGE = Exception
 _WITHOUT_BYTES = ("Object arrays", "there are bytes after")
 _INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 def row_source(files: SourceFiles, layout: Layout) -> BlockSource:
-    """Open .npz files as row blocks, as wide as the widest; each is read as a whole."""
+    """Open .npz files as row blocks; by default the widest file sets the number of columns."""
     if layout.labels_path is not None and len(files.paths) > 1:
-        raise DataError(f"{layout.labels_path}: one file of labels cannot serve several .npz files")
+        raise DataError(
+            f"{layout.labels_path}: a file of labels needs a single .npz file; to use several "
+            "files, store the labels in each as 'y'"
+        )
     n_features = layout.n_features or max(
         _shape(path, _read_arrays(path, only=("format", "shape")))[1] for path in files.paths
     )
 
     def read(i: int, memory_bytes: int) -> Generator[Piece]:
-        path, size = files.paths[i], files.found[i].st_size
+        path, size = files.paths[i], files.stats[i].st_size
         X, y = read_npz(path, labels_path=layout.labels_path, n_features=n_features)
         for begin, end, rows in cut_rows(X, memory_bytes):
             yield Piece(rows, y[begin:end], size * end // y.size, partial(_row, path, begin))
@@ -70,14 +73,14 @@ def read_npz(
     arrays = _read_arrays(path)
     n_rows, n_columns = _shape(path, arrays)
     if n_rows == 0:
-        raise DataError(f"{path}: the file holds no records")
-    # Before the matrix: a damaged number of rows is noticed here.
+        raise DataError(f"{path} holds no records; at least one is needed")
+    # Labels first: their number shows a damaged number of rows.
     y = _labels(path, arrays, labels_path, n_rows)
     X = _matrix(path, arrays)
     if n_features is None or n_features == n_columns:
         return X, y
     if X.nnz and X.indices.max() >= n_features:
-        raise DataError(f"{path}: an entry is beyond the {n_features} columns declared")
+        raise DataError(f"{path}: an entry is beyond the {n_features} declared columns")
     X = csr_array((X.data, X.indices, X.indptr), shape=(n_rows, n_features))
     X.has_canonical_format = True
     return X, y
@@ -102,15 +105,15 @@ def _read_arrays(path: Path, only: tuple[str, ...] | None = None) -> _Arrays:
 
 def _read_array(file: IO[bytes]) -> NDArray[Any]:
     array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-    # Reading to the very end is also what makes zipfile compare the checksum.
+    # zipfile checks the checksum only when the end is read.
     if file.read(1):
         raise ValueError("there are bytes after the array")
     return array
 
 
 def _damaged(where: str, what: str, error: Exception) -> DataError:
-    """Return what is wrong with a file; numpy would quote its bytes."""
-    reason = f"its bytes are no array ({type(error).__name__})"
+    """Return an error for a damaged file; the message of numpy would quote its bytes."""
+    reason = f"its bytes are not an array ({type(error).__name__})"
     if isinstance(error, zipfile.BadZipFile) or str(error).startswith(_WITHOUT_BYTES):
         reason = " ".join(str(error).split())
     return DataError(f"{where}: not an undamaged {what}: {reason}")
@@ -119,7 +122,7 @@ def _damaged(where: str, what: str, error: Exception) -> DataError:
 def _array(path: Path, arrays: _Arrays, name: str, ndim: int = 1) -> NDArray[Any]:
     if name not in arrays:
         raise DataError(
-            f"{path}: array {name!r} is missing; the layout of scipy.sparse.save_npz is needed"
+            f"{path}: array {name!r} is missing; write the file with scipy.sparse.save_npz"
         )
     array = arrays[name]
     if array.ndim != ndim:
@@ -139,7 +142,7 @@ def _shape(path: Path, arrays: _Arrays) -> tuple[int, int]:
     _layout(path, arrays)
     shape = _array(path, arrays, "shape")
     if shape.size != 2 or shape.dtype.kind not in "iu" or (shape < 0).any():
-        raise DataError(f"{path}, array 'shape': two numbers from 0 are needed")
+        raise DataError(f"{path}, array 'shape': it must be two non-negative whole numbers")
     n_rows, n_columns = shape.tolist()
     if max(n_rows, n_columns) > MOST_COLUMNS:
         raise DataError(f"{path}, array 'shape': sizes must be below 2**63")
@@ -147,7 +150,7 @@ def _shape(path: Path, arrays: _Arrays) -> tuple[int, int]:
 
 
 def _matrix(path: Path, arrays: _Arrays) -> csr_array:
-    """Check every array of the layout, and build the matrix from them."""
+    """Build the matrix from its arrays, and check each of them."""
     shape, layout = _shape(path, arrays), _layout(path, arrays)
     make, names = _LAYOUTS[layout]
     values = _values(path, _array(path, arrays, "data"))
@@ -155,26 +158,26 @@ def _matrix(path: Path, arrays: _Arrays) -> csr_array:
     try:
         if layout == "coo":
             X = make((values, (first, second)), shape)
-            # Duplicates shall be refused, not added up.
+            # Prevents scipy from summing duplicates, which are refused below.
             X.has_canonical_format = True
         else:
             X = make((values, first, second), shape)
             X.check_format(full_check=True)
     except ValueError as error:
-        raise DataError(f"{path}: its arrays make no {layout} matrix: {error}") from None
+        raise DataError(f"{path}: the arrays do not form a {layout} matrix: {error}") from None
     X = csr_array(X)
     if not X.has_sorted_indices:
         X = X.sorted_indices()
     _, row, _ = check_rows(X.indptr.astype(np.int64, copy=False), X.indices, X.shape[1])
     if row >= 0:
-        raise DataError(f"{path}: row {row} (from 0) has a column twice")
+        raise DataError(f"{path}: row {row} (from 0) has two entries in one column")
     X.has_canonical_format = True
     return X
 
 
 def _values(path: Path, values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind not in "fiub" or values.dtype.itemsize > 8:
-        raise DataError(f"{path}, array 'data': values of type {values.dtype} are not read")
+        raise DataError(f"{path}, array 'data': values of type {values.dtype} are not supported")
     values = values.astype(working_dtype(values), copy=False)
     _check_finite(f"{path}, array 'data': entry", values)
     return values
@@ -187,9 +190,9 @@ def _check_finite(what: str, numbers: NDArray[Any]) -> None:
 
 
 def _whole_numbers(path: Path, name: str, numbers: NDArray[Any]) -> NDArray[Any]:
-    """Return int32 and int64 as they are, other whole numbers as int64."""
+    """Return integers as int32 or int64."""
     if numbers.dtype.kind not in "iu" or (numbers.dtype.kind == "u" and (numbers >> 63).any()):
-        raise DataError(f"{path}, array {name!r}: whole numbers are needed, not {numbers.dtype}")
+        raise DataError(f"{path}, array {name!r}: it must hold whole numbers, not {numbers.dtype}")
     return numbers if numbers.dtype in _INDEX_TYPES else numbers.astype(np.int64)
 
 
@@ -201,7 +204,8 @@ def _labels(path: Path, arrays: _Arrays, labels_path: Path | None, n_rows: int) 
         beside = labels_path or path.with_suffix(".y.npy")
         if labels_path is None and not beside.exists():
             raise DataError(
-                f"{path}: no labels; store them in the file as 'y', or beside it as {beside.name}"
+                f"{path} has no labels; store them in the file as 'y', or beside it as "
+                f"{beside.name}"
             )
         check_readable(beside)
         where = str(beside)
@@ -212,7 +216,7 @@ def _labels(path: Path, arrays: _Arrays, labels_path: Path | None, n_rows: int) 
             raise _damaged(where, ".npy of plain labels", error) from None
     if y.ndim != 1 or y.dtype.kind not in "fiubU":
         raise DataError(
-            f"{where}: labels must be one row of numbers, strings or bools, "
+            f"{where}: labels must be a one-dimensional array of numbers, strings or bools, "
             f"not {y.ndim} dimensions of {y.dtype}"
         )
     if y.size != n_rows:
@@ -221,7 +225,7 @@ def _labels(path: Path, arrays: _Arrays, labels_path: Path | None, n_rows: int) 
         _check_finite(f"{where}: label", y)
     if y.dtype.kind == "U" and y.itemsize:
         native = np.ascontiguousarray(y.astype(y.dtype.newbyteorder("=")))
-        # numpy reads any 32 bits as a character, and Python cannot show them.
+        # numpy accepts any 32 bits as a character, but Python does not.
         if native.view(np.uint32).max() > sys.maxunicode:
-            raise DataError(f"{where}: a label has a character that does not exist")
+            raise DataError(f"{where}: a label holds an invalid Unicode character")
     return y

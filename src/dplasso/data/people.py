@@ -1,14 +1,12 @@
-"""Which rows belong to one person: the one place that decides it.
+"""Decide which rows belong to the same person.
 
-Two rows are one person's if what names them is equal as Python values of one kind: texts, whole
-numbers, bytes, truth values, dates, times, decimal numbers or UUIDs. Whatever conversion could
-make one of two people, or two of one, is refused: kinds that are mixed, and floating-point numbers
-that stand for several whole ones.
+Two rows belong to the same person if their ids are equal as Python values of one kind: texts, whole
+numbers, bytes, truth values, dates, times, decimal numbers or UUIDs. Ids are never converted if
+the conversion could merge two people or split one: mixed kinds and large floats are refused.
 
-A table's names become the first 128 bits of their BLAKE2b, which no two people of a data set share
-but with a probability below 2^-60, however their names were chosen. So nothing but the rows'
-hashes is in memory, and no list of names is kept. It hides names from nobody who can guess them:
-the hashes belong with the data.
+Ids in tables are replaced by the first 128 bits of their BLAKE2b hash, so only hashes are kept in
+memory. Two people of a data set share a hash with a probability below 2^-60, however the ids were
+chosen. Hashes do not hide ids from someone who can guess them, so treat them like the data.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,10 +22,10 @@ from numpy.typing import NDArray
 
 from dplasso.errors import DataError
 
-# Number of 64-bit words of a name's hash.
+# Number of 64-bit words in the hash of an id.
 WORDS = 2
 TEXTS, NUMBERS, BYTES, TIMES = "texts", "whole numbers", "bytes", "times"
-# Of several that fit, the first: a bool is an int, a datetime a date.
+# An id has the first kind that fits: a bool is also an int, a datetime also a date.
 _KINDS = (
     ((bool, np.bool_), "truth values"),
     ((int, np.integer, float, np.floating), NUMBERS),
@@ -41,37 +39,37 @@ _KINDS = (
 
 
 def number_groups(parts: Sequence[tuple[str, Any, int]]) -> NDArray[np.int64]:
-    """Return a number for each row of all parts, equal for the rows of one person.
+    """Return a number for each row of all parts, equal for rows of the same person.
 
-    A part is what to call it in messages, who its people are, and its number of rows.
+    `parts`: for each part its name in messages, the ids of its rows, and its number of rows.
     """
     kind, named = None, []
     for name, people, n_rows in parts:
-        given = _given(people)
-        shape = (len(given),) if isinstance(given, list) else given.shape
+        ids = _as_ids(people)
+        shape = (len(ids),) if isinstance(ids, list) else ids.shape
         if shape != (n_rows,):
             raise DataError(
-                f"{name} has the shape {shape}; one entry for each of {n_rows:,} rows is needed"
+                f"{name} has the shape {shape}; pass one entry for each of {n_rows:,} rows"
             )
-        kind, values = _named(given, partial(_row_of, name), kind)
+        kind, values = _checked(ids, partial(_row_of, name), kind)
         named.append(values)
     arrays = [values for values in named if isinstance(values, np.ndarray)]
-    # Signed and unsigned numbers of 64 bits have no common type but the floats, which merge some.
+    # The common type of int64 and uint64 is float64, which would merge large ids.
     if arrays and len(arrays) == len(named) and np.result_type(*arrays).kind in "biu":
-        found = np.unique(np.concatenate(arrays), return_inverse=True)[1]
-        return found.astype(np.int64)
+        numbers_of_rows = np.unique(np.concatenate(arrays), return_inverse=True)[1]
+        return numbers_of_rows.astype(np.int64)
     numbers: dict[Any, int] = {}
-    every = (numbers.setdefault(one, len(numbers)) for values in named for one in _exact(values))
+    every = (numbers.setdefault(key, len(numbers)) for values in named for key in _exact(values))
     return np.fromiter(every, dtype=np.int64)
 
 
 def hash_people(
     people: Any, where: Callable[[int], str], kind: str | None = None
 ) -> tuple[NDArray[np.int64], str | None]:
-    """Return two numbers a row, the hash of its person's name, and the kind of the names."""
-    kind, names = _named(_given(people), where, kind)
+    """Return the hashes of ids, two numbers for each row, and the kind of the ids."""
+    kind, names = _checked(_as_ids(people), where, kind)
     if kind not in (None, TEXTS, NUMBERS):
-        raise _nobody(where(0), f"what is none of the two ({kind})")
+        raise _invalid_id(where(0), f"an id of another kind ({kind})")
     hashes = (
         blake2b(str(name).encode("utf-8", "surrogatepass"), digest_size=8 * WORDS).digest()
         for name in _exact(names)
@@ -80,25 +78,25 @@ def hash_people(
 
 
 def number_people(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a number for each row from `hash_people`'s two, equal for the rows of one person."""
+    """Return a number for each row from `hash_people`, equal for rows of the same person."""
     _, first = np.unique(hashes[::WORDS], return_inverse=True)
     words, second = np.unique(hashes[1::WORDS], return_inverse=True)
     numbers: NDArray[np.int64] = first.astype(np.int64) * words.size + second
     return numbers
 
 
-def _given(people: Any) -> NDArray[Any] | list[Any]:
-    """Return an array of numbers or times, or else a list of Python values, exactly as given."""
+def _as_ids(people: Any) -> NDArray[Any] | list[Any]:
+    """Return ids as an array of numbers or times, or else as a list of unchanged Python values."""
     if isinstance(people, list | tuple):
         return list(people)
     if np.ma.is_masked(people):
         return list(people.tolist())
-    given = np.asarray(people)
-    if given.ndim != 1 or given.dtype.kind in "biufMm":
-        return given
-    # numpy cuts zeros off the ends of texts, and makes floats of what has gaps.
+    ids = np.asarray(people)
+    if ids.ndim != 1 or ids.dtype.kind in "biufMm":
+        return ids
+    # numpy would cut zeros off the ends of texts, and convert integers with gaps to floats.
     methods = (getattr(people, name, None) for name in ("to_pylist", "to_list", "tolist"))
-    return list(next(filter(None, methods), given.tolist)())
+    return list(next(filter(None, methods), ids.tolist)())
 
 
 def _row_of(name: str, row: int) -> str:
@@ -109,86 +107,85 @@ def _exact(values: NDArray[Any] | list[Any]) -> list[Any]:
     return values if isinstance(values, list) else values.tolist()
 
 
-def _named(
-    given: NDArray[Any] | list[Any], where: Callable[[int], str], before: str | None
+def _checked(
+    ids: NDArray[Any] | list[Any], where: Callable[[int], str], before: str | None
 ) -> tuple[str | None, NDArray[Any] | list[Any]]:
-    """Return the kind of names, that of those before, and values that are equal where they are."""
-    types = set(map(type, given)) if isinstance(given, list) else set()
-    values: NDArray[Any] | list[Any] = given
+    """Check ids; return their kind, which must be `before` unless that is None, and the values."""
+    types = set(map(type, ids)) if isinstance(ids, list) else set()
+    values: NDArray[Any] | list[Any] = ids
     kinds: list[str] = []
-    # What most lists hold, without a look at each name.
+    # The common lists need no check of each id.
     if types == {int}:
         kinds = [NUMBERS]
-    elif types == {str} and all(map(str.strip, given)):
+    elif types == {str} and all(map(str.strip, ids)):
         kinds = [TEXTS]
-    elif types == {float} or isinstance(given, np.ndarray):
-        kind, values = _named_array(np.asarray(given), where)
-        kinds = [kind] if len(given) else []
+    elif types == {float} or isinstance(ids, np.ndarray):
+        kind, values = _checked_array(np.asarray(ids), where)
+        kinds = [kind] if len(ids) else []
     alike = bool(kinds)
-    for row, kind in enumerate(kinds or (_kind_of(one, where, k) for k, one in enumerate(given))):
+    for row, kind in enumerate(kinds or (_kind_of(key, where, k) for k, key in enumerate(ids))):
         if before is not None and kind != before:
             raise DataError(
-                f"{where(row)}: {kind} where there were {before} before: rows of one person "
-                "do not match; use one type of id throughout"
+                f"{where(row)}: the id has another type ({kind}) than ids before it ({before}), so "
+                "rows of a person may not match; use one type of id"
             )
         before = kind
     if not alike:
-        values = [_plain(one, before, where, row) for row, one in enumerate(given)]
+        values = [_plain(key, before, where, row) for row, key in enumerate(ids)]
     return before, values
 
 
-def _named_array(given: NDArray[Any], where: Callable[[int], str]) -> tuple[str, NDArray[Any]]:
-    kind = given.dtype.kind
+def _checked_array(ids: NDArray[Any], where: Callable[[int], str]) -> tuple[str, NDArray[Any]]:
+    kind = ids.dtype.kind
     if kind in "fMm":
-        missing = np.isnan(given) if kind == "f" else np.isnat(given)
+        missing = np.isnan(ids) if kind == "f" else np.isnat(ids)
         if missing.any():
-            raise _nobody(where(int(missing.argmax())), "a missing entry")
+            raise _invalid_id(where(int(missing.argmax())), "a missing entry")
     if kind in "Mm":
-        # Another unit is another kind: turning one into the other can merge two.
-        native = given.astype(given.dtype.newbyteorder("="))
+        # Each unit is a kind of its own, because a conversion between units can merge two ids.
+        native = ids.astype(ids.dtype.newbyteorder("="))
         return str(native.dtype), native.view(np.int64)
     if kind == "f":
-        # From here on one floating-point number stands for several whole ones.
-        several = 2.0 ** min(63, np.finfo(given.dtype).nmant + 1)
-        whole = (np.abs(given) < several) & (given == np.rint(given))
+        # From this limit on, a floating-point number represents several whole numbers.
+        several = 2.0 ** min(63, np.finfo(ids.dtype).nmant + 1)
+        whole = (np.abs(ids) < several) & (ids == np.rint(ids))
         if not whole.all():
-            raise _nobody(
+            raise _invalid_id(
                 where(int(whole.argmin())),
-                "a floating-point number with a fraction, or so large that it stands for several "
-                "whole numbers,",
+                "a floating-point number with a fraction, or too large to be exact,",
             )
-        given = given.astype(np.int64)
-    return ("truth values" if kind == "b" else NUMBERS), given
+        ids = ids.astype(np.int64)
+    return ("truth values" if kind == "b" else NUMBERS), ids
 
 
-def _kind_of(one: Any, where: Callable[[int], str], row: int) -> str:
-    if _is_missing(one):
-        raise _nobody(where(row), "a missing entry")
-    kind = next((word for types, word in _KINDS if isinstance(one, types)), None)
+def _kind_of(key: Any, where: Callable[[int], str], row: int) -> str:
+    if _is_missing(key):
+        raise _invalid_id(where(row), "a missing entry")
+    kind = next((word for types, word in _KINDS if isinstance(key, types)), None)
     if kind is None:
-        raise _nobody(where(row), f"a value of type {type(one).__name__}")
-    return "times with a time zone" if kind == TIMES and one.tzinfo is not None else kind
+        raise _invalid_id(where(row), f"a value of type {type(key).__name__}")
+    return "times with a time zone" if kind == TIMES and key.tzinfo is not None else kind
 
 
-def _is_missing(one: Any) -> bool:
-    if isinstance(one, str | bytes):
-        return not one or one.isspace()
-    # None, NaN, and what pandas has for them.
+def _is_missing(key: Any) -> bool:
+    if isinstance(key, str | bytes):
+        return not key or key.isspace()
+    # None, NaN, and the missing values of pandas.
     return (
-        one is None
-        or type(one).__name__ == "NAType"
-        or (isinstance(one, float | np.floating | datetime | Decimal) and one != one)
+        key is None
+        or type(key).__name__ == "NAType"
+        or (isinstance(key, float | np.floating | datetime | Decimal) and key != key)
     )
 
 
-def _plain(one: Any, kind: str | None, where: Callable[[int], str], row: int) -> Any:
-    """Return a name as Python's own type, whose equality and hash are known."""
-    if kind == NUMBERS and isinstance(one, float | np.floating):
-        return int(_named_array(np.asarray(one)[None], lambda _: where(row))[1][0])
+def _plain(key: Any, kind: str | None, where: Callable[[int], str], row: int) -> Any:
+    """Return an id as a built-in Python type, not a subclass with its own equality or hash."""
+    if kind == NUMBERS and isinstance(key, float | np.floating):
+        return int(_checked_array(np.asarray(key)[None], lambda _: where(row))[1][0])
     if kind == TEXTS:
-        return str.__str__(one)
-    return int(one) if kind == NUMBERS else bytes(one) if kind == BYTES else one
+        return str.__str__(key)
+    return int(key) if kind == NUMBERS else bytes(key) if kind == BYTES else key
 
 
-def _nobody(where: str, what: str) -> DataError:
+def _invalid_id(where: str, what: str) -> DataError:
     return DataError(f"{where}: {what} does not identify a person; use a text or a whole number")

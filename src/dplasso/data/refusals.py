@@ -1,7 +1,7 @@
-"""Data that cannot be used are refused in words that quote no record.
+"""Replace error messages that may quote a record.
 
-scikit-learn, numpy, pandas and other people's models put the entry that they cannot read, or the
-whole array, into their messages; and messages end in logs.
+scikit-learn, numpy, pandas and third-party models quote the entry that they cannot read, or the
+whole array, in their messages. Messages end up in logs.
 """
 
 import re
@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from dplasso.errors import DataError, MissingExtraError
 
-# What scikit-learn and numpy say of shapes, types, names of columns, and what is missing.
+# Messages of scikit-learn and numpy that quote no entry: shapes, types, names, missing values.
 _WITHOUT_ENTRIES = re.compile(
     "|".join(
         (
@@ -38,9 +38,9 @@ _RESHAPE = (
 
 @contextmanager
 def in_our_words(X: Any = None) -> Iterator[None]:
-    """Word a refusal of rows, or of labels alone: it says where, and quotes none of them."""
+    """Replace messages about X, or about labels, by ones that give the place and quote nothing."""
     try:
-        # The search for NaN adds everything up: a sum that overflows is no matter for a warning.
+        # The search for NaN sums all entries; an overflow there is not worth a warning.
         with np.errstate(over="ignore", invalid="ignore"):
             yield
     except (DataError, MissingExtraError, MemoryError):
@@ -50,30 +50,30 @@ def in_our_words(X: Any = None) -> Iterator[None]:
         if not _WITHOUT_ENTRIES.match(message):
             raise DataError(_what_is_wrong(X, error)) from None
         if "contains NaN" in message:
-            # What follows recommends models that are not private.
+            # The rest of scikit-learn's message recommends models that are not private.
             cure = (
                 "every row needs a label"
                 if message.startswith("Input y")
-                else "a missing value needs a place of its own; encode the table by a schema "
-                "(PublicEncoder), or put a public number there"
+                else "encode the table by a schema (PublicEncoder), which has a column for missing "
+                "values, or replace them by a public number"
             )
             message = message.splitlines()[0].rstrip(".:") + f": {cure}"
         if message.startswith(("Expected 2D", "Complex")):
-            # What follows is the array.
-            hint = f". {_RESHAPE}" if message.startswith("Expected") else ": give real numbers"
+            # The rest of the message quotes the array.
+            hint = f". {_RESHAPE}" if message.startswith("Expected") else ": pass real numbers"
             message = re.split(r"[:\n]", message)[0] + hint
         kind = TypeError if isinstance(error, TypeError) else DataError
         raise kind(message) from None
 
 
 def is_ours(model: Any) -> bool:
-    """Return whether a model, or a step of a pipeline, is of this package."""
+    """Return whether a model, or a step of a pipeline, is from this package."""
     return type(model).__module__.startswith("dplasso.")
 
 
 @contextmanager
 def of_a_stranger(model: Any) -> Iterator[None]:
-    """Hide what a model that is not of this package says of rows; ours quote none."""
+    """Hide the error messages of a third-party model, because they may quote rows."""
     try:
         yield
     except Exception as error:
@@ -87,15 +87,15 @@ def of_a_stranger(model: Any) -> Iterator[None]:
 
 def _what_is_wrong(X: Any, error: Exception) -> str:
     if X is None:
-        return f"y does not hold labels of one kind ({type(error).__name__})"
+        return f"y holds labels of different types ({type(error).__name__}); use one type"
     place = _place(X)
     if not place:
-        return f"X and y are not rows of numbers and their labels ({type(error).__name__})"
-    return f"X holds something that is not a number in {place} (from 0); give numbers only"
+        return f"X and y must be rows of numbers and their labels ({type(error).__name__})"
+    return f"X holds a value that is not a number in {place} (from 0); pass numbers only"
 
 
 def _place(X: Any) -> str:
-    """Say where the first entry stands that is no number; empty if there is none."""
+    """Describe the place of the first non-numeric entry; empty if there is none."""
     if sp.issparse(X):
         matrix: Any = X
         entries = matrix.tocoo()

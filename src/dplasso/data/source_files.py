@@ -1,4 +1,4 @@
-"""The files behind a data set: names, patterns and addresses, sizes, and changes meanwhile."""
+"""The files of a data set: patterns, addresses, reading in blocks, changes during reading."""
 
 import bz2
 import codecs
@@ -20,10 +20,10 @@ from typing import Any, BinaryIO, TypeVar
 from dplasso.errors import DataError, need
 
 BLOCK_BYTES = 2 << 20
-"""Decompressed bytes handed on at a time; a longer line makes a longer block."""
+"""Decompressed bytes in a block; a longer line makes a longer block."""
 
 MAX_LINE_BYTES = 1 << 30
-"""A file with a longer line is refused: it is not text, and would fill the memory."""
+"""A longer line is refused, because the file is not text and would fill the memory."""
 
 _MAGIC = {
     b"\x1f\x8b": "gzip (.gz)",
@@ -38,16 +38,16 @@ _Result = TypeVar("_Result")
 _STREAM_ERRORS = (EOFError, zlib.error, lzma.LZMAError, OSError)
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes of the file read so far and its size, both as on disk."""
+"""Called with the amount done and the total, usually in bytes on disk."""
 
 
 class _ZstdReader:
-    """A zstandard file of any number of frames; a frame cut short is an error.
+    """A zstandard file of any number of frames; a truncated frame is an error.
 
-    The package's own ``stream_reader`` ends silently where a file was cut short.
+    The package's own ``stream_reader`` does not notice that a file is truncated.
     """
 
-    _CHUNK = 8 << 10  # small, because one chunk of a well-compressed file can be very long
+    _CHUNK = 8 << 10  # small, because a chunk of a well-compressed file can be very long
 
     def __init__(self, raw: BinaryIO) -> None:
         need("zstandard", "Reading .zst files")
@@ -88,21 +88,21 @@ COMPRESSED_SUFFIXES = (*_OPENERS,)
 
 
 def check_readable(path: Path) -> None:
-    """Raise `DataError` for a path that is not a file, and cannot be read twice."""
+    """Raise `DataError` unless a path is a regular file, which can be read twice."""
     if path.is_dir():
-        raise DataError(f"{path}: this is a folder; give a data file")
+        raise DataError(f"{path} is a folder; pass a data file")
     if not path.exists():
         raise DataError(f"{path}: no such file")
     if not path.is_file():
-        raise DataError(f"{path}: this is not a file but a pipe or device; give a data file")
+        raise DataError(f"{path} is not a file but a pipe or device; pass a data file")
 
 
 def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[tuple[bytes, int]]:
-    """Yield a file's text in blocks of whole lines, decompressed, and how far into it they reach.
+    """Yield decompressed blocks of whole lines, and the bytes of the file read so far.
 
-    One thread reads and decompresses the next block while the caller works on the last one.
-    Only the last block may lack a line end; a byte-order mark is left out. At most three blocks, of
-    about `block_bytes` decompressed bytes and a line at least, are in memory.
+    A thread reads and decompresses the next block while the caller works on the last one. A block
+    has about `block_bytes`, at least a line, and at most three blocks are in memory. The text has
+    no byte-order mark, and only the last block may lack a line end.
     """
     check_readable(path)
     suffix = path.suffix.lower()
@@ -117,8 +117,8 @@ def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[tuple[b
         for magic, name in _MAGIC.items():
             if start.startswith(magic) and suffix not in _OPENERS:
                 raise DataError(
-                    f"{path}: the content is {name}, but the name has no suffix for "
-                    "it; add the suffix"
+                    f"{path}: the content is {name}, but the file name lacks this suffix; rename "
+                    "the file"
                 )
         stream = _OPENERS[suffix](raw) if suffix in _OPENERS else raw
 
@@ -126,14 +126,14 @@ def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[tuple[b
             try:
                 return stream.read(block_bytes), raw.tell()
             except _STREAM_ERRORS as error:
-                damaged = f"the {suffix} stream is damaged or cut short"
+                damaged = f"the {suffix} stream is damaged or truncated"
                 problem = damaged if suffix in _OPENERS else "cannot be read"
                 raise DataError(f"{path}: {problem}: {error}") from error
 
         pending: list[bytes] = []  # the start of a line that has not ended yet
-        mark_of_order = codecs.BOM_UTF8  # left out where the text begins with it
+        mark_of_order = codecs.BOM_UTF8  # removed from the start of the text
         with closing(in_order(read, repeat(None), 1)) as chunks:
-            for chunk, done in takewhile(lambda found: found[0], chunks):
+            for chunk, done in takewhile(lambda pair: pair[0], chunks):
                 end = chunk.rfind(b"\n") + 1
                 if end:
                     text = b"".join([*pending, chunk[:end]])
@@ -150,7 +150,7 @@ def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[tuple[b
 
 
 def exhaust(items: Iterable[object]) -> None:
-    """Do what an iterator does, and keep nothing of what it yields."""
+    """Run an iterator to its end, and discard its items."""
     deque(items, maxlen=0)
 
 
@@ -159,7 +159,7 @@ def in_order(
 ) -> Generator[_Result]:
     """Apply `work` in threads, a little ahead of the caller, and yield the results in order.
 
-    A `DataError` of `items` is raised when the results of all items before it have been handed on.
+    A `DataError` from `items` is raised after the results of all earlier items.
     """
     pool = ThreadPoolExecutor(n_threads, thread_name_prefix="dplasso-read")
     ahead: deque[Future[_Result]] = deque()
@@ -168,7 +168,7 @@ def in_order(
         try:
             for item in items:
                 yield pool.submit(work, item)
-                del item  # it may be large, and the next one is about to be made
+                del item  # frees memory before the next item is made
         except DataError as error:
             failed: Future[_Result] = Future()
             failed.set_exception(error)
@@ -186,51 +186,51 @@ def in_order(
 
 
 _SCHEME = re.compile("[A-Za-z][A-Za-z0-9+.-]{0,15}")
-# A scheme, a host, perhaps its port, and a path. Whatever else an address can hold can be a secret:
-# a user, a password or token, parameters, a signature, a fragment, or one of these in disguise (%).
+# A scheme, a host, an optional port, and a path. All other parts of an address can hold a secret:
+# a user, a password or token, parameters, a signature, a fragment, or an encoding of these (%).
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^@:/?#;&%]*(:[0-9]{1,5})?(/[^@:?#;&%]*)?")
-# An option that its value follows, and words such as those of a purpose.
+# An option before its value, and words such as those of a purpose.
 _BEFORE = re.compile(r"(--[a-z0-9-]+=)?([\w,. ]* )?")
 
 
 def is_address(path: str) -> bool:
-    """Return whether a store is at an address such as s3://bucket/a, not in a local folder."""
+    """Return whether a path is an address such as s3://bucket/a, not a local path."""
     return "://" in path
 
 
 def hidden(address: str) -> str:
-    """Return what a message may show of an address that may hold a secret."""
+    """Return the part of an address that is safe to show in a message."""
     scheme = address.partition("://")[0]
     return f"{scheme if _SCHEME.fullmatch(scheme) else '...'}://..."
 
 
 def checked_address(address: str) -> str:
-    """Return an address without slashes at its end; DataError if it may hold a secret."""
+    """Return an address without trailing slashes; `DataError` if it may hold a secret."""
     if not (_PLAIN.fullmatch(address) and address.isprintable()):
         raise DataError(
-            f"an address {hidden(address)} holds more than a scheme, a host and a path, and logs "
-            "and messages would show it. Set names, passwords, tokens and signatures in the "
+            f"an address {hidden(address)} holds more than a scheme, a host and a path, which logs "
+            "and messages would reveal; set user names, passwords, tokens and signatures in the "
             "environment or in fsspec's configuration files"
         )
     return address.rstrip("/")
 
 
 def check_argument(text: str) -> None:
-    """Raise `DataError` if an argument of a command line is an address that may hold a secret."""
+    """Raise `DataError` if a command-line argument is an address that may hold a secret."""
     if is_address(text):
         checked_address(_BEFORE.sub("", text, count=1))
 
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """Files that make one data set, one at least, in their order; what they first looked like."""
+    """The files of a data set in their order, at least one, with their first `os.stat` results."""
 
     paths: tuple[Path, ...]
-    found: tuple[os.stat_result, ...]
+    stats: tuple[os.stat_result, ...]
 
     @property
     def name(self) -> str:
-        """The first file, and how many others there are."""
+        """The first file and the number of others, for messages."""
         more = len(self.paths) - 1
         return f"{self.paths[0]} and {more} more" if more else str(self.paths[0])
 
@@ -241,25 +241,25 @@ class SourceFiles:
 
     def before(self, i: int) -> int:
         """Bytes of the files before file ``i``."""
-        return sum(found.st_size for found in self.found[:i])
+        return sum(stat.st_size for stat in self.stats[:i])
 
     def check_unchanged(self, i: int) -> None:
-        """Raise `DataError` if file ``i`` is no longer what it was at first."""
-        before, now = self.found[i], _look_at(self.paths[i])
+        """Raise `DataError` if file ``i`` has changed."""
+        before, now = self.stats[i], _look_at(self.paths[i])
         same = os.path.samestat(before, now) and before.st_mtime_ns == now.st_mtime_ns
         if not same or before.st_size != now.st_size:
             raise DataError(
-                f"{self.paths[i]}: the file changed while it was being read; read it when nothing "
+                f"{self.paths[i]}: the file changed during reading; try again when no program "
                 "writes to it"
             )
 
 
 Paths = str | Path | Iterable[str | Path] | SourceFiles
-"""One file, a pattern such as ``part-*.svm.gz``, several of these, or what they mean."""
+"""One file, a pattern such as ``part-*.svm.gz``, several of these, or their `SourceFiles`."""
 
 
 def source_files(paths: Paths) -> SourceFiles:
-    """Return the files of a data set; `DataError` as `expand`, or if a file cannot be read."""
+    """Return the files of a data set; `DataError` for any that cannot be read."""
     if isinstance(paths, SourceFiles):
         return paths
     files = tuple(expand(paths))
@@ -276,46 +276,48 @@ def _look_at(path: Path) -> os.stat_result:
 
 
 def expand(paths: str | Path | Iterable[str | Path]) -> list[Path]:
-    """Return the files that names and patterns mean: one at least, none of them twice.
+    """Return the files that match names and patterns: at least one, none twice.
 
-    A name that exists is taken as it is; files of a pattern come as part-2 before part-10.
+    An existing name is not a pattern. The files of a pattern are sorted, part-2 before part-10.
     """
     if isinstance(paths, str | Path):
         paths = [paths]
-    found: list[Path] = []
+    files: list[Path] = []
     for name in map(str, paths):
         there = Path(name).exists()
         if is_address(name) and not there:
             # The rest of it may hold a password.
             raise DataError(
-                f"{hidden(name)}: of what is on object storage only stores are "
-                "read, and with a cluster: --cluster threads is one in this process"
+                f"{hidden(name)}: on object storage only a cluster can read, and only stores; use "
+                "--cluster threads to run a cluster in this process"
             )
         if not there and glob.has_magic(name):
             matches = [match for match in places_of(name) if not match.is_dir()]
             if not matches:
-                raise DataError(f"{name}: no file fits this pattern")
-            found += matches
+                raise DataError(f"{name}: no file matches this pattern")
+            files += matches
         else:
-            found.append(Path(name))
-    if not found:
-        raise DataError("no data file is named; give at least one")
+            files.append(Path(name))
+    if not files:
+        raise DataError("no data file was passed; at least one is needed")
     seen: set[Path] = set()
-    for path in found:
+    for path in files:
         if (place := path.resolve()) in seen:
-            raise DataError(f"{path}: the file is named twice; its records would count twice")
+            raise DataError(
+                f"{path}: the file is named twice, so its records would count twice; name it once"
+            )
         seen.add(place)
-    return found
+    return files
 
 
 def places_of(pattern: str) -> list[Path]:
-    """Return the files and folders that a pattern fits, part-2 before part-10."""
-    # Path.glob would want the folder apart from the pattern.
+    """Return the files and folders that match a pattern, part-2 before part-10."""
+    # Path.glob needs the folder and the pattern separately.
     names = glob.glob(pattern, recursive=True)  # noqa: PTH207
     return sorted(map(Path, names), key=natural_order)
 
 
 def natural_order(path: Path) -> list[Any]:
-    """Return a key that orders names so that part-2 comes before part-10."""
+    """Return a sort key that puts part-2 before part-10."""
     runs = enumerate(re.split(r"(\d+)", str(path)))
     return [(int(run), run) if k % 2 else run for k, run in runs]

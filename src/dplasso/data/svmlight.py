@@ -1,7 +1,7 @@
-"""Reading svmlight (LIBSVM) text: ``label index:value index:value ...``, one record a line.
+"""Read svmlight (LIBSVM) text: ``label index:value index:value ...``, one record per line.
 
-The text comes in blocks of whole lines, which threads parse, each to arrays of its own; the results
-are handed on in file order. So the memory beyond the result is a few blocks.
+Threads parse blocks of whole lines, and the results are yielded in file order. Besides the result,
+only a few blocks are in memory.
 """
 
 import math
@@ -20,18 +20,18 @@ from dplasso.data.svmlight_parser import parse_block
 from dplasso.errors import DataError
 from dplasso.runtime.cores import usable_cores
 
-# More would wait for the one that reads and decompresses.
+# More threads would wait for the thread that reads and decompresses.
 _MOST_THREADS = 8
-# A block of text makes arrays of up to about this many times its size, itself included: short
-# entries make 12 bytes of 4, and the kernel's columns are wider while it works.
+# Memory for a block of text and its arrays, in sizes of the text: a short entry of 4 bytes becomes
+# 12 bytes, and the kernel uses wider columns.
 _ARRAYS_PER_TEXT = 8
-# Blocks in memory besides one for each thread: read ahead, waiting, handed out.
+# Blocks in memory besides one for each thread: read ahead, waiting, in use by the caller.
 _BESIDE_THREADS = 4
 _LEAST_TEXT = 64 << 10
 
 _NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _QUERY = re.compile(rb"qid:-?\d+")
-_EIGHT = np.dtype("<u8")  # the first byte of text lowest, on any machine
+_EIGHT = np.dtype("<u8")  # little-endian on any machine
 
 
 def row_source(
@@ -44,7 +44,7 @@ def row_source(
     """Open svmlight text, plain or compressed, as row blocks of float32."""
     if layout.labels_path is not None:
         raise DataError(
-            f"{files.paths[0]}: svmlight text has its own labels; leave `labels_path` out"
+            f"{files.paths[0]}: svmlight text contains its labels; leave `labels_path` out"
         )
     threads = n_threads or min(usable_cores(), _MOST_THREADS)
 
@@ -70,7 +70,7 @@ def row_source(
 
 
 class LineError(Exception):
-    """What is wrong, and on which line of the block, counted from 1."""
+    """An error on a line of a block, counted from 1."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(problem)
@@ -78,8 +78,8 @@ class LineError(Exception):
 
 
 def parse_lines(text: bytes, done: int, layout: Layout) -> tuple[Piece, int]:
-    """Return what a block of whole lines holds, and how many they are, or raise `LineError`."""
-    # An entry has four bytes at least, " 1:1". Memory that is not written to is never taken.
+    """Return the records and the number of lines of a block, or raise `LineError`."""
+    # An entry has at least four bytes, " 1:1". Unused parts of the arrays take no memory.
     n_lines = text.count(b"\n")
     n_entries, n_records = len(text) // 4 + 1, n_lines + 1
     labels = np.empty(n_records, np.float64)
@@ -106,7 +106,7 @@ def parse_lines(text: bytes, done: int, layout: Layout) -> tuple[Piece, int]:
     with np.errstate(over="ignore"):
         left = _numbers(_tokens(text, of_values)).astype(np.float32)
     values[of_values[:, 0]] = left
-    # Where in the text something is that cannot be used.
+    # Positions of errors in the text.
     wrong = [
         *line_starts[:n_records][~np.isfinite(labels)][:1].tolist(),
         *of_values[~np.isfinite(left), 1][:1].tolist(),
@@ -115,7 +115,7 @@ def parse_lines(text: bytes, done: int, layout: Layout) -> tuple[Piece, int]:
     if wrong:
         line = text.count(b"\n", 0, min(wrong))
         raise LineError(line + 1, _explain(text.split(b"\n", line + 1)[line], layout))
-    # Copied: a slice would keep the room for the largest possible block.
+    # Copied, because a slice would keep the whole array in memory.
     narrow = max(largest, layout.n_features or 0) <= INT32_MAX
     indices = columns[:n_entries].astype(np.int32 if narrow else np.int64)
     rows = Rows(starts[: n_records + 1].copy(), indices, values[:n_entries].copy())
@@ -125,7 +125,7 @@ def parse_lines(text: bytes, done: int, layout: Layout) -> tuple[Piece, int]:
 def _all_labels(
     text: bytes, labels: NDArray[np.float64], hard: NDArray[np.int64], label_map: LabelMap | None
 ) -> NDArray[np.float64]:
-    """Return what all labels mean, those included that the kernel left; NaN for unknown ones."""
+    """Return the numbers of all labels, including those left by the kernel; NaN for errors."""
     records, tokens = -1 - hard[:, 0], _tokens(text, hard)
     if label_map is None:
         labels[records] = _numbers(tokens)
@@ -143,12 +143,12 @@ def _tokens(text: bytes, places: NDArray[np.int64]) -> list[bytes]:
 
 
 def _numbers(tokens: list[bytes]) -> NDArray[np.float64]:
-    """Return the numbers that texts write, NaN where one writes none."""
-    # Of other characters Python reads more than svmlight may hold.
+    """Convert texts to numbers, NaN if a text is not a number."""
+    # With other characters Python's float accepts more than the svmlight format allows.
     if not b"".join(tokens).translate(None, b"0123456789.eE+-"):
         with suppress(ValueError):
             return np.fromiter(map(float, tokens), np.float64, len(tokens))
-    return np.array([_decimal(one) for one in tokens], np.float64)
+    return np.array([_decimal(token) for token in tokens], np.float64)
 
 
 def _decoded(token: bytes) -> str:
@@ -156,7 +156,7 @@ def _decoded(token: bytes) -> str:
 
 
 def _explain(line: bytes, layout: Layout) -> str:
-    """Return what is wrong with a line that the kernel could not read, and quote nothing of it."""
+    """Describe the error in a line that the kernel could not read, without quoting it."""
     label, *entries = line.split(b"#")[0].split()
     problem = _label_problem(label, layout.label_map)
     if problem:
@@ -164,39 +164,39 @@ def _explain(line: bytes, layout: Layout) -> str:
     if entries and entries[0].startswith(b"qid:"):
         query = entries.pop(0)
         if not _QUERY.fullmatch(query):
-            return "the query number is not one; it is written qid:number"
+            return "the query id is malformed; write qid:number"
     previous = -1
     for number, entry in enumerate(entries, start=1):
-        found = _column_or_problem(entry, layout, previous)
-        if isinstance(found, str):
-            return f"entry {number}: {found}"
-        previous = found
+        column = _column_or_problem(entry, layout, previous)
+        if isinstance(column, str):
+            return f"entry {number}: {column}"
+        previous = column
     raise AssertionError("the line is well-formed")
 
 
 def _label_problem(label: bytes, label_map: LabelMap | None) -> str:
-    """Return what is wrong with a label, if anything."""
+    """Describe the error in a label; empty if there is none."""
     number = _decimal(label)
     if math.isfinite(number if label_map is None else label_map.meaning(_decoded(label))):
         return ""
     if b":" in label:
         return (
-            "the label is missing: the line begins with an entry; "
-            "a record is 'label index:value index:value ...'"
+            "the label is missing, because the line begins with an entry; "
+            "write 'label index:value index:value ...'"
         )
     if _NOT_FINITE.fullmatch(label) or math.isinf(number):
         return "the label is NaN or infinite"
     if label_map is not None:
         return f"the label is not in the label map ({label_map.shown()})"
-    return "the label is not a number; say what text labels mean with a label map"
+    return "the label is not a number; map text labels to numbers with a label map"
 
 
 def _column_or_problem(entry: bytes, layout: Layout, previous: int) -> int | str:
-    """Return the column of an entry, or what is wrong with it."""
+    """Return the column of an entry, or a description of its error."""
     first_index, n_columns = int(not layout.zero_based), layout.n_features or MOST_COLUMNS
     index_text, colon, value = entry.partition(b":")
     if not colon:
-        return "there is no colon; an entry is index:value"
+        return "there is no colon; write index:value"
     if re.fullmatch(rb"-\d+", index_text):
         return "the index is negative"
     if not re.fullmatch(rb"\d+", index_text):
@@ -205,18 +205,18 @@ def _column_or_problem(entry: bytes, layout: Layout, previous: int) -> int | str
     column = (int(significant) if len(significant) < 20 else 10**20) - first_index
     if column < 0:
         return (
-            "the index is 0, but columns are counted from 1; if this file counts them from 0, "
-            "say so (zero_based=True)"
+            "the index is 0, but columns are counted from 1; if this file counts from 0, set "
+            "zero_based=True"
         )
     if column >= MOST_COLUMNS:
-        return "the index is beyond the largest, 2**63 - 1"
+        return "the index is beyond the largest possible, 2**63 - 1"
     if column >= n_columns:
         last = n_columns - 1 + first_index
-        return f"the index is beyond {last}, as {n_columns} columns are declared"
+        return f"the index is beyond {last}, but {n_columns} columns are declared"
     if column == previous:
-        return "its index appears twice"
+        return "the index appears twice"
     if column < previous:
-        return "its index is smaller than the one before; indices must increase"
+        return "the index is smaller than the previous one; indices must increase"
     if _NOT_FINITE.fullmatch(value):
         return "the value is NaN or infinite"
     number = _decimal(value)
@@ -227,6 +227,6 @@ def _column_or_problem(entry: bytes, layout: Layout, previous: int) -> int | str
 
 
 def _decimal(text: bytes) -> float:
-    """Return the number that a text writes, NaN if it writes none."""
+    """Convert a text to a number, NaN if it is not a number."""
     number = decimal(_decoded(text))
     return math.nan if number is None else number

@@ -1,11 +1,11 @@
-"""The compiled part of the svmlight reader: one block of text to arrays.
+"""The compiled part of the svmlight reader, which parses a block of text into arrays.
 
-The kernel knows only "fine" and "this line is not": `dplasso.data.svmlight` words what is
-wrong. Whatever is not digits with at most a sign and a point, no more than 18 of them, and numbers
-whose rounding double precision cannot settle, are left to Python's ``float``.
+The kernel reports only which line is wrong; `dplasso.data.svmlight` describes the error. The kernel
+leaves numbers to Python's ``float`` if they have an exponent or more than 18 digits, or if double
+precision cannot decide how to round them.
 
-Eight bytes are looked at as one 64-bit word (the first byte lowest): all eight digits are found and
-summed up by arithmetic on the word, without a branch.
+The kernel treats eight bytes as a 64-bit word (the first byte lowest) and converts eight digits by
+arithmetic on the word, without a branch.
 """
 
 import numpy as np
@@ -39,8 +39,8 @@ _POINT_BYTE = np.uint8(_POINT)
 
 _NEWLINE, _HASH, _PLUS, _COLON, _MINUS = 10, 35, 43, 58, 45
 _Q, _I, _D = 113, 105, 100
-# The quick way may look at this many bytes from the start of an entry: 15 digits and a colon,
-# a sign, and then 40.
+# The fast path may read this many bytes from the start of an entry: 15 digits and a colon, a sign,
+# and then 40 bytes.
 _LOOK_AHEAD = 64
 _COLON_BYTE, _MINUS_BYTE = np.uint8(_COLON), np.uint8(_MINUS)
 _SPACE_BYTE, _NEWLINE_BYTE = np.uint8(32), np.uint8(_NEWLINE)
@@ -54,16 +54,16 @@ def is_digit(byte: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def as_float64(digits: int, after: int) -> tuple[bool, float]:
-    """Return (settled, value) of digits, `after` of them behind the point: the nearest double."""
+    """Return (is exact, nearest double) for digits, `after` of them behind the point."""
     return digits <= _EXACT_INTEGER, digits / _POWERS[after]
 
 
 @njit(cache=True, nogil=True)
 def as_float32(digits: int, after: int) -> tuple[bool, np.float32]:
-    """Return (settled, value) of digits, `after` of them behind the point.
+    """Return (is exact, value) for digits, `after` of them behind the point.
 
-    The value is the nearest double, rounded to a float32. The double is known only to within a
-    margin; where both ends of it round to the same float32, that is the answer.
+    The value is the nearest double, rounded to a float32. The double has a relative error of at
+    most `_MARGIN`; the value is exact if both ends of this margin round to the same float32.
     """
     near = digits / _POWERS[after]
     low = np.float32(near * (1.0 - _MARGIN))
@@ -72,7 +72,7 @@ def as_float32(digits: int, after: int) -> tuple[bool, np.float32]:
 
 @njit(cache=True, nogil=True)
 def _eight_bytes(words, i):
-    """Return the eight bytes of text from `i`, minus "0" each, the first one lowest."""
+    """Return the eight bytes of text from `i`, each minus "0", the first in the lowest bits."""
     shift = (i & _7) << _3
     at = i >> _3
     # Shifted in two steps, because a shift by 64 is not defined.
@@ -81,7 +81,7 @@ def _eight_bytes(words, i):
 
 @njit(cache=True, nogil=True)
 def _not_digits(word):
-    """Mark the first byte above 9, by its high bit; marks after it mean nothing. 0: none."""
+    """Set the high bit of the first byte above 9 (later marks are invalid); 0 for none."""
     # The carry of a byte above nine reaches only bytes after it.
     return ((word + _ABOVE_NINE) | word) & _HIGH_BITS
 
@@ -95,7 +95,7 @@ def _bytes_before(marks):
 
 @njit(cache=True, nogil=True)
 def _eight_digits(word):
-    """Return the number that eight digits write."""
+    """Return the number with these eight digits."""
     word = word * _10 + (word >> _8)  # pairs; then fours, and all of them
     upper = (word & _BYTES_0_4) * _UPPER_PAIRS
     lower = ((word >> _16) & _BYTES_0_4) * _LOWER_PAIRS
@@ -104,15 +104,15 @@ def _eight_digits(word):
 
 @njit(cache=True, nogil=True)
 def _first_digits(word, n):
-    """Return the number that the first `n` bytes, digits all, write."""
-    # Zeros are put in front. In two steps again: the whole shift may be 64.
+    """Return the number with the first `n` bytes as digits."""
+    # Shift zeros in front, again in two steps because the whole shift may be 64.
     half = _32 - (n << _2)
     return _eight_digits((word << half) << half)
 
 
 @njit(cache=True, nogil=True, inline="always")
 def scan_digits(words, i):
-    """Read 1 to 15 digits at `i`: (how many, number); (0, 0) where there are fewer or more."""
+    """Read 1 to 15 digits at `i`; return (count, number), (0, 0) if there are fewer or more."""
     word = _eight_bytes(words, i)
     marks = _not_digits(word)
     if marks:
@@ -129,13 +129,11 @@ def scan_digits(words, i):
 
 @njit(cache=True, nogil=True, inline="always")
 def scan_plain(text, words, i):
-    """Read digits with or without a point at `i`: (end, digits, how many after the point).
+    """Read digits with or without a point at `i`; return (end, digits, count after the point).
 
-    The end is 0 where there is anything else, or too many digits. It says nothing about what
-    follows the number.
-
-    Where the next byte is looked for must not wait for how many digits there were, if it can be
-    guessed: so the common lengths (one digit before the point, eight more after it) are branches.
+    The end is 0 if there is no such number, or it has too many digits. The bytes after the number
+    are not checked. The common lengths (one digit before the point, eight after it) are branches,
+    so that the processor can predict the place of the next byte.
     """
     kept = _0
     if text[i + _1] == _POINT_BYTE and is_digit(text[i]):
@@ -201,7 +199,7 @@ def _next_line(text: Text, i: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _skip_query(text: Text, i: int) -> int:
-    """Step over ``qid:NUMBER`` at `i`, if it is there; -1 if it is there and malformed."""
+    """Skip ``qid:NUMBER`` at `i`, if there is one; return -1 if it is malformed."""
     if not (
         i + 3 < text.size
         and text[i] == _Q
@@ -221,7 +219,7 @@ def _skip_query(text: Text, i: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _scan_index(text: Text, i: int) -> tuple[int, int]:
-    """Read a whole number and its colon at `i`: (end, index), `end` -1 where there is none."""
+    """Read a whole number and a colon at `i`; return (end, index), `end` -1 if malformed."""
     start = i
     index = 0
     while i < text.size and is_digit(text[i]):
@@ -237,7 +235,7 @@ def _scan_index(text: Text, i: int) -> tuple[int, int]:
 
 @njit(cache=True, nogil=True)
 def _quick_label(text, eights, i, end):
-    """Read the number from `i` to `end` if it is written as nearly all are: (settled, value)."""
+    """Read a number in a common format from `i` to `end`; return (is exact, value)."""
     negative = text[i] == _MINUS
     if negative or text[i] == _PLUS:
         i += 1
@@ -250,9 +248,9 @@ def _quick_label(text, eights, i, end):
 
 @njit(cache=True, nogil=True, inline="always")
 def _quick_entry(text, eights, i):
-    """Read ``index:value`` at `i` as nearly all are written: (end, index, settled, value).
+    """Read ``index:value`` in a common format; return (end, index, is exact, value).
 
-    The end is -1 where the slow way has to look: it is then not said that anything is wrong.
+    The end is -1 if the slow path must read the entry, which need not be wrong.
     """
     n, index = scan_digits(eights, np.uint64(i))
     at = np.uint64(i) + n
@@ -284,17 +282,18 @@ def parse_block(
 ) -> tuple[int, int, int, int, int]:
     """Parse whole lines of svmlight text; the last may lack its line end.
 
-    `eights`: the same bytes, eight by eight, the first lowest; an incomplete eight is left out.
-    `first_index`: the index that means column 0: 1, or 0.
+    `eights`: the text as little-endian 64-bit words, without an incomplete last word.
+    `first_index`: the index of column 0, which is 1 or 0.
 
-    Written are, with room for as many records as there are lines and an entry for four bytes:
-    `labels`, `starts`, `row_ends`: a record's label, where it starts in the text, and the number of
+    Outputs, with room for one record per line and one entry per four bytes:
+    `labels`, `starts`, `row_ends`: each record's label, its start in the text, and the number of
     entries up to its end.
-    `hard`: what may be numbers and is left to Python's ``float``, as (entry, or -1 - record for a
+    `columns`, `values`: the entries.
+    `hard`: possible numbers that are left to Python's ``float``: (entry, or -1 - record for a
     label; start; end).
 
-    Returns the numbers of records, of entries and of hard numbers, the largest column (-1 if none),
-    and the start of a line that cannot be read (-1 if there is none); the parse ends with it.
+    Returns the numbers of records, entries and hard numbers, the largest column (-1 if none), and
+    the start of the line that cannot be read, where the parser stops (-1 if none).
     """
     i = 0
     record = 0

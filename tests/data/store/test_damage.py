@@ -140,7 +140,7 @@ def test_an_index_out_of_range(damaged, monkeypatch, index, block):
     forge(damaged, "rows.indices.npy", 4 * 17, np.int32(index).tobytes())
     store = open_store(damaged)
     row = int(np.searchsorted(store.rows.indptr, 17, side="right"))
-    problem = f"rows.indices.npy is damaged: row {row} has a column twice, out of order or outside"
+    problem = f"damaged: row {row} has columns that do not ascend, or a column outside"
     with pytest.raises(StoreError, match=problem):
         check_entries(store)
     with pytest.raises(StoreError, match=problem):
@@ -161,7 +161,7 @@ def repeat_a_column(path):
 @pytest.mark.parametrize("block", [1, 5, 2**17])
 def test_an_entry_that_counts_twice(damaged, monkeypatch, block):
     monkeypatch.setattr(opening, "_BLOCK_ENTRIES", block)
-    problem = f"rows.indices.npy is damaged: row {repeat_a_column(damaged)} has a column twice"
+    problem = f"damaged: row {repeat_a_column(damaged)} has columns that do not ascend"
     with pytest.raises(StoreError, match=problem):
         check_entries(open_store(damaged))
 
@@ -171,7 +171,7 @@ def test_a_file_that_changes_after_the_store_was_opened(damaged, name):
     store = open_store(damaged)
     last = (damaged / name).stat().st_size - 1
     overwrite(damaged, name, last, b"\x55")
-    with pytest.raises(StoreError, match=f"{name} is damaged: its checksum does not fit between"):
+    with pytest.raises(StoreError, match=f"{name} is damaged: the checksum of bytes"):
         check_entries(store)
 
 
@@ -186,14 +186,14 @@ def test_a_value_that_is_not_finite(tmp_path, value, kind):
     check_entries(open_store(path))
     at = np.dtype(kind).itemsize * 5
     forge(path, "rows.values.npy", at, kind(value).tobytes())
-    problem = "rows.values.npy is damaged: it holds a value that is not a finite number"
+    problem = "rows.values.npy is damaged: a value is not a finite number"
     with pytest.raises(StoreError, match=problem):
         check_entries(open_store(path))
 
 
 def test_labels_without_a_word(damaged):
     forge(damaged, "labels.npy", 0, np.int32(2).tobytes())
-    with pytest.raises(StoreError, match="a label without a word"):
+    with pytest.raises(StoreError, match="a number does not stand for a text label"):
         _ = open_store(damaged).y
 
 
@@ -247,7 +247,7 @@ def test_a_header_with_a_wrong_sum_or_none(damaged):
     header = json.loads((damaged / "header.json").read_text())
     header["value"]["largest"] = 1.0
     (damaged / "header.json").write_text(json.dumps(header))
-    with pytest.raises(StoreError, match="its checksum does not fit"):
+    with pytest.raises(StoreError, match="its checksum is wrong"):
         open_store(damaged)
     for text in ("", "[", "[]", "NaN", "1", "{}", "[" * 100_000, "\0", "\ud800"):
         (damaged / "header.json").write_bytes(text.encode("utf-8", "surrogatepass"))
@@ -257,7 +257,9 @@ def test_a_header_with_a_wrong_sum_or_none(damaged):
 
 def test_pointers_that_do_not_fit(damaged):
     forge(damaged, "rows.indptr.npy", 8, np.int64(10**9).tobytes())
-    with pytest.raises(StoreError, match=r"rows\.indptr\.npy is damaged: its numbers do not rise"):
+    with pytest.raises(
+        StoreError, match=r"rows\.indptr\.npy is damaged: the row pointers do not ascend"
+    ):
         open_store(damaged)
 
 

@@ -196,18 +196,18 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        (([0, 1, 3], [0, 4, 4], [1, 1, 1], [0, 1]), "row 2 has a column twice"),
-        (([0, 1, 3], [0, 4, 2], [1, 1, 1], [0, 1]), "row 2 has a column twice, out"),
-        (([0, 1, 2], [0, -1], [1, 1], [0, 1]), "row 2 has a column"),
-        (([0, 1, 2], [0, 5], [1, 1], [0, 1], 5), "outside the 5 columns declared"),
+        (([0, 1, 3], [0, 4, 4], [1, 1, 1], [0, 1]), "row 2 has columns that do not ascend"),
+        (([0, 1, 3], [0, 4, 2], [1, 1, 1], [0, 1]), "row 2 has columns that do not ascend, or"),
+        (([0, 1, 2], [0, -1], [1, 1], [0, 1]), "row 2 has columns that do not ascend"),
+        (([0, 1, 2], [0, 5], [1, 1], [0, 1], 5), "outside the 5 possible columns"),
         (([0, 2, 1], [0, 5], [1, 1], [0, 1]), "row 2"),
         (([0, 1, 9], [0, 5], [1, 1], [0, 1]), "row 2"),
-        (([0, 1], [0, 5], [1, 1], [0]), "rows do not fit"),
+        (([0, 1], [0, 5], [1, 1], [0]), "the row pointers do not match"),
         (([0, 1, 2], [0, 5], [1, NAN], [0, 1]), "row 2 holds NaN or infinity"),
         (([0, 0, 2], [0, 5], [1, np.inf], [0, 1]), "row 2 holds NaN or infinity"),
         (([0, 1, 2], [0, 5], [1, 1], [0, NAN]), "row 2: the label is not a finite number"),
         (([0], [], [], []), "holds no record"),
-        (([0, 0], [], [], [1]), "no record has an entry; say how many columns"),
+        (([0, 0], [], [], [1]), "no record has an entry; set the number of columns"),
     ],
 )
 def test_a_source_that_breaks_its_promise(tmp_path, broken, message):
@@ -226,5 +226,5 @@ def test_rows_without_entries_are_a_store_if_columns_are_declared(tmp_path):
 def test_too_many_different_labels(tmp_path, monkeypatch):
     monkeypatch.setattr(store_writer, "_MOST_WORDS", 3)
     X = random_matrix(4, 20, 0.2)
-    with pytest.raises(DataError, match="more than 3 different labels by row 4"):
+    with pytest.raises(DataError, match="the first 4 rows have more than 3 different labels"):
         write_store(block_source(X, np.array(["a", "b", "c", "d"])), tmp_path / "s")

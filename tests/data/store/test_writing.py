@@ -175,7 +175,7 @@ def test_only_a_store_is_ever_replaced_and_not_unasked(tmp_path):
     for force in (False, True):
         for name, message in (
             *((name, "choose another name") for name in ("file", "folder", "mixed")),
-            ("new", r"thesis.tex, which a conversion does not write"),
+            ("new", r"thesis.tex, which no conversion writes"),
             *((name, "cannot be the name of a store") for name in ("s.partial", "s.replaced")),
         ):
             with pytest.raises(StoreError, match=message):

@@ -99,7 +99,7 @@ def test_nor_in_what_characters(written):
     ("columns", "words"),
     [
         ("age,work", "--columns names 2 columns, but the first line has 4 fields"),
-        (NAMES.upper(), "the first line is a header, because it holds the names of --columns"),
+        (NAMES.upper(), "the first line already holds the names in --columns"),
     ],
 )
 def test_names_that_do_not_fit_are_refused(written, columns, words):
@@ -133,7 +133,7 @@ def test_blanks_around_names_and_values_do_not_count(written):
 
 def test_a_name_in_other_letters_is_found(written):
     schema = Schema((Categories("Work", ("Private",)),), "label")
-    with pytest.raises(DataError, match="no column 'Work': write 'work', capitals and blanks"):
+    with pytest.raises(DataError, match="no column 'Work': write 'work' with the same case"):
         read_records(written(f"{NAMES}\n{RECORDS}"), schema=schema)
 
 

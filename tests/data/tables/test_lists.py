@@ -55,13 +55,21 @@ WRONG = [
     ([[0], [-4]], None, "row 2: an index is not 0 or more"),
     ([[0], None], None, "column 'x', row 2: the value is missing"),
     ([[0], [1, None]], None, "column 'x', row 2: an item of the list is missing"),
-    ([[0.5], [1.0]], None, "column 'x': lists of whole numbers are needed, not of double"),
-    ([0, 1], None, "column 'x': lists are needed, not int64"),
+    (
+        [[0.5], [1.0]],
+        None,
+        "column 'x': the column must hold lists of whole numbers, not of double",
+    ),
+    ([0, 1], None, "column 'x': the column must hold lists, not int64"),
     ([[0], [1]], [[1.0], [1.0, 2.0]], "column 'v', row 2: 2 values for 1 indices"),
     ([[0], [1]], [[1.0], [float("nan")]], "column 'v', row 2: a value is not finite"),
     ([[0], [1]], [[1.0], [float("inf")]], "column 'v', row 2: a value is not finite"),
     ([[0], [1]], [[1.0], [None]], "column 'v', row 2: an item of the list is missing"),
-    ([[0], [1]], [["a"], ["b"]], "column 'v': lists of numbers are needed, not of string"),
+    (
+        [[0], [1]],
+        [["a"], ["b"]],
+        "column 'v': the column must hold lists of numbers, not of string",
+    ),
     (pa.array([[0], [2**64 - 1]], pa.list_(pa.uint64())), None, "row 2: an index is not 0 or"),
 ]
 

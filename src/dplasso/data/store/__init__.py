@@ -1,4 +1,4 @@
-"""Data sets on disk, mapped into memory; the format is described in ``docs/store.md``."""
+"""Data sets on disk that are mapped into memory; ``docs/store.md`` describes the format."""
 
 from dplasso.data.store.opening import Store as Store
 from dplasso.data.store.opening import check_entries as check_entries

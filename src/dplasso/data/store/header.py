@@ -25,17 +25,17 @@ FORMAT = "dplasso-store"
 VERSION = 3
 HEADER_FILE = "header.json"
 PARTIAL_SUFFIX, REPLACED_SUFFIX = ".partial", ".replaced"
-# Of an array that gets a wider type while the store is written.
+# Suffix of the copy of an array that gets a wider type during writing.
 RECAST_SUFFIX = ".recast"
-# An entry of the origin: whether D was declared at conversion, or taken from the data.
+# Entry of the origin: whether D was declared at conversion rather than computed from the data.
 COLUMNS_DECLARED = "columns_declared"
-# Bytes before an array's data: the length numpy itself gives the header of a flat array.
+# Bytes before an array's data: the length of numpy's own header of a flat array.
 DATA_OFFSET = 128
 LABELS, PEOPLE = "labels", "people"
 INDICES, VALUES = "rows.indices", "rows.values"
 _START, _INDEX, _VALUE = ("<i8",), ("<i4", "<i8"), ("<f4", "<f8")
 _LABEL = ("|b1", "|i1", "|u1", *(f"<{kind}{size}" for kind in "iu" for size in (2, 4, 8)))
-# Every array of a store: the types it may have, and how many numbers it holds, by N and nnz.
+# The arrays of a store: their possible types, and their sizes in terms of N and nnz.
 ARRAYS = {
     "rows.indptr": (_START, "N + 1"),
     INDICES: (_INDEX, "nnz"),
@@ -43,14 +43,14 @@ ARRAYS = {
     LABELS: ((*_LABEL, "<f2", "<f4", "<f8"), "N"),
     PEOPLE: (("<i8",), "words"),
 }
-# Python names it from 3.13 on only.
+# Python defines mmap.MAP_NORESERVE only from 3.13 on.
 _USUAL = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
 _NO_RESERVE = int(getattr(mmap, "MAP_NORESERVE", 0x4000 if _USUAL else 0))
 
 
 @dataclass(frozen=True)
 class ArrayEntry:
-    """What the header says of one array: length in bytes and CRC-32 of consecutive pieces of it."""
+    """The header's entry for an array; `pieces` are lengths in bytes and CRC-32 sums."""
 
     dtype: str
     size: int
@@ -58,7 +58,7 @@ class ArrayEntry:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of data."""
+        """Size of the data in bytes."""
         return self.size * np.dtype(self.dtype).itemsize
 
     def spans(self) -> list[tuple[int, int, int]]:
@@ -75,14 +75,13 @@ class ArrayEntry:
 class StoreHeader:
     """The header of a store.
 
-    `origin`: how the columns were made, as the source tells it.
-    `value_dtype`: type of the values, also of those left out.
-    `constant`: the value of every entry, if they are all the same; then no values are stored.
-    `largest_value`: the largest |value|: a property of the private data, never to become a default
-    of the public `feature_bound`.
-    `label_words`: what the numbers in ``labels`` stand for; None where labels are numbers.
-    `arrays`: by the names of `ARRAYS`; without values where there is a constant, and without people
-    where nothing is known of them.
+    `origin`: how the columns were made.
+    `value_dtype`: type of the values, even if there is no array of values.
+    `constant`: the value of every entry, if all are equal; then there is no array of values.
+    `largest_value`: the largest |value|. It is private, so it must never become the default of the
+    public `feature_bound`.
+    `label_words`: text labels in the order of their numbers; None if labels are numbers.
+    `arrays`: entries by the names in `ARRAYS`; values and people are optional.
     """
 
     written_by: str
@@ -98,24 +97,24 @@ class StoreHeader:
 
 
 def array_file(directory: Path, name: str) -> Path:
-    """Return where an array of a store lies."""
+    """Return the file of an array of a store."""
     return directory / f"{name}.npy"
 
 
 def npy_header(dtype: DTypeLike, size: int) -> bytes:
-    """Return the bytes in front of a flat array's data, `DATA_OFFSET` of them."""
+    """Return the header of a flat array's file, `DATA_OFFSET` bytes long."""
     buffer = io.BytesIO()
     layout = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": (size,)}
     np.lib.format.write_array_header_1_0(buffer, layout)
     head = buffer.getvalue()
-    # numpy pads the text with blanks and ends it with a line feed; pad it to the length we promise.
+    # numpy pads the text with blanks and ends it with a line feed; pad it to the fixed length.
     text = head[10:].rstrip()
     room = DATA_OFFSET - 10
     return head[:8] + room.to_bytes(2, "little") + text.ljust(room - 1) + b"\n"
 
 
 def header_text(header: StoreHeader) -> str:
-    """Return a header as JSON, with a checksum of itself; `ValueError` if it is not plain JSON."""
+    """Return a header as JSON with its checksum; `ValueError` if the origin is not plain JSON."""
     document = _document(header)
     try:
         document["crc32"] = _checksum(document)
@@ -132,14 +131,14 @@ def _document(header: StoreHeader) -> dict[str, Any]:
 
 
 def _checksum(document: Mapping[str, Any]) -> int:
-    """Return the CRC-32 of a header without its own sum, free of layout."""
+    """Return the CRC-32 of a header's content, which does not depend on its layout."""
     content = {key: value for key, value in document.items() if key != "crc32"}
     text = json.dumps(content, allow_nan=False, sort_keys=True, separators=(",", ":"))
     return zlib.crc32(text.encode())
 
 
 def read_header(directory: Path) -> StoreHeader:
-    """Read and check a header; `StoreError` if it is damaged, foreign or of another version."""
+    """Read and check a header; `StoreError` if it is damaged or of another format or version."""
     path = directory / HEADER_FILE
     try:
         document = json.loads(path.read_bytes())
@@ -151,11 +150,11 @@ def read_header(directory: Path) -> StoreHeader:
     if type(version) is int and version != VERSION:
         advice = "install a newer dplasso" if version > VERSION else "convert the data again"
         raise StoreError(
-            f"{directory} has version {version} of the store format, and this dplasso reads "
-            f"version {VERSION} only; {advice}"
+            f"{directory} has version {version} of the store format, but this dplasso reads only "
+            f"version {VERSION}; {advice}"
         )
     try:
-        _require(document.get("crc32") == _checksum(document), "its checksum does not fit")
+        _require(document.get("crc32") == _checksum(document), "its checksum is wrong")
         header = _parse_header(document)
         _check_arrays(header)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
@@ -170,21 +169,21 @@ def _parse_header(document: dict[str, Any]) -> StoreHeader:
     constant, largest = value["constant"], value["largest"]
     for number in (largest, largest if constant is None else constant):
         finite = isinstance(number, float) and math.isfinite(number)
-        _require(finite and largest >= 0, "the values' bound is not a number")
-    _require(value["dtype"] in _VALUE, "unknown type of values")
+        _require(finite and largest >= 0, "the bound of the values is not a number")
+    _require(value["dtype"] in _VALUE, "the type of the values is unknown")
     texts = [document["source"], document["written_by"], *(words or ())]
-    _require(all(isinstance(text, str) for text in texts), "the labels or its source are not text")
+    _require(all(isinstance(text, str) for text in texts), "the labels or the source are not text")
     _require(
         isinstance(origin, dict) and isinstance(origin.get(COLUMNS_DECLARED), bool),
         "its origin does not say whether the columns were declared",
     )
     arrays = {
         name: ArrayEntry(
-            one["dtype"],
-            _whole(one["size"]),
-            tuple((_whole(length), _whole(crc)) for length, crc in one["pieces"]),
+            entry["dtype"],
+            _whole(entry["size"]),
+            tuple((_whole(length), _whole(crc)) for length, crc in entry["pieces"]),
         )
-        for name, one in document["arrays"].items()
+        for name, entry in document["arrays"].items()
     }
     header = StoreHeader(
         written_by=document["written_by"],
@@ -199,12 +198,12 @@ def _parse_header(document: dict[str, Any]) -> StoreHeader:
         arrays=arrays,
     )
     same = _checksum(_document(header)) == document["crc32"]
-    _require(same, "its version does not fit its arrays, or entries are unknown")
+    _require(same, "its arrays do not match its version, or it has unknown entries")
     return header
 
 
 def _check_arrays(header: StoreHeader) -> None:
-    """Check that the arrays' types and sizes fit the shape and each other."""
+    """Check that the arrays' types and sizes match the shape and each other."""
     n, nnz = header.shape[0], header.nnz
     counts = {"N": n, "N + 1": n + 1, "nnz": nnz, "words": WORDS * n}
     left_out = {PEOPLE} - set(header.arrays)
@@ -216,11 +215,11 @@ def _check_arrays(header: StoreHeader) -> None:
         _require(entry.size == counts[counted], f"array {name} has an impossible size")
         _require(entry.dtype in dtypes, f"array {name} has an unknown type")
         if name == VALUES:
-            _require(entry.dtype == header.value_dtype, "the values are not of one type")
+            _require(entry.dtype == header.value_dtype, "the values have two types")
         if name == LABELS and header.label_words is not None:
-            _require(np.dtype(entry.dtype).kind == "i", "words need whole numbers")
+            _require(np.dtype(entry.dtype).kind == "i", "text labels are not numbered")
         lengths, itemsize = [length for length, _ in entry.pieces], np.dtype(entry.dtype).itemsize
-        whole = sum(lengths) == entry.n_bytes and not any(one % itemsize for one in lengths)
+        whole = sum(lengths) == entry.n_bytes and not any(length % itemsize for length in lengths)
         _require(whole, f"the checksums of array {name} do not cover it")
 
 
@@ -236,13 +235,13 @@ def _require(condition: bool, problem: str) -> None:
 
 
 def open_array(directory: Path, name: str, entry: ArrayEntry) -> NDArray[Any]:
-    """Map an array; `StoreError` unless its file is as long, and begins, as the header implies."""
+    """Map an array; `StoreError` if its file has the wrong length or first bytes."""
     path = array_file(directory, name)
     try:
         with path.open("rb") as file:
             length, head = os.fstat(file.fileno()).st_size, file.read(DATA_OFFSET)
     except FileNotFoundError as error:
-        raise StoreError(f"{path} is missing from the store; convert again") from error
+        raise StoreError(f"{path} is missing from the store; convert the data again") from error
     expected = DATA_OFFSET + entry.n_bytes
     if length != expected:
         problem = f"{length} bytes long instead of {expected}"
@@ -254,10 +253,10 @@ def open_array(directory: Path, name: str, entry: ArrayEntry) -> NDArray[Any]:
 
 
 def map_array(path: Path, dtype: DTypeLike, size: int) -> NDArray[Any]:
-    """Map a flat array of a file into memory, privately: writing to it changes no file.
+    """Map a flat array of a file into memory; writing to the array does not change the file.
 
-    Kernels are compiled once for writable arrays; a read-only one would have all of them compiled
-    again. Nothing is read before it is touched, and no memory is reserved.
+    The array is writable because kernels would otherwise be compiled again for read-only arrays.
+    Data are read when they are used, and no memory is reserved.
     """
     dtype = np.dtype(dtype)
     if size == 0:
@@ -269,6 +268,6 @@ def map_array(path: Path, dtype: DTypeLike, size: int) -> NDArray[Any]:
 
 
 def bytes_of(part: NDArray[Any]) -> memoryview:
-    """Return the data of an array, as bytes."""
-    # A view of uint8, since an empty memoryview of another type cannot be cast.
+    """Return the data of an array as bytes."""
+    # A view as uint8, because an empty memoryview of another type cannot be cast.
     return np.ascontiguousarray(part).view(np.uint8).data

@@ -1,4 +1,4 @@
-"""Opening a store: checking it, and mapping its arrays into memory."""
+"""Open a store: check it, and map its arrays into memory."""
 
 import os
 import zlib
@@ -35,13 +35,13 @@ from dplasso.errors import StoreError
 from dplasso.files.lock import is_held, scratch
 from dplasso.matrix.compressed import Compressed, check_rows
 
-# A block fits a core's cache, so that its checksum and its entries take one pass over the memory.
+# A block fits in the cache, so checking its checksum and entries reads the memory once.
 _BLOCK_ENTRIES = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
 class Store:
-    """An opened store; nothing of its entries is in memory before it is touched."""
+    """An open store; entries are read into memory when they are used."""
 
     ndim: ClassVar[int] = 2
 
@@ -51,7 +51,7 @@ class Store:
 
     @property
     def rows(self) -> Compressed:
-        """The entries, by rows."""
+        """The matrix in compressed rows."""
         values = self.arrays.get(VALUES, np.empty(0, self.header.value_dtype))
         indptr, indices = self.arrays["rows.indptr"], self.arrays[INDICES]
         return Compressed(indptr, indices, values, self.header.constant or 0.0)
@@ -66,22 +66,22 @@ class Store:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """Number of rows and columns."""
         return self.header.shape
 
     @property
     def nnz(self) -> int:
-        """Entries."""
+        """Number of entries."""
         return self.header.nnz
 
     @property
     def columns_declared(self) -> bool:
-        """Whether D was declared at conversion; False if it was taken from the data."""
+        """Whether D was declared at conversion; False if it was computed from the data."""
         return bool(self.header.origin[COLUMNS_DECLARED])
 
     @property
     def X(self) -> "Store":  # noqa: N802
-        """The store itself: `fit` takes it for a matrix."""
+        """The store itself, which `fit` accepts as a matrix."""
         return self
 
     @property
@@ -91,32 +91,32 @@ class Store:
 
     @cached_property
     def y(self) -> NDArray[Any]:
-        """The labels as they were read, shape (N,): numbers, or words."""
+        """The labels, shape (N,): numbers or text."""
         labels, words = self.arrays[LABELS], self.header.label_words
         if words is None:
             return labels
         if labels.size and not 0 <= labels.min() <= labels.max() < len(words):
-            refuse_damaged(self.path, "labels", "a label without a word")
+            refuse_damaged(self.path, "labels", "a number does not stand for a text label")
         named: NDArray[Any] = np.array(words, np.str_)[labels]
         return named
 
     @property
     def knows_people(self) -> bool:
-        """Whether the store says to which person each row belongs."""
+        """Whether the store holds the person of each row."""
         return PEOPLE in self.arrays
 
     @property
     def people(self) -> NDArray[np.int64] | None:
-        """A number for the person of each row, shape (N,); None where the store does not say."""
+        """A number for the person of each row, shape (N,); None if the store has no people."""
         return number_people(self.person_hashes) if self.knows_people else None
 
     @property
     def person_hashes(self) -> NDArray[np.int64]:
-        """Two numbers of each row, its person's hash, shape (2 N,); see `number_people`."""
+        """The hashes of the people, two numbers for each row, shape (2 N,)."""
         return np.asarray(self.arrays[PEOPLE])
 
     def scratch(self, size: int, dtype: Any) -> NDArray[Any]:
-        """Return room for so many numbers in a temporary file beside the store."""
+        """Return an array of this size in a temporary file beside the store."""
         return scratch(self.path, size, dtype)
 
     def tocsr(self) -> csr_array:
@@ -130,12 +130,12 @@ class Store:
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError(
-            "a store is not copied into memory unasked; give it to fit as it is, or copy a small "
-            "one with tocsr()"
+            "a store does not convert to an array; pass the store itself to fit, or copy a small "
+            "store into memory with tocsr()"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the path, not the data: another process opens the store itself."""
+        """Pickle the path, not the data; another process opens the store again."""
         return open_store, (self.path,)
 
     def __repr__(self) -> str:
@@ -153,29 +153,29 @@ def open_store(
     verify: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Store:
-    """Open a store that `write_store` wrote; any number of processes may do so at a time.
+    """Open a store that `write_store` wrote; several processes may open it at the same time.
 
     Parameters
     ----------
     path : str or path-like
         The directory.
     verify : bool, default=False
-        Whether to read and check the entries too, as every fit does before it spends anything.
+        Whether to read and check the entries too, as every fit does before it charges the budget.
     progress : callable, optional
-        Called as ``progress(done, total)`` while verifying, in bytes.
+        Called as ``progress(done, total)`` in bytes during verification.
 
     Raises
     ------
     StoreError
-        If there is no complete store of a known version, or it is damaged.
+        If there is no complete store, or it is damaged or has another version.
     """
     directory, store = Path(path), None
     while store is None:
         _check_finished(directory)
         before = directory.stat()
         try:
-            found = _map_store(directory)
-            store = found if _is_still(directory, before) else None
+            opened = _map_store(directory)
+            store = opened if _is_still(directory, before) else None
         except (StoreError, OSError, ValueError):
             if _is_still(directory, before):
                 raise
@@ -186,17 +186,17 @@ def open_store(
 
 def _map_store(directory: Path) -> Store:
     header = read_header(directory)
-    arrays = {name: open_array(directory, name, one) for name, one in header.arrays.items()}
+    arrays = {name: open_array(directory, name, entry) for name, entry in header.arrays.items()}
     store = Store(directory.resolve(), header, arrays)
     exhaust(compare_sums(store, [name for name in arrays if name not in (INDICES, VALUES)], 2))
     starts = store.rows.indptr
     if starts[0] != 0 or starts[-1] != header.nnz or (starts[1:] < starts[:-1]).any():
-        refuse_damaged(directory, "rows.indptr", "its numbers do not rise to that of the entries")
+        refuse_damaged(directory, "rows.indptr", "the row pointers do not ascend from 0 to nnz")
     return store
 
 
 def _is_still(directory: Path, before: os.stat_result) -> bool:
-    """Return whether a store has not been replaced since, so that its files belong together."""
+    """Return whether a store has not been replaced, so that its files belong together."""
     try:
         return os.path.samestat(directory.stat(), before)
     except FileNotFoundError:
@@ -206,13 +206,12 @@ def _is_still(directory: Path, before: os.stat_result) -> bool:
 def check_entries(
     store: Store, *, n_threads: int = 2, progress: Callable[[int, int], None] | None = None
 ) -> None:
-    """Raise `StoreError` unless every array is as it was written, and safe for kernels to follow.
+    """Raise `StoreError` unless every array is undamaged and safe to use in kernels.
 
-    Every byte is compared with its checksum. In the same pass over the memory, the entries are
-    looked at: every index lies inside the matrix, no column is twice in a row, and every value is
-    finite. So a damaged store is refused even where its checksums fit.
+    In one pass over the memory, this checks the checksums, that every index lies inside the matrix,
+    that no row has a column twice, and that every value is finite.
 
-    `progress`: called with the bytes that are done, and those of all arrays.
+    `progress`: called with the bytes checked so far, and those of all arrays.
     """
     done, total = 0, sum(entry.n_bytes for entry in store.header.arrays.values())
     for n_bytes in compare_sums(store, store.header.arrays, n_threads):
@@ -222,7 +221,7 @@ def check_entries(
 
 
 def compare_sums(store: Store, names: Iterable[str], n_threads: int) -> Iterator[int]:
-    """Check some arrays; yield the bytes of every piece that passed, and refuse the first other."""
+    """Check arrays piece by piece; yield the bytes of each good piece, and refuse a bad one."""
     pieces = [(name, *span) for name in names for span in store.header.arrays[name].spans()]
     with ThreadPoolExecutor(n_threads) as pool:
         faults = pool.map(lambda piece: _fault(store, *piece), pieces)
@@ -233,41 +232,39 @@ def compare_sums(store: Store, names: Iterable[str], n_threads: int) -> Iterator
 
 
 def _fault(store: Store, name: str, begin: int, end: int, crc: int) -> str:
-    """Return what is wrong with a piece of an array, in words; nothing if it is whole."""
+    """Describe the damage to a piece of an array; empty if there is none."""
     array, sums, fault = store.arrays[name], 0, ""
     for at in range(begin, end, _BLOCK_ENTRIES):
         stop = min(at + _BLOCK_ENTRIES, end)
         sums = zlib.crc32(bytes_of(array[at:stop]), sums)
         if name == VALUES and not np.isfinite(array[at:stop]).all():
-            fault = fault or "it holds a value that is not a finite number"
+            fault = fault or "a value is not a finite number"
         if name == INDICES:
             fault = fault or _wrong_row(store, at, stop)
     if sums != crc:
         size = array.itemsize
-        return (
-            f"its checksum does not fit between bytes {begin * size} and {end * size} of the data"
-        )
+        return f"the checksum of bytes {begin * size} to {end * size} of the data is wrong"
     return fault
 
 
 def _wrong_row(store: Store, begin: int, end: int) -> str:
-    """Look at the rows that begin among some entries; return what is wrong, or nothing."""
+    """Describe the first malformed row that begins in a range of entries; empty if none."""
     starts, limit = store.rows.indptr, store.shape[1]
     first, last = np.searchsorted(starts[:-1], [begin, end])
     outside, unordered, _ = check_rows(starts[first : last + 1], store.rows.indices, limit)
     if outside < 0 and unordered < 0:
         return ""
     row = first + (unordered if unordered >= 0 else outside) + 1
-    return f"row {row} has a column twice, out of order or outside 0 to {limit - 1}"
+    return f"row {row} has columns that do not ascend, or a column outside 0 to {limit - 1}"
 
 
 def refuse_damaged(directory: Path, name: str, problem: str) -> NoReturn:
-    """Raise StoreError for a damaged array, which names its file."""
+    """Raise `StoreError` for a damaged array."""
     raise StoreError(f"{array_file(directory, name)} is damaged: {problem}; convert again")
 
 
 def _check_finished(path: Path) -> None:
-    """Refuse anything that is not a finished store, and say what it is."""
+    """Raise `StoreError` unless a path is a complete store."""
     if path.name.endswith(PARTIAL_SUFFIX):
         raise StoreError(f"{path} is an unfinished store; run the conversion again")
     if (path / HEADER_FILE).is_file():
@@ -275,7 +272,7 @@ def _check_finished(path: Path) -> None:
     if path.is_dir():
         raise StoreError(f"{path} is not a dplasso store: it has no {HEADER_FILE}")
     if path.exists():
-        raise StoreError(f"{path} is a file, not a dplasso store; make a store of it with convert")
+        raise StoreError(f"{path} is a file, not a dplasso store; convert it with dplasso convert")
     if is_held(path):
         raise StoreError(f"{path} is still being written; wait for it")
     if partial_directory(path).is_dir():
@@ -286,7 +283,7 @@ def _check_finished(path: Path) -> None:
 
 
 def describe(store: Store) -> dict[str, Any]:
-    """Summarise what a store holds, as plain values; some of them depend on private data."""
+    """Summarise a store as plain values; some of them depend on private data."""
     header = store.header
     labels, counts = np.unique(store.y, return_counts=True)
     shown = sorted(zip(labels.tolist(), counts.tolist(), strict=True), key=lambda pair: -pair[1])

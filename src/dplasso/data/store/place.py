@@ -1,4 +1,4 @@
-"""Where a store is put: beside its place while it is written, renamed when it is complete."""
+"""The place of a store: it is written beside the place, and renamed when it is complete."""
 
 import shutil
 from collections.abc import Iterable, Iterator
@@ -25,15 +25,15 @@ _UNFINISHED_FILES = _STORE_FILES | {file.with_suffix(RECAST_SUFFIX).name for fil
 
 
 def partial_directory(path: Path) -> Path:
-    """Return where the store `path` is while it is written."""
+    """Return the directory in which the store `path` is written."""
     return path.with_name(path.name + PARTIAL_SUFFIX)
 
 
 def is_incomplete(name: str, files: Iterable[str], *, has_header: bool) -> bool:
-    """Return whether what lies in a folder of stores is a store, or a part of one, not to be used.
+    """Return whether an item in a folder of stores is an incomplete store.
 
-    `name`: of the file or folder; `files`: those in it, whose names may be those that a copying
-    program gives until they are whole.
+    `name`: of the item. `files`: names of the files in it, which a copying program may change
+    until it is done.
     """
     if name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)):
         return True
@@ -42,31 +42,31 @@ def is_incomplete(name: str, files: Iterable[str], *, has_header: bool) -> bool:
 
 
 def refuse_incomplete(place: str | Path) -> NoReturn:
-    """Raise StoreError for a store in a folder of stores that is not to be used."""
+    """Raise `StoreError` for an incomplete store in a folder of stores."""
     raise StoreError(
         f"{place} is not a complete store: copy or convert it again, or move it out of the folder"
     )
 
 
 def stores_in(folder: Path) -> list[Path]:
-    """Return the stores in a folder, part-2 before part-10; StoreError for an incomplete one."""
-    found = []
+    """Return the stores in a folder, part-2 before part-10; `StoreError` if one is incomplete."""
+    stores = []
     for place in sorted(folder.iterdir(), key=natural_order):
         has_header = (place / HEADER_FILE).is_file()
         files = [file.name for file in place.iterdir()] if place.is_dir() else []
         if is_incomplete(place.name, files, has_header=has_header):
             refuse_incomplete(place)
         if has_header:
-            found.append(place)
-    return found
+            stores.append(place)
+    return stores
 
 
 def check_place(path: Path, *, force: bool) -> None:
-    """Refuse a place where no store can be put; with `force` an older store may be replaced."""
+    """Raise an error if no store can be written to a place; `force` allows replacing a store."""
     if path.name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)) or not path.name:
         raise StoreError(
             f"{path} cannot be the name of a store: {PARTIAL_SUFFIX} and {REPLACED_SUFFIX} mark "
-            "unfinished ones"
+            "unfinished stores; choose another name"
         )
     if not path.parent.is_dir():
         raise FileNotFoundError(
@@ -85,14 +85,14 @@ def check_place(path: Path, *, force: bool) -> None:
 
 @contextmanager
 def unfinished(path: Path) -> Iterator[Path]:
-    """Make an empty directory beside `path`, for this process alone, and remove it on failure."""
+    """Make an empty directory beside `path` for this process only; remove it on failure."""
     partial = partial_directory(path)
     with hold(path, StoreError(f"{path} is being written by another process; wait for it")):
         make_folder(partial)
         strange = sorted({entry.name for entry in partial.iterdir()} - _UNFINISHED_FILES)
         if strange:
             raise StoreError(
-                f"{partial} holds {strange[0]}, which a conversion does not write; move it first"
+                f"{partial} contains {strange[0]}, which no conversion writes; move it first"
             )
         try:
             _restore_replaced(path)
@@ -105,7 +105,7 @@ def unfinished(path: Path) -> Iterator[Path]:
 
 
 def put_in_place(partial: Path, path: Path) -> None:
-    """Move a complete store to its place; an older one is removed only after that."""
+    """Move a complete store to its place, and then remove an older one."""
     sync_directory(partial)
     replaced = path.with_name(path.name + REPLACED_SUFFIX)
     older = path.exists()
@@ -123,7 +123,7 @@ def put_in_place(partial: Path, path: Path) -> None:
 
 
 def _restore_replaced(path: Path) -> None:
-    """Undo or complete a replacement that was interrupted between its two renames."""
+    """Undo or complete an interrupted replacement of a store."""
     replaced = path.with_name(path.name + REPLACED_SUFFIX)
     if replaced.is_dir() and {entry.name for entry in replaced.iterdir()} <= _STORE_FILES:
         if path.exists():

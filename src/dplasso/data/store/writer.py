@@ -1,4 +1,4 @@
-"""From a stream of row blocks to a store on disk, in bounded memory."""
+"""Write a stream of row blocks to a store on disk in bounded memory."""
 
 import os
 import zlib
@@ -44,13 +44,13 @@ from dplasso.errors import DataError
 from dplasso.files.atomic import descriptor, open_private, report_disk_full
 from dplasso.matrix.compressed import check_rows
 
-# A checksum covers about this much of what is appended.
+# Bytes that one checksum covers, about.
 PIECE_BYTES = 1 << 26
 _COPY_BYTES = 1 << 22
 
 
 class ArrayWriter:
-    """A flat array in a file, of a size that is known only at the end."""
+    """A flat array in a file that grows until it is finished."""
 
     def __init__(self, path: Path, dtype: DTypeLike) -> None:
         self.path = path
@@ -61,7 +61,7 @@ class ArrayWriter:
         self._descriptor = descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
     def append(self, part: NDArray[Any]) -> None:
-        """Write some elements after those there are."""
+        """Append elements."""
         part = part.astype(self.dtype, copy=False)
         data, (length, crc) = bytes_of(part), self._open_piece
         self._write(data, self._place(self.size))
@@ -71,31 +71,31 @@ class ArrayWriter:
             self._close_piece()
 
     def append_constant(self, value: Any, count: int) -> None:
-        """Write one value many times."""
+        """Append the same value `count` times."""
         step = _COPY_BYTES // self.dtype.itemsize
         part = np.full(min(step, count), value, self.dtype)
         for done in range(0, count, step):
             self.append(part[: count - done])
 
     def append_from(self, other: "ArrayWriter") -> None:
-        """Write the elements of another array, perhaps of another type."""
+        """Append the elements of another array, which may have another type."""
         step = _COPY_BYTES // other.dtype.itemsize
         for begin in range(0, other.size, step):
             part = np.empty(min(step, other.size - begin), other.dtype)
             self.append(other.read_at(begin, part))
 
     def read_at(self, position: int, part: NDArray[Any]) -> NDArray[Any]:
-        """Fill `part` with the elements from a position on, and return it."""
+        """Fill `part` with the elements from `position` on, and return it."""
         data, offset = bytes_of(part), self._place(position)
         while data.nbytes:
             count = os.preadv(self._descriptor, [data], offset)
             if count == 0:
-                raise OSError(f"{self.path} became shorter while it was in use")
+                raise OSError(f"{self.path} was truncated by another program")
             data, offset = data[count:], offset + count
         return part
 
     def finish(self) -> ArrayEntry:
-        """Write the first bytes, send everything to the disk, and close the file."""
+        """Write the header, sync the file to the disk, and close it."""
         self._close_piece()
         self._write(memoryview(npy_header(self.dtype, self.size)), 0)
         os.fsync(self._descriptor)
@@ -103,7 +103,7 @@ class ArrayWriter:
         return ArrayEntry(self.dtype.str, self.size, tuple(self._pieces))
 
     def close(self) -> None:
-        """Close the file as it is."""
+        """Close the file without finishing the array."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor = -1
@@ -123,7 +123,7 @@ class ArrayWriter:
 
 
 class ArrayFiles(dict[str, ArrayWriter]):
-    """The arrays of a store in a directory, by name; they are closed with the block."""
+    """The arrays of a store in a directory, by name; a ``with`` block closes them."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__()
@@ -147,7 +147,7 @@ class ArrayFiles(dict[str, ArrayWriter]):
         return writer
 
     def widen(self, name: str, dtype: DTypeLike) -> ArrayWriter:
-        """Return an array in a type that holds its own elements and those of another."""
+        """Return an array, rewritten in a wider type if it cannot hold elements of `dtype`."""
         old = self[name]
         wider = np.result_type(old.dtype, dtype)
         if wider == old.dtype:
@@ -160,7 +160,7 @@ class ArrayFiles(dict[str, ArrayWriter]):
         return new
 
     def finish(self) -> dict[str, ArrayEntry]:
-        """Complete all arrays."""
+        """Finish all arrays."""
         return {name: writer.finish() for name, writer in self.items()}
 
 
@@ -171,10 +171,10 @@ _SOURCE_BYTES = 1 << 28
 
 
 class RowWriter:
-    """Records written to the files of a store so far.
+    """Write records to the files of a store.
 
-    `constant`: the value of every entry, as long as there is no file of values.
-    `words`: the numbers that words have among the labels; None where labels are numbers.
+    `constant`: the value of every entry so far, while there is no file of values.
+    `words`: the number of each text label; None if labels are numbers.
     """
 
     def __init__(self, files: ArrayFiles, name: str, n_features: int | None) -> None:
@@ -190,17 +190,17 @@ class RowWriter:
         files.new(INDICES, np.int64 if self.n_columns > INT32_MAX + 1 else np.int32)
 
     def add(self, block: RowBlock) -> None:
-        """Write one more block."""
+        """Append a block."""
         indptr, indices, values = block.indptr, block.indices, block.values
         outside, unordered, largest = check_rows(indptr, indices, self._declared or MOST_COLUMNS)
         if outside >= 0 or unordered >= 0:
             bad = unordered if unordered >= 0 else outside
             raise DataError(
-                f"{self._name}: row {self.n_rows + bad + 1} has a column twice, out of order or "
-                f"outside the {'' if self._declared is None else self._declared} columns declared"
+                f"{self._name}: row {self.n_rows + bad + 1} has columns that do not ascend, or a "
+                f"column outside the {self._declared or MOST_COLUMNS} possible columns"
             )
         if int(indptr[-1]) != indices.size or values.size != indices.size:
-            raise DataError(f"{self._name}: its rows do not fit its entries")
+            raise DataError(f"{self._name}: the row pointers do not match the number of entries")
         self.n_columns = max(self.n_columns, int(largest) + 1)
         if self.n_columns > INT32_MAX + 1:
             self._files.widen(INDICES, np.int64)
@@ -227,10 +227,10 @@ class RowWriter:
         if VALUES in self._files:
             self._files[VALUES].append(values)
 
-    def _add_labels(self, given: NDArray[Any]) -> None:
-        text = given.dtype.kind not in "biuf"
-        given = given.astype(np.str_) if text else given
-        labels, self._label_kind = labels_of_one_kind(given, self._place, self._label_kind)
+    def _add_labels(self, labels: NDArray[Any]) -> None:
+        text = labels.dtype.kind not in "biuf"
+        labels = labels.astype(np.str_) if text else labels
+        labels, self._label_kind = labels_of_one_kind(labels, self._place, self._label_kind)
         if text:
             labels = self._numbers(labels)
         if LABELS not in self._files:
@@ -241,27 +241,27 @@ class RowWriter:
         return f"{self._name}, row {self.n_rows + row + 1}"
 
     def _numbers(self, labels: NDArray[Any]) -> NDArray[np.int32]:
-        """Return the numbers of words; a new word gets the next one."""
+        """Return the numbers of text labels; a new label gets the next number."""
         words = self.words = self.words or {}
         distinct, inverse = np.unique(labels, return_inverse=True)
         codes = [words.setdefault(str(word), len(words)) for word in distinct]
         if len(words) > _MOST_WORDS:
             raise DataError(
-                f"{self._name}: more than {_MOST_WORDS:,} different labels by row "
-                f"{self.n_rows + labels.size:,}; a classifier needs two"
+                f"{self._name}: the first {self.n_rows + labels.size:,} rows have more than "
+                f"{_MOST_WORDS:,} different labels; check the label column"
             )
         return np.array(codes, np.int32)[inverse]
 
     def _add_people(self, block: RowBlock) -> None:
-        given = block.people
-        if given is not None and self.n_rows == 0:
+        people = block.people
+        if people is not None and self.n_rows == 0:
             self._files.new(PEOPLE, np.int64)
-        if (given is not None) != (PEOPLE in self._files) or (
-            given is not None and given.size != WORDS * block.labels.size
+        if (people is not None) != (PEOPLE in self._files) or (
+            people is not None and people.size != WORDS * block.labels.size
         ):
-            raise DataError(f"{self._name}: some of its rows have a person, others do not")
-        if given is not None:
-            self._files[PEOPLE].append(given)
+            raise DataError(f"{self._name}: some rows have a person and others do not")
+        if people is not None:
+            self._files[PEOPLE].append(people)
 
 
 def write_store(
@@ -275,14 +275,14 @@ def write_store(
 ) -> Store:
     """Write records to a store, and open it.
 
-    The source is read once. The store appears at `path` when it is complete and on the disk; until
-    then it is beside it, in a directory of its name and ``.partial``, which is removed where this
-    fails, and by the next call where the process was killed.
+    The source is read once. The store appears at `path` when it is complete and on the disk. Until
+    then it is in a directory beside it, with the suffix ``.partial``. A failure removes this
+    directory; after a crash, the next call removes it.
 
-    `memory`: bytes that the process may hold in all; at most a quarter is for records being read.
-    `force`: whether a store at `path` may be replaced; it stays until the new one is complete.
-    `origin`: how the columns were made, kept in the header: plain JSON.
-    `progress`: as of `BlockSource.blocks`.
+    `memory`: bytes that the process may use; at most a quarter is for records being read.
+    `force`: whether to replace a store at `path`, once the new one is complete.
+    `origin`: how the columns were made, as plain JSON for the header.
+    `progress`: as in `BlockSource.blocks`.
     """
     place = Path(path).resolve()
     check_place(place, force=force)
@@ -309,7 +309,7 @@ def write_store(
                 file.write(header_text(header))
                 file.flush()
                 os.fsync(file.fileno())
-            # The records may have come from, or replace, the store itself; look again.
+            # Check again: the conversion takes long, and another program may have written here.
             check_place(place, force=force)
             put_in_place(directory, place)
     return open_store(place)
@@ -318,7 +318,7 @@ def write_store(
 def _write_rows(
     files: ArrayFiles, source: BlockSource, place: Path, memory: int, progress: Progress | None
 ) -> RowWriter:
-    """Write all rows, each block while the source makes the next one."""
+    """Write all rows; each block is written while the source makes the next one."""
     with report_disk_full(place):
         rows = RowWriter(files, source.name, source.n_features)
 

@@ -1,4 +1,4 @@
-"""Parquet and Arrow files as batches of records, in bounded memory, with errors that name rows."""
+"""Read Parquet and Arrow files as batches of records in bounded memory."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,11 +20,11 @@ try:
     import pyarrow.parquet as pq
 except ImportError as error:
     raise ImportError(
-        "Tables (CSV, JSON lines, Parquet, Arrow) are read with pyarrow, which is not installed; "
+        "Reading tables (CSV, JSON lines, Parquet, Arrow) needs pyarrow, which is not installed; "
         "install it with: pip install 'dplasso[arrow]'"
     ) from error
 
-# Bytes that one entry may take at a time: stored, flattened, sorted, and handed on.
+# Bytes in memory for each entry: stored, flattened, sorted and yielded.
 _BYTES_PER_ENTRY = 64
 _MOST_ROWS = 1 << 16
 _PAGE_BUFFER = 1 << 20
@@ -41,16 +41,16 @@ def column_names(path: Path) -> list[str]:
 
 
 def batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Iterator[Batch]:
-    """Stream some columns of a Parquet or Arrow IPC (Feather 2) file."""
+    """Yield batches of some columns of a Parquet or Arrow IPC (Feather 2) file."""
     names = column_names(path)
     check_columns(names, columns, f"{path}:")
     size, first_row = path.stat().st_size, 0
     with _undamaged(path):
         read = _parquet if _is_parquet(path) else _ipc
         for records, share in read(path, columns, memory_bytes):
-            found = {name: records.column(name) for name in columns}
+            arrays = {name: records.column(name) for name in columns}
             numbers = range(first_row + 1, first_row + records.num_rows + 1)
-            yield Batch(path, found, "row", numbers, int(share * size))
+            yield Batch(path, arrays, "row", numbers, int(share * size))
             first_row += records.num_rows
 
 
@@ -67,16 +67,16 @@ def _parquet(
             for piece in _sliced(records, memory_bytes):
                 done += piece.num_rows
                 yield piece, done / n_rows
-    # pyarrow silently stops reading at pages with too few rows.
+    # pyarrow stops without an error at pages with too few rows.
     if done != n_rows:
-        raise pa.ArrowInvalid(f"{done} of {n_rows} rows are there")
+        raise pa.ArrowInvalid(f"it holds {done} of {n_rows} rows")
 
 
 def _rows_at_once(metadata: pq.FileMetaData, memory_bytes: int) -> int:
-    """Choose the rows to read at a time, from the bytes of the groups of rows.
+    """Choose the number of rows to read at a time from the sizes of the row groups.
 
-    A stored byte is taken for an entry, which few encodings undercut by much. The sizes of single
-    columns would tell more, but asking a damaged file for them can end the process (pyarrow 26).
+    This assumes one entry per stored byte, and few encodings are much denser. The sizes of single
+    columns would be more precise, but reading them from a damaged file can crash pyarrow 26.
     """
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     per_row = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=1.0)
@@ -97,8 +97,8 @@ def _ipc(
 
 
 def _sliced(records: pa.RecordBatch, memory_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Cut records so that the work on each piece fits the memory."""
-    # Arrow trusts the offsets in a file; damaged ones could point anywhere.
+    """Cut records into pieces that fit the memory."""
+    # Arrow does not check the offsets in a file, and damaged offsets could point anywhere.
     records.validate(full=True)
     per_row = 8 * records.nbytes / max(records.num_rows, 1) + _BYTES_PER_ENTRY
     step = int(min(max(memory_bytes / per_row, 1), _MOST_ROWS))
@@ -107,13 +107,13 @@ def _sliced(records: pa.RecordBatch, memory_bytes: int) -> Iterator[pa.RecordBat
 
 
 def labels(batch: Batch, column: str) -> NDArray[Any]:
-    """Return a column's values as whole numbers, float64, bools or strings; none is missing."""
-    found = _decoded(batch.columns[column])
-    _refuse_missing(batch, column, found)
-    kind, types = found.type, pa.types
+    """Return a column as whole numbers, float64, bools or strings; refuse missing values."""
+    values = _decoded(batch.columns[column])
+    _refuse_missing(batch, column, values)
+    kind, types = values.type, pa.types
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return np.asarray(found.to_pylist(), dtype=np.str_)
-    array: NDArray[Any] = found.to_numpy(zero_copy_only=False)
+        return np.asarray(values.to_pylist(), dtype=np.str_)
+    array: NDArray[Any] = values.to_numpy(zero_copy_only=False)
     if array.dtype.kind not in "biuf":
         raise DataError(
             f"{batch.where(column)}: labels must be numbers, strings or bools, not {kind}"
@@ -122,10 +122,10 @@ def labels(batch: Batch, column: str) -> NDArray[Any]:
 
 
 def list_rows(lists: ListColumns, batch: Batch) -> Rows:
-    """Return the rows that lists write out; `DataError` names the row of what is wrong."""
+    """Return the rows from lists of column numbers and values."""
     column = lists.indices
     starts, numbers = _flat_list(batch, column, "iu", "whole numbers")
-    # A number that int64 does not hold becomes a negative one, which is refused.
+    # Numbers too large for int64 become negative, and are refused below.
     indices = numbers.astype(np.int64)
     values = _list_values(batch, lists.values, starts)
     limit = lists.n_features or MOST_COLUMNS
@@ -148,10 +148,12 @@ def _list_values(batch: Batch, column: str | None, starts: NDArray[np.int64]) ->
     if column is None:
         return np.ones(int(starts[-1]), np.float32)
     theirs, numbers = _flat_list(batch, column, "biuf", "numbers")
-    ours, found = np.diff(starts), np.diff(theirs)
-    if (ours != found).any():
-        row = int(np.argmax(ours != found))
-        raise DataError(f"{batch.where(column, row)}: {found[row]} values for {ours[row]} indices")
+    ours, n_values = np.diff(starts), np.diff(theirs)
+    if (ours != n_values).any():
+        row = int(np.argmax(ours != n_values))
+        raise DataError(
+            f"{batch.where(column, row)}: {n_values[row]} values for {ours[row]} indices"
+        )
     values: NDArray[Any] = numbers.astype(working_dtype(numbers), copy=False)
     _refuse(batch, column, starts, ~np.isfinite(values), "a value is not finite")
     return values
@@ -160,11 +162,11 @@ def _list_values(batch: Batch, column: str | None, starts: NDArray[np.int64]) ->
 def _flat_list(
     batch: Batch, column: str, kinds: str, what: str
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return the starts of the lists, from 0, and their items, of these kinds, end to end."""
+    """Return the start of each list, and the concatenated items, of these numpy kinds."""
     lists = batch.columns[column]
     kind, types = lists.type, pa.types
     if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
-        raise DataError(f"{batch.where(column)}: lists are needed, not {kind}")
+        raise DataError(f"{batch.where(column)}: the column must hold lists, not {kind}")
     _refuse_missing(batch, column, lists)
     starts = np.zeros(len(lists) + 1, np.int64)
     np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False), out=starts[1:])
@@ -174,28 +176,30 @@ def _flat_list(
         _refuse(batch, column, starts, missing, "an item of the list is missing")
     numbers: NDArray[Any] = flat.to_numpy(zero_copy_only=False)
     if numbers.dtype.kind not in kinds:
-        raise DataError(f"{batch.where(column)}: lists of {what} are needed, not of {flat.type}")
+        raise DataError(
+            f"{batch.where(column)}: the column must hold lists of {what}, not of {flat.type}"
+        )
     return starts, numbers
 
 
 def _refuse(
     batch: Batch, column: str, starts: NDArray[np.int64], wrong: NDArray[np.bool_], problem: str
 ) -> None:
-    """Raise `DataError` that names the row of the first item that is wrong."""
+    """Raise `DataError` with the row of the first wrong item."""
     if wrong.any():
         row = int(np.searchsorted(starts, wrong.argmax(), side="right")) - 1
         raise DataError(f"{batch.where(column, row)}: {problem}")
 
 
 def _refuse_missing(batch: Batch, column: str, values: pa.Array) -> None:
-    """Raise `DataError` that names the first row of a column without a value."""
+    """Raise `DataError` with the first row without a value."""
     if values.null_count:
         at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
         raise DataError(f"{batch.where(column, at)}: the value is missing")
 
 
 def _decoded(values: pa.Array) -> pa.Array:
-    """Undo dictionary encoding: the list of distinct values in a file is never used."""
+    """Undo dictionary encoding, so that a file's list of distinct values is never used."""
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
@@ -205,7 +209,7 @@ def _is_parquet(path: Path) -> bool:
 
 @contextmanager
 def _undamaged(path: Path) -> Iterator[None]:
-    """Word what pyarrow raises on a damaged file, in whose schema names are decoded when asked."""
+    """Convert pyarrow's errors on a damaged file to `DataError`."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

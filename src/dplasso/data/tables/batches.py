@@ -1,8 +1,8 @@
-"""Tables as row blocks: how text is written, batches of named columns, and what makes rows of them.
+"""Read tables as row blocks: the dialect of text tables, and batches of named columns.
 
-How a text table is written is treated as public. It is read off the header, which is no record, and
-off a byte-order mark. No record is looked at, so none decides how another is read. A file without a
-header is read as its name says, unless something else is asked for.
+The dialect is public. It is detected from the header, which is not a record, and from a byte-order
+mark, so no record affects how another is read. A file without a header has the usual dialect of its
+suffix, unless options specify another.
 """
 
 import codecs
@@ -24,14 +24,14 @@ from dplasso.data.source_files import Paths, SourceFiles, line_blocks, source_fi
 from dplasso.errors import DataError
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
-"""Suffixes of tables with a header, and what stands between their fields as a rule."""
+"""Suffixes of tables with delimited fields, and their usual delimiters."""
 
 _SHOWN = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 _NAMED = {"tab": "\t", "\\t": "\t", "space": " ", "none": ""}
 _HEADER_BYTES = 1 << 16
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 SEPARATOR_NOTE = re.compile(r'\ufeff?"?sep=(.)"?\s*')
-"""The line that Excel writes before a header, to say what stands between fields."""
+"""The line that Excel writes before a header to declare the delimiter."""
 _COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 _GROUPED = {
     ",": re.compile(r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?\s*"),
@@ -41,14 +41,14 @@ _GROUPED = {
 
 @dataclass(frozen=True)
 class Dialect:
-    """How text tables are written; None where the header says it.
+    """The format of text tables; None for settings to detect from the header.
 
     `delimiter`: one character, or "tab".
-    `decimal`: "." or ",". A comma that was asked for goes with points between groups of digits.
-    `quote`: one character around fields, or "none".
-    `encoding`: as Python calls it.
-    `header`: False where the first line is a record; True where it is none, whatever it looks like.
-    `columns`: names of the columns of a file without a header, with commas between them.
+    `decimal`: "." or ",". Setting it also allows the other mark as thousands separator.
+    `quote`: the quote character, or "none".
+    `encoding`: Python's name of the encoding.
+    `header`: whether the first line is a header; None for a header that is checked.
+    `columns`: comma-separated column names of a file without a header.
     """
 
     delimiter: str | None = None
@@ -60,25 +60,25 @@ class Dialect:
 
     def __post_init__(self) -> None:
         for name in ("delimiter", "quote"):
-            given = getattr(self, name)
-            given = _NAMED.get(given, given)
-            object.__setattr__(self, name, given)
+            mark = getattr(self, name)
+            mark = _NAMED.get(mark, mark)
+            object.__setattr__(self, name, mark)
             word, empty = ("tab", False) if name == "delimiter" else ("none", True)
-            wrong = given is not None and (len(given) != 1 or given in "\r\n\0")
-            if wrong and not (given == "" and empty):
-                raise DataError(f"`{name}` must be one character or {word}, got {given!r}")
+            wrong = mark is not None and (len(mark) != 1 or mark in "\r\n\0")
+            if wrong and not (mark == "" and empty):
+                raise DataError(f"`{name}` must be one character or {word}, got {mark!r}")
         if self.quote is not None and self.quote == self.delimiter:
             raise DataError(f"`delimiter` and `quote` cannot both be {self.quote!r}")
         if self.decimal not in (None, ".", ","):
-            raise DataError(f"`decimal` must be . or , and not {self.decimal!r}")
+            raise DataError(f"`decimal` must be . or , but not {self.decimal!r}")
         if self.columns is not None:
             if self.header:
                 raise DataError(
-                    "`columns` names the columns of a file without a header; leave it out, or "
-                    "`header`"
+                    "`columns` and `header` cannot be combined: `columns` names the columns of a "
+                    "file without a header. Pass one of them"
                 )
             if not all(self.names or [None]) or len(set(self.names)) < len(self.names):
-                raise DataError("`columns` must be different names with commas between them")
+                raise DataError("`columns` must be different names, separated by commas")
         if self.encoding is not None:
             try:
                 if codecs.lookup(self.encoding)._is_text_encoding:
@@ -86,48 +86,48 @@ class Dialect:
             except (LookupError, ValueError):
                 pass
             raise DataError(
-                f"`encoding` {self.encoding!r} is not known; write for example utf-8 or cp1252"
+                f"`encoding` {self.encoding!r} is unknown; use for example utf-8 or cp1252"
             )
 
     @property
     def is_asked(self) -> bool:
-        """Whether anything was said of it."""
+        """Whether any setting is specified."""
         return any(getattr(self, field.name) is not None for field in fields(self))
 
     @property
     def names(self) -> list[str]:
-        """The names of `columns`; none where it is not given."""
+        """The names in `columns`; empty if it is None."""
         return [] if self.columns is None else [n.strip() for n in next(csv.reader([self.columns]))]
 
     @property
     def has_header(self) -> bool:
-        """Whether the first line is taken for a header."""
+        """Whether the first line is a header."""
         return self.columns is None and self.header is not False
 
 
 def check_goes(path: Path, dialect: Dialect | None, *, text: bool) -> None:
-    """Refuse what was said of a file that has none of it."""
+    """Raise `DataError` if the format of a file lacks some settings of a dialect."""
     if dialect is None:
         return
     if not text:
         raise DataError(
-            f"{path} is not a text table; `delimiter`, `decimal`, `quote`, `columns`, `header` and "
-            "`encoding` go with CSV, and encoding with JSON lines"
+            f"{path} is not a text table; leave out `delimiter`, `decimal`, `quote`, `columns`, "
+            "`header` and `encoding`, which are for CSV (JSON lines: encoding only)"
         )
     if plain_suffix(path) not in DELIMITERS and replace(dialect, encoding=None).is_asked:
         raise DataError(
-            f"{path}: JSON lines have an encoding, but no `delimiter`, `decimal`, `quote`, "
-            "`header` or `columns`"
+            f"{path}: JSON lines have no `delimiter`, `decimal`, `quote`, `header` or `columns`; "
+            "leave these out"
         )
 
 
 def sniffed(path: Path, asked: Dialect | None) -> Dialect:
-    """Return how a text table is written: as asked, and for the rest as its header says."""
+    """Return the dialect of a text table: as `asked`, otherwise detected from the header."""
     asked = asked or Dialect()
     check_goes(path, asked, text=True)
     with closing(line_blocks(path, _HEADER_BYTES)) as blocks:
         line, _, rest = next(blocks, (b"", 0))[0].partition(b"\n")
-    # Of a file without a header, only a byte-order mark is looked at.
+    # In a file without a header, the first line is a record, so only its byte-order mark counts.
     marked = asked.has_header or line.startswith(_UTF_16)
     encoding = asked.encoding or (_encoding(line) if marked else "utf-8")
     if (usual := DELIMITERS.get(plain_suffix(path))) is None:
@@ -144,7 +144,7 @@ def sniffed(path: Path, asked: Dialect | None) -> Dialect:
     if delimiter is None:
         mark = re.escape(quote)
         bare = re.sub(f"{mark}[^{mark}]*{mark}", "", header) if quote else header
-        places = {one: bare.count(one) for one in (usual, *_SHOWN) if one != " "}
+        places = {sign: bare.count(sign) for sign in (usual, *_SHOWN) if sign != " "}
         delimiter = "\t" if usual in bare and usual == "\t" else max(places, key=places.__getitem__)
         delimiter = delimiter if places[delimiter] else usual
     decimal = asked.decimal or ("," if delimiter == ";" else ".")
@@ -162,33 +162,32 @@ def _encoding(line: bytes) -> str:
 
 
 def said(path: Path, asked: Dialect | None) -> str | None:
-    """Say how a text table is taken to be written; None where it is as its name says."""
-    found = sniffed(path, asked)
+    """Describe the dialect of a text table for the user; None if it is the usual one."""
+    dialect = sniffed(path, asked)
     usual = DELIMITERS.get(plain_suffix(path))
-    if found in (Dialect(usual, ".", '"', "utf-8"), Dialect(encoding="utf-8")):
+    if dialect in (Dialect(usual, ".", '"', "utf-8"), Dialect(encoding="utf-8")):
         return None
-    told = []
-    if not found.has_header:
-        n_names = len(found.names)
-        told = [f"no header, {f'{n_names} columns named' if n_names else 'columns numbered'}"]
-    if found.delimiter is not None:
-        told += [
-            f"{_SHOWN.get(found.delimiter, repr(found.delimiter))} between fields",
-            f"decimal {'comma' if found.decimal == ',' else 'point'}",
-            f"quotes {found.quote}" if found.quote else "no quotes",
+    phrases = []
+    if not dialect.has_header:
+        n_names = len(dialect.names)
+        phrases = [f"no header, {f'{n_names} columns named' if n_names else 'columns numbered'}"]
+    if dialect.delimiter is not None:
+        phrases += [
+            f"{_SHOWN.get(dialect.delimiter, repr(dialect.delimiter))} between fields",
+            f"decimal {'comma' if dialect.decimal == ',' else 'point'}",
+            f"quotes {dialect.quote}" if dialect.quote else "no quotes",
         ]
-    told.append("UTF-8" if found.encoding == "utf-8" else str(found.encoding))
+    phrases.append("UTF-8" if dialect.encoding == "utf-8" else str(dialect.encoding))
     options = "--delimiter, --decimal, --quote, --encoding set it"
     shown = f"as its header shows; {options}" if asked is None else "as asked"
-    return f"{path.name}: {', '.join(told)} ({shown})"
+    return f"{path.name}: {', '.join(phrases)} ({shown})"
 
 
 def with_points(values: list[str], decimal: str, asked: Dialect | None) -> list[str]:
-    """Write numbers in the way that Python reads; nothing else is changed.
+    """Convert numbers to Python's notation, and leave other fields unchanged.
 
-    A field is a number if all of it is: 3,5 and, where the comma was asked for, 1.234 or 1.234,5.
-    Without that 1.234 may be a fraction, and 1.234,5 is no number. Where the point was asked for,
-    1,234 and 1,234.5 are numbers.
+    With a decimal comma, 3,5 is a number. If the user asked for the comma, so are 1.234 and
+    1.234,5; if for the point, so are 1,234 and 1,234.5. Without such a request 1.234 is a fraction.
     """
     grouped = None if asked is None or asked.decimal is None else _GROUPED[decimal]
     if decimal == "." and grouped is None:
@@ -206,7 +205,7 @@ def with_points(values: list[str], decimal: str, asked: Dialect | None) -> list[
 
 
 def decimal_of_groups(text: str) -> str | None:
-    """Return the decimal mark of a number with marks between groups of digits and a fraction."""
+    """Return the decimal mark of a number with thousands separators and a fraction, or None."""
     last = text[max(text.rfind(","), text.rfind("."))] if "," in text and "." in text else ""
     return last if last and _GROUPED[last].fullmatch(text) else None
 
@@ -214,9 +213,9 @@ def decimal_of_groups(text: str) -> str | None:
 class Batch(NamedTuple):
     """Consecutive records of a table file.
 
-    `columns`: by name a pyarrow.Array, or a list of what a text file says.
-    `unit`, `numbers`: what the file counts, lines or rows, and where each record stands in it.
-    `done`: bytes of the file read so far, about.
+    `columns`: by name, a pyarrow.Array, or a list of the fields of a text file.
+    `unit`, `numbers`: "line" or "row", and the line or row number of each record.
+    `done`: approximate bytes of the file read so far.
     """
 
     path: Path
@@ -231,36 +230,36 @@ class Batch(NamedTuple):
         return len(self.numbers)
 
     def where(self, column: str, row: int | None = None) -> str:
-        """Word where a value stands; without a row, its column."""
+        """Describe the place of a value, or of a column if `row` is None."""
         at = f"{self.path}, column {column!r}"
         return at if row is None else f"{at}, {self.unit} {self.numbers[row]}"
 
 
 def check_columns(names: Sequence[str], wanted: Sequence[str], whose: str) -> None:
-    """Raise `DataError` unless each of some columns is there, once."""
+    """Raise `DataError` unless each wanted column exists exactly once."""
     counts = Counter(names)
     for column in wanted:
         if counts[column] != 1:
             fault = "no column" if column not in counts else "more than one column"
             there = ", ".join(map(repr, names[:200]))
             like = [name for name in counts if alike(name) == alike(column) and name != column]
-            cure = f": write {like[0]!r}, capitals and blanks count" if like else ""
+            cure = f": write {like[0]!r} with the same case and blanks" if like else ""
             raise DataError(f"{whose} {fault} {column!r}{cure}; there are {there}")
 
 
 def alike(word: Any) -> str:
-    """Return a word without what people overlook: capitals, and blanks at its ends."""
+    """Return a word in lower case without blanks at its ends."""
     return str(word).strip().lower()
 
 
 class TableReader:
-    """A table file and what reads it; of text also how it is written."""
+    """Read a table file with the module for its format."""
 
     def __init__(self, path: Path, dialect: Dialect | None) -> None:
-        found = table_format(path)
-        check_goes(path, dialect, text=found.compressible)
-        self.path, self.module = path, found.reader
-        self._asked, self._text = dialect, found.compressible
+        file_format = table_format(path)
+        check_goes(path, dialect, text=file_format.compressible)
+        self.path, self.module = path, file_format.reader
+        self._asked, self._text = dialect, file_format.compressible
 
     @cached_property
     def _dialect(self) -> tuple[Dialect, ...]:
@@ -274,11 +273,11 @@ class TableReader:
     def batches(
         self, columns: Sequence[str], memory_bytes: int, as_they_stand: str | None = None
     ) -> Iterator[Batch]:
-        """Yield some columns; numbers with a decimal comma get a point, but not those of people.
+        """Yield batches of some columns, with decimal points for decimal commas.
 
-        Two people whose names are numbers must not become one.
+        The column `as_they_stand`, of people, is not converted, so that ids stay distinct.
         """
-        decimal = "".join(one.decimal or "" for one in self._dialect)
+        decimal = "".join(dialect.decimal or "" for dialect in self._dialect)
         for batch in self.module.batches(self.path, columns, memory_bytes, *self._dialect):
             for name in set(columns) - {as_they_stand} if decimal else ():
                 batch.columns[name] = with_points(batch.columns[name], decimal, self._asked)
@@ -296,7 +295,7 @@ def table_source(
     memory_share: float = 1.0,
     dialect: Dialect | None = None,
 ) -> BlockSource:
-    """Return tables as row blocks; without the column `label` all labels are 0."""
+    """Return tables as row blocks; all labels are 0 if `label` is None."""
     readers = [TableReader(path, dialect) for path in files.paths]
     wanted = [*columns, *(name for name in (label, person) if name is not None)]
 
@@ -314,10 +313,10 @@ def table_source(
 
 @dataclass(frozen=True)
 class ListColumns:
-    """Each record holds a list of its column numbers, from 0, and perhaps one of their values.
+    """The columns of a table whose records are lists of column numbers and values.
 
-    `indices`: column of lists of whole numbers, in any order, without duplicates.
-    `values`: column of lists of numbers, as long; None makes every value 1.
+    `indices`: column of lists of whole numbers from 0, in any order, without duplicates.
+    `values`: column of lists of numbers of the same length; None for all 1.
     """
 
     indices: str
@@ -338,7 +337,7 @@ def list_source(
     files = source_files(paths)
     for path in files.paths:
         if table_format(path).compressible:
-            raise DataError(f"{path}: lists are read from Parquet and Arrow files")
+            raise DataError(f"{path} cannot hold lists of columns; pass Parquet or Arrow files")
     encode = partial(table_format(files.paths[0]).reader.list_rows, lists)
     return table_source(
         files, columns, encode, lists.n_features, label=label_column, dialect=dialect

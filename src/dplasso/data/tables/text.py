@@ -1,4 +1,4 @@
-"""Records from CSV and JSON lines, in bounded memory; errors name lines."""
+"""Read records from CSV and JSON lines in bounded memory."""
 
 import codecs
 import csv
@@ -25,34 +25,34 @@ from dplasso.data.tables.batches import (
 )
 from dplasso.errors import DataError
 
-# A quote that is never closed would otherwise take the rest of the file for one field.
+# Without a limit, an unclosed quote would make the rest of the file one field.
 LONGEST_FIELD = 16 << 20
 
-# Bytes for each character of text, n-grams and hashes included; measured on English reviews.
+# Bytes in memory per character of text, including n-grams and hashes; measured on English reviews.
 _BYTES_PER_CHARACTER = 32
 _MOST_CHARACTERS = 4 << 20
-# Records, and fields, in which values of the first line are looked for.
+# Limits on the records and fields that are searched for values of the first line.
 _RECORDS_LOOKED_AT, _FIELDS_LOOKED_AT = 1_000, 100_000
 
 
 def column_names(path: Path, dialect: Dialect | None = None) -> list[str]:
-    """Return the names of the columns of CSV, or the keys of the first object of JSON lines.
+    """Return the column names of CSV, or the keys of the first object of JSON lines.
 
-    They stand in the first line, without blanks around them, unless the dialect says that it is a
-    record. Raises `DataError` if the first line looks like one.
+    The names are in the first line, unless the dialect declares it a record. Raises `DataError` if
+    the first line looks like a record.
     """
-    found = sniffed(path, dialect)
-    with closing(_Lines(path, BLOCK_BYTES, found)) as lines:
+    detected = sniffed(path, dialect)
+    with closing(_Lines(path, BLOCK_BYTES, detected)) as lines:
         if plain_suffix(path) not in DELIMITERS:
             return list(next(_objects(lines), {}))
         rows = _csv_reader(lines)
         names = [name.strip() for name in next(rows)]
-        if found.names:
-            refuse_wrong_names(path, names, found.names)
-            return found.names
-        if found.header is False:
+        if detected.names:
+            refuse_wrong_names(path, names, detected.names)
+            return detected.names
+        if detected.header is False:
             return [f"column_{number}" for number in range(1, len(names) + 1)]
-        if found.header is None:
+        if detected.header is None:
             most = min(_RECORDS_LOOKED_AT, _FIELDS_LOOKED_AT // max(len(names), 1) + 1)
             refuse_record(path, names, islice(rows, most))
         return names
@@ -61,7 +61,7 @@ def column_names(path: Path, dialect: Dialect | None = None) -> list[str]:
 def batches(
     path: Path, columns: Sequence[str], memory_bytes: int, dialect: Dialect | None = None
 ) -> Iterator[Batch]:
-    """Stream some columns of a file, or keys of its objects; `DataError` names a wrong line."""
+    """Yield batches of some columns of a file, or of some keys of its objects."""
     block_bytes = min(BLOCK_BYTES, max(memory_bytes // 8, 1 << 12))
     lines = _Lines(path, block_bytes, sniffed(path, dialect))
     most = min(memory_bytes // _BYTES_PER_CHARACTER, _MOST_CHARACTERS)
@@ -71,8 +71,8 @@ def batches(
     starts: list[int] = []
 
     def batch(starts: list[int]) -> Batch:
-        found = dict(zip(columns, map(list, zip(*records, strict=True)), strict=True))
-        return Batch(path, found, "line", starts, lines.done)
+        fields = dict(zip(columns, map(list, zip(*records, strict=True)), strict=True))
+        return Batch(path, fields, "line", starts, lines.done)
 
     before = 0
     with closing(lines):
@@ -88,13 +88,13 @@ def batches(
 
 
 def labels(batch: Batch, column: str) -> list[Any]:
-    """Return a column's values, texts without blanks around them."""
-    given = batch.columns[column]
-    return [value.strip() if isinstance(value, str) else value for value in given]
+    """Return the values of a column; text is stripped."""
+    values = batch.columns[column]
+    return [value.strip() if isinstance(value, str) else value for value in values]
 
 
 class _Lines:
-    """A file's lines as text, and how far they reach; `csv` takes this for an open file."""
+    """The lines of a file as text, for `csv`, and the progress of reading."""
 
     def __init__(self, path: Path, block_bytes: int, dialect: Dialect) -> None:
         self.path = path
@@ -115,17 +115,17 @@ class _Lines:
             try:
                 text = held + decoder.decode(block, final=done is None)
             except UnicodeError as error:
-                # Other codecs than those of Unicode do not say where.
+                # Only the Unicode codecs give the position of an error.
                 start = getattr(error, "start", 0)
                 number = self.number + block.count(b"\n", 0, start) + 1
                 encoding = str(self.dialect.encoding).upper()
                 raise DataError(
-                    f"{self.path}, line {number}: this is not {encoding} text; say what it is with "
-                    "--encoding, for example cp1252"
+                    f"{self.path}, line {number}: this is not {encoding} text; set the encoding "
+                    "with --encoding, for example cp1252"
                 ) from None
-            # Only these line ends count, and csv needs to see them.
+            # Unlike str.splitlines, this splits only at line ends, and keeps them for csv.
             lines = list(io.StringIO(text, newline=""))
-            # Of a line end in UTF-16 a block may hold the first half.
+            # In UTF-16 a block may end in the middle of a line end.
             whole = done is None or not lines or lines[-1].endswith("\n")
             held = "" if whole else lines.pop()
             for line in lines:
@@ -154,17 +154,17 @@ def _csv_reader(lines: _Lines) -> Iterator[list[str]]:
             start = lines.number + 1
     except csv.Error as error:
         raise DataError(
-            f"{lines.path}, the record from line {start} on: {error}; is a quote not closed or "
-            "doubled?"
+            f"{lines.path}, the record from line {start} on: {error}; check for a quote that is "
+            "not closed or doubled"
         ) from None
     if start == 1:
-        raise DataError(f"{lines.path}: the file is empty; a header with the names is needed")
+        raise DataError(f"{lines.path} is empty; a header with the column names is needed")
 
 
 def _csv_rows(
     names: Sequence[str], lines: _Lines, columns: Sequence[str]
 ) -> Iterator[tuple[list[str], int]]:
-    """Yield the fields of the columns, and the line in which each record begins."""
+    """Yield the fields of some columns, and the line in which each record begins."""
     rows = _csv_reader(lines)
     if lines.dialect.has_header:
         next(rows)
@@ -172,8 +172,10 @@ def _csv_rows(
     start = lines.number + 1
     for row in rows:
         if row and len(row) != len(names):
-            has = "the header has" if lines.dialect.has_header else "there are names for"
-            raise DataError(f"{lines.path}, line {start}: {len(row)} fields, {has} {len(names)}")
+            has = "header" if lines.dialect.has_header else "list of names"
+            raise DataError(
+                f"{lines.path}, line {start} has {len(row)} fields, but the {has} has {len(names)}"
+            )
         if row:
             yield [row[place] for place in places], start
         start = lines.number + 1
@@ -184,14 +186,14 @@ def _places(path: Path, names: Sequence[str], columns: Sequence[str]) -> list[in
     again: dict[str, int] = {}
     for number, name in enumerate(names):
         (again if name in first else first).setdefault(name, number)
-    # A first line with none of the names may be a record: it is not quoted.
+    # A first line with none of the names may be a record, so the message must not quote it.
     is_header = {alike(name) for name in names} & {alike(name) for name in columns}
     for name in columns:
         if name not in first and is_header:
             check_columns(names, columns, f"{path}:")
         if name not in first:
             cut = len(names) == 1 and any(mark in names[0] for mark in ",;|\t")
-            cure = "other marks are between its fields: --delimiter sets them"
+            cure = "set the mark between its fields with --delimiter"
             if not cut:
                 cure = "if it is a record, name the columns with --columns NAME,NAME,..."
             raise DataError(
@@ -206,11 +208,11 @@ def _places(path: Path, names: Sequence[str], columns: Sequence[str]) -> list[in
 
 
 def _json_rows(lines: _Lines, columns: Sequence[str]) -> Iterator[tuple[list[Any], int]]:
-    for found in _objects(lines):
+    for record in _objects(lines):
         for key in columns:
-            if key not in found:
-                raise DataError(f"{lines.path}, line {lines.number}: there is no {key!r}")
-        yield [found[key] for key in columns], lines.number
+            if key not in record:
+                raise DataError(f"{lines.path}, line {lines.number}: the key {key!r} is missing")
+        yield [record[key] for key in columns], lines.number
 
 
 def _objects(lines: _Lines) -> Iterator[dict[str, Any]]:
@@ -218,13 +220,13 @@ def _objects(lines: _Lines) -> Iterator[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            found = json.loads(line)
-            problem = "" if isinstance(found, dict) else f" but a {type(found).__name__}"
+            record = json.loads(line)
+            problem = "" if isinstance(record, dict) else f" but a {type(record).__name__}"
         except (ValueError, RecursionError) as error:
             problem = f": {error}"
         if problem:
             raise DataError(f"{lines.path}, line {lines.number}: not a JSON object{problem}")
-        yield found
+        yield record
 
 
 _NUMBER = re.compile(r"[+-]?\d[\d.,]*([eE][+-]?\d+)?")
@@ -233,22 +235,19 @@ _SENTENCE = re.compile(r"(\S+\s+){3,}\S+[.!]|(\S+\s+){11,}\S*[^\s?]", re.DOTALL)
 
 
 def refuse_record(path: Path, first: Sequence[str], records: Iterable[Sequence[str]]) -> None:
-    """Raise `DataError` if the first line of a table looks like one of the records below it.
-
-    `records`: some of them.
-    """
+    """Raise `DataError` if the first line of a table looks like the `records` below it."""
     if (why := _why_record(first, records)) is not None:
         raise DataError(
             f"{path}: the first line looks like a record, not like names of columns: {why}. If it "
-            "is a record, name the columns with --columns NAME,NAME,... or let --no-header number "
-            "them; if it holds the names, say so with --header"
+            "is a record, name the columns with --columns NAME,NAME,... or number them with "
+            "--no-header; if it holds the names, pass --header"
         )
 
 
 def _why_record(first: Sequence[str], records: Iterable[Sequence[str]]) -> str | None:
     fields = [field for field in first if field]
     numbers = [field for field in fields if _NUMBER.fullmatch(field)]
-    # Columns that are counted, or called after years, have numbers for names.
+    # Names may be numbers if they count the columns, or are years.
     whole = [int(field) for field in fields if _WHOLE.fullmatch(field)]
     counted = len(whole) == len(fields) and whole == [*range(whole[0], whole[0] + len(whole))]
     if fields and len(numbers) == len(fields) and not counted:
@@ -260,7 +259,7 @@ def _why_record(first: Sequence[str], records: Iterable[Sequence[str]]) -> str |
     again = set[int]()
     for record in records:
         held = [field.strip() for field in record]
-        # A header that stands in the middle of a file says nothing.
+        # Ignore a header that is repeated inside the file.
         if held != list(first):
             pairs = enumerate(zip(held, first, strict=False))
             again |= {place for place, (field, name) in pairs if field and field == name}
@@ -270,15 +269,14 @@ def _why_record(first: Sequence[str], records: Iterable[Sequence[str]]) -> str |
 
 
 def refuse_wrong_names(path: Path, first: Sequence[str], names: Sequence[str]) -> None:
-    """Raise `DataError` if declared names do not fit the first line, or are what it holds."""
+    """Raise `DataError` if the number of declared names is wrong, or the first line holds them."""
     if len(names) != len(first):
         raise DataError(
             f"{path}: --columns names {len(names):,} columns, but the first line has "
-            f"{len(first):,} fields; name each column, and say what stands between fields with "
+            f"{len(first):,} fields; name each column, or set the mark between fields with "
             "--delimiter"
         )
     if [name.lower() for name in names] == [field.lower() for field in first]:
         raise DataError(
-            f"{path}: the first line is a header, because it holds the names of --columns; leave "
-            "--columns out"
+            f"{path}: the first line already holds the names in --columns; leave --columns out"
         )
