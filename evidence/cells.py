@@ -176,7 +176,7 @@ def in_own_process(measure: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any
 
 def _keep(path: Path, cell: Cell, result: Any, seconds: float, peak: int | None) -> None:
     # Imported late: planted bugs need a process that has not imported the package.
-    from dplasso.files.atomic import atomic_write
+    from dplasso.files.disk import atomic_write
 
     content = {
         "key": cell.key(),

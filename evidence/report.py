@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dplasso.files.atomic import atomic_write
+from dplasso.files.disk import atomic_write
 from evidence.items import Item, Table
 from evidence.machine import describe_machine, machine_line
 

@@ -31,8 +31,8 @@ from dplasso.fit.run import Hooks
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import FrankWolfe, solve
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.matrix import design as design_module
-from dplasso.matrix.design import Design
+from dplasso.matrix import orientations as design_module
+from dplasso.matrix.orientations import Design
 from dplasso.phases.select import Vertices
 from dplasso.privacy import release as door_module
 from dplasso.privacy.randomness import RandomStream, random_stream

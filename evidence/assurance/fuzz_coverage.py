@@ -30,7 +30,7 @@ COVERED = {
 }
 # Between them these import every module with kernels that a target needs, and none of the above.
 KERNELS = (
-    *("dplasso.data.svmlight_parser", "dplasso.matrix.compressed", "dplasso.matrix.transpose"),
+    *("dplasso.data.svmlight_parser", "dplasso.matrix.compressed", "dplasso.matrix.orientations"),
     *("dplasso.frank_wolfe.solve", "dplasso.matrix.unit_rows"),
     *("dplasso.selection.registry", "evidence.audit.replay"),
 )

@@ -16,8 +16,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.audit.bounds import LARGEST_EPSILON, largest_refuted
-from dplasso.audit.claims import Claim, Data, Finding, Target, finding, make_data
+from dplasso.audit.claims import (
+    LARGEST_EPSILON,
+    Claim,
+    Data,
+    Finding,
+    Target,
+    finding,
+    largest_refuted,
+    make_data,
+)
 
 # What the rounding of a step's numbers may add to a log-ratio: 2^-42 of the probability in all is
 # charged to delta, and no outcome here is so rare that it could matter more than this.

@@ -17,7 +17,7 @@ from sklearn.utils.fixes import parse_version
 
 from dplasso.errors import NoiseWarning, PrivacyLeakWarning
 from dplasso.matrix.compressed import compress
-from dplasso.matrix.transpose import transpose
+from dplasso.matrix.orientations import transpose
 from dplasso.privacy.budget import Draws, build_budget
 from dplasso.privacy.exponential_mechanism import vertex_mechanism
 from evidence.datasets import UnavailableError

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dplasso.matrix.compressed import compress
-from dplasso.matrix.transpose import transpose
+from dplasso.matrix.orientations import transpose
 from evidence.datasets import Spec, describe, load_spec, sizes
 from evidence.items import Settings, Table
 from evidence.report import ratio, seconds_text

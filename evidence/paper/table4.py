@@ -116,7 +116,7 @@ class _Fit:
         from dplasso.frank_wolfe.problem import build_problem
         from dplasso.frank_wolfe.solve import solve
         from dplasso.frank_wolfe.transcript import weights
-        from dplasso.matrix.design import lay_out
+        from dplasso.matrix.orientations import lay_out
         from dplasso.privacy.exponential_mechanism import SelectionRule
         from dplasso.privacy.randomness import random_stream
         from dplasso.selection.registry import make_selector

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import binom, fisher_exact
 
-from dplasso.audit.bounds import (
+from dplasso.audit.claims import (
     binomial_lower,
     binomial_upper,
     epsilon_lower_bound,

@@ -8,7 +8,7 @@ from matplotlib.image import imread
 
 from audit.mutants import settings
 from dplasso.audit import Plan, Report, builder, claim_of, run_audits
-from dplasso.audit.bounds import allowed_power
+from dplasso.audit.claims import allowed_power
 from dplasso.cli.audit import audit_picture
 from dplasso.privacy.budget import Budget, Draws, build_budget
 

@@ -20,7 +20,7 @@ from dplasso.checkpoint.session import (
 )
 from dplasso.errors import CheckpointError
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.files.lock import claim
+from dplasso.files.disk import claim
 from dplasso.fit.run import Hooks
 from dplasso.phases.released import Released
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from cli.conftest import found, refused, run_command, said
-from dplasso.cluster.estimate import Estimate
+from dplasso.cli.clusters import Estimate
 
 BIG = ("--rows", 10**9, "--columns", 10**6, "--entries", "2e10", "--workers", 100)
 

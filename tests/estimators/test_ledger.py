@@ -17,7 +17,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from dplasso import BudgetError, Ledger, LedgerError, LedgerWarning, load
-from dplasso.files import lock
+from dplasso.data.store import opening
 from dplasso.ledger import create_ledger, largest_epsilon, read_budgets
 from estimators.kinds import KINDS, few, make, stored
 from ledger.workers import charge, small_problem
@@ -130,7 +130,7 @@ def test_a_store_without_room_for_its_tiles_spends_nothing(path, tmp_path, monke
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(lock, "fill", full)
+    monkeypatch.setattr(opening, "fill", full)
     store, model = stored(X, Y, tmp_path / "rows.store"), make("logistic", ledger=path)
     with pytest.raises(OSError, match=r"rows\.store needs room for .* while it lasts"):
         model.fit(store)

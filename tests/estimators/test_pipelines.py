@@ -34,11 +34,11 @@ from sklearn.preprocessing import (
 
 import dplasso
 from dplasso import DPLassoClassifier, DPLinearRegression, DPLogisticRegression, PublicEncoder
+from dplasso.encoding.origin import row_steps_from_json
 from dplasso.errors import DataError, ModelFileError
 from dplasso.estimators import record_wise as declarations
 from dplasso.estimators.record_wise import check_record_wise, rows_of
 from dplasso.model import read_model, write_model
-from dplasso.model.row_steps import row_steps_from_json
 from dplasso.model.weights import weights_of
 from dplasso.report.page import model_facts
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dplasso.files.atomic import atomic_write, check_writable
+from dplasso.files.disk import atomic_write, check_writable
 
 
 def names(directory):

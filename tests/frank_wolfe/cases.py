@@ -16,8 +16,7 @@ from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.losses.logistic import Logistic
 from dplasso.matrix.compressed import compress
-from dplasso.matrix.design import Design
-from dplasso.matrix.transpose import transpose
+from dplasso.matrix.orientations import Design, transpose
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import thread_pool
 from dplasso.selection.contract import new_counters

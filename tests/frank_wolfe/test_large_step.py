@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.large_step import large_rows
 from dplasso.frank_wolfe.solve import solve
-from dplasso.matrix.design import column_of
+from dplasso.matrix.orientations import column_of
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import thread_pool
 from dplasso.selection.big_little import big_little_state

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from dplasso.frank_wolfe.problem import CONTRIBUTION_BITS, gradient_unit, margin_unit
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.losses.logistic import Logistic
-from dplasso.matrix.design import MAX_ROWS
+from dplasso.matrix.orientations import MAX_ROWS
 from dplasso.privacy.parameters import LARGEST_N_ITER
 
 bounds = st.floats(1e-100, 1e100)

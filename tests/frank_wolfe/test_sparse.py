@@ -10,7 +10,7 @@ from dplasso.frank_wolfe.gradient import margin_scale
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.standard import refresh_all
 from dplasso.matrix.compressed import Compressed
-from dplasso.matrix.transpose import transpose
+from dplasso.matrix.orientations import transpose
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.bucket import bucket_state
 from dplasso.selection.contract import new_counters

@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.matrix import transpose as module
+from dplasso.matrix import orientations as module
 from dplasso.matrix.compressed import compress
-from dplasso.matrix.transpose import transpose
+from dplasso.matrix.orientations import transpose
 
 SHAPES = [
     (100, 50, 500),

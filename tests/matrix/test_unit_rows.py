@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dplasso.losses.logistic import Logistic
+from dplasso.matrix.orientations import transpose
 from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, NO_SCALE_EXPONENTS, constant_entry
-from dplasso.matrix.transpose import transpose
 from dplasso.matrix.unit_rows import (
     by_rows,
     keep_columns,

@@ -16,23 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from dplasso.audit.bounds import (
-    binomial_lower,
-    binomial_upper,
-    epsilon_lower_bound,
-    range_lower_bound,
-    repeat_probability,
-)
 from dplasso.audit.claims import (
     Claim,
     Data,
     Finding,
     Fit,
     Target,
+    binomial_lower,
+    binomial_upper,
     blank_data,
     bound_in_words,
     canary_pair,
+    epsilon_lower_bound,
     finding,
+    range_lower_bound,
+    repeat_probability,
 )
 
 Progress = Callable[[int, int], None]

@@ -22,7 +22,6 @@ from dplasso.audit.black_box import (
     audit_repeats,
     compare,
 )
-from dplasso.audit.bounds import one_run_epsilon, one_run_p_value
 from dplasso.audit.claims import (
     Claim,
     Data,
@@ -35,6 +34,8 @@ from dplasso.audit.claims import (
     claim_of,
     finding,
     many_canaries,
+    one_run_epsilon,
+    one_run_p_value,
 )
 from dplasso.errors import ParameterError, PrivacyLeakWarning
 from dplasso.estimators.classifiers import DPLassoClassifier, DPLogisticRegression

@@ -10,7 +10,7 @@ from typing import Any
 
 from dplasso.errors import CheckpointError
 from dplasso.files.archive import ArchiveKind, parse_array, read_archive
-from dplasso.files.lock import sidecar_path
+from dplasso.files.disk import sidecar_path
 from dplasso.model.file import ReleasedFile, parse_released, write_released
 from dplasso.phases.contract import Snapshot
 

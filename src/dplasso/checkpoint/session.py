@@ -27,7 +27,7 @@ from dplasso.cluster import Engine
 from dplasso.errors import BudgetError, CheckpointError
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import fit_estimator, method_of
-from dplasso.files.lock import claim
+from dplasso.files.disk import claim
 from dplasso.fit.method import Method
 from dplasso.fit.run import Begun, Hooks, Session, Snapshots
 from dplasso.ledger import (

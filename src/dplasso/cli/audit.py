@@ -23,8 +23,7 @@ from dplasso.audit import (
     weights_target,
 )
 from dplasso.audit.black_box import Roc
-from dplasso.audit.bounds import allowed_power
-from dplasso.audit.claims import Finding
+from dplasso.audit.claims import Finding, allowed_power
 from dplasso.cli import output
 from dplasso.errors import ParameterError, missing
 from dplasso.privacy.wording import rounded_up

@@ -19,7 +19,7 @@ from dplasso.cli.app import command_line
 from dplasso.cli.training import OutputOptions
 from dplasso.errors import CheckpointError
 from dplasso.estimators.base import PrivateLinearModel
-from dplasso.files.lock import claim, held_room
+from dplasso.files.disk import claim, held_room
 from dplasso.fit.run import Begun, Session
 from dplasso.model.linear import steps_of
 

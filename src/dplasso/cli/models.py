@@ -24,11 +24,10 @@ from dplasso.data.formats import Dataset, is_table, plain_suffix, table_format
 from dplasso.data.source_files import expand, source_files
 from dplasso.data.store import Store
 from dplasso.data.tables.batches import Batch, table_source
-from dplasso.encoding.origin import with_origin
+from dplasso.encoding.origin import RowSteps, with_origin
 from dplasso.errors import DataError
 from dplasso.estimators.record_wise import split
 from dplasso.matrix.compressed import without_duplicates
-from dplasso.model.row_steps import RowSteps
 from dplasso.tuning.comparison import PrivateComparison, compared
 from dplasso.tuning.scores import PrivateScore
 

@@ -26,7 +26,7 @@ from rich.text import Text
 
 from dplasso.cli.options import option_name
 from dplasso.errors import Explained
-from dplasso.files.atomic import atomic_write, check_writable
+from dplasso.files.disk import atomic_write, check_writable
 from dplasso.runtime.compilation import CompileTime, announce_compilation
 from dplasso.runtime.progress import duration
 

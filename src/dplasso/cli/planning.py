@@ -10,10 +10,10 @@ import typer
 
 from dplasso import privacy_cost, weakest_association
 from dplasso.cli import output
+from dplasso.cli.clusters import Estimate
 from dplasso.cli.interval_plan import IntervalOptions, intervals_text
 from dplasso.cli.options import option_name
 from dplasso.cli.training import default_method, parse_target_bounds
-from dplasso.cluster.estimate import Estimate
 from dplasso.estimators.cost import dense_schedule, estimator_of, task_of
 from dplasso.estimators.fitting import method_of
 from dplasso.fit.method import MANY_COLUMNS

@@ -22,7 +22,7 @@ from dplasso.data.store.opening import is_store
 from dplasso.data.store.place import check_place
 from dplasso.encoding.files import encode_files
 from dplasso.errors import DataError
-from dplasso.files.atomic import make_folder
+from dplasso.files.disk import make_folder
 
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
 SMALLEST = 64 * 2**20

@@ -18,7 +18,7 @@ from dplasso.data.source_files import expand
 from dplasso.encoding.origin import origin_of
 from dplasso.errors import DataError
 from dplasso.estimators.fitting import method_of
-from dplasso.files.lock import held_room
+from dplasso.files.disk import held_room
 from dplasso.tuning.candidates import list_candidates
 from dplasso.tuning.search import PrivateSearch
 

@@ -26,7 +26,7 @@ from dplasso.gradient_descent.margins import LinearModel
 from dplasso.gradient_descent.row_sums import Units
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.compressed import Compressed
-from dplasso.matrix.design import Design
+from dplasso.matrix.orientations import Design
 from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
 from dplasso.privacy.parameters import check_records

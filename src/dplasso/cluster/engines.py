@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dplasso.cluster.worker import Partition, Worker
-from dplasso.files.atomic import open_private
+from dplasso.files.disk import open_private
 
 # The event that a fit begins with.
 FIRST = "begin"
@@ -209,3 +209,8 @@ class LocalHandle:
         if self.pool is not None:
             self.pool.shutdown()
         self.worker.close()
+
+
+def cores_in_words(count: int) -> str:
+    """Word how many cores a worker has."""
+    return f"{count} {'core' if count == 1 else 'cores'}"

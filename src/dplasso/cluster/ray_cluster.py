@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dplasso.errors import ClusterError
-from dplasso.files.lock import hold
+from dplasso.files.disk import hold
 from dplasso.runtime.progress import say
 
 # The first version in which a cluster asks for a token.

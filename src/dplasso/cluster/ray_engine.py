@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.coordinators import sum_of
-from dplasso.cluster.engines import Events, Held, Pending, WorkerLost
-from dplasso.cluster.estimate import cores_in_words
+from dplasso.cluster.engines import Events, Held, Pending, WorkerLost, cores_in_words
 from dplasso.cluster.ray_cluster import PRIVATE, Cores, connect, sharing
 from dplasso.cluster.worker import Partition, Worker
 from dplasso.frank_wolfe.round_part import Changes

@@ -20,7 +20,7 @@ from dplasso.data.store.header import HEADER_FILE, LABELS, array_file, open_arra
 from dplasso.data.store.opening import compare_sums
 from dplasso.data.store.place import is_incomplete, refuse_incomplete
 from dplasso.errors import DataError, StoreError, need
-from dplasso.files.atomic import open_private
+from dplasso.files.disk import open_private
 
 # Bytes between two answers to the coordinator, and bytes asked for at a time.
 PIECE, _REQUEST = 1 << 26, 1 << 22

@@ -21,6 +21,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.encoding.encoder import PublicEncoder
+from dplasso.encoding.origin import RowSteps
 from dplasso.errors import DataError, ModelFileError
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.cost import METHODS
@@ -34,7 +35,6 @@ from dplasso.estimators.record_wise import (
 )
 from dplasso.fit.public_model import names_after
 from dplasso.model import Model, read_model, write_model
-from dplasso.model.row_steps import RowSteps
 from dplasso.model.weights import Weights, weights_of
 
 # More names would make a large file; hashed columns have none worth it.

@@ -15,7 +15,7 @@ from dplasso.errors import DataError, ParameterError
 from dplasso.fit.records import store_of, validated
 from dplasso.fit.task import Labels, Task
 from dplasso.matrix.compressed import Compressed, checked, clipped, compress
-from dplasso.matrix.transpose import transpose
+from dplasso.matrix.orientations import transpose
 from dplasso.matrix.unit_rows import keep_columns, row_factors, unit_row_margins
 from dplasso.model.curves import typical_factor
 from dplasso.model.linear import Reading, reading_for

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.files.atomic import atomic_write
+from dplasso.files.disk import atomic_write
 
 _DIGEST = "sha256"
 _Parsed = TypeVar("_Parsed")

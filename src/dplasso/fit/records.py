@@ -26,7 +26,7 @@ from dplasso.gradient_descent.gradient_rows import GradientRows, build_gradient_
 from dplasso.ledger import data_fingerprint
 from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import checked, without_duplicates, working_dtype
-from dplasso.matrix.design import Design, check_row_count
+from dplasso.matrix.orientations import Design, check_row_count
 from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.privacy.wording import FOR_THE_CURATOR, warn_once
 from dplasso.runtime.threads import Threads

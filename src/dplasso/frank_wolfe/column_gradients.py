@@ -13,7 +13,7 @@ from dplasso.frank_wolfe.gradient import (
 )
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.matrix.compressed import Compressed, clip
-from dplasso.matrix.design import Design, refuse_damage
+from dplasso.matrix.orientations import Design, refuse_damage
 from dplasso.runtime.threads import Threads, cut, even_parts
 from dplasso.selection.contract import NOTHING_REPORTED
 

@@ -26,7 +26,7 @@ from dplasso.frank_wolfe.gradient import share_units
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.sparse import step_numbers, step_rows, work_through
 from dplasso.frank_wolfe.state import BLOCK_ROWS, SparseState, new_scratch
-from dplasso.matrix.design import Column, refuse_damage
+from dplasso.matrix.orientations import Column, refuse_damage
 from dplasso.runtime.threads import Threads, cut
 from dplasso.selection.contract import NOTHING_REPORTED
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dplasso.frank_wolfe.column_gradients import Units, sums_of_columns
 from dplasso.frank_wolfe.gradient import contributions
 from dplasso.matrix.compressed import Compressed, Make, clip_all
-from dplasso.matrix.design import Design, column_of, refuse_damage
+from dplasso.matrix.orientations import Design, column_of, refuse_damage
 from dplasso.matrix.unit_rows import take_columns
 from dplasso.runtime.threads import ONE_THREAD, Threads
 

@@ -39,7 +39,7 @@ from dplasso.losses.contract import residual_vector
 from dplasso.losses.multinomial import STEEPEST
 from dplasso.losses.targets import offset_of, weight_of
 from dplasso.matrix.compressed import clip
-from dplasso.matrix.design import column_of, refuse_damage
+from dplasso.matrix.orientations import column_of, refuse_damage
 from dplasso.runtime.threads import Threads
 from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild, select, update_many
 

@@ -11,7 +11,7 @@ from dplasso.frank_wolfe import transcript
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import NO_OFFSETS, NO_WEIGHTS, Targets
 from dplasso.matrix.compressed import Make
-from dplasso.matrix.design import Design, lay_out
+from dplasso.matrix.orientations import Design, lay_out
 from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.runtime.threads import Threads
 

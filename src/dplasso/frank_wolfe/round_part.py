@@ -27,7 +27,7 @@ from dplasso.frank_wolfe.long_columns import LongColumns, gradient_of, long_colu
 from dplasso.frank_wolfe.problem import VertexLayout, design_of, gradient_unit, starting
 from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import Make, clip
-from dplasso.matrix.design import Column, Design, column_of, refuse_damage
+from dplasso.matrix.orientations import Column, Design, column_of, refuse_damage
 from dplasso.matrix.starting import StartingModel
 from dplasso.runtime.threads import ONE_THREAD, Threads, cut, even_parts
 from dplasso.selection.contract import NOTHING_REPORTED

@@ -21,7 +21,7 @@ from dplasso.frank_wolfe.reports import begin_step, expected_entries
 from dplasso.frank_wolfe.round_part import Changes
 from dplasso.frank_wolfe.state import start_sparse
 from dplasso.losses.targets import Targets
-from dplasso.matrix.design import Design, column_of
+from dplasso.matrix.orientations import Design, column_of
 from dplasso.runtime.threads import ONE_THREAD, Threads
 from dplasso.selection.contract import NOTHING_REPORTED
 

@@ -17,7 +17,7 @@ from dplasso.frank_wolfe.standard import StandardState, start_standard, take_sta
 from dplasso.frank_wolfe.state import SparseState, start_sparse
 from dplasso.frank_wolfe.transcript import History, Transcript
 from dplasso.frank_wolfe.vertex_run import VertexRun, Work, record_work, work_table
-from dplasso.matrix.design import column_of, refuse_damage
+from dplasso.matrix.orientations import column_of, refuse_damage
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.progress import Progress, run_in_chunks
 from dplasso.runtime.threads import ONE_THREAD, Threads, thread_pool

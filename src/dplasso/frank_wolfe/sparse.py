@@ -30,7 +30,7 @@ from dplasso.losses.targets import (
     weighted_tangent_offset,
 )
 from dplasso.matrix.compressed import clip
-from dplasso.matrix.design import column_span
+from dplasso.matrix.orientations import column_span
 from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild, select
 
 

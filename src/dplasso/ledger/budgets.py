@@ -18,7 +18,7 @@ from shlex import join
 from typing import Any
 
 from dplasso.errors import LedgerError, ParameterTypeError
-from dplasso.files.atomic import atomic_write
+from dplasso.files.disk import atomic_write
 from dplasso.ledger.composition import (
     affords,
     draws_part,

@@ -20,7 +20,7 @@ from io import FileIO
 from pathlib import Path
 
 from dplasso.errors import LedgerError
-from dplasso.files.lock import lock, unlock
+from dplasso.files.disk import lock, unlock
 
 LedgerPath = str | os.PathLike[str]
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.errors import LedgerError
-from dplasso.files.atomic import descriptor
+from dplasso.files.disk import descriptor
 from dplasso.ledger.database import RESERVED, LedgerPath
 from dplasso.ledger.entries import Budget, Charge, Declaration, Entry
 

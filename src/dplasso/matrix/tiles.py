@@ -16,7 +16,7 @@ from numba.extending import intrinsic, overload, register_jitable
 from numpy.typing import NDArray
 
 from dplasso.matrix.compressed import Compressed, Make
-from dplasso.matrix.transpose import count_blocks
+from dplasso.matrix.orientations import count_blocks
 from dplasso.runtime.threads import Threads, even_parts
 
 # Chunks have about as many entries as there are columns, since what is kept of these is passed

@@ -13,9 +13,9 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.matrix.compressed import Compressed, Make, compress
+from dplasso.matrix.orientations import transpose
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, SCALES, SLACK
 from dplasso.matrix.tiles import Tiles
-from dplasso.matrix.transpose import transpose
 from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts, thread_pool
 
 # The sum of n squares is given its own room.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.encoding.origin import Origin, origin_from_json
+from dplasso.encoding.origin import Origin, RowSteps, origin_from_json, row_steps_from_json
 from dplasso.errors import ModelFileError
 from dplasso.files.archive import (
     ArchiveKind,
@@ -34,7 +34,6 @@ from dplasso.model.linear import (
     n_outputs_of,
     prior_from,
 )
-from dplasso.model.row_steps import RowSteps, row_steps_from_json
 from dplasso.phases.released import Released, parse_member
 from dplasso.phases.releases import KINDS
 from dplasso.privacy.statement import PrivacyStatement
@@ -263,7 +262,7 @@ class Model(ReleasedFile):
 def write_model(
     model: Model, path: str | os.PathLike[str], *, temporary: str | None = None
 ) -> None:
-    """Write a model file as `dplasso.files.atomic.atomic_write` does, whole or not at all.
+    """Write a model file as `dplasso.files.disk.atomic_write` does, whole or not at all.
 
     Raises ValueError if a label or parameter is of a kind that the file cannot hold.
     """

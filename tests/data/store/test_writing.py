@@ -126,7 +126,7 @@ def test_a_place_that_takes_no_file(tmp_path, monkeypatch):
     def refuse(path, *_, **__):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 
-    monkeypatch.setattr("dplasso.files.lock.FileIO", refuse)
+    monkeypatch.setattr("dplasso.files.disk.FileIO", refuse)
     with pytest.raises(OSError, match="cannot take a new file") as caught:
         convert(tmp_path / "s")
     assert caught.value.errno == errno.EROFS

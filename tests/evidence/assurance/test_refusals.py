@@ -27,7 +27,7 @@ STORES = [name for name in FORMS if "store" in name]
 def kernels():
     """Yield module and name of every compiled function a fit may enter from Python."""
     names = [
-        "matrix.transpose",
+        "matrix.orientations",
         *(f"privacy.{n}" for n in ("randomness", "gaussian_noise", "share")),
     ]
     for room in ("frank_wolfe", "gradient_descent", "losses", "selection"):
@@ -165,4 +165,4 @@ def test_modules_searched_for_kernels_are_those_a_fit_uses():
     # train through the same kernels.
     rooms = "data", "datasets", "matrix", "tuning", "cluster", "audit"
     used = {name for name in used if name.split(".")[1] not in rooms}
-    assert used | {"dplasso.matrix.transpose"} == found
+    assert used | {"dplasso.matrix.orientations"} == found

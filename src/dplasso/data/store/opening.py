@@ -1,6 +1,7 @@
 """Open a store: check it, and map its arrays into memory."""
 
 import os
+import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +33,7 @@ from dplasso.data.store.header import (
 )
 from dplasso.data.store.place import partial_directory
 from dplasso.errors import StoreError
-from dplasso.files.lock import is_held, scratch
+from dplasso.files.disk import fill, is_held
 from dplasso.matrix.compressed import Compressed, check_rows
 
 # A block fits in the cache, so checking its checksum and entries reads the memory once.
@@ -308,3 +309,30 @@ def describe(store: Store) -> dict[str, Any]:
         "bytes": sum(sizes.values()),
         "arrays": sizes,
     }
+
+
+def scratch(near: Path, size: int, dtype: Any) -> NDArray[Any]:
+    """Return an array in a temporary file beside `near`, or else where the system keeps them.
+
+    It takes no memory that the system cannot take back. The file is its owner's alone, and gone
+    when the array is, or the process.
+
+    Raises OSError where there is no room for it.
+    """
+    dtype = np.dtype(dtype)
+    if not size:
+        return np.empty(0, dtype)
+    for place in (os.fspath(near.parent), None):
+        try:
+            with tempfile.TemporaryFile(dir=place) as file:
+                fill(file, size * dtype.itemsize)
+                # Not the map itself: kernels are compiled for plain arrays.
+                return np.memmap(file, dtype, "r+", shape=size).view(np.ndarray)
+        except OSError as error:
+            last = error
+    raise OSError(
+        last.errno,
+        f"A fit of {near} needs room for {size * dtype.itemsize / 1e6:,.1f} MB while it lasts, and "
+        f"there is none beside it or in the system's temporary folder ({last.strerror}); make "
+        "room, or set TMPDIR to a folder that has it.",
+    )

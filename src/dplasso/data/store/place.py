@@ -16,8 +16,7 @@ from dplasso.data.store.header import (
     array_file,
 )
 from dplasso.errors import StoreError
-from dplasso.files.atomic import make_folder, sync_directory
-from dplasso.files.lock import hold
+from dplasso.files.disk import hold, make_folder, sync_directory
 
 _ARRAY_FILES = [array_file(Path(), name) for name in ARRAYS]
 _STORE_FILES = {HEADER_FILE, *(file.name for file in _ARRAY_FILES)}

@@ -41,7 +41,7 @@ from dplasso.data.store.header import (
 from dplasso.data.store.opening import Store, open_store
 from dplasso.data.store.place import check_place, put_in_place, unfinished
 from dplasso.errors import DataError
-from dplasso.files.atomic import descriptor, open_private, report_disk_full
+from dplasso.files.disk import descriptor, open_private, report_disk_full
 from dplasso.matrix.compressed import check_rows
 
 # Bytes that one checksum covers, about.
