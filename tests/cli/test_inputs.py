@@ -150,7 +150,7 @@ def test_a_search_takes_a_store_that_knows_its_people(visits, tmp_path):
     refused(run_command("tune", *visits, *people), "does not say which person each row belongs to")
     nobody = tmp_path / "n.store"
     done("convert", visits[0], nobody, *visits[1:])
-    told = "with --rows-per-person a search needs --person-column, or a store that knows its people"
+    told = "--rows-per-person needs --person-column, or a store with people"
     refused(run_command("tune", nobody, *people), told)
 
 

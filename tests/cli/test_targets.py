@@ -83,7 +83,7 @@ def test_private_scores_of_classes(run, rows, tmp_path):
     shown = said(*score, "--metric", "confusion")
     assert "Rows of each class by the class predicted" in shown
     assert "f1, weighted by rows" in said(*score, "--metric", "f1_weighted")
-    refused(run(*score, "--metric", "calibration"), "is for two classes, and this model predicts")
+    refused(run(*score, "--metric", "calibration"), "is for two classes, but this model predicts")
     tuned = ("tune", train, "--epsilon", "20", "--grid", "max-weights=none,3")
     assert found(*tuned, "--law", "geometric")["metric"] == "accuracy"
 

@@ -75,4 +75,4 @@ def test_a_regression_is_tuned_and_scored(run, tmp_path):
     score = ("evaluate", model, rows, "--epsilon", 1)
     assert "mae " in said(*score)
     assert "r2 " in said(*score, "--metric", "r2")
-    refused(run(*score, "--metric", "auc"), "and this model predicts numbers: take mae, r2")
+    refused(run(*score, "--metric", "auc"), "but this model predicts numbers: use mae, r2")

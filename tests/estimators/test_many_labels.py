@@ -174,7 +174,7 @@ def test_weights_people_and_short_lists():
         (
             lambda: DPLogisticRegression(public_data=(X, Y[:, :3])),
             Y,
-            r"public_data: y has the shape \(4000, 3\); one column for each of 5",
+            r"public_data: y has the shape \(4000, 3\); it needs one column for each of 5",
         ),
         (lambda: DPLogisticRegression(public_data=(X, 2 * Y)), Y, "public_data: y has a column"),
         (lambda: DPLogisticRegression(public_data=(X, Y)), Y[:, 0], "public_data: y should be a"),
@@ -265,7 +265,7 @@ def test_a_search_tries_settings_for_all_labels(tmp_path):
 
 def test_a_search_without_a_try_has_a_constant_for_each_label(monkeypatch):
     monkeypatch.setattr(search_module, "draw_tries", lambda *_: 0)
-    with pytest.warns(UserWarning, match="came out as zero"):
+    with pytest.warns(UserWarning, match="of tries is zero"):
         search = PrivateSearch(DPLogisticRegression(), {}, law="poisson").fit(X, Y)
     np.testing.assert_array_equal(search.predict_proba(X), 0.5)
     assert search.predict(X).shape == (N, L)

@@ -144,5 +144,5 @@ def test_scores_take_it():
 def test_edges_need_no_noise():
     schema = Schema((Bins("age", (30.0, 60.0)),))
     table = pandas.DataFrame({"age": [20.0, 40.0, 70.0]})
-    with pytest.raises(ValueError, match="features are public, and edges need no noise"):
+    with pytest.raises(ValueError, match="features are public, so edges need no noise"):
         private_quantiles(table, schema, {"age": (0.0, 100.0)}, epsilon=1.0, neighbors="label")

@@ -105,7 +105,7 @@ def test_it_is_sharper_than_the_difference_of_two_scores():
 def test_rows_that_do_not_tell():
     found = private_comparison(Given(), Given(), X, Y, 0.01)
     assert found.better is None
-    assert "do not tell" in str(found)
+    assert "do not show" in str(found)
 
 
 def test_each_model_takes_rows_in_its_own_way():

@@ -95,6 +95,6 @@ def test_a_search_in_a_store(tmp_path):
     for given in ((store,), (store.X, store.y)):
         assert search.fit(*given).predict(store.X).shape == (ROWS,)
     assert not list(tmp_path.glob("*.search-*"))
-    with pytest.raises(ValueError, match="not known to read stores"):
+    with pytest.raises(ValueError, match="cannot read stores"):
         toy().fit(store)
     assert NoisyShare.seen == []

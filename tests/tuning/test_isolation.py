@@ -272,7 +272,7 @@ class Pairs(Numerous):
 
 
 def test_a_model_that_does_not_predict_one_row_is_refused():
-    with pytest.raises(DataError, match="the model predicts 2 of 1 row"):
+    with pytest.raises(DataError, match="the model returned 2 predictions for 1 row"):
         private_score(Pairs(), X, TWO)
 
 

@@ -157,9 +157,9 @@ def test_predictions_of_another_shape_are_refused():
 
     X, y = np.full((3, K), 0.25), np.array(["ant", "bee", "cat"])
     for name in ("accuracy", "f1", "log_loss", "auc"):
-        with pytest.raises(DataError, match="the model predicts the shape"):
+        with pytest.raises(DataError, match="the model's predictions have the shape"):
             sums(name, SEVERAL_CLASSES, X, y, Columns(SEVERAL_CLASSES))
-    with pytest.raises(DataError, match="the model predicts the shape"):
+    with pytest.raises(DataError, match="the model's predictions have the shape"):
         sums("mae", NUMBERS, X, np.zeros(3), Columns(NUMBERS))
 
 

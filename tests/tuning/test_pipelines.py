@@ -88,7 +88,7 @@ class TestSearch:
             (
                 None,
                 {"max_weights": [3]},
-                "not a setting of a step; write STEP__NAME, of the last mod",
+                "not a setting of a step; write STEP__NAME, or mod",
             ),
             (None, {"memory": [None]}, "not a setting of a step"),
             (None, {"model": [LAST]}, "not a setting of a step"),
@@ -196,7 +196,7 @@ class TestSteps:
         assert entry.release == found.best_estimator_[-1].model_.digest
 
     def test_without_a_try_the_constant_stands_behind_the_first_steps(self, monkeypatch):
-        with pytest.warns(UserWarning, match="came out as zero"):
+        with pytest.warns(UserWarning, match="of tries is zero"):
             found, fits = self.hashed(monkeypatch, tries=0)
         assert not fits
         assert found.best_params_ is None
@@ -261,5 +261,5 @@ class TestScore:
         X = pandas.DataFrame(NUMBER * 1.0, columns=["a", "b"])
         fitted = DPLogisticRegression(20.0).fit(X, ILL)
         assert private_score(fitted, X, ILL, 5.0).metric == "auc"
-        with pytest.raises(DataError, match="other columns than the model"):
+        with pytest.raises(DataError, match="different columns than the model"):
             private_score(fitted, X[["b", "a"]], ILL, 5.0)

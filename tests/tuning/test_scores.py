@@ -139,14 +139,14 @@ def test_rows_beyond_a_persons_limit_are_left_out():
         ((0, 1), {"epsilon": 1e-9}, "epsilon"),
         ((0, 1), {"confidence": 1.0}, "confidence must lie"),
         ((0, 1), {"target_bounds": (0, 1)}, "does not go with"),
-        ((0, 1), {"metric": "mae"}, "is for numbers, and this model predicts two classes: take ac"),
+        ((0, 1), {"metric": "mae"}, "is for numbers, but this model predicts two classes: use ac"),
         ((0, 1), {"neighbors": "twins"}, "neighbors must be"),
-        ((0, 1, 2), {"metric": "calibration"}, "is for two classes, and this model predicts sev"),
-        ((0, 1), {"metric": "auc_weighted"}, "is for several classes or many labels, and"),
+        ((0, 1, 2), {"metric": "calibration"}, "is for two classes, but this model predicts sev"),
+        ((0, 1), {"metric": "auc_weighted"}, "is for several classes or many labels, but"),
         (tuple(range(400)), {"metric": "f1"}, "400 classes or labels are too many"),
         (None, {"metric": "mae"}, "needs target_bounds"),
         (None, {"metric": "r2", "target_bounds": (1, 1)}, "low < high"),
-        (None, {"metric": "auc"}, "and this model predicts numbers: take mae, r2"),
+        (None, {"metric": "auc"}, "but this model predicts numbers: use mae, r2"),
     ],
 )
 def test_what_is_wrong_is_refused(classes, changes, words):

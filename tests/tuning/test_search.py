@@ -66,7 +66,7 @@ def with_tries(monkeypatch, number):
     monkeypatch.setattr(search_module, "draw_tries", lambda *_: number)
 
 
-NO_TRY = "the random number of tries came out as zero"
+NO_TRY = "the random number of tries is zero"
 
 
 # --- What is drawn -----------------------------------------------------------------------------
@@ -324,8 +324,8 @@ def test_a_search_within_a_budget_by_itself_takes_all_of_it(tmp_path):
         ({"tries": 0.5}, "tries must lie"),
         ({"epsilon": math.inf}, "positive and finite"),
         ({"delta": 2.0}, "delta must lie"),
-        ({"estimator": DPLogisticRegression(random_state=1)}, "give random_state to PrivateSearch"),
-        ({"estimator": DPLogisticRegression(ledger="x")}, "give the ledger to PrivateSearch"),
+        ({"estimator": DPLogisticRegression(random_state=1)}, "set random_state of PrivateSearch"),
+        ({"estimator": DPLogisticRegression(ledger="x")}, "set ledger of PrivateSearch"),
         (
             {"estimator": DPFrankWolfeClassifier(mechanism="paper", n_iter=5, l1_radius=3.0)},
             "private",
@@ -378,7 +378,7 @@ class Silent(NoisyShare):
         (
             logistic(),
             {"estimator__max_weights": [3]},
-            "estimator is a PrivateSearch itself; give the",
+            "estimator is a PrivateSearch; pass the",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The settings that a search chooses among, the rows and the epsilon of each, and the tries."""
+"""The candidate settings of a search, their rows and epsilon, and the tries that are drawn."""
 
 import math
 import warnings
@@ -23,76 +23,77 @@ from dplasso.privacy.randomness import RandomStream, below, random_word
 from dplasso.tuning.estimates import Estimate, Scorer
 from dplasso.tuning.search_cost import rho_of_event
 
-# What the search sets itself, or what must be the same for all tries.
+# Parameters that the search sets itself, or that must be the same for all tries.
 _NOT_TUNED = (
     *("epsilon", "delta", "neighbors", "rows_per_person", "classes"),
     *("random_state", "ledger", "verbose"),
 )
 _ATTEMPTS = 40
-# At least this part of what is allowed is used.
+# The search for an epsilon ends when it uses this share of the allowed cost.
 _ENOUGH = 1.0 - 1e-6
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Settings that a try may draw, as the grid names them, and an unfitted estimator with them.
+    """Settings that a try may draw, with their names in the grid.
 
-    `steps`: of a pipeline those before the last, which is the estimator. `given`: the estimator or
-    pipeline that was given to the search. `records`: once there are data, the rows that the steps
-    make.
+    `estimator`: an unfitted estimator with these settings; of a pipeline the last step.
+    `steps`: the other steps of a pipeline.
+    `original`: the estimator or pipeline that was passed to the search.
+    `records`: the rows after these steps; None before the search has data.
     """
 
     params: dict[str, Any]
     estimator: Any
     steps: Pipeline | None = None
-    given: Any = None
+    original: Any = None
     records: LocalRecords | None = None
 
     @property
     def rows(self) -> LocalRecords:
-        """The rows that the steps make."""
+        """The rows after the steps of the pipeline."""
         assert self.records is not None
         return self.records
 
 
-# A score, the settings that reached it, and the estimator fitted with them.
+# A score, the candidate that reached it, and the fitted estimator.
 Try = tuple[Estimate, Candidate, Any]
 
 
-def estimators_of(given: Any) -> list[Any]:
-    """Return the estimators of a search: one, or a list that agree on what they learn."""
-    if not isinstance(given, list | tuple):
-        return [given]
-    if not given:
-        raise ParameterError("`estimator` is an empty list; give at least one estimator")
-    first, *others = map(_shared_settings, given)
+def estimators_of(estimator: Any) -> list[Any]:
+    """Return the estimators of a search as a list; they must predict the same kind of target."""
+    if not isinstance(estimator, list | tuple):
+        return [estimator]
+    if not estimator:
+        raise ParameterError("`estimator` is an empty list; pass at least one estimator")
+    first, *others = map(_shared_settings, estimator)
     for other in others:
         for name, value in other.items():
             if value != first[name]:
                 raise ParameterError(
-                    f"the estimators of a search must agree on {name}, and have {first[name]!r} "
-                    f"and {value!r}"
+                    f"the estimators of a search must agree on {name}, but have "
+                    f"{first[name]!r} and {value!r}"
                 )
-    return list(given)
+    return list(estimator)
 
 
 def _shared_settings(estimator: Any) -> dict[str, Any]:
     last = last_of(estimator)
-    known = last.get_params(deep=False)
-    classes = known.get("classes")
+    settings = last.get_params(deep=False)
+    classes = settings.get("classes")
     return {
         "what they predict (classes or numbers)": "numbers" if is_regressor(last) else "classes",
-        "neighbors": known.get("neighbors", "add-remove"),
-        "rows_per_person": known.get("rows_per_person", 1),
+        "neighbors": settings.get("neighbors", "add-remove"),
+        "rows_per_person": settings.get("rows_per_person", 1),
         "classes": None if classes is None else list(classes),
-        "target_bounds": known.get("target_bounds"),
+        "target_bounds": settings.get("target_bounds"),
     }
 
 
 def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
-    """Return the settings of a grid, as scikit-learn's `ParameterGrid` reads it.
+    """Return the candidates of a grid, which has the format of scikit-learn's `ParameterGrid`.
 
-    Of several estimators `grid` is one for all of them, or a list of one for each.
+    For several estimators, `grid` is one grid for all of them or a list of one for each.
     """
     estimators = estimators_of(estimator)
     grids = [grid] if estimators == [estimator] else grid
@@ -100,52 +101,53 @@ def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
         grids = [grids] * len(estimators)
     if len(grids) != len(estimators):
         raise ParameterError(
-            f"`grid` has {len(grids)} entries for {len(estimators)} estimators: give one grid for "
-            "each, {} where nothing is tuned, or one mapping for all"
+            f"`grid` has {len(grids)} entries for {len(estimators)} estimators: pass one grid for "
+            "each ({} to tune nothing), or one mapping for all"
         )
     pairs = zip(estimators, grids, strict=True)
-    return [found for one, own in pairs for found in _settings_of(one, own, delta)]
+    return [candidate for pair in pairs for candidate in _settings_of(*pair, delta)]
 
 
 def _settings_of(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
-    """Return copies of an estimator with the settings of a grid.
-
-    They lack what the search sets itself; `delta` is that of every try.
-    """
+    """Return copies of an estimator with the settings of a grid, and `delta` for every try."""
     base = clone(last_of(estimator))
-    known = base.get_params(deep=False)
-    if "epsilon" not in known:
-        raise TypeError(f"{type(base).__name__} has no parameter epsilon: it is not a private fit")
-    if known.get("random_state") is not None:
-        raise ParameterError("give `random_state` to PrivateSearch, which sets that of every try")
-    if known.get("ledger") is not None:
+    defaults = base.get_params(deep=False)
+    if "epsilon" not in defaults:
+        raise TypeError(
+            f"{type(base).__name__} has no parameter epsilon, so it is not a private estimator"
+        )
+    if defaults.get("random_state") is not None:
         raise ParameterError(
-            "give the `ledger` to PrivateSearch, which makes one charge for all tries"
+            "set `random_state` of PrivateSearch instead of its estimator; it seeds every try"
+        )
+    if defaults.get("ledger") is not None:
+        raise ParameterError(
+            "set `ledger` of PrivateSearch instead of its estimator; one charge covers all tries"
         )
     ours = {"delta": delta, "verbose": None}
-    base.set_params(**{name: value for name, value in ours.items() if name in known})
+    base.set_params(**{name: value for name, value in ours.items() if name in defaults})
     grids: Sequence[Any] = [grid] if isinstance(grid, Mapping) else grid
-    found = []
+    candidates = []
     for params in ParameterGrid(grids):
         steps, settings = settings_by_step(estimator, params)
         if fixed := [name for name in settings if name in _NOT_TUNED]:
-            raise ValueError(f"{fixed[0]} cannot be tuned: it is the same for every try")
-        one = clone(base).set_params(**settings)
-        found.append(Candidate(dict(params), one, steps, given=estimator))
-    if not found:
-        raise ValueError("the grid holds no settings; give at least one")
-    return found
+            raise ValueError(f"{fixed[0]} cannot be tuned: it must be the same for every try")
+        tuned = clone(base).set_params(**settings)
+        candidates.append(Candidate(dict(params), tuned, steps, original=estimator))
+    if not candidates:
+        raise ValueError("the grid holds no settings; pass at least one")
+    return candidates
 
 
 def with_records(candidates: list[Candidate], X: Any, y: Any) -> list[Candidate]:
-    """Return candidates with their rows: made once for all whose steps have the same settings."""
+    """Return candidates with their rows, which those with the same steps share."""
     made = dict[Any, tuple[Pipeline | None, LocalRecords]]()
-    found = []
+    completed = []
     for candidate in candidates:
-        # The grid's own values, which live as long as the candidates.
+        # The ids stay valid because the candidates keep the values alive.
         own = [(name, id(candidate.params[name])) for name in _of_steps(candidate)]
         ours = isinstance(candidate.estimator, PrivateLinearModel)
-        key = (ours, id(candidate.given) if candidate.steps else None, *own)
+        key = (ours, id(candidate.original) if candidate.steps else None, *own)
         if key not in made:
             steps, rows = candidate.steps, X
             if steps is not None:
@@ -154,8 +156,8 @@ def with_records(candidates: list[Candidate], X: Any, y: Any) -> list[Candidate]
             made[key] = steps, local_records(candidate.estimator, rows, y, takes_matrix=labels)
             _check_records(candidate.estimator, made[key][1])
         steps, records = made[key]
-        found.append(replace(candidate, steps=steps, records=records))
-    return found
+        completed.append(replace(candidate, steps=steps, records=records))
+    return completed
 
 
 def _of_steps(candidate: Candidate) -> list[str]:
@@ -166,23 +168,23 @@ def _of_steps(candidate: Candidate) -> list[str]:
 def _check_records(estimator: Any, records: LocalRecords) -> None:
     if records.origin is not None and records.origin.edges is not None:
         raise DataError(
-            "a search does not count what the edges of the schema's bins cost, which were released "
-            "from the same records: take a schema whose edges were known without them"
+            "the schema has bin edges that were released from the same records, and a search does "
+            "not include their cost: use a schema with public edges"
         )
     check_columns_fit(estimator, records.shape[1])
     warn_of_undeclared_names(records.feature_names)
     if isinstance(records.X, Store) and not isinstance(estimator, PrivateLinearModel):
         raise DataError(
-            f"{type(estimator).__name__} is not known to read stores; give the rows in memory: "
+            f"{type(estimator).__name__} cannot read stores; pass the rows in memory: "
             "store.X.tocsr(), store.y"
         )
 
 
 def cost_of_try(estimator: Any, records: LocalRecords | None) -> tuple[float, float]:
-    """Return what a fit costs in zCDP, and its draws' total variation from those accounted.
+    """Return the zCDP of a fit, and the total variation of its draws from the accounted ones.
 
-    Of these records, whose classes are declared, or before there are any.
-    An estimator of another package states its cost in a method ``privacy_event()``, as an event of
+    `records`: of declared classes, or None if there are no data yet.
+    A third-party estimator reports its cost in a method ``privacy_event()``, as an event of
     ``dp-accounting``.
     """
     if hasattr(estimator, "privacy_event"):
@@ -192,42 +194,41 @@ def cost_of_try(estimator: Any, records: LocalRecords | None) -> tuple[float, fl
         budget = method.cost()
         if records is not None:
             budget = method.budget(method.targets.task(records), records.shape[1])
-        # Its part of delta is the variation times 1 + e^x for some x >= 0.
+        # The fit's sampling delta is the variation times 1 + e^x for some x >= 0, so at least 2.
         rho, variation = budget.rho, budget.sampling_delta / 2.0
     else:
         raise TypeError(
-            f"{type(estimator).__name__} does not say what a fit costs: it needs a method "
+            f"{type(estimator).__name__} does not report the cost of a fit: it needs a method "
             "privacy_event() that returns an event of dp-accounting"
         )
     if not math.isfinite(rho):
-        raise ValueError(f"a fit with {estimator!r} is not private, so no search can count it")
+        raise ValueError(f"a fit with {estimator!r} is not private, so it cannot be in a search")
     return rho, variation
 
 
 def fix_starts(candidates: list[Candidate]) -> str:
-    """Give each candidate its prior and geometry for its columns; return what they are, in words.
+    """Set each candidate's prior and public geometry by the column names; describe them in words.
 
-    The parts that tries are fitted on do not know how their columns are called. The classes are
-    declared already.
+    This is done before the records are divided, because the parts have no column names.
 
-    Raises ValueError if a start is not for such records.
+    Raises ValueError if a prior does not match the records.
     """
-    found = dict[str, None]()
+    descriptions = dict[str, None]()
     for candidate in candidates:
         estimator, rows = candidate.estimator, candidate.rows
         if isinstance(estimator, PrivateLinearModel) and hasattr(estimator, "prior"):
             method = method_of(estimator)
             started = method.starting(method.targets.task(rows), rows)
-            known = dict.fromkeys(PARAMETERS) | {"prior": started.prior}
-            known |= {"public_rows": started.geometry}
-            estimator.set_params(**{k: v for k, v in known.items() if hasattr(estimator, k)})
-            found[started.public_knowledge] = None
-    return ", or ".join(filter(None, found))
+            values = dict.fromkeys(PARAMETERS) | {"prior": started.prior}
+            values |= {"public_rows": started.geometry}
+            estimator.set_params(**{k: v for k, v in values.items() if hasattr(estimator, k)})
+            descriptions[started.public_knowledge] = None
+    return ", or ".join(filter(None, descriptions))
 
 
 def warn_of_noise(candidates: list[Candidate]) -> None:
-    """Warn (NoiseWarning) if by public numbers no try can find anything; see `Method`."""
-    told = []
+    """Issue `NoiseWarning` if public numbers show that noise hides any signal in every try."""
+    messages = []
     for candidate in candidates:
         if not isinstance(candidate.estimator, PrivateLinearModel):
             return
@@ -237,23 +238,23 @@ def warn_of_noise(candidates: list[Candidate]) -> None:
         task = method.targets.task(rows)
         budget = method.budget(task, rows.shape[1])
         n_records = float(method.n_records)
-        told.append(method.noise_warning(task, budget, n_records, rows.shape[1]))
-    if all(told):
-        warnings.warn(f"a try: {told[0]}", NoiseWarning, stacklevel=3)
+        messages.append(method.noise_warning(task, budget, n_records, rows.shape[1]))
+    if all(messages):
+        warnings.warn(f"a try: {messages[0]}", NoiseWarning, stacklevel=3)
 
 
 def largest_variation(candidates: list[Candidate], epsilon: float) -> float:
-    """Return the largest variation of the candidates' fits, which get this epsilon.
+    """Set the candidates' epsilon, and return the largest total variation of their fits' draws.
 
-    A fit of a try has a smaller epsilon than the whole search, and so draws no less exactly.
+    The epsilon of the whole search gives an upper bound, because a try has a smaller epsilon.
     """
     for candidate in candidates:
         candidate.estimator.set_params(epsilon=float(epsilon))
-    return max(cost_of_try(one.estimator, one.records)[1] for one in candidates)
+    return max(cost_of_try(each.estimator, each.records)[1] for each in candidates)
 
 
 def give_epsilon(candidate: Candidate, rho: float, delta: float) -> None:
-    """Set the largest epsilon with which a candidate's fit costs at most `rho`, in zCDP."""
+    """Set the largest epsilon with which a candidate's fit costs at most `rho` (zCDP)."""
     estimator = candidate.estimator
 
     def cost(epsilon: float) -> float:
@@ -267,9 +268,10 @@ def give_epsilon(candidate: Candidate, rho: float, delta: float) -> None:
 
 
 def largest_within(cost: Callable[[float], float], allowed: float, delta: float) -> float:
-    """Return the largest epsilon whose zCDP is allowed, to a millionth of that; 0 if there is none.
+    """Return the largest epsilon whose cost is at most `allowed`, or 0 if there is none.
 
-    The cost has to grow with epsilon, about with its square. Where to begin follows from `delta`.
+    The result uses at least all but a millionth of `allowed`. The cost must grow about with the
+    square of epsilon. `delta` determines the first guess.
     """
     epsilon, best = allowed + 1.9 * math.sqrt(-allowed * math.log(delta)), 0.0
     for _ in range(_ATTEMPTS):
@@ -292,7 +294,7 @@ def best_of(
     *,
     seeded: bool,
 ) -> Try | None:
-    """Make the tries and return the best; `parts` of each candidate's rows, by their identity."""
+    """Make the tries and return the best; `parts` has the two parts of records by their id."""
     best, highest = None, -math.inf
     for _ in range(tries):
         candidate = draw_candidate(candidates, stream)
@@ -300,7 +302,7 @@ def best_of(
         fitted = clone(candidate.estimator)
         if seeded and "random_state" in fitted.get_params(deep=False):
             fitted.set_params(random_state=int(random_word(stream)) >> 33)
-        # A warning for every fit would tell how many there were.
+        # A warning for every fit would reveal the number of tries, which is private.
         with warnings.catch_warnings(), of_a_stranger(fitted):
             warnings.simplefilter("ignore")
             fitted.fit(fitted_on.X, fitted_on.y)
@@ -312,7 +314,7 @@ def best_of(
 
 
 def draw_candidate(candidates: list[Candidate], stream: RandomStream) -> Candidate:
-    """Draw one candidate uniformly, whatever was drawn before."""
+    """Draw a candidate uniformly, with replacement."""
     return candidates[int(below(stream, len(candidates)))]
 
 
@@ -327,18 +329,18 @@ def settings_by_step(
 ) -> tuple[Pipeline | None, dict[str, Any]]:
     """Return the steps before the last with their settings, and the settings of the last.
 
-    Without a pipeline there are no steps. Raises ValueError for a step that learns from the
-    records, or a setting of none.
+    An estimator that is not a pipeline has no steps. Raises ValueError for a step that learns from
+    the records, or a setting of no step.
     """
     if split(estimator) is None:
         return None, dict(params)
     steps, last = clone(estimator[:-1]), f"{estimator.steps[-1][0]}__"
-    of_last = {one.removeprefix(last): v for one, v in params.items() if one.startswith(last)}
-    others = {one: value for one, value in params.items() if not one.startswith(last)}
+    of_last = {name.removeprefix(last): v for name, v in params.items() if name.startswith(last)}
+    others = {name: value for name, value in params.items() if not name.startswith(last)}
     names = [name for name, _ in steps.steps]
-    if unknown := [one for one in others if one.partition("__")[0] not in names]:
+    if unknown := [name for name in others if name.partition("__")[0] not in names]:
         raise ValueError(
-            f"{unknown[0]} is not a setting of a step; write STEP__NAME, of the last {last}NAME"
+            f"{unknown[0]} is not a setting of a step; write STEP__NAME, or {last}NAME for the last"
         )
     if others:
         steps.set_params(**others)
@@ -347,36 +349,38 @@ def settings_by_step(
 
 
 def behind(candidate: Candidate, fitted: Any) -> Any:
-    """Return a fitted last step behind the others, as the pipeline that is searched for."""
+    """Return a fitted last step as a pipeline with the candidate's other steps."""
     if candidate.steps is None:
         return fitted
-    return Pipeline([*candidate.steps.steps, (candidate.given.steps[-1][0], fitted)])
+    return Pipeline([*candidate.steps.steps, (candidate.original.steps[-1][0], fitted)])
 
 
 def results_of(candidates: list[Candidate], best: Try | None) -> dict[str, Any]:
-    """Return a table of all settings, which are public, and the score of the one that is released.
+    """Return a table of the public settings of all candidates, and the score of the released one.
 
-    Its columns are named as in scikit-learn's `cv_results_`, as far as they are released.
+    The columns have the names of scikit-learn's `cv_results_`.
     """
     count = len(candidates)
-    named = list(dict.fromkeys(name for one in candidates for name in one.params))
+    named = list(dict.fromkeys(name for candidate in candidates for name in candidate.params))
     columns: dict[str, Any] = {}
     for name in named:
         column = np.ma.masked_array(np.empty(count, dtype=object), mask=True)
-        for place, one in enumerate(candidates):
-            if name in one.params:
-                column[place] = one.params[name]
+        for place, candidate in enumerate(candidates):
+            if name in candidate.params:
+                column[place] = candidate.params[name]
         columns[f"param_{name}"] = column
     scores = np.full((3, count), np.nan)
     released = np.zeros(count, bool)
     if best is not None:
-        place = next(k for k, one in enumerate(candidates) if one is best[1])
+        place = next(k for k, candidate in enumerate(candidates) if candidate is best[1])
         scores[:, place], released[place] = best[0], True
     return {
-        "estimator": np.array([type(one.estimator).__name__ for one in candidates], object),
+        "estimator": np.array(
+            [type(candidate.estimator).__name__ for candidate in candidates], object
+        ),
         **columns,
-        "params": [one.params for one in candidates],
-        "epsilon_of_try": np.array([one.estimator.epsilon for one in candidates]),
+        "params": [candidate.params for candidate in candidates],
+        "epsilon_of_try": np.array([candidate.estimator.epsilon for candidate in candidates]),
         "released": released,
         **dict(zip(("mean_test_score", "test_score_low", "test_score_high"), scores, strict=True)),
     }

@@ -1,4 +1,4 @@
-"""Whether one model predicts better than another, as one private release on paired differences."""
+"""Compare two models privately, by one release of their paired differences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -19,20 +19,20 @@ from dplasso.tuning.scores import Scored, paid_sums, to_score
 
 @dataclass(frozen=True)
 class PrivateComparison:
-    """By how much one model is better than another; it may be released with its statement.
+    """A comparison of two models that may be released with its statement.
 
     Attributes
     ----------
     metric : str
         "accuracy", "log_loss" or "mae".
     value : float
-        By how much the accuracy of `a` is larger than that of `b`, or its loss smaller.
+        The advantage of `a` over `b`: larger accuracy or smaller loss.
     low, high, confidence : float
         Confidence interval that covers both the noise and the sampling error.
     privacy : PrivacyStatement
-        What the comparison guarantees about the rows that it was computed on.
+        The guarantee for the rows that were scored.
     models : tuple of str
-        Digests of what `a` and `b` released; empty for another package's.
+        Digests of `a` and `b`; empty for third-party models.
     """
 
     metric: str
@@ -45,22 +45,22 @@ class PrivateComparison:
 
     @property
     def better(self) -> str | None:
-        """The better model, "a" or "b"; None where the interval holds 0."""
+        """The better model, "a" or "b"; None if the interval contains 0."""
         return "a" if self.low > 0.0 else "b" if self.high < 0.0 else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as values that JSON can hold."""
+        """Return the comparison as JSON values."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         values |= {"better": self.better, "models": list(self.models)}
         return values | {"privacy": self.privacy.to_dict()}
 
     def __str__(self) -> str:
         """Return the comparison in words."""
-        found = "a is better than b" if self.better == "a" else "b is better than a"
+        verdict = "a is better than b" if self.better == "a" else "b is better than a"
         if self.better is None:
-            found = "the rows do not tell which of a and b is better"
+            verdict = "the rows do not show which of a and b is better"
         return (
-            f"{found}: {self.metric} better by {self.value:.3f} with a ({self.confidence:.0%} "
+            f"{verdict}: {self.metric} better by {self.value:.3f} with a ({self.confidence:.0%} "
             f"interval {self.low:.3f} to {self.high:.3f}, noise included), epsilon = "
             f"{rounded_up(self.privacy.epsilon)}"
         )
@@ -85,25 +85,24 @@ def private_comparison(
 ) -> PrivateComparison:
     """Compare two fitted models on the same labelled rows, privately.
 
-    The release is about the difference of their losses, row by row. Rows that both models predict
-    alike add no sampling error, so the interval is shorter than the difference of two private
-    scores, and costs one of them.
+    The release is the noisy sum of the differences of their losses on each row. Rows that both
+    models predict alike add no sampling error, so the interval is shorter than that of the
+    difference of two private scores. The cost is that of one score.
 
     Parameters
     ----------
     a, b : estimator
-        Fitted, as in `private_score`; they predict the same classes, labels or interval of numbers.
+        Fitted models as in `private_score`, with the same classes, labels or interval of targets.
     X : sparse or dense matrix, shape (N, D), or a store
-        The rows; of a pipeline whatever its first step takes.
+        The rows; for a pipeline, the input of its first step.
     y : array-like, shape (N,) or (N, L), default=None
-        Labels or targets, or 0 and 1 for each of L labels. Only a store may go without.
+        Labels or targets, or 0 and 1 for each of L labels. Not needed for a store.
     epsilon : float, default=0.1
         Privacy loss, positive and finite.
     delta : float, default=1e-6
         In (0, 1).
     metric : str or None, default=None
-        For classes and labels "accuracy" (default) or "log_loss", for numbers "mae" (default): a
-        mean of bounded losses of single rows.
+        "accuracy" (default) or "log_loss" for classes and labels, "mae" (default) for numbers.
     neighbors, rows_per_person, groups, target_bounds, confidence, random_state, ledger
         As in `private_score`.
 
@@ -114,8 +113,8 @@ def private_comparison(
     Raises
     ------
     ValueError
-        For a parameter out of range, models of different targets, a label that a model does not
-        know, or NaN in X; all found before anything is charged.
+        For a parameter out of range, models of different targets, a label that is not a model's
+        class, or NaN in X. Nothing is charged then.
     BudgetError, LedgerError
         If the ledger has too little left or cannot be used; nothing is spent.
     """
@@ -143,9 +142,9 @@ def compared(
     rows_per_person: int = 1,
     **paid: Any,
 ) -> PrivateComparison:
-    """Compare two models, each with the same rows as it takes them and their labels."""
+    """Compare two models; each comes with the rows in the form that it takes, and the labels."""
     people = groups, rows_per_person
-    a, b = (to_score(*one, metric, target_bounds, *people, COMPARING) for one in pair)
+    a, b = (to_score(*scored, metric, target_bounds, *people, COMPARING) for scored in pair)
     _check_pair(a, b)
     losses, span = METRICS[a.metric].losses, METRICS[a.metric].span
     assert losses is not None
@@ -154,7 +153,7 @@ def compared(
         _PAIRED,
         a.target,
         lambda: difference_sums(
-            *(of_rows(losses, one.predicting, one.rows, one.target) for one in (a, b))
+            *(of_rows(losses, side.predicting, side.rows, side.target) for side in (a, b))
         ),
         "sums of the differences of two models' losses",
         rows_per_person=rows_per_person,
@@ -166,18 +165,20 @@ def compared(
 
 
 def _check_pair(a: Scored, b: Scored) -> None:
-    kinds = [(one.target.many_labels, set(one.target.classes)) for one in (a, b)]
+    kinds = [(side.target.many_labels, set(side.target.classes)) for side in (a, b)]
     if kinds[0] != kinds[1]:
-        raise DataError("a and b predict different classes or labels: compare models of the same")
+        raise DataError(
+            "a and b predict different classes or labels: compare models with the same classes"
+        )
     if a.target.bounds != b.target.bounds:
         raise ParameterError(
-            "a and b have different intervals of the target: give `target_bounds` for both"
+            "a and b have different intervals of the target: pass `target_bounds` for both"
         )
     if not np.array_equal(a.rows.y, b.rows.y):
-        raise DataError("a and b are given different rows or labels: give both the same")
+        raise DataError("a and b have different rows or labels: pass the same for both")
 
 
-# A row's three entries have norm 1 at most; of two rows only the first can differ by 1.8.
+# The three entries of a row have norm 1 at most; those of two rows differ by at most 1.8.
 _PAIRED = Metric(
     sums=lambda a, b, _, __: difference_sums(a, b),
     estimate=lambda noisy, sigma, z, _: difference_estimate(noisy, sigma, z),

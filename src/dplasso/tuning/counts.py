@@ -1,8 +1,8 @@
-"""Metrics that are counts of rows: AUC and calibration, F1 and the confusion matrix.
+"""Metrics computed from counts of rows: AUC and calibration, F1 and the confusion matrix.
 
-Rows are counted by class and by a public grid of probabilities, or by class and the class that is
-predicted. One row is one count; where every class or label has counts of its own, it is one in
-each, so K counts move together by sqrt(K) at most, in L2.
+Rows are counted by class and by a public grid of probabilities, or by class and predicted class. A
+row adds 1 to one count. If each of K classes or labels has its own counts, a row adds 1 for each,
+so the counts move by at most sqrt(K) in L2.
 """
 
 import math
@@ -26,22 +26,22 @@ from dplasso.tuning.estimates import (
     within_unit,
 )
 
-# Inner edges of the grid of AUC, in log-odds; one of them is 0, for K classes the odds of 1/K.
+# Inner edges of the grid of AUC in log-odds. One edge is 0, or the log-odds of 1/K for K classes.
 _LOG_ODDS = np.linspace(-3.85, 3.85, 23)
 _PLACES = _LOG_ODDS.size + 1
 CALIBRATION_BINS = 10
 _CALIBRATION_EDGES = np.arange(1, CALIBRATION_BINS) / CALIBRATION_BINS
-# A class of fewer rows than so many standard deviations of the noise in their number is unknown.
+# The score of a class is unknown if its rows are fewer than this many standard deviations of noise.
 _DROWNED = 2.0
 
 
 class _Part(NamedTuple):
-    """The score of one class or label among several, read off its own noisy counts.
+    """The score of one class or label, from its own noisy counts.
 
-    `value`: None where noise drowns it.
-    `own`, `shared`, `noise`: its variances, by the rows of the class, by those that all classes
-    have in common, and by the noise.
-    `rows`: of the class, noisy.
+    `value`: None if noise hides it.
+    `own`, `shared`, `noise`: its variances from sampling the rows of the class, from sampling rows
+    that all classes share, and from the noise.
+    `rows`: noisy number of rows of the class.
     """
 
     value: float | None
@@ -60,12 +60,12 @@ class _Part(NamedTuple):
 def _average(
     parts: list[_Part], weights: NDArray[np.float64], z: float, *, disjoint: bool
 ) -> Estimate:
-    """Return the weighted mean of parts; `disjoint`: whether a row is of one class only.
+    """Return the weighted mean of parts; `disjoint`: whether each row has one class.
 
-    Errors by rows that parts have in common are taken to add up, which no correlation exceeds. An
-    unknown part may be anything from 0 to 1.
+    Errors from shared rows are added, which bounds them for any correlation. An unknown part may
+    have any value from 0 to 1.
     """
-    known = np.array([part.value is not None for part in parts])
+    is_known = np.array([part.value is not None for part in parts])
     values = np.array([0.5 if part.value is None else part.value for part in parts])
     own, shared, noise = np.array([(part.own, part.shared, part.noise) for part in parts]).T
     if not disjoint:
@@ -73,7 +73,7 @@ def _average(
     squares = weights * weights
     sampling = math.sqrt(float(squares @ own)) + float(weights @ np.sqrt(shared))
     reach = z * math.sqrt(sampling**2 + float(squares @ noise))
-    return within_unit(float(weights @ values), reach + float(weights[~known].sum()) / 2.0)
+    return within_unit(float(weights @ values), reach + float(weights[~is_known].sum()) / 2.0)
 
 
 def _by_class(parts: list[_Part], target: Target, z: float) -> tuple[ClassScore, ...]:
@@ -84,7 +84,7 @@ def _by_class(parts: list[_Part], target: Target, z: float) -> tuple[ClassScore,
 
 
 def _weights_of(parts: list[_Part], *, by_rows: bool) -> NDArray[np.float64] | None:
-    """Return the weights of an average: equal, or by rows; None where there are no rows."""
+    """Return the weights of an average, equal or proportional to rows; None without rows."""
     if not by_rows:
         return np.full(len(parts), 1.0 / len(parts))
     rows = np.array([max(part.rows, 0.0) for part in parts])
@@ -95,33 +95,35 @@ def _weights_of(parts: list[_Part], *, by_rows: bool) -> NDArray[np.float64] | N
 
 
 def predicted(model: Any, X: Any, y: NDArray[Any]) -> NDArray[Any]:
-    """Return what a model predicts; DataError unless that is one number for each of `y`."""
+    """Return a model's predictions; `DataError` unless they have the shape of `y`."""
     return _checked(np.asarray(model.predict(X)), y.shape)
 
 
 def probabilities(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.float64]:
-    """Return what a model predicts of every class or label; NaN is 0."""
-    found = np.asarray(model.predict_proba(X), dtype=np.float64)
-    found = _checked(found, (len(y), len(target.classes)))
-    return np.clip(np.nan_to_num(found, nan=0.0), 0.0, 1.0)
+    """Return a model's probabilities of every class or label, 0 for NaN."""
+    p = np.asarray(model.predict_proba(X), dtype=np.float64)
+    p = _checked(p, (len(y), len(target.classes)))
+    return np.clip(np.nan_to_num(p, nan=0.0), 0.0, 1.0)
 
 
-def _checked(found: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return predictions; of another shape, one row's might meet another row's label."""
-    if found.shape != shape:
-        raise DataError(f"the model predicts the shape {found.shape}, and {shape} is needed")
-    return found
+def _checked(predictions: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Check the shape of predictions, so that each is compared with the label of its own row."""
+    if predictions.shape != shape:
+        raise DataError(
+            f"the model's predictions have the shape {predictions.shape}, but need {shape}"
+        )
+    return predictions
 
 
 def class_numbers(target: Target, y: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the place of each label among the classes."""
+    """Return the index of each label in the classes."""
     classes = np.asarray(target.classes)
-    found = (np.asarray(y)[:, None] == classes[None, :]).argmax(axis=1)
-    return np.asarray(found, dtype=np.intp)
+    numbers = (np.asarray(y)[:, None] == classes[None, :]).argmax(axis=1)
+    return np.asarray(numbers, dtype=np.intp)
 
 
 def _memberships(target: Target, y: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which rows are of each class, or have each label, shape (N, K)."""
+    """Return which rows have each class or label, shape (N, K)."""
     if target.many_labels:
         return np.asarray(y == 1)
     return np.asarray(class_numbers(target, y)[:, None] == np.arange(len(target.classes)))
@@ -137,13 +139,13 @@ def _cells(cells: NDArray[np.intp], count: int) -> NDArray[np.int64]:
 def _by_place(
     edges: NDArray[np.float64], p: NDArray[np.float64], of_class: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Count rows by class (negative first) and by where the predicted probability lies."""
+    """Count rows by class (negative first) and by bin of the predicted probability."""
     size = edges.size + 1
     return _cells(np.searchsorted(edges, p, side="right") + of_class * size, 2 * size)
 
 
 def auc_sums(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.int64]:
-    """Count rows by a grid of probabilities: of each class or label against the others."""
+    """Count rows by a grid of probabilities, for each class or label against the others."""
     p, there = probabilities(model, X, y, target), _memberships(target, y)
     if target.n_outputs == 1:
         return _by_place(_sigmoid(_LOG_ODDS), p[:, 1], there[:, 1])
@@ -158,27 +160,28 @@ def _sigmoid(margins: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _auc_part(noisy: NDArray[np.float64], sigma: float, least: float) -> _Part:
-    """Read the AUC of probabilities rounded to the grid; rows in the same place are ties.
+    """Compute the AUC of probabilities rounded to the grid; rows in the same bin are ties.
 
-    `least`: rows of a class below which nothing is said.
+    `least`: smallest number of rows of a class for which the AUC is computed.
     """
     negative, positive = noisy.reshape(2, -1)
     n_negative, n_positive = float(negative.sum()), float(positive.sum())
     if min(n_negative, n_positive) < least:
         return _Part(None, 0.0, 0.0, 0.0, n_positive)
-    # How a positive row in a place fares against all negative ones, and the other way round.
+    # AUC of a positive row in each bin against all negative rows, and the reverse.
     below = (np.cumsum(negative) - negative / 2.0) / n_negative
     above = 1.0 - (np.cumsum(positive) - positive / 2.0) / n_positive
     auc = float(positive @ below) / n_positive
-    one, other = (below - auc) ** 2, (above - auc) ** 2
+    of_positive, of_negative = (below - auc) ** 2, (above - auc) ** 2
     # DeLong's variance; noisy counts may make it negative.
-    own = max(float(positive @ one), 0.0) / n_positive**2
-    shared = max(float(negative @ other), 0.0) / n_negative**2
+    own = max(float(positive @ of_positive), 0.0) / n_positive**2
+    shared = max(float(negative @ of_negative), 0.0) / n_negative**2
     bins = negative.size
     ties = np.tri(bins, k=-1) + 0.5 * np.eye(bins) - auc
     product = float((ties * ties).sum()) * sigma * sigma / (n_positive * n_negative) ** 2
-    noise = float(one.sum()) / n_positive**2 + float(other.sum()) / n_negative**2 - product
-    # `below` and `above` have noise of their own, which the squares count once more.
+    by_positive, by_negative = float(of_positive.sum()), float(of_negative.sum())
+    noise = by_positive / n_positive**2 + by_negative / n_negative**2 - product
+    # Subtract `product`, because the noise in `below` and `above` enters their squares too.
     return _Part(auc, own, shared, sigma * sigma * max(noise, product), n_positive)
 
 
@@ -191,7 +194,7 @@ def _auc_parts(noisy: NDArray[np.float64], sigma: float, target: Target) -> list
 def auc(
     noisy: NDArray[np.float64], sigma: float, z: float, target: Target, *, by_rows: bool = False
 ) -> Estimate:
-    """Estimate the AUC; of several classes or labels the mean, `by_rows` weighted by their rows."""
+    """Estimate the AUC, or its mean over several classes or labels, weighted if `by_rows`."""
     parts = _auc_parts(noisy, sigma, target)
     if target.n_outputs == 1:
         return parts[0].estimate(z)
@@ -222,7 +225,7 @@ def positive_share(noisy: NDArray[np.float64], sigma: float, z: float, _: Target
 
 
 def calibration_curve(noisy: NDArray[np.float64], sigma: float, z: float, _: Target) -> Details:
-    """Read a calibration curve off noisy counts."""
+    """Compute a calibration curve from noisy counts."""
     points = []
     for number, (negative, positive) in enumerate(noisy.reshape(2, -1).T):
         estimate = mean_estimate(np.array([positive, negative, 0.0]), sigma, z)
@@ -231,48 +234,51 @@ def calibration_curve(noisy: NDArray[np.float64], sigma: float, z: float, _: Tar
     return Details(curve=tuple(points))
 
 
-# --- Counts by the class predicted ---------------------------------------------------------------
+# --- Counts by predicted class -------------------------------------------------------------------
 
 
 def confusion_sums(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.int64]:
-    """Count rows by class and by the class predicted; of many labels see `_label_sums`."""
-    found = predicted(model, X, y)
+    """Count rows by class and predicted class; for many labels see `_label_sums`."""
+    predictions = predicted(model, X, y)
     if target.many_labels:
-        return _label_sums(found == 1, y == 1)
+        return _label_sums(predictions == 1, y == 1)
     size = len(target.classes)
-    cells = class_numbers(target, y) * size + class_numbers(target, found)
+    cells = class_numbers(target, y) * size + class_numbers(target, predictions)
     return _cells(cells, size * size)
 
 
-def _label_sums(found: NDArray[np.bool_], there: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Count of each label the rows that are found, falsely found, and missed."""
-    kinds = found & there, found & ~there, ~found & there
+def _label_sums(positive: NDArray[np.bool_], actual: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Count the true positives, false positives and false negatives of each label."""
+    kinds = positive & actual, positive & ~actual, ~positive & actual
     counts = np.stack([np.count_nonzero(kind, axis=0) for kind in kinds], axis=1)
     return counts.ravel() << 32
 
 
-def _f1_part(found: float, false: float, missed: float, sigma: float, extra: float) -> _Part:
-    """Read an F1 off noisy counts; `extra`: variance of false and missed ones, in sigma^2."""
-    size, rows = 2.0 * found + false + missed, found + missed
+def _f1_part(hits: float, false: float, missed: float, sigma: float, extra: float) -> _Part:
+    """Compute an F1 from noisy counts of hits (true positives), false positives and misses.
+
+    `extra`: variance of false positives plus misses, in units of sigma^2.
+    """
+    size, rows = 2.0 * hits + false + missed, hits + missed
     if size < max(1.0, _DROWNED * sigma * math.sqrt(4.0 + extra)):
         return _Part(None, 0.0, 0.0, 0.0, rows)
-    value = min(max(2.0 * found / size, 0.0), 1.0)
+    value = min(max(2.0 * hits / size, 0.0), 1.0)
     slope, other = (2.0 - 2.0 * value) / size, value / size
     others = max(false, 0.0) + max(missed, 0.0)
-    sampling = max(found, 0.0) * slope**2 + others * other**2
+    sampling = max(hits, 0.0) * slope**2 + others * other**2
     return _Part(value, sampling, 0.0, sigma**2 * (slope**2 + extra * other**2), rows)
 
 
 def _f1_parts(noisy: NDArray[np.float64], sigma: float, target: Target) -> list[_Part]:
     if target.many_labels:
-        found, false, missed = noisy.reshape(-1, 3).T
+        hits, false, missed = noisy.reshape(-1, 3).T
         extra = 2.0
     else:
         size = len(target.classes)
         counts = noisy.reshape(size, size)
-        found, extra = np.diag(counts), 2.0 * (size - 1)
-        false, missed = counts.sum(axis=0) - found, counts.sum(axis=1) - found
-    each = zip(found.tolist(), false.tolist(), missed.tolist(), strict=True)
+        hits, extra = np.diag(counts), 2.0 * (size - 1)
+        false, missed = counts.sum(axis=0) - hits, counts.sum(axis=1) - hits
+    each = zip(hits.tolist(), false.tolist(), missed.tolist(), strict=True)
     return [_f1_part(*some, sigma, extra) for some in each]
 
 
@@ -285,9 +291,9 @@ def f1(
     by_rows: bool = False,
     of_all: bool = False,
 ) -> Estimate:
-    """Estimate F1, of two classes of the second; of more, or of labels, the mean.
+    """Estimate the F1 of the second of two classes, or the mean F1 of more classes or of labels.
 
-    `of_all`: the mean of two classes, too; `by_rows`: likewise, weighted by their rows.
+    `of_all`: use the mean for two classes too. `by_rows`: weight the mean by rows.
     """
     parts = _f1_parts(noisy, sigma, target)
     weights = _weights_of(parts, by_rows=by_rows)
@@ -309,19 +315,19 @@ def _joint_f1(
     *,
     by_rows: bool,
 ) -> Estimate:
-    """Estimate the mean F1 of classes by its slope in every cell of the confusion matrix."""
-    known = np.array([part.value is not None for part in parts])
+    """Estimate the mean F1 of classes; its error follows from its slope in each cell."""
+    is_known = np.array([part.value is not None for part in parts])
     values = np.array([0.5 if part.value is None else part.value for part in parts])
     value = float(weights @ values)
-    # What a class counts for each row that is of it, or predicted to be.
+    # The size of a class: rows of the class plus rows predicted to be of it.
     size = counts.sum(axis=0) + counts.sum(axis=1)
-    each = np.divide(weights, size, out=np.zeros_like(weights), where=known)
+    each = np.divide(weights, size, out=np.zeros_like(weights), where=is_known)
     slope = -(each * values)[:, None] - (each * values)[None, :] + np.diag(2.0 * each)
     if by_rows:
         slope += ((values - value) / max(1.0, float(counts.sum())))[:, None]
     squares = slope * slope
     variance = float((np.maximum(counts, 0.0) * squares).sum()) + sigma**2 * float(squares.sum())
-    return within_unit(value, z * math.sqrt(variance) + float(weights[~known].sum()) / 2.0)
+    return within_unit(value, z * math.sqrt(variance) + float(weights[~is_known].sum()) / 2.0)
 
 
 def share_correct(noisy: NDArray[np.float64], sigma: float, z: float, target: Target) -> Estimate:
@@ -335,7 +341,7 @@ def share_correct(noisy: NDArray[np.float64], sigma: float, z: float, target: Ta
 def confusion_details(
     noisy: NDArray[np.float64], sigma: float, z: float, target: Target
 ) -> Details:
-    """Return the F1 of each class or label and, of classes, the cells of the confusion matrix."""
+    """Return the F1 of each class or label and, for classes, the confusion matrix."""
     by_class = _by_class(_f1_parts(noisy, sigma, target), target, z)
     if target.many_labels:
         return Details(by_class=by_class)
@@ -349,5 +355,5 @@ def confusion_details(
     return Details(by_class=by_class, confusion=tuple(cells))
 
 
-# Where one row is a count of every class or label.
+# Kinds of target where a row adds to the counts of every class or label.
 IN_EACH_CLASS, IN_EACH_LABEL = (SEVERAL_CLASSES, MANY_LABELS), (MANY_LABELS,)

@@ -1,8 +1,7 @@
-"""Two parts of the records: tries are fitted on the one and scored on the other.
+"""Divide the records into a part for fitting tries and a part for scoring them.
 
-The part of a record is drawn separately for each record, or for each person. The parts of a
-store are stores themselves, written beside it for as long as the search lasts: neither the records
-nor a part of them has to fit into memory.
+The part is drawn separately for each record, or for each person. The parts of a store are temporary
+stores beside it, so neither the records nor a part has to fit in memory.
 """
 
 from collections.abc import Iterator
@@ -26,17 +25,17 @@ from dplasso.privacy.randomness import RandomStream, random_word
 def entering_rows(
     inputs: LocalRecords, groups: ArrayLike | None, rows_per_person: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows that enter, ascending, and the number of each one's person.
+    """Return the rows within the limit, ascending, and the number of each row's person.
 
-    Without `groups` people are those that a store knows; else every row is a person of its own.
+    Without `groups` the people are those of a store, or else every row is its own person.
     """
     if groups is None and isinstance(inputs.X, Store):
         groups = inputs.X.people
     if groups is None:
         if rows_per_person > 1:
             raise ParameterError(
-                "with `rows_per_person` a search needs `groups`, or a store that knows its people: "
-                "all rows of a person must be in the same part"
+                "`rows_per_person` needs `groups`, or a store with people: a search must put all "
+                "rows of a person in the same part"
             )
         rows = np.arange(len(inputs.y))
         return rows, rows
@@ -48,14 +47,14 @@ def entering_rows(
 def draw_held_out(
     person: NDArray[np.intp], share: float, stream: RandomStream
 ) -> NDArray[np.bool_]:
-    """Draw which rows tries are scored on: each person separately, whatever the data.
+    """Draw the rows on which tries are scored, separately for each person.
 
-    Any assignment that does not look at the data is private, so the generator need not be.
+    The assignment does not depend on the data, so an ordinary random generator is safe.
     """
     drawn = np.random.default_rng(int(random_word(stream))).random(int(person.max()) + 1) < share
     held: NDArray[np.bool_] = drawn[person]
     if held.all() or not held.any():
-        raise DataError(f"{person.size:,} rows are too few to hold some of them out")
+        raise DataError(f"{person.size:,} rows are too few: none was left for fitting or scoring")
     return held
 
 
@@ -63,10 +62,10 @@ def draw_held_out(
 def divided(
     inputs: LocalRecords, rows: NDArray[np.intp], held: NDArray[np.bool_]
 ) -> Iterator[tuple[LocalRecords, LocalRecords]]:
-    """Divide the rows that enter in two for the time of a block; those held are the second part.
+    """Divide rows into those for fitting and those `held` out, for the time of a block.
 
-    The parts of a store are on the disk, in a folder beside it that only this user can read, and
-    which is removed after the block.
+    The parts of a store are in a folder beside it, which only this user can read. The folder is
+    removed after the block.
     """
     if not isinstance(inputs.X, Store):
         fitted, scored = rows[~held], rows[held]
@@ -87,7 +86,7 @@ def divided(
 
 
 def _write_part(store: Store, rows: NDArray[np.intp], place: Path) -> Store:
-    """Write some rows of a store, ascending, as a store of their own."""
+    """Write some rows of a store, in ascending order, to a new store."""
 
     def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
         done = 0
@@ -102,8 +101,8 @@ def _write_part(store: Store, rows: NDArray[np.intp], place: Path) -> Store:
 
 
 def _cut(store: Store, rows: NDArray[np.intp], memory_bytes: int) -> Iterator[NDArray[np.intp]]:
-    """Cut rows so that the arrays of a piece take up about `memory_bytes`; one row at least."""
-    # Columns, values, and twice the places they are gathered from.
+    """Cut rows into pieces of at least one row, whose arrays use about `memory_bytes`."""
+    # An entry needs memory for its column, its value, and twice its place in the store.
     most = max(1, memory_bytes // 40)
     first = 0
     while first < rows.size:
@@ -115,7 +114,7 @@ def _cut(store: Store, rows: NDArray[np.intp], memory_bytes: int) -> Iterator[ND
 
 
 def _gather(store: Store, rows: NDArray[np.intp]) -> RowBlock:
-    """Read rows of a store."""
+    """Read some rows of a store."""
     of = store.rows
     begins, counts = of.indptr[rows], of.indptr[rows + 1] - of.indptr[rows]
     starts = np.concatenate(([0], np.cumsum(counts)))

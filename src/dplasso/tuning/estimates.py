@@ -1,6 +1,6 @@
-"""Private scores: noisy sums over rows, and the estimates with intervals that follow from them.
+"""Noisy sums over rows, and the estimates with intervals that are computed from them.
 
-An interval covers both what the rows are a sample of and the noise.
+An interval covers both the sampling error and the noise.
 """
 
 import math
@@ -24,9 +24,9 @@ from dplasso.privacy.release import Gaussian, release
 from dplasso.tuning.isolation import isolated
 
 UNIT = 2.0**32
-# Weight of l (1 - l), below sqrt(8) by more than any rounding.
+# Weight of l (1 - l); it is below sqrt(8) by more than any rounding error.
 SPREAD = 2.8
-# Factors of a difference d of two losses, of the row, and of d^2: below norm 1 together.
+# Factors of the entries d (a difference of two losses), 1 and d^2 of a row, for norm below 1.
 DIFFERENCE = (0.9, 0.3, 0.31)
 ROOT_TWO = math.nextafter(math.sqrt(2.0), 2.0)
 
@@ -34,24 +34,24 @@ Bounds = tuple[float, float]
 
 
 class Estimate(NamedTuple):
-    """A score as read off noisy sums, and the ends of its interval."""
+    """A score computed from noisy sums, and the ends of its interval."""
 
     value: float
     low: float
     high: float
 
 
-# What is said of a score that the noise drowns.
+# The estimate of a score that the noise hides.
 UNKNOWN = Estimate(0.5, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """A part of a calibration curve.
+    """A bin of a calibration curve.
 
-    `predicted_low`, `predicted_high`: rows whose predicted probability lies between.
-    `rows`: their number, noisy.
-    `observed`: share of them that are of the second class, with its interval `low` to `high`.
+    `predicted_low`, `predicted_high`: edges of the bin of the predicted probability.
+    `rows`: noisy number of rows in the bin.
+    `observed`: share of the second class among them, with its interval `low` to `high`.
     """
 
     predicted_low: float
@@ -67,7 +67,7 @@ class ClassScore:
     """The score of one class against all others, or of one label.
 
     `label`: the class, or the name of the label.
-    `rows`: how many rows are of it, noisy.
+    `rows`: noisy number of its rows.
     `value`: the score, with its interval `low` to `high`.
     """
 
@@ -82,9 +82,8 @@ class ClassScore:
 class ConfusionCell:
     """A cell of a confusion matrix.
 
-    `actual`, `predicted`: the classes.
-    `rows`: how many rows of the one were predicted to be of the other, noisy.
-    `share`: what part of the rows of the class `actual` that is, with its interval `low` to `high`.
+    `rows`: noisy number of rows of the class `actual` for which the model predicts `predicted`.
+    `share`: their share of the rows of the class `actual`, with its interval `low` to `high`.
     """
 
     actual: Any
@@ -96,7 +95,7 @@ class ConfusionCell:
 
 
 class Details(NamedTuple):
-    """What the noisy sums of a score say besides it, for nothing."""
+    """Further results from the noisy sums of a score, at no additional cost."""
 
     curve: tuple[CurvePoint, ...] = ()
     by_class: tuple[ClassScore, ...] = ()
@@ -105,10 +104,10 @@ class Details(NamedTuple):
 
 @dataclass(frozen=True)
 class Target:
-    """What scored rows hold, and models predict; public.
+    """The public description of what models predict.
 
-    `classes`: the labels; none for numbers.
-    `many_labels`: whether a row has or has not each of them.
+    `classes`: the classes or labels; empty for numbers.
+    `many_labels`: whether a row may have any subset of them.
     `bounds`: the interval of numbers.
     """
 
@@ -118,7 +117,7 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """What it is, in words."""
+        """The kind of target in words."""
         if not self.classes:
             return NUMBERS
         if self.many_labels:
@@ -127,7 +126,7 @@ class Target:
 
     @property
     def n_outputs(self) -> int:
-        """Scores that an average is taken of: one for each of several classes or labels, or 1."""
+        """Number of scores in an average: the number of several classes or labels, or 1."""
         return len(self.classes) if self.kind in (SEVERAL_CLASSES, MANY_LABELS) else 1
 
 
@@ -142,18 +141,17 @@ Losses = Callable[[Any, Any, NDArray[Any], Target], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Metric:
-    """How a metric is computed from sums.
+    """How to compute a metric from sums over rows.
 
-    `sums`: ``sums(model, X, y, target)``: int64 sums in units of 2^-32.
-    `estimate`: ``estimate(noisy, sigma, z, target)``: the `Estimate`, with noise of standard
-    deviation sigma, at z standard errors. `details`: likewise, what else they say.
-    `kinds`: of targets that it is for.
-    `one_share`, `one_exchange`: how far, in L2, one row added and one row exchanged for another can
-    move the sums, in units of 1; `outputs_counted`: of kinds where it is so for each output, all of
-    which one row may move.
-    `larger_is_better`: of two models, whether the better one has the larger value.
-    `losses`: of a mean of losses, ``losses(model, X, y, target)``: each row's, in [0, 1], and
-    `span`: what they are multiplied by.
+    `sums`: ``sums(model, X, y, target)`` returns int64 sums in units of 2^-32.
+    `estimate`: ``estimate(noisy, sigma, z, target)`` returns the `Estimate` for noise of standard
+    deviation sigma, with an interval of z standard errors. `details` returns `Details` likewise.
+    `kinds`: the kinds of target that the metric supports.
+    `one_share`, `one_exchange`: L2 sensitivity of the sums to adding a row and to replacing a row,
+    in units of 1; for the kinds in `outputs_counted`, of the sums for a single output.
+    `larger_is_better`: whether a better model has a larger value.
+    `losses`: for a mean of losses, ``losses(model, X, y, target)`` returns the loss of each row in
+    [0, 1], which `span` scales to the metric.
     """
 
     sums: Callable[[Any, Any, NDArray[Any], Target], NDArray[np.int64]]
@@ -168,11 +166,11 @@ class Metric:
     span: Callable[[Target], float] | None = None
 
     def share(self, target: Target) -> float:
-        """Return how far one row more can move the sums, in L2."""
+        """Return the L2 sensitivity of the sums to adding a row."""
         return self.one_share * self._counted(target)
 
     def exchange(self, target: Target) -> float:
-        """Return how far one row in place of another can move the sums, in L2."""
+        """Return the L2 sensitivity of the sums to replacing a row."""
         return self.one_exchange * self._counted(target)
 
     def _counted(self, target: Target) -> float:
@@ -186,12 +184,12 @@ def mean_estimate(
 ) -> Estimate:
     """Estimate a mean in [0, 1] from noisy sums of l, 1 - l and 2.8 l (1 - l).
 
-    The interval is Wilson's with the noise added, all m whose distance from the estimate is at most
-    z standard errors of an estimate of m. The variance of the losses is m (1 - m) less a part that
-    the third sum tells. If the mean were m, that variance would differ from the estimated one for
-    two reasons. As far as sampling moved the mean, the variance is taken to be the same part of
-    m (1 - m). As far as noise moved the mean, it moved m (1 - m) alone. `others`: of the noise of
-    the second sum, by default that of the first.
+    The interval is Wilson's with noise: all m that differ from the estimate by at most z standard
+    errors at m. The variance of the losses is m (1 - m) minus a part that the third sum estimates.
+    At another mean m the variance differs: where sampling moved the mean, the variance is assumed
+    to be the same share of m (1 - m); where noise moved it, only m (1 - m) changes.
+
+    `others`: standard deviation of the noise of the second sum; by default `sigma`.
     """
     count = float(noisy[0] + noisy[1])
     if count < 1.0:
@@ -216,10 +214,10 @@ def mean_estimate(
 def difference_estimate(noisy: NDArray[np.float64], sigma: float, z: float) -> Estimate:
     """Estimate a mean in [-1, 1] from noisy sums of d, 1 and d^2, each times its factor.
 
-    The variance of the mean is that of the d with half a row more at each of -1 and 1 (Agresti and
-    Min, doi 10.1002/sim.1781), and that of the noise.
+    The variance of the mean is that of the d with half a row added at each of -1 and 1 (Agresti and
+    Min, doi 10.1002/sim.1781), plus that of the noise.
     """
-    total, rows, squares = (float(one) / c for one, c in zip(noisy, DIFFERENCE, strict=True))
+    total, rows, squares = (float(part) / c for part, c in zip(noisy, DIFFERENCE, strict=True))
     of_total, of_rows, _ = (sigma / c for c in DIFFERENCE)
     if rows < max(1.0, 2.0 * of_rows):
         return Estimate(0.0, -1.0, 1.0)
@@ -232,26 +230,26 @@ def difference_estimate(noisy: NDArray[np.float64], sigma: float, z: float) -> E
 
 
 def within_unit(value: float, reach: float) -> Estimate:
-    """Return an estimate of a number in [0, 1] and an interval that reaches so far around it."""
+    """Return an estimate in [0, 1] with an interval of `reach` on both sides."""
     low, high = value - reach, value + reach
     return Estimate(min(max(value, 0.0), 1.0), min(max(low, 0.0), 1.0), max(min(high, 1.0), 0.0))
 
 
 def standard_errors(confidence: float) -> float:
-    """Return how many standard errors an interval reaches to each side."""
+    """Return the number of standard errors on each side of an interval."""
     return float(norm.ppf(0.5 + confidence / 2.0))
 
 
-# More sums than any metric has for each class, for what the rounding of their noise may cost; and
-# of all together.
+# Upper bounds on the sums of a metric for each class, and in total; the cost of rounding the noise
+# depends on them.
 _SUMS, _LARGEST_SUMS = 64, 2**17
-# Of one output, as two classes are.
+# A target with one output, which also stands for two classes.
 NUMBERS_ALONE = Target()
 
 
 @dataclass(frozen=True)
 class _SomeRows:
-    """A model that predicts all rows of a store, but tells only of those that enter a score."""
+    """A model that predicts all rows of a store, but returns only those that are scored."""
 
     model: Any
     within: NDArray[np.bool_]
@@ -263,15 +261,17 @@ class _SomeRows:
         return self._entering(self.model.predict_proba(X))
 
     def _entering(self, predicted: Any) -> NDArray[Any]:
-        found: NDArray[Any] = np.asarray(predicted)
-        if len(found) != self.within.size:
-            raise DataError(f"the model predicts {len(found):,} of {self.within.size:,} rows")
-        return found[self.within]
+        predictions: NDArray[Any] = np.asarray(predicted)
+        if len(predictions) != self.within.size:
+            raise DataError(
+                f"the model returned {len(predictions):,} predictions for {self.within.size:,} rows"
+            )
+        return predictions[self.within]
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """How models are scored; public. `sensitivity` and `sigma`, of the noise, are in rows."""
+    """How models are scored; public. `sensitivity`, and `sigma` of the noise, are in rows."""
 
     metric: Metric
     target: Target
@@ -281,7 +281,7 @@ class Scorer:
 
     @property
     def z(self) -> float:
-        """Return how many standard errors an interval reaches to each side."""
+        """Number of standard errors on each side of an interval."""
         return standard_errors(self.confidence)
 
     def sums(self, model: Any, rows: LocalRecords, stream: RandomStream) -> NDArray[np.float64]:
@@ -290,7 +290,7 @@ class Scorer:
         return noisy_sums(exact, self.sensitivity, self.sigma, stream)
 
     def estimate(self, sums: NDArray[np.float64]) -> Estimate:
-        """Return what noisy sums say."""
+        """Return the score computed from noisy sums."""
         return self.metric.estimate(sums, self.sigma, self.z, self.target)
 
 
@@ -300,9 +300,9 @@ def of_rows(
     rows: LocalRecords,
     target: Target,
 ) -> NDArray[Any]:
-    """Return what a metric computes of a model's predictions, each by its row alone."""
+    """Compute a metric's sums or losses from predictions that depend on their own row only."""
     with of_a_stranger(model), warnings.catch_warnings():
-        # They were compared before.
+        # The names were compared before.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         model, y = isolated(model), rows.y
         if rows.within is not None:
@@ -319,7 +319,7 @@ def score_budget(
     neighbors: str = "add-remove",
     rows_per_person: int = 1,
 ) -> tuple[Budget, float]:
-    """Return what a score spends, and how far its sums can move between neighbours, in L2."""
+    """Return the budget of a score, and the L2 sensitivity of its sums."""
     budget = build_budget(
         # Sums are drawn in blocks.
         Draws(gaussian=9.0 * (most_sums(target) + 64.0)),
@@ -335,7 +335,7 @@ def score_budget(
 
 
 def most_sums(target: Target) -> int:
-    """Return how many sums a metric has at most; ValueError for more than can be released."""
+    """Return an upper bound on the number of sums; ValueError if there are too many to release."""
     size = max(1, len(target.classes) if target.n_outputs > 1 else 1)
     if (most := max(_SUMS * size, size * size)) > _LARGEST_SUMS:
         raise ValueError(f"{size:,} classes or labels are too many for a private score")
@@ -343,28 +343,29 @@ def most_sums(target: Target) -> int:
 
 
 def share_bound(metric: Metric, target: Target, neighbors: str) -> float:
-    """Return C such that one row moves the sums by at most C (2 C if it is replaced) in L2."""
+    """Return C such that adding a row moves the sums by at most C in L2, or 2 C if replacing."""
     if check_neighbors(neighbors) == "add-remove":
         return metric.share(target)
     return metric.exchange(target) / 2.0
 
 
 def check_noise(sigma: float) -> None:
-    """Raise ValueError for noise, in rows, too large for 64 bits or finer than its units."""
+    """Raise ValueError for noise, in rows, that is too large for 64 bits or too small to draw."""
     if not SMALLEST_SCALE <= sigma * UNIT <= LARGEST_SCALE:
         raise ValueError(
-            f"epsilon leaves a score noise of standard deviation {sigma:.3g} rows; between "
-            f"{SMALLEST_SCALE / UNIT:.3g} and {LARGEST_SCALE / UNIT:,.0f} can be drawn"
+            f"at this epsilon the noise of a score has a standard deviation of {sigma:.3g} rows; "
+            f"choose an epsilon for which it is between {SMALLEST_SCALE / UNIT:.3g} and "
+            f"{LARGEST_SCALE / UNIT:,.0f}"
         )
 
 
 def noisy_sums(
     sums: NDArray[np.int64], sensitivity: float, sigma: float, stream: RandomStream
 ) -> NDArray[np.float64]:
-    """Return sums, given in units of 2^-32, with integer Gaussian noise, in units of 1.
+    """Add integer Gaussian noise to sums in units of 2^-32; return them in units of 1.
 
-    The sensitivity, in L2, and the noise's standard deviation sigma are in units of 1.
+    The L2 sensitivity and the noise's standard deviation sigma are in units of 1.
     """
     noise = Gaussian(sigma * UNIT, word_buffers(stream, 1)[0])
-    found: NDArray[np.float64] = release(sums.copy(), sensitivity * UNIT, noise) / UNIT
-    return found
+    noisy: NDArray[np.float64] = release(sums.copy(), sensitivity * UNIT, noise) / UNIT
+    return noisy

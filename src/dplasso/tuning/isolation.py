@@ -1,27 +1,24 @@
 """Predict each row by that row alone, to the last bit.
 
-The sensitivity of a score assumes that no other row changes what a row contributes. Matrix products
-break that assumption: BLAS chooses the order of a sum by the number of rows, and by the place of a
-row among them. One more row then moves the last bit of other rows' margins, and equal rows whose
-margin is a threshold change their class, or their place on a grid, all together. Three rules avoid
+The sensitivity of a score assumes that a row's contribution does not depend on other rows. Matrix
+products break that assumption: BLAS chooses the order of a sum by the number of rows and the place
+of a row among them. Adding a row can then change the last bit of other rows' margins. If many equal
+rows have a margin at a threshold, all of them may change their class at once. Three rules avoid
 this:
 
-- *Models of this package* compute margins by a kernel that adds up a row's entries in the order in
-  which they are stored.
-- *Linear models of scikit-learn* get their margins from the same kernel. The model turns these into
-  predictions: a copy whose coefficients are the identity matrix predicts for the margins. Products
-  with 0 and 1 are exact, in whatever order BLAS adds them up, and what follows them treats each
-  margin separately or adds up one row's K numbers.
-- *Any other model* predicts one row a call. A call that sees a single row cannot depend on others.
-  Larger blocks would be faster, but adding a record would move later ones to other places of
-  a block, where BLAS may round differently. Decision trees and forests are the exception: they
-  only compare entries with thresholds and add up the leaves tree by tree, so they predict all rows
-  in one call.
+- *Models of this package* compute margins with a kernel that sums a row's entries in stored order.
+- *Linear models of scikit-learn* use the same kernel. A copy of the model with the identity matrix
+  as coefficients then converts the margins to predictions. Its products with 0 and 1 are exact in
+  any order.
+- *Any other model* predicts one row per call, so it cannot see other rows. Larger blocks would be
+  faster, but adding a record would move later rows to other places in a block, where BLAS may round
+  differently. Decision trees and forests predict all rows in one call, because they only compare
+  entries with thresholds and sum the leaves tree by tree.
 
 The steps of a pipeline follow the same rules. If all of them treat each entry or each row
 separately (`_BY_ENTRY`), they transform all rows in one call. Otherwise the whole pipeline predicts
-one row a call. Joblib runs sequentially: threads would add up a forest in the order in which they
-finish.
+one row per call. Joblib runs sequentially, because threads would sum a forest in the order in which
+they finish.
 """
 
 import time
@@ -57,7 +54,7 @@ from dplasso.matrix.unit_rows import by_rows, unit_row_margins
 from dplasso.runtime.progress import duration, say
 from dplasso.runtime.threads import ONE_THREAD
 
-# Exact types: a subclass may predict otherwise.
+# Compared with exact types, because a subclass may predict differently.
 _COMPARING = {
     DecisionTreeClassifier,
     DecisionTreeRegressor,
@@ -71,7 +68,7 @@ _COMPARING = {
     RandomForestRegressor,
 }
 _LINEAR = ("sklearn.linear_model.", "sklearn.svm.", "sklearn.discriminant_analysis")
-# Steps of scikit-learn that compute each entry separately, or a sparse row in its own order.
+# Steps of scikit-learn that process each entry separately, or each sparse row in its own order.
 _BY_ENTRY = {
     "Binarizer",
     "ColumnTransformer",
@@ -94,12 +91,12 @@ _BY_ENTRY = {
     "TfidfVectorizer",
     "VarianceThreshold",
 }
-# Seconds after which a line says how long it will take.
+# Seconds after which a message shows the remaining time.
 _PATIENCE = 2.0
 
 
 def isolated(model: Any) -> Any:
-    """Return a model that predicts the same of a matrix, each row by that row alone."""
+    """Return a model with the same predictions, each of which depends on its own row only."""
     model = chosen(model)
     if is_ours(model):
         return model
@@ -109,10 +106,10 @@ def isolated(model: Any) -> Any:
 
 
 def isolate(model: Any, X: Any, rows: LocalRecords) -> tuple[Any, LocalRecords]:
-    """Return the model and the rows that predict as a pipeline does of X, each row separately.
+    """Return a model and rows that give a pipeline's predictions for X, each row separately.
 
-    `rows`: what the steps before the last make of X, for checks. They are returned with the last
-    step if the steps treat each row separately, or with row numbers in place of the matrix.
+    `rows`: the output of the steps before the last. If these treat each row separately, the result
+    is the last step and these rows; otherwise the matrix in `rows` is replaced by row numbers.
     """
     model = chosen(model)
     parts = split(model)
@@ -133,13 +130,13 @@ def _linear(model: Any) -> bool:
 
 def _by_entry(step: Any) -> bool:
     kind = type(step)
-    known = kind.__module__.startswith("sklearn.") and kind.__name__ in _BY_ENTRY
-    return known or is_ours(step) or step is None or isinstance(step, str)
+    is_by_entry = kind.__module__.startswith("sklearn.") and kind.__name__ in _BY_ENTRY
+    return is_by_entry or is_ours(step) or step is None or isinstance(step, str)
 
 
 @dataclass(frozen=True)
 class _Sequential:
-    """Predictions of a model of another package; its messages quote no row."""
+    """Predictions of a third-party model, without the messages that may quote a row."""
 
     model: Any
 
@@ -158,7 +155,7 @@ class _Sequential:
 
 
 class _Linear(_Sequential):
-    """Predictions of a linear model of scikit-learn, its margins computed by our kernel."""
+    """Predictions of a linear model of scikit-learn from margins of this package's kernel."""
 
     def _of(self, method: str, X: Any) -> NDArray[Any]:
         coefficients = self.model.coef_
@@ -169,49 +166,51 @@ class _Linear(_Sequential):
         of_margins.intercept_ = np.zeros_like(self.model.intercept_, dtype=np.float64)
         of_margins.n_features_in_ = n_outputs
         vars(of_margins).pop("feature_names_in_", None)
-        found = _margins(X, coefficients.reshape(n_outputs, -1), self.model.intercept_)
+        margins = _margins(X, coefficients.reshape(n_outputs, -1), self.model.intercept_)
         with np.errstate(over="ignore"):
-            return np.asarray(getattr(of_margins, method)(found))
+            return np.asarray(getattr(of_margins, method)(margins))
 
 
 def _margins(X: Any, coefficients: NDArray[Any], intercept: Any) -> NDArray[np.float64]:
-    """Return the margins of rows, shape (N, K); those that overflow are the largest number."""
+    """Return the margins of rows, shape (N, K); infinite margins become the largest number."""
     n_outputs, n_features = coefficients.shape
     if X.shape[1] != n_features:
-        raise DataError(f"X has {X.shape[1]:,} columns; the model was fitted on {n_features:,}")
+        raise DataError(f"X has {X.shape[1]:,} columns, but the model was fitted on {n_features:,}")
     weights = np.ascontiguousarray(coefficients.T, dtype=np.float64)
     weights = weights[:, 0].copy() if n_outputs == 1 else weights
     offset = np.broadcast_to(np.asarray(intercept, dtype=np.float64), n_outputs).copy()
     rows = by_rows(X, 1)
-    found = unit_row_margins(rows, weights, np.ones(X.shape[0]), offset, ONE_THREAD)
-    return np.nan_to_num(found.reshape(-1, n_outputs), nan=0.0)
+    margins = unit_row_margins(rows, weights, np.ones(X.shape[0]), offset, ONE_THREAD)
+    return np.nan_to_num(margins.reshape(-1, n_outputs), nan=0.0)
 
 
 @dataclass(frozen=True)
 class _OneByOne(_Sequential):
-    """Predictions of one row a call, of the rows of a matrix.
+    """Predictions of one row per call.
 
-    `records`: what the matrix holds row numbers of; None if it holds the rows.
+    `records`: the rows, if the matrix holds row numbers; None if the matrix holds the rows.
     """
 
     records: Any = None
 
     def _of(self, method: str, X: Any) -> NDArray[Any]:
-        predict, found = getattr(self.model, method), []
+        predict, predictions = getattr(self.model, method), []
         row = _reader(X) if self.records is None else self._record
         numbers = range(X.shape[0]) if self.records is None else X[:, 0].astype(np.intp).tolist()
         begun, waiting = time.monotonic(), True
         for done, number in enumerate(numbers):
-            # Copied: a prediction may be a view of the row, whose memory the next one takes.
-            found.append(np.array(predict(row(number))))
-            if len(found[-1]) != 1:
-                raise DataError(f"the model predicts {len(found[-1]):,} of 1 row")
+            # Copied, because a prediction may be a view of the row, whose memory is reused.
+            predictions.append(np.array(predict(row(number))))
+            if len(predictions[-1]) != 1:
+                raise DataError(
+                    f"the model returned {len(predictions[-1]):,} predictions for 1 row"
+                )
             spent = time.monotonic() - begun
             if waiting and spent > _PATIENCE:
                 waiting = False
                 left = duration(spent * (len(numbers) / (done + 1) - 1.0))
                 say(f"Predicting {len(numbers):,} rows one by one; about {left} left")
-        return np.concatenate(found)
+        return np.concatenate(predictions)
 
     def _record(self, number: int) -> Any:
         return _safe_indexing(self.records, np.array([number]))
@@ -220,7 +219,7 @@ class _OneByOne(_Sequential):
 def _reader(X: Any) -> Callable[[int], Any]:
     """Return a function that returns a single row of a matrix, shape (1, D).
 
-    Dense rows are always at the same address: a BLAS may look at how memory is aligned.
+    Dense rows are always at the same address, because BLAS may depend on the alignment of memory.
     """
     if not sp.issparse(X):
         only = np.empty((1, X.shape[1]), dtype=X.dtype)
@@ -232,7 +231,7 @@ def _reader(X: Any) -> Callable[[int], Any]:
         return dense
     matrix: Any = X
     rows, n_columns = matrix.tocsr(), matrix.shape[1]
-    # As narrow as scipy would choose for the row, however many entries the matrix has.
+    # The type that scipy would choose for a single row, whatever the size of the matrix.
     narrow = np.int32 if n_columns <= np.iinfo(np.int32).max else np.int64
 
     def sparse(number: int) -> Any:

@@ -1,12 +1,12 @@
-"""Metrics as sums over rows, of which one row can move only so much.
+"""Metrics as sums over rows with bounded sensitivity.
 
-A metric turns every row into a few integers, in units of 2^-32, whose L2 norm is at most
-`Metric.share`; the sums of these integers over all rows are what a private score adds noise to. A
-mean of losses l in [0, 1] is the two sums of l and 1 - l, of norm at most 1, and a third one of
-``c l (1 - l)``, which fits below the same norm for ``c^2 <= 8`` and gives the spread of the losses
-for nothing. Others are counts of rows (`dplasso.tuning.counts`).
+A metric converts every row to a few integers in units of 2^-32, whose L2 norm is at most
+`Metric.share`. A private score adds noise to the sums of these integers over all rows. A mean of
+losses l in [0, 1] uses the sums of l and 1 - l, of norm at most 1. A third sum, of ``c l (1 - l)``,
+gives the spread of the losses at no cost, because the norm stays at most 1 for ``c^2 <= 8``. Other
+metrics are counts of rows (`dplasso.tuning.counts`).
 
-Estimates and their intervals are functions of the noisy sums alone (`dplasso.tuning.estimates`).
+Estimates and their intervals depend only on the noisy sums (`dplasso.tuning.estimates`).
 """
 
 import math
@@ -38,9 +38,9 @@ from dplasso.tuning.estimates import (
     mean_estimate,
 )
 
-# Of what a row gives to one sum: no metric has entries beyond 1 in size.
+# The largest contribution of a row to one sum: no metric has entries above 1 in magnitude.
 _LARGEST = UNIT
-# A probability is taken no nearer to 0, so a row loses at most ln 100.
+# Probabilities below this are raised to it, so the log loss of a row is at most ln 100.
 SMALLEST_PROBABILITY = 0.01
 LARGEST_LOSS = -math.log(SMALLEST_PROBABILITY)
 
@@ -49,11 +49,11 @@ LARGEST_LOSS = -math.log(SMALLEST_PROBABILITY)
 
 
 def _loss_sums(losses: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Sum what each row, of a loss in [0, 1], gives to a mean."""
+    """Return the three sums of a mean of losses in [0, 1]."""
     # NaN counts as the worst loss.
     loss = np.clip(np.nan_to_num(losses, nan=1.0), 0.0, 1.0)
     whole = shares(np.rint(loss * UNIT), _LARGEST)
-    # Of the rounded loss: what rounds to 0 or 1 leaves no room for it.
+    # The spread of the rounded loss, because at a loss of 0 or 1 the norm leaves no room for it.
     loss = whole / UNIT
     spread = shares(SPREAD * loss * (1.0 - loss) * UNIT, _LARGEST)
     total = whole.sum()
@@ -61,10 +61,10 @@ def _loss_sums(losses: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def difference_sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Sum the differences d = b - a of losses in [0, 1], the rows, and the d^2.
+    """Return the sums of d, 1 and d^2 for the differences d = b - a of losses in [0, 1].
 
-    Each has a factor, so that the three entries of one row have norm at most 1; two rows are
-    farthest apart where their differences are 1 and -1.
+    Each entry has a factor, so that the three entries of a row have norm at most 1. Two rows are
+    furthest apart if their differences are 1 and -1.
     """
     worst = (np.clip(np.nan_to_num(losses, nan=1.0), 0.0, 1.0) for losses in (b, a))
     d = np.subtract(*worst)
@@ -73,19 +73,19 @@ def difference_sums(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[n
 
 
 def _wrong(model: Any, X: Any, y: NDArray[Any], _: Target) -> NDArray[np.float64]:
-    """Return what part of each row's labels is wrong: all or nothing where it has one."""
+    """Return the share of wrong labels in each row, which is 0 or 1 for a single label."""
     wrong = (predicted(model, X, y) != y).astype(np.float64)
     return np.asarray(wrong.reshape(len(y), -1).mean(axis=1))
 
 
 def _clipped_losses(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.float64]:
-    """Return each row's loss, of many labels the mean of theirs."""
-    given = probabilities(model, X, y, target)
+    """Return each row's log loss, which is the mean over its labels for many labels."""
+    p = probabilities(model, X, y, target)
     if target.many_labels:
-        given = np.where(y == 1, given, 1.0 - given)
+        p = np.where(y == 1, p, 1.0 - p)
     else:
-        given = given[np.arange(len(y)), class_numbers(target, y)][:, np.newaxis]
-    losses = -np.log(np.maximum(given, SMALLEST_PROBABILITY)) / LARGEST_LOSS
+        p = p[np.arange(len(y)), class_numbers(target, y)][:, np.newaxis]
+    losses = -np.log(np.maximum(p, SMALLEST_PROBABILITY)) / LARGEST_LOSS
     return np.asarray(losses.mean(axis=1))
 
 
@@ -95,7 +95,7 @@ def _accuracy(noisy: NDArray[np.float64], sigma: float, z: float, _: Target) -> 
 
 
 def _mean(losses: Losses, span: Callable[[Target], float], **options: Any) -> Metric:
-    """Return the metric of a mean of losses, which are numbers in [0, 1] times a span."""
+    """Return a metric that is the mean of losses in [0, 1] times a span."""
 
     def sums(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.int64]:
         return _loss_sums(losses(model, X, y, target))
@@ -111,7 +111,7 @@ def _mean(losses: Losses, span: Callable[[Target], float], **options: Any) -> Me
 
 
 def _in_unit(values: Any, bounds: Bounds) -> NDArray[np.float64]:
-    """Scale an interval to [0, 1]; what lies beyond is clipped."""
+    """Clip values to an interval and scale it to [0, 1]."""
     low, high = bounds
     scaled = np.nan_to_num((np.asarray(values, dtype=np.float64) - low) / (high - low), nan=0.0)
     return np.clip(scaled, 0.0, 1.0)
@@ -127,10 +127,10 @@ def _width(target: Target) -> float:
 
 
 def _square_sums(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray[np.int64]:
-    """Sum e - 1/2, u, u^2 - 1/2 and 1: u the target in [-1, 1], e a quarter of the squared error.
+    """Return the sums of e - 1/2, u, u^2 - 1/2 and 1.
 
-    A row has at most norm sqrt(5/2); of two rows, e and u^2 differ by at most 1 and u by at most 2,
-    but u and u^2 together by no more than 2: sqrt(5).
+    Here u is the target in [-1, 1] and e a quarter of the squared error. A row has at most norm
+    sqrt(5/2). Two rows differ by at most 1 in e and by at most 2 in (u, u^2), so by sqrt(5).
     """
     bounds = target.bounds
     u = 2.0 * _in_unit(y, bounds) - 1.0
@@ -140,7 +140,7 @@ def _square_sums(model: Any, X: Any, y: NDArray[Any], target: Target) -> NDArray
 
 
 def _r2(noisy: NDArray[np.float64], sigma: float, z: float, _: Target) -> Estimate:
-    """Estimate R^2. The sampling error is bounded from above, so the interval is a wide one."""
+    """Estimate R^2. The interval is wide because it uses an upper bound of the sampling error."""
     error, total, squares, count = (float(number) for number in noisy)
     if count < 1.0:
         return Estimate(0.0, -math.inf, 1.0)
@@ -158,13 +158,13 @@ def _r2(noisy: NDArray[np.float64], sigma: float, z: float, _: Target) -> Estima
         -2.0 / around + slope * (0.5 + mean * mean),
     )
     noise = sigma * sigma * sum(entry * entry for entry in gradient)
-    # Squared errors and deviations are at most 4: their squares at most 4 times themselves.
+    # Squared errors and deviations are at most 4, so their squares are at most 4 times as large.
     sampling = 4.0 * part * (1.0 + part) / around
     reach = z * math.sqrt(noise + sampling)
     return Estimate(1.0 - part, 1.0 - part - reach, min(1.0 - part + reach, 1.0))
 
 
-# The rounding of a row's four entries to units, at most half of one each, is far below this.
+# A bound on the effect of rounding a row's four entries to units.
 _ROUNDING = 1.0 + 2.0**-28
 
 
@@ -223,12 +223,12 @@ METRICS = {
         one_exchange=math.sqrt(5.0) * _ROUNDING,
     ),
 }
-# Not by which a search can choose: it says how models err, not how well they do.
+# Metrics that describe the errors of a model, and do not rank models.
 _DESCRIBING = ("calibration", "confusion")
 CHOOSING = tuple(name for name in METRICS if name not in _DESCRIBING)
-# By which two models can be compared row by row.
-COMPARING = tuple(name for name, one in METRICS.items() if one.losses is not None)
-# Names of scikit-learn's scorers, and ours; a mean over classes is one of each against all others.
+# Metrics that can compare two models row by row.
+COMPARING = tuple(name for name, metric in METRICS.items() if metric.losses is not None)
+# scikit-learn's names of our metrics; a mean over classes is one-versus-rest.
 SCIKIT_LEARN = {
     "roc_auc": "auc",
     "roc_auc_ovr": "auc",
@@ -238,19 +238,19 @@ SCIKIT_LEARN = {
 }
 
 
-def metric_named(name: str, known: tuple[str, ...] = tuple(METRICS)) -> str:
-    """Return our name of a metric; ParameterError, with all names, unless it is one of `known`."""
+def metric_named(name: str, names: tuple[str, ...] = tuple(METRICS)) -> str:
+    """Return our name of a metric; `ParameterError` unless it is in `names`."""
     ours = SCIKIT_LEARN.get(name, name)
-    if ours not in known:
-        others = [theirs for theirs, one in SCIKIT_LEARN.items() if one in known]
+    if ours not in names:
+        others = [theirs for theirs, own in SCIKIT_LEARN.items() if own in names]
         raise ParameterError(
-            f"`metric` must be one of {', '.join(known)} (or scikit-learn's {', '.join(others)}), "
+            f"`metric` must be one of {', '.join(names)} (or scikit-learn's {', '.join(others)}), "
             f"got {name!r}"
         )
     return ours
 
 
-def default_metric(kind: str, known: tuple[str, ...] = tuple(METRICS)) -> str:
-    """Return the metric that fits a kind of target: what says most for its noise."""
+def default_metric(kind: str, allowed: tuple[str, ...] = tuple(METRICS)) -> str:
+    """Return the default metric for a kind of target."""
     metric = {NUMBERS: "mae", SEVERAL_CLASSES: "accuracy"}.get(kind, "auc")
-    return metric if metric in known else "accuracy"
+    return metric if metric in allowed else "accuracy"

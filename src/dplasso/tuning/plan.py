@@ -1,8 +1,8 @@
-"""Budgets divided: among the tries and scores of a search, and before there are data, in a plan.
+"""Divide a privacy budget among the tries of a search, or among the parts of a plan.
 
-Parts of a plan (encoding, fit or search, further fits, score) are shares of the zCDP that a ledger
-with this budget grants, so a ledger takes the whole plan (`dplasso.ledger`). Epsilons do not add
-up: those of the parts come to more than the whole.
+The parts of a plan (encoding, fit or search, further fits, score) are shares of the zCDP that a
+ledger with this budget grants, so a ledger can pay for the whole plan (`dplasso.ledger`). Epsilons
+do not add up: the sum of the parts' epsilons exceeds the whole.
 """
 
 import math
@@ -34,16 +34,15 @@ from dplasso.tuning.metrics import METRICS
 from dplasso.tuning.search_cost import SearchCost, search_cost, tries_of
 
 _CONFIDENCE = 0.95
-# The rounding of a score's noise (`dplasso.privacy.budget`) adds less than this part
-# of its cost for each 64 sums; beyond the noise's last integer lies less than
-# `dplasso.tuning.search_cost.DRAW_ERROR`.
+# Relative bound, per 64 sums, on the cost of rounding a score's noise (`dplasso.privacy.budget`).
+# The truncation of the noise is covered by `dplasso.tuning.search_cost.DRAW_ERROR`.
 _SCORE_MARGIN = 2.0**-40
 
 
 def divide_budget(
     search: Any, candidates: list[Candidate], neighbors: str, rows_per_person: int
 ) -> SearchCost:
-    """Return what a search costs, and give each candidate the epsilon of one try."""
+    """Return the cost of a search, and set each candidate's epsilon to that of a try."""
     cost = search_cost(
         search.epsilon,
         search.delta,
@@ -58,7 +57,7 @@ def divide_budget(
 
 
 def scorer_of(cost: SearchCost, name: str, target: Target) -> Scorer:
-    """Return how every try is scored; a score costs as much as a fit may."""
+    """Return the scorer of the tries; a score may cost as much as the fit of a try."""
     metric, margin = METRICS[name], _SCORE_MARGIN * (most_sums(target) / 64.0)
     mu = math.sqrt(2.0 * cost.try_rho * (1.0 - margin))
     share = share_bound(metric, target, cost.neighbors)
@@ -73,7 +72,7 @@ def scorer_of(cost: SearchCost, name: str, target: Target) -> Scorer:
 
 
 def whole_budget(cost: SearchCost, ledger: Ledger | None) -> SearchCost:
-    """Let a search that has a budget of its own take all of it, before anything else."""
+    """If a search may use a whole unused budget, reduce its zCDP to what the ledger grants."""
     if ledger is None:
         return cost
     budget = ledger.budget()
@@ -87,10 +86,10 @@ def whole_budget(cost: SearchCost, ledger: Ledger | None) -> SearchCost:
 class Part:
     """A part of a plan.
 
-    `share`: of the budget's zCDP.
-    `epsilon`: to ask for at this part's own `delta`; 0 if the share is too small for any.
-    `try_epsilon`: of a search: about what each try may spend; 0 for the others.
-    `noise`: of a score or an encoding: standard deviation of its sums, in records; else 0.
+    `share`: share of the budget's zCDP.
+    `epsilon`: the epsilon of this part at its own `delta`; 0 if the share is too small for any.
+    `try_epsilon`: for a search, the approximate epsilon of a try; otherwise 0.
+    `noise`: for a score or encoding, the standard deviation of its sums in records; otherwise 0.
     """
 
     name: str
@@ -115,14 +114,14 @@ def plan_budget(
     refit: float = 0.0,
     tries: float = 0.0,
 ) -> tuple[Part, ...]:
-    """Return the parts of a budget, all of which a ledger with it can pay for, in order.
+    """Divide a budget into parts that a ledger with this budget can pay for, in order.
 
-    `score`, `encoding`, `refit`: shares of a private score of the final model, of a private
-    encoding of the columns, and of a second fit; the rest is for the fit.
-    `tries`: expected number of tries of a search in place of the fit, by Poisson's law, which
-    costs a ledger the least; 0 plans one fit with the defaults.
+    `score`, `encoding`, `refit`: shares for a private score of the final model, a private encoding
+    of the columns, and a second fit. The fit gets the rest.
+    `tries`: expected number of tries of a search instead of the fit, with Poisson's law, which has
+    the lowest cost in a ledger; 0 plans one fit with the defaults.
 
-    Raises ValueError for a share out of range, and for parameters that do not go together.
+    Raises ValueError for a share out of range, or for parameters that cannot be combined.
     """
     shares = {"encoding": encoding, "refit": refit, "score": score}
     for name, share in shares.items():
@@ -133,8 +132,7 @@ def plan_budget(
     main = 1.0 - sum(shares.values())
     if main <= 0.0:
         raise ValueError(
-            "the other shares use the whole budget; make them smaller so that some is "
-            "left for the fit"
+            "the other shares use the whole budget; reduce them to leave a share for the fit"
         )
     if tries and rows_per_person > 1:
         raise ParameterError(
@@ -166,7 +164,7 @@ def plan_budget(
         "refit": fit,
         "score": lambda part: score_budget(metric, part, **common)[0],
     }
-    # What a record adds to the sums of a release.
+    # Bounds on a record's contribution to the sums of a release.
     bounds = {"encoding": 1.0, "score": share_bound(metric, NUMBERS_ALONE, neighbors)}
     return tuple(
         _part(name, shares.get(name, main), limit, delta, make, bounds.get(name, 0.0))

@@ -1,8 +1,8 @@
-"""Edges of bins at private quantiles: noisy numbers of records in the cells of a public grid.
+"""Edges of bins at private quantiles, from noisy counts of records in the cells of a public grid.
 
-Each record is in one cell of each column's grid, so with add-remove neighbours the numbers of
-records of k columns move by sqrt(k) in L2 at most, whatever the values are. One Gaussian release
-gives all of them; the edges follow from it and from public bounds alone.
+Each record is in one cell of each column's grid. With add-remove neighbours the counts of k columns
+therefore have L2 sensitivity sqrt(k), whatever the values are. One Gaussian release covers all
+counts, and the edges depend only on it and on public bounds.
 """
 
 import math
@@ -37,7 +37,7 @@ from dplasso.privacy.statement_entries import StatedRelease
 from dplasso.tuning.estimates import check_noise, noisy_sums
 
 _CELLS = 128
-# Steps within a power of ten, near zero: none is a quarter more than the one before.
+# Edges within a power of ten near zero; each is at most a third larger than the previous one.
 _STEPS = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 _DECADES = 4
 _MOST_BINS = 64
@@ -48,7 +48,7 @@ Bounds = Mapping[str, tuple[float, float]]
 
 @dataclass(frozen=True, kw_only=True)
 class EdgesBudget:
-    """What a release of edges costs, whom it protects, and who pays; see `private_quantiles`."""
+    """The privacy parameters and ledger of a release of edges; see `private_quantiles`."""
 
     epsilon: float
     delta: float = 1e-6
@@ -59,21 +59,18 @@ class EdgesBudget:
     ledger: Any = None
 
     def budget(self, n_columns: int, n_cells: int) -> tuple[Budget, float]:
-        """Return what the numbers of records in the cells of so many columns cost, as they are.
-
-        And how far the numbers can move between neighbours, in L2.
-        """
+        """Return the budget of a release of counts, and the L2 sensitivity of the counts."""
         epsilon = min(check_positive("epsilon", check_epsilon(self.epsilon)), LARGEST_EPSILON)
         delta = check_delta(self.delta)
         if not 0.0 < self.share < 0.5:
             raise ParameterError(f"`share` must lie between 0 and 0.5, got {self.share!r}")
         if keeps_labels_alone(check_neighbors(self.neighbors)):
             raise ParameterError(
-                "with `neighbors='label'` features are public, and edges need no noise; put them "
-                "at the quantiles of the table"
+                "with `neighbors='label'` features are public, so edges need no noise; use the "
+                "quantiles of the table"
             )
         mu = math.sqrt(self.share) * calibrate_mu(epsilon, delta)
-        # A record that is replaced leaves one cell of a column and enters another.
+        # Replacing a record moves it from one cell of a column to another.
         added = self.neighbors == "add-remove"
         moved = math.sqrt(n_columns) if added else math.sqrt(2.0 * n_columns) / 2.0
         budget = build_budget(
@@ -98,71 +95,70 @@ def private_quantiles(
     groups: "ArrayLike | None" = None,
     **budget: Any,
 ) -> Schema:
-    """Put the edges of bins at private quantiles of a table.
+    """Set the edges of bins to private quantiles of a table.
 
-    A fit on rows that the resulting schema encoded covers the edges by its own `epsilon`: its noise
-    is as much larger as they cost, and its statement says so.
+    The `epsilon` of a fit with the resulting schema covers the edges too. The fit adds more noise
+    to pay for them, and its statement lists them.
 
     Parameters
     ----------
     table : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch
         The records.
     schema : Schema
-        Its bins of the columns in `bounds` get other edges, and levels of bins become one; all else
-        stays.
+        The schema of the table. The columns in `bounds` get bins with the new edges instead of
+        their `Bins` or `Levels`.
     bounds : mapping of str to (float, float)
-        By column the interval that its numbers are publicly known to lie in.
+        For each column, an interval that is publicly known to contain its numbers.
     bins : int, default=10
-        Most bins of a column, from 2 to 64.
+        Largest number of bins of a column, from 2 to 64.
     groups : array-like, shape (N,), default=None
-        The person each row belongs to, as in `fit`. A fit with these edges needs groups as well,
-        and a fit without groups needs edges without.
+        The person each row belongs to. Pass groups both here and to `fit`, or to neither.
     epsilon : float
-        The budget of edges and fit together, as the fit will be given it.
+        Privacy loss of edges and fit together; pass the same value to the fit.
     delta : float, default=1e-6
-        In (0, 1); likewise.
+        In (0, 1); pass the same value to the fit.
     share : float, default=0.05
-        The part of the budget, of its squared mu, for the edges; between 0 and 0.5.
+        Share of the squared mu of the budget for the edges, between 0 and 0.5.
     neighbors : {"add-remove", "replace-one"}, default="add-remove"
-        The neighbour relation, which the fit must share.
+        The neighbour relation, which must be that of the fit.
     rows_per_person : int, default=1
-        Rows of one person, at most.
+        Largest number of rows of a person.
     random_state : None, int, Generator or RandomState, default=None
-        Anything but None is for experiments, and the statement says so.
+        Any value other than None is for experiments, and the statement says so.
     ledger : path or Ledger, default=None
-        The budget that is charged before anything is computed. A fit with a ledger needs its edges
-        charged to the same one.
+        The ledger to charge before anything is computed. A fit that charges a ledger needs edges
+        that were charged to the same ledger.
 
     Returns
     -------
     Schema
-        With the edges, and with `edges`, what is said of them.
+        The schema with the new edges, and a record of their release in `edges`.
 
     Raises
     ------
     ValueError
-        For a parameter out of range, or a column without bins; nothing is charged then.
+        For a parameter out of range, or a column without bins. Nothing is charged then.
     DataError
         If the table lacks a column, or holds a value that is not a number.
     BudgetError, LedgerError
-        If the ledger has too little left or cannot be used; nothing is spent.
+        If the ledger has too little left or cannot be used. Nothing is charged then.
     """
     asked, grids = EdgesBudget(**budget), quantile_grids(schema, bounds)
     return quantiles_of(PublicEncoder(grids).transform(table), schema, grids, bins, groups, asked)
 
 
 def quantile_grids(schema: Schema, bounds: Bounds) -> Schema:
-    """Return a schema whose bins are the cells that records are counted in."""
+    """Return a schema whose bins are the cells in which records are counted."""
     if schema.edges is not None:
         raise ValueError(
-            f"the edges of {', '.join(schema.edges.columns)} were released before; begin from the "
-            "schema without them, and name all columns at once"
+            f"the edges of {', '.join(schema.edges.columns)} were released before; use the "
+            "original schema, and pass all columns at once"
         )
     if not bounds:
-        raise ParameterError("name at least one column of bins, and the `bounds` of its numbers")
-    known = [part.column for part in schema.parts if isinstance(part, Bins | Levels)]
+        raise ParameterError("`bounds` is empty; pass an interval for at least one column of bins")
+    binned = [part.column for part in schema.parts if isinstance(part, Bins | Levels)]
     for column, pair in bounds.items():
-        if known.count(column) != 1:
+        if binned.count(column) != 1:
             raise ValueError(f"column {column!r} has no bins in the schema; declare it as bins")
         low, high = pair
         if not (math.isfinite(high - low) and low < high):
@@ -170,27 +166,27 @@ def quantile_grids(schema: Schema, bounds: Bounds) -> Schema:
     parts = [Bins(name, _grid(*bounds[name]), missing="ignore") for name in bounds]
     grids = Schema(tuple(parts))
     if grids.n_features >= MOST_EARLIER:
-        raise ValueError(f"{len(parts):,} columns are too many for one release")
+        raise ValueError(f"{len(parts):,} columns are too many for one release; pass fewer")
     return grids
 
 
 def _grid(low: float, high: float) -> tuple[float, ...]:
-    """Return the cells' edges: steps of 1, 2 or 5, and near zero ever smaller ones."""
+    """Return the edges of cells at steps of 1, 2 or 5 times 10^k, with finer cells near zero."""
     width = (high - low) / _CELLS
     power = 10.0 ** math.floor(math.log10(width))
     step = next(power * digit for digit in (1, 2, 5, 10) if power * digit >= width * 0.999)
     places = {k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)}
     fine = {digit * step * 10.0**-decade for digit in _STEPS for decade in range(-1, _DECADES)}
     whole = low == int(low) and high == int(high) and step >= 1.0
-    places |= {sign * one for one in fine for sign in (1, -1) if not whole or one == int(one)}
-    found = sorted({float(f"{one:.9g}") for one in (*places, low, high) if low <= one <= high})
-    return tuple(found)
+    places |= {sign * edge for edge in fine for sign in (1, -1) if not whole or edge == int(edge)}
+    inside = (edge for edge in (*places, low, high) if low <= edge <= high)
+    return tuple(sorted({float(f"{edge:.9g}") for edge in inside}))
 
 
 def quantiles_of(
     X: Any, schema: Schema, grids: Schema, bins: int, groups: Any, asked: EdgesBudget
 ) -> Schema:
-    """Return what `private_quantiles` does, of records that `grids` encoded."""
+    """Compute `private_quantiles` for records that `grids` encoded."""
     if not (isinstance(bins, int) and 2 <= bins <= _MOST_BINS):
         raise ParameterError(f"`bins` must be a whole number from 2 to {_MOST_BINS}, got {bins!r}")
     budget, sensitivity = asked.budget(len(grids.parts), grids.n_features)
@@ -221,16 +217,16 @@ def quantiles_of(
         part.column: _edges_at(own, part.edges, bins, sigma)  # type: ignore[attr-defined]
         for part, own in zip(grids.parts, cells, strict=True)
     }
-    told = ReleasedEdges(columns, _digest(noisy), statement, by_person=groups is not None)
-    return _with_edges(schema, edges, told)
+    released = ReleasedEdges(columns, _digest(noisy), statement, by_person=groups is not None)
+    return _with_edges(schema, edges, released)
 
 
 def _edges_at(
     cells: NDArray[np.float64], grid: tuple[float, ...], bins: int, sigma: float
 ) -> tuple[float, ...]:
-    """Return places of the grid near quantiles, from noisy numbers of records between them.
+    """Return the edges of the grid nearest to the quantiles, from the noisy counts of its cells.
 
-    Where noise is all that there is, the places are evenly spread over the grid.
+    If the noise hides the total count, the edges are evenly spread over the grid.
     """
     total, below = float(cells.sum()), np.cumsum(cells)[:-1]
     if total <= 3.0 * sigma * math.sqrt(cells.size):
@@ -245,14 +241,14 @@ def _edges_at(
 
 
 def _digest(noisy: NDArray[np.float64]) -> str:
-    """Return what tells this release from others, which may come to the same edges."""
+    """Return a digest of this release; other releases may result in the same edges."""
     return sha256(noisy.astype("<f8").tobytes()).hexdigest()
 
 
 def _with_edges(
-    schema: Schema, edges: Mapping[str, tuple[float, ...]], told: ReleasedEdges
+    schema: Schema, edges: Mapping[str, tuple[float, ...]], released: ReleasedEdges
 ) -> Schema:
-    """Put edges into a schema; they need no confirmation any more."""
+    """Return a schema with new edges, which need no confirmation."""
     parts: list[Part] = []
     marks: list[str] = []
     for part, mark in zip(schema.parts, schema.confirm, strict=True):
@@ -262,4 +258,4 @@ def _with_edges(
         else:
             parts.append(replace(part, edges=edges[part.column]) if ours else part)  # type: ignore[attr-defined, type-var]
         marks.append("" if ours else mark)
-    return replace(schema, parts=tuple(parts), confirm=tuple(marks), edges=told)
+    return replace(schema, parts=tuple(parts), confirm=tuple(marks), edges=released)

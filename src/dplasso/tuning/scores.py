@@ -1,4 +1,4 @@
-"""Private scores: how well a model predicts, with noise that hides every single row."""
+"""Private scores: the quality of a model's predictions, with noise that protects every row."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
@@ -36,7 +36,7 @@ from dplasso.tuning.estimates import (
 from dplasso.tuning.isolation import isolate
 from dplasso.tuning.metrics import METRICS, default_metric, metric_named
 
-# Sums of so many units stay below 2^63 with the noise.
+# With fewer rows, noisy sums stay below 2^63.
 _LARGEST_ROWS = 2**30
 
 
@@ -55,13 +55,13 @@ class PrivateScore:
     curve : tuple of CurvePoint
         For "calibration" only.
     privacy : PrivacyStatement
-        What the score guarantees about the rows that it was computed on.
+        The guarantee for the rows that were scored.
     by_class : tuple of ClassScore
-        Of AUC and F1, the same for each of several classes or labels.
+        For AUC and F1, the score of each of several classes or labels.
     confusion : tuple of ConfusionCell
-        Of F1 and "confusion", the confusion matrix.
+        For F1 and "confusion", the confusion matrix.
     model : str
-        Digest of what the scored model released; empty for another package's.
+        Digest of the scored model; empty for a third-party model.
     """
 
     metric: str
@@ -76,18 +76,18 @@ class PrivateScore:
     model: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the score as values that JSON can hold."""
+        """Return the score as JSON values."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         for name in ("curve", "by_class", "confusion"):
-            values[name] = [asdict(one) for one in values[name]]
+            values[name] = [asdict(entry) for entry in values[name]]
         return values | {"privacy": self.privacy.to_dict()}
 
     def __str__(self) -> str:
-        """Return the score in words, and that of each class below it."""
-        told = f"{self.metric} {self.value:.3f} ({self.confidence:.0%} interval {self.low:.3f} to "
-        told += f"{self.high:.3f}, noise included), epsilon = {rounded_up(self.privacy.epsilon)}"
+        """Return the score in words, and the score of each class below it."""
+        text = f"{self.metric} {self.value:.3f} ({self.confidence:.0%} interval {self.low:.3f} to "
+        text += f"{self.high:.3f}, noise included), epsilon = {rounded_up(self.privacy.epsilon)}"
         each = (f"  {c.label}: {c.value:.3f} ({c.low:.3f} to {c.high:.3f})" for c in self.by_class)
-        return "\n".join([told, *each])
+        return "\n".join([text, *each])
 
 
 def private_score(
@@ -108,43 +108,43 @@ def private_score(
 ) -> PrivateScore:
     """Score a fitted model on labelled rows, privately.
 
-    The guarantee is about the rows given here. What the model's training cost is another matter,
-    and adds up where the same people are in both.
+    The guarantee covers the rows passed here. The cost of training the model is separate; for
+    people who are in both data sets, the two costs add up.
 
     Parameters
     ----------
     model : estimator
-        Fitted. Linear models, trees and forests of scikit-learn predict quickly; other models
-        predict one row a call (docs/scores.md). If a pipeline ends in a model of this package, its
-        other steps have to learn nothing (docs/howto-pipelines.md).
+        A fitted model. Linear models, trees and forests of scikit-learn predict quickly; other
+        models predict one row per call (docs/scores.md). In a pipeline with a model of this
+        package, the other steps must not learn anything (docs/howto-pipelines.md).
     X : sparse or dense matrix, shape (N, D), or a store
-        The rows; of a pipeline whatever its first step takes.
+        The rows; for a pipeline, the input of its first step.
     y : array-like, shape (N,) or (N, L), default=None
-        Labels or targets, or 0 and 1 for each of L labels. Only a store may go without.
+        Labels or targets, or 0 and 1 for each of L labels. Not needed for a store.
     epsilon : float, default=0.1
         Privacy loss, positive and finite.
     delta : float, default=1e-6
         In (0, 1).
     metric : str or None, default=None
-        For classes and labels "accuracy", "auc", "f1", "f1_macro", "f1_weighted" or "log_loss";
-        for several of them also "auc_weighted"; for classes "confusion", for two of them
-        "calibration"; for numbers "mae" or "r2"; or scikit-learn's name, such as "roc_auc". None
-        takes "auc" for two classes and for labels, "accuracy" for several classes, "mae" for
-        numbers. docs/scores.md says what each one releases.
+        "accuracy", "auc", "f1", "f1_macro", "f1_weighted" or "log_loss" for classes and labels;
+        also "auc_weighted" for several classes or labels, "confusion" for classes, "calibration"
+        for two classes; "mae" or "r2" for numbers; or scikit-learn's name, such as "roc_auc". The
+        default is "auc" for two classes and for labels, "accuracy" for several classes, "mae" for
+        numbers. docs/scores.md describes what each metric releases.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         The neighbour relation.
     rows_per_person : int, default=1
-        Rows of one person, at most; the noise grows in proportion.
+        Largest number of rows of a person; the noise is proportional to it.
     groups : array-like, shape (N,), default=None
         The person each row belongs to, as in `fit`.
     target_bounds : (float, float), default=None
-        Public interval of the target, for "mae" and "r2"; None takes the model's own.
+        Public interval of the target, for "mae" and "r2"; None for that of the model.
     confidence : float, default=0.95
-        Of the interval.
+        Confidence level of the interval.
     random_state : None, int, Generator or RandomState, default=None
-        Anything but None is for experiments, and the statement says so.
+        Any value other than None is for experiments, and the statement says so.
     ledger : path or Ledger, default=None
-        The budget that is charged before anything is computed.
+        The ledger to charge before anything is computed.
 
     Returns
     -------
@@ -153,17 +153,17 @@ def private_score(
     Raises
     ------
     ValueError
-        For a parameter out of range, a label that the model does not know, or NaN in X; all found
-        before anything is charged.
+        For a parameter out of range, a label that is not a class of the model, or NaN in X. Nothing
+        is charged then.
     BudgetError, LedgerError
-        If the ledger has too little left or cannot be used; nothing is spent.
+        If the ledger has too little left or cannot be used. Nothing is charged then.
     """
-    one = to_score(model, X, y, metric, target_bounds, groups, rows_per_person)
-    chosen = METRICS[one.metric]
+    scored = to_score(model, X, y, metric, target_bounds, groups, rows_per_person)
+    chosen = METRICS[scored.metric]
     sums, scorer, statement = paid_sums(
         chosen,
-        one.target,
-        lambda: of_rows(chosen.sums, one.predicting, one.rows, one.target),
+        scored.target,
+        lambda: of_rows(chosen.sums, scored.predicting, scored.rows, scored.target),
         "sums",
         epsilon=epsilon,
         delta=delta,
@@ -173,22 +173,23 @@ def private_score(
         random_state=random_state,
         ledger=ledger,
     )
-    details = chosen.details(sums, scorer.sigma, scorer.z, one.target)
+    details = chosen.details(sums, scorer.sigma, scorer.z, scored.target)
     return PrivateScore(
-        one.metric,
+        scored.metric,
         *scorer.estimate(sums),
         float(confidence),
         privacy=statement,
-        model=one.digest,
+        model=scored.digest,
         **details._asdict(),
     )
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A model and the rows that it is scored on, checked.
+    """A model and the rows to score, checked.
 
-    `predicting`: what predicts the rows. `digest`: of the model; empty for another package's.
+    `predicting`: the model that predicts each row separately.
+    `digest`: of the model; empty for a third-party model.
     """
 
     predicting: Any
@@ -206,16 +207,18 @@ def to_score(
     target_bounds: tuple[float, float] | None = None,
     groups: "ArrayLike | None" = None,
     rows_per_person: int = 1,
-    known: tuple[str, ...] = tuple(METRICS),
+    allowed: tuple[str, ...] = tuple(METRICS),
 ) -> Scored:
-    """Check a model, rows and a metric, one of `known`; without one, what fits the target."""
+    """Check a model, rows and a metric; None for the default of the target among `allowed`."""
     whole, raw = model, X
     model, X = last_step(model, X)
     labels = getattr(model, "classes_", None)
     inputs = local_records(model, X, y, takes_matrix=labels is not None)
     predicting, inputs = isolate(whole, raw, inputs)
     target = target_of(model, labels, inputs.n_labels)
-    metric = default_metric(target.kind, known) if metric is None else metric_named(metric, known)
+    metric = (
+        default_metric(target.kind, allowed) if metric is None else metric_named(metric, allowed)
+    )
     check_metric(metric, target)
     target = replace(target, bounds=checked_bounds(metric, target_bounds, model))
     inputs = inputs.limited(groups, check_rows_per_person(rows_per_person))
@@ -240,7 +243,7 @@ def paid_sums(
     random_state: Any,
     ledger: "str | PathLike[str] | Ledger | None",
 ) -> tuple[NDArray[np.float64], Scorer, PrivacyStatement]:
-    """Charge the ledger, compute sums and return them with noise, their scale and statement."""
+    """Charge the ledger and compute sums; return the noisy sums, the scorer and the statement."""
     epsilon = check_positive("epsilon", check_epsilon(epsilon))
     paid = checked_ledger(ledger, epsilon=epsilon, random_state=random_state)
     if not 0.5 <= confidence < 1.0:
@@ -264,9 +267,9 @@ def paid_sums(
 
 
 def checked_bounds(metric: str, bounds: Any, estimator: Any) -> Bounds:
-    """Return the public interval of the target; (0, 1) for a metric that has none.
+    """Return the public interval of the target, (0, 1) for a metric without one.
 
-    An estimator that declares one by its parameter `target_bounds` need not be told again.
+    The default is the estimator's own parameter `target_bounds`.
     """
     if NUMBERS not in METRICS[metric].kinds:
         if bounds is not None:
@@ -280,35 +283,35 @@ def checked_bounds(metric: str, bounds: Any, estimator: Any) -> Bounds:
 
 
 def target_of(model: Any, classes: Any, n_labels: int = 0) -> Target:
-    """Return what a model of these classes predicts; DataError for rows of other labels.
+    """Return the target of a model with these classes; `DataError` if y has another shape.
 
-    `n_labels`: columns of y, where it has one for each label.
+    `n_labels`: number of columns of y, if it has one for each label; otherwise 0.
     """
     if classes is None:
         return Target()
     names = tuple(np.asarray(classes).tolist())
-    # Of another package's model only its predictions tell.
+    # A third-party model is assumed to match y; its predictions are checked later.
     many = getattr(getattr(model, "privacy_", None), "many_labels", bool(n_labels))
     expected = len(names) if many else 0
     if n_labels != expected:
-        told = [f"{count} labels" if count else "one label" for count in (expected, n_labels)]
-        raise DataError(f"the model predicts {told[0]} of each row, and `y` has {told[1]}")
+        counts = [f"{count} labels" if count else "one label" for count in (expected, n_labels)]
+        raise DataError(f"the model predicts {counts[0]} for each row, but `y` has {counts[1]}")
     return Target(names, bool(n_labels))
 
 
 def check_metric(metric: str, target: Target) -> None:
-    """Raise ValueError for a metric of another kind of target."""
+    """Raise ValueError if a metric does not support the kind of target."""
     kinds = METRICS[metric].kinds
     if target.kind not in kinds:
-        fitting = [name for name, one in METRICS.items() if target.kind in one.kinds]
+        fitting = [name for name, other in METRICS.items() if target.kind in other.kinds]
         raise ParameterError(
-            f"`metric={metric!r}` is for {' or '.join(kinds)}, and this model predicts "
-            f"{target.kind}: take {', '.join(fitting)}"
+            f"`metric={metric!r}` is for {' or '.join(kinds)}, but this model predicts "
+            f"{target.kind}: use {', '.join(fitting)}"
         )
 
 
 def check_scored(target: Target, y: NDArray[Any]) -> None:
-    """Raise DataError for rows that cannot be scored."""
+    """Raise `DataError` for rows that cannot be scored."""
     if len(y) >= _LARGEST_ROWS:
         raise DataError(f"{len(y):,} rows are too many for one score")
     if target.kind == NUMBERS:
@@ -323,4 +326,6 @@ def check_scored(target: Target, y: NDArray[Any]) -> None:
 
 def _check_names(model: Any, rows: NDArray[np.object_] | None) -> None:
     if model is not None and rows is not None and list(model) != list(rows):
-        raise DataError("X has other columns than the model was fitted on, or in another order")
+        raise DataError(
+            "X has different columns than the model was fitted on, or in a different order"
+        )

@@ -1,11 +1,10 @@
-"""Private choice: the best of a random number of tries, under one guarantee for the whole.
+"""Private hyperparameter search: the best of a random number of tries, with one guarantee.
 
 Every try draws settings from a public grid (uniformly, with replacement), fits on one part of the
-records with fresh randomness, and is scored with noise on the other part. Which part a record is in
-is drawn separately for each record, whatever it holds and whatever the others are: so neighbours
-differ in one part only, under either relation, and a try costs the larger of its two costs
-(`dplasso.tuning.search_cost`). Only the best try leaves, with its score: not how many there were,
-nor what the others came to.
+records, and is scored with noise on the other part. The part of a record is drawn separately for
+each record, independently of all data. Neighbours therefore differ in one part only, and a try
+costs the larger of its two costs (`dplasso.tuning.search_cost`). The search releases only the best
+try and its score, not the number of tries or the other scores.
 """
 
 import warnings
@@ -52,62 +51,64 @@ from dplasso.tuning.search_cost import SearchCost, draw_tries, tries_of
 
 
 class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
-    """Choose among settings privately: the best of a random number of private fits.
+    """Choose settings privately: the best of a random number of private fits.
 
-    The whole search has one guarantee, one statement and one charge. It costs more than one fit at
-    its epsilon would, so it has to find settings that are much better than the defaults:
-    docs/tuning.md says when it does.
+    The whole search has one guarantee, one statement and one charge. Each try gets a smaller
+    epsilon than a single fit would, so a search helps only if it finds settings that are much
+    better than the defaults (docs/tuning.md).
 
     Parameters
     ----------
     estimator : estimator or list of them
-        An estimator of this package, or any with a parameter `epsilon` and a method
-        ``privacy_event()`` that states what a fit costs as an event of ``dp-accounting``. Or a
+        An estimator of this package, or one with a parameter `epsilon` and a method
+        ``privacy_event()`` that returns the cost of a fit as an event of ``dp-accounting``. Or a
         pipeline that ends in one and whose other steps learn nothing (docs/howto-pipelines.md). Or
-        a list of them, which agree on classes, `target_bounds`, `neighbors` and `rows_per_person`.
+        a list of these with the same classes, `target_bounds`, `neighbors` and `rows_per_person`.
     grid : mapping of str to sequence, or sequence of them
-        Public settings to draw from, as in `GridSearchCV`; of a pipeline those of any step,
-        ``name__setting``. Of several estimators a list of one grid for each, or one for all.
+        Public settings to draw from, as in `GridSearchCV`; for a step of a pipeline
+        ``name__setting``. For several estimators, one grid for all or a list of one for each.
     epsilon : float, default=1.0
         Privacy loss of the whole search, positive and finite.
     delta : float, default=1e-6
-        In (0, 1), of the whole.
+        Delta of the whole search, in (0, 1).
     tries : float, default=10
-        Expected number of tries. Their number is random, and part of what is not released.
+        Expected number of tries. The actual number is random and not released.
     law : {"auto", "poisson", "geometric", "logarithmic"}, default="auto"
-        How their number is drawn; "auto" takes what leaves a try the most. By Poisson's law there
-        may be no try at all, with probability e^-tries: then the model is a constant.
+        The distribution of the number of tries; "auto" chooses the one that leaves the largest
+        budget for a try. With "poisson" there is no try with probability e^-tries, and the model is
+        then a constant.
     metric : str or None, default=None
-        The score by which the best try is chosen, any of `private_score` but "calibration" and
-        "confusion". None takes the default of `private_score`.
+        The score that chooses the best try: any of `private_score` except "calibration" and
+        "confusion". None for the default of `private_score`.
     held_out : float, default=0.2
-        Expected share of the rows that tries are scored on.
+        Expected share of the rows for scoring.
     target_bounds : (float, float), default=None
-        Public interval of the target, for "mae" and "r2"; None takes the estimator's own.
+        Public interval of the target, for "mae" and "r2"; None for that of the estimator.
     random_state : None, int, Generator or RandomState, default=None
-        Anything but None is for experiments, and the statement says so.
+        Any value other than None is for experiments, and the statement says so.
     ledger : path or Ledger, default=None
-        The budget that the search is charged to, once.
+        The ledger that the search charges once.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        The best try, fitted, with the statement of the whole search; it can be saved.
+        The fitted best try, with the statement of the whole search; it can be saved.
     best_params_ : dict or None
-        Its settings; None if there was no try.
+        The settings of the best try; None if there was no try.
     best_score_ : Estimate or None
-        Its noisy score with a 95 % interval. As the best of several scores, it is too high.
+        The noisy score of the best try with a 95 % interval. It is biased upwards, because it is
+        the best of several scores.
     cv_results_ : dict
-        A table of all settings, which are public, with `epsilon_of_try` and `mean_test_score`,
-        which is NaN for all but the best try.
+        A table of all settings, which are public, with `epsilon_of_try` and `mean_test_score`. The
+        score is NaN for all but the best try.
     metric_ : str
-        The score that tries were compared by.
+        The score that compared the tries.
     privacy_ : PrivacyStatement
-        What the search guarantees.
+        The guarantee of the whole search.
     classes_ : ndarray
-        The labels, where the metric is for classifiers.
+        The class labels, for a classifier.
     n_features_in_ : int
-        D.
+        Number of features D.
 
     Examples
     --------
@@ -150,13 +151,13 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         self.ledger = ledger
 
     def check(self) -> None:
-        """Raise TypeError or ValueError for settings that no data can make right."""
+        """Raise TypeError or ValueError for invalid settings, before there are data."""
         estimators = estimators_of(self.estimator)
         last = last_of(estimators[0])
-        if any(isinstance(last_of(one), PrivateSearch) for one in estimators):
+        if any(isinstance(last_of(each), PrivateSearch) for each in estimators):
             raise TypeError(
-                "estimator is a PrivateSearch itself; give the estimator that it searches for, and "
-                "one grid of all settings"
+                "estimator is a PrivateSearch; pass the estimator inside it, and one grid of all "
+                "settings"
             )
         check_positive("epsilon", check_epsilon(self.epsilon))
         self._ledger()
@@ -174,14 +175,14 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     def fit(
         self, X: Any, y: "ArrayLike | None" = None, *, groups: "ArrayLike | None" = None
     ) -> Self:
-        """Search.
+        """Run the search.
 
         Parameters
         ----------
         X : sparse or dense matrix, shape (N, D), or a store
-            One record a row. While the search lasts, a copy of a store is beside it on the disk.
+            One record per row. The search keeps a temporary copy of a store beside it on the disk.
         y : array-like, shape (N,) or (N, L), default=None
-            Labels or targets, or 0 and 1 for each of L labels. Only a store may go without.
+            Labels or targets, or 0 and 1 for each of L labels. Not needed for a store.
         groups : array-like, shape (N,), default=None
             The person each row belongs to, as in `fit` of an estimator.
 
@@ -193,11 +194,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         TypeError, ValueError
-            For a parameter, label or number that is not right; found before anything is charged.
+            For an invalid parameter, label or number. Nothing is charged then.
         BudgetError, LedgerError
-            If the ledger has too little left or cannot be used; nothing is spent.
+            If the ledger has too little left or cannot be used. Nothing is charged then.
         OSError
-            If the parts of a store cannot be written; nothing is spent.
+            If the parts of a store cannot be written. Nothing is charged then.
 
         Warns
         -----
@@ -208,8 +209,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         stream, last = random_stream(self.random_state), self._last
         candidates = with_records(list_candidates(self.estimator, self.grid, self.delta), X, y)
         y = candidates[0].rows.y
-        known = last.get_params(deep=False)
-        relation = known.get("neighbors", "add-remove"), int(known.get("rows_per_person", 1))
+        settings = last.get_params(deep=False)
+        relation = settings.get("neighbors", "add-remove"), int(settings.get("rows_per_person", 1))
         rows, person = entering_rows(candidates[0].rows, groups, relation[1])
         classes = None if self._numbers else _declare_classes(candidates, y[rows])
         target = target_of(None, classes, candidates[0].rows.n_labels)
@@ -223,7 +224,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         ledger = self._ledger()
         cost = whole_budget(cost, ledger)
         seeded = self.random_state is not None
-        declared = known.get("classes") is not None or target.many_labels
+        declared = settings.get("classes") is not None or target.many_labels
         numbers = target.bounds if classes is None else None
         stated: dict[str, Any] = {
             "seeded": seeded,
@@ -242,8 +243,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         records = {id(candidate.records): candidate.rows for candidate in candidates}
         with ExitStack() as held_parts:
             parts = {
-                key: held_parts.enter_context(divided(one, rows, held))
-                for key, one in records.items()
+                key: held_parts.enter_context(divided(whole, rows, held))
+                for key, whole in records.items()
             }
             with charged(ledger, cost, release=lambda: _digest(best), notes=notes):
                 tries = draw_tries(cost.tries, stream)
@@ -255,16 +256,16 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def _last(self) -> Any:
-        """The last step, of the first estimator: what all of them agree on."""
+        """The last step of the first estimator, whose shared settings hold for all."""
         return last_of(estimators_of(self.estimator)[0])
 
     def _metric(self, kind: str) -> str:
-        """Return our name of the metric, by default the one that fits the target."""
+        """Return our name of the metric, or the default for the kind of target."""
         return default_metric(kind) if self.metric is None else metric_named(self.metric, CHOOSING)
 
     @property
     def _numbers(self) -> bool:
-        """Whether what is searched for predicts numbers, by the metric or by the estimator."""
+        """Whether the target is numbers, according to the metric or else the estimator."""
         if self.metric is not None:
             return METRICS[self._metric(NUMBERS)].kinds == (NUMBERS,)
         return bool(is_regressor(self._last))
@@ -277,10 +278,10 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         target: Target,
         stated: dict[str, Any],
     ) -> None:
-        """Set the fitted attributes, functions of the best try and of public values alone."""
+        """Set the fitted attributes, which depend only on the best try and on public values."""
         if best is None:
             warnings.warn(
-                "the random number of tries came out as zero: the model is a constant",
+                "the random number of tries is zero, so the model is a constant",
                 UserWarning,
                 stacklevel=3,
             )
@@ -293,8 +294,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         self.privacy_ = state_search(
             fit if isinstance(fit, PrivacyStatement) else None, cost, **stated
         )
-        # The fit's own statement is about one try: nobody may take it for the search's. Nor do the
-        # parts that were fitted say what their columns are.
+        # Replace the statement of a single try by that of the search. The names of the columns are
+        # missing too, because the parts have none.
         fitted.privacy_ = self.privacy_
         if hasattr(fitted, "model_"):
             fitted.model_ = replace(
@@ -311,25 +312,25 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             self.classes_ = np.asarray(target.classes)
 
     def predict(self, X: Any) -> "NDArray[Any]":
-        """Predict by the best estimator."""
+        """Predict with the best estimator."""
         return self._of_best("predict", X)
 
     def predict_proba(self, X: Any) -> "NDArray[np.float64]":
-        """Predict the probability of each label by the best estimator."""
+        """Predict the probability of each class with the best estimator."""
         return self._of_best("predict_proba", X)
 
     def score(self, X: Any, y: "ArrayLike | None" = None) -> float:
         """Return the score of the best estimator on labelled rows, without noise.
 
-        It is for the curator and not for release; `private_score` makes one that is. The score is
-        `metric_`, as `private_score` estimates it, and larger is better: losses are negative.
+        For the curator only; use `private_score` for a score to release. The score is `metric_` as
+        in `private_score`, but losses are negative, so that larger is better.
         """
         check_is_fitted(self, "best_estimator_")
         target, metric = self._target, METRICS[self.metric_]
         bounds = target.bounds if target.kind == NUMBERS else None
-        one = to_score(self.best_estimator_, X, y, self.metric_, bounds)
-        sums = of_rows(metric.sums, one.predicting, one.rows, one.target) / UNIT
-        value = metric.estimate(sums, 0.0, 0.0, one.target).value
+        scored = to_score(self.best_estimator_, X, y, self.metric_, bounds)
+        sums = of_rows(metric.sums, scored.predicting, scored.rows, scored.target) / UNIT
+        value = metric.estimate(sums, 0.0, 0.0, scored.target).value
         return value if metric.larger_is_better else -value
 
     def _of_best(self, method: str, X: Any) -> "NDArray[Any]":
@@ -339,13 +340,13 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
 
 
 def _declare_classes(candidates: list[Candidate], y: NDArray[Any]) -> NDArray[Any]:
-    """Give every try the same classes: those declared, or those of all rows."""
+    """Set the same classes for every try: the declared ones, or those of all rows."""
     declared = candidates[0].estimator.get_params(deep=False).get("classes")
     classes = np.asarray(declared)
     if declared is None:
         classes = np.unique(y) if y.ndim == 1 else np.arange(y.shape[1])
     if classes.size < 2:
-        raise DataError("`y` holds only one class; declare all with `classes`")
+        raise DataError("`y` holds only one class; declare all classes with `classes`")
     for candidate in candidates:
         if "classes" in candidate.estimator.get_params(deep=False):
             candidate.estimator.set_params(classes=classes.tolist())
@@ -353,13 +354,13 @@ def _declare_classes(candidates: list[Candidate], y: NDArray[Any]) -> NDArray[An
 
 
 def _digest(best: Try | None) -> str | None:
-    """Return the digest of the model that is released; None where it is none of this package."""
+    """Return the digest of the released model; None for a third-party model."""
     model = None if best is None else getattr(best[2], "model_", None)
     return model.digest if isinstance(model, Model) else None
 
 
 def _constant(target: Target) -> Any:
-    """Return the model of a search without a try: made of public facts alone."""
+    """Return the constant model of a search without a try, which uses public values only."""
     if not target.classes:
         middle = 0.5 * (target.bounds[0] + target.bounds[1])
         return DummyRegressor(strategy="constant", constant=middle).fit([[0.0]], [middle])

@@ -1,21 +1,21 @@
-"""What the best of a random number of tries costs, and what that leaves each try.
+"""The privacy cost of the best of a random number of tries, and the budget of each try.
 
-One try draws settings, fits on some rows and scores on the others. A record is in one of the two
-parts, whatever the data (`dplasso.tuning.search`), so between neighbours either the fit or the
-score moves, and a try costs the larger of the two, not their sum: with both at most rho-zCDP its
-Renyi divergence of order a is at most ``a rho``. Of K tries the best is released. With m = E[K] and
-the laws below (arXiv 2110.03620, theorems 2 and 6; e is the bound of one try):
+A try draws settings, fits on some rows and scores on the others. A record is in only one of the two
+parts (`dplasso.tuning.search`), so neighbours differ either in the fit or in the score. A try costs
+the larger of the two, not their sum: if both are at most rho-zCDP, its Renyi divergence of order a
+is at most ``a rho``. The best of K tries is released. With m = E[K] and the laws below (arXiv
+2110.03620, theorems 2 and 6; e is the bound of one try):
 
     logarithmic (eta = 0), geometric (eta = 1):
         e'(a) = e(a) + (1 + eta) min_b [(1 - 1/b) e(b) + ln(1/g) / b] + ln(m) / (a - 1)
     poisson:
         e'(a) = e(a) + m delta(ln(a / (a - 1))) + ln(m) / (a - 1),   delta: curve of one try
 
-For a ledger, which adds zCDP, orders near 1 matter too. There the divergence is also at most that
-of releasing all tries, ``ln E[exp((a - 1) K e(a))] / (a - 1)``, and the better of the two is taken.
+A ledger adds up zCDP, for which orders near 1 matter too. There we use the smaller of this bound
+and the divergence of releasing all tries, ``ln E[exp((a - 1) K e(a))] / (a - 1)``.
 
-Draws that are not exact move each try by at most some total variation; over the search that is m
-times as much, and it is charged to delta with the factor ``1 + e^epsilon``.
+Inexact draws change the distribution of a try by some total variation, and that of the search by m
+times as much. Delta includes this with the factor ``1 + e^epsilon``.
 
 The laws of the number of tries K:
 
@@ -23,8 +23,8 @@ The laws of the number of tries K:
     geometric     P(K = k) = g (1 - g)^(k - 1),                   k >= 1, mean 1/g
     logarithmic   P(K = k) = (1 - g)^k / (k ln(1/g)),             k >= 1, mean (1/g - 1) / ln(1/g)
 
-A draw compares an integer of 128 random bits with cumulative probabilities in integers, computed to
-60 digits: its law differs from the exact one by less than `DRAW_ERROR` in total variation.
+To draw K, an integer of 128 random bits is compared with integer cumulative probabilities that are
+computed to 60 digits. The total variation from the exact law is below `DRAW_ERROR`.
 """
 
 import math
@@ -51,21 +51,21 @@ from dplasso.privacy.randomness import RandomStream, random_word
 
 LAWS = ("poisson", "geometric", "logarithmic")
 DRAW_ERROR = 2.0**-90
-# From so many tries on, the logarithmic law leaves each of them more than Poisson's does.
+# From this expected number on, the logarithmic law leaves a try more budget than Poisson's law.
 _LOGARITHMIC_FROM = 4.5
 LARGEST_MEAN = 1000.0
 _BITS = 128
 
 _TOLERANCE = 1e-9
-# Relative part withheld from a try's rho, so that rounding never lands beyond it.
+# Relative safety margin of a try's rho for rounding errors.
 _MARGIN = 2.0**-40
-# The accountant's conversion is not defined for orders below.
+# The accountant converts only orders above this.
 _SMALLEST_CONVERTED = 1.01
 
 
 @dataclass(frozen=True)
 class Tries:
-    """The law of the number of tries; public. The parameter g is 0 for Poisson's law."""
+    """The public law of the number of tries; `gamma` (g) is 0 for Poisson's law."""
 
     law: str
     mean: float
@@ -73,12 +73,12 @@ class Tries:
 
 
 def tries_of(mean: float, law: str = "auto") -> Tries:
-    """Return the law with an expected number of tries.
+    """Return the law with this expected number of tries.
 
-    "auto" takes the law that leaves a try the most: Poisson's below 4.5, the logarithmic from
-    there.
+    "auto" chooses the law that leaves a try the largest budget: Poisson's for a mean below 4.5,
+    otherwise the logarithmic law.
 
-    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
+    Raises TypeError or ValueError for an invalid parameter.
     """
     check_choice("law", law, ("auto", *LAWS))
     mean = check_positive("tries", mean)
@@ -108,7 +108,7 @@ def _logarithmic_mean(gamma: float) -> float:
 
 
 def draw_tries(tries: Tries, stream: RandomStream) -> int:
-    """Draw the number of tries; 0 only by Poisson's law."""
+    """Draw the number of tries, which is 0 only under Poisson's law."""
     first, thresholds = _cumulative(tries)
     point = (int(random_word(stream)) << 64) | int(random_word(stream))
     return first + min(bisect_right(thresholds, point), len(thresholds) - 1)
@@ -116,7 +116,7 @@ def draw_tries(tries: Tries, stream: RandomStream) -> int:
 
 @lru_cache(maxsize=16)
 def _cumulative(tries: Tries) -> tuple[int, list[int]]:
-    """Return the smallest K and, for it and each larger one, 2^128 P(not larger)."""
+    """Return the smallest K, and 2^128 P(K <= k) for this and each larger k."""
     with localcontext() as context:
         context.prec = 60
         mean, gamma = Decimal(tries.mean), Decimal(tries.gamma)
@@ -127,7 +127,7 @@ def _cumulative(tries: Tries) -> tuple[int, list[int]]:
         else:
             first, mass = 1, (1 - gamma) / -gamma.ln()
         total, thresholds, number = Decimal(0), [], first
-        # The law's tail is at most 1000 times its last mass here, and goes to the last K.
+        # The remaining tail is at most 1000 times the last mass, and is added to the last K.
         while total < Decimal("0.5") or mass > Decimal(2) ** -105:
             total += mass
             thresholds.append(int(total * 2**_BITS))
@@ -143,13 +143,13 @@ def _cumulative(tries: Tries) -> tuple[int, list[int]]:
 
 @dataclass(frozen=True)
 class SearchCost:
-    """What a search may spend and does spend; made of public parameters alone.
+    """The privacy cost of a search, computed from public parameters.
 
-    `epsilon`, `delta`: the guarantee asked for.
-    `try_rho`: zCDP that one try may have.
-    `epsilon_spent`: what the accountant reports for the whole, at most `epsilon`.
-    `sampling_delta`: the part of `delta` set aside for the inexactness of all draws.
-    `rho`: zCDP of the whole, for a ledger.
+    `epsilon`, `delta`: the requested guarantee.
+    `try_rho`: largest zCDP of a try.
+    `epsilon_spent`: accounted epsilon of the whole search, at most `epsilon`.
+    `sampling_delta`: the part of `delta` for inexact draws.
+    `rho`: zCDP of the whole search, for a ledger.
     """
 
     epsilon: float
@@ -167,7 +167,7 @@ class SearchCost:
 
     @property
     def n_iter(self) -> int:
-        """Expected number of tries, rounded up: what a ledger shows as iterations."""
+        """Expected number of tries, rounded up; a ledger shows it as iterations."""
         return math.ceil(self.tries.mean)
 
 
@@ -180,18 +180,18 @@ def search_cost(
     draw_variation: float = 0.0,
     rows_per_person: int = 1,
 ) -> SearchCost:
-    """Return what one try may spend, so that the whole search stays within (epsilon, delta).
+    """Return the cost of a search with the largest tries that stay within (epsilon, delta).
 
-    It spends more than 99.9 % of epsilon. A try as it is drawn differs from a try as it is
-    accounted by at most `draw_variation` in total variation.
+    The search spends more than 99.9 % of epsilon. `draw_variation` bounds the total variation
+    between the actual and the accounted distribution of a try.
     """
     epsilon, delta = check_positive("epsilon", check_epsilon(epsilon)), check_delta(delta)
     moved = tries.mean * draw_variation + DRAW_ERROR
     sampling = moved * (1.0 + math.exp(min(epsilon, 700.0)))
     if not sampling < delta / 2.0:
         raise ParameterError(
-            f"`delta={delta:g}` is too small to cover the rounding of the draws of "
-            f"{tries.mean:g} tries at `epsilon={epsilon:g}`"
+            f"`delta={delta:g}` is too small to cover the rounding of random draws in "
+            f"{tries.mean:g} tries at `epsilon={epsilon:g}`; use fewer tries or a larger delta"
         )
     rho = _largest_rho(epsilon, delta - sampling, tries)
     return SearchCost(
@@ -210,7 +210,7 @@ def search_cost(
 def epsilon_of_search(rho: float, tries: Tries, delta: float) -> float:
     """Return the epsilon of a search whose tries are each rho-zCDP.
 
-    By the conversion of arXiv 2004.00010, proposition 12, at the best Renyi order.
+    This uses the conversion of arXiv 2004.00010, proposition 12, at the best Renyi order.
     """
     orders = np.array(renyi_orders())
     divergence = search_divergence(rho, tries, orders)
@@ -221,9 +221,9 @@ def epsilon_of_search(rho: float, tries: Tries, delta: float) -> float:
 
 
 def search_divergence(rho: float, tries: Tries, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a bound on the Renyi divergence of a search whose tries are each rho-zCDP.
+    """Return non-decreasing bounds on the Renyi divergence of a search of rho-zCDP tries.
 
-    For increasing orders above 1; the bounds do not decrease (see the module's notes).
+    `orders`: increasing, above 1.
     """
     single = rho * orders
     total = single + math.log(tries.mean) / (orders - 1.0)
@@ -236,14 +236,14 @@ def search_divergence(rho: float, tries: Tries, orders: NDArray[np.float64]) -> 
 
 
 def _not_decreasing(divergence: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return better bounds: a divergence grows with its order, so a larger one's bound holds."""
+    """Tighten bounds: a divergence grows with its order, so bounds of larger orders hold too."""
     return np.asarray(np.minimum.accumulate(divergence[::-1])[::-1])
 
 
 def _delta_of_try(
     rho: float, epsilons: NDArray[np.float64], orders: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the delta of rho-zCDP at each epsilon, at the best of some orders."""
+    """Return the delta of rho-zCDP at each epsilon, for the best of some orders."""
     some = orders[(orders > _SMALLEST_CONVERTED) & (orders < 1e7)][::4]
     # (b - 1)(b rho - epsilon + ln(1 - 1/b)) - ln b, for all pairs at once.
     fixed = (some - 1.0) * (rho * some + np.log1p(-1.0 / some)) - np.log(some)
@@ -253,13 +253,14 @@ def _delta_of_try(
 
 @lru_cache(maxsize=256)
 def _largest_rho(epsilon: float, delta: float, tries: Tries) -> float:
-    """Return the largest zCDP of a try, a little below rather than above."""
+    """Return the largest zCDP of a try, rounded down."""
     low = high = (epsilon / (2.0 * math.sqrt(-math.log(delta)) + math.sqrt(epsilon))) ** 2
     while epsilon_of_search(low, tries, delta) > epsilon:
         low, high = low / 2.0, low
         if low < 1e-30:
             raise ParameterError(
-                f"no try, however private, keeps a search within `epsilon={epsilon!r}`."
+                f"`epsilon={epsilon!r}` is too small for a search with this expected number of "
+                "tries; use fewer tries"
             )
     while epsilon_of_search(high, tries, delta) <= epsilon:
         low, high = high, 2.0 * high
@@ -273,23 +274,23 @@ def _largest_rho(epsilon: float, delta: float, tries: Tries) -> float:
 
 
 def _search_rho(rho: float, tries: Tries) -> float:
-    """Return the least zCDP that a search is known to have."""
+    """Return the smallest zCDP bound of a search that we can prove."""
     orders = np.array(renyi_orders())
     best = np.minimum(search_divergence(rho, tries, orders), _all_tries(rho, tries, orders))
     return _rho_of(_not_decreasing(best)) * (1.0 + _MARGIN)
 
 
 def _all_tries(rho: float, tries: Tries, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Bound the divergence of releasing every try: ``ln E[exp(K s)] / (a - 1)``, s = (a - 1) a rho.
+    """Bound the divergence of releasing all tries: ``ln E[exp(K s)] / (a - 1)``, s = (a - 1) a rho.
 
-    Given K, the tries together are K rho-zCDP, and all K outcomes tell K.
+    For a fixed K, the tries together are K rho-zCDP. Releasing all outcomes reveals K.
     """
     s = (orders - 1.0) * orders * rho
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         if tries.law == "poisson":
             log_mean = tries.mean * np.expm1(s)
         else:
-            # In the terms of q = (1 - g) e^s, below 1 where the mean is finite.
+            # The mean is finite if q = (1 - g) e^s is below 1.
             q = np.exp(s + math.log1p(-tries.gamma))
             if tries.law == "geometric":
                 log_mean = s + math.log(tries.gamma) - np.log1p(-q)
@@ -300,7 +301,7 @@ def _all_tries(rho: float, tries: Tries, orders: NDArray[np.float64]) -> NDArray
 
 
 def rho_of_event(event: Any) -> float:
-    """Return the zCDP of an event of ``dp-accounting``, over the Renyi orders that are used."""
+    """Return the zCDP of an event of ``dp-accounting`` at our Renyi orders."""
     from dp_accounting.rdp import RdpAccountant
 
     accountant: Any = RdpAccountant(renyi_orders()).compose(event)
@@ -308,9 +309,10 @@ def rho_of_event(event: Any) -> float:
 
 
 def _rho_of(divergence: NDArray[np.float64]) -> float:
-    """Return the largest ratio of the divergences of our orders and the orders; infinite if one is.
+    """Return the zCDP for divergences at our orders: the largest ratio of divergence and order.
 
-    Between two orders the divergence is at most that of the larger; below the first, its own.
+    Between two orders the divergence is at most that of the larger order, so this divides by the
+    smaller one.
     """
     orders = np.array(renyi_orders())
     return float(np.max(divergence / np.concatenate([[1.0], orders[:-1]])))
