@@ -25,6 +25,7 @@ from dplasso.ledger import create_ledger
 from dplasso.phases.moments import Moments
 from dplasso.phases.releases import Counted, Curvature, Scaled
 from dplasso.report.page import Beside, report_page
+from recorder import compare
 
 N, D = 400, 30
 RNG = np.random.default_rng(0)
@@ -36,7 +37,7 @@ def model(epsilon=1.0, kind=DPLogisticRegression, **options):
     given = {"neighbors": "label"} | options
     if kind in (DPLasso, DPLinearRegression):
         return kind(epsilon, target_bounds=(0, 1), **given)
-    return kind(epsilon, classes=[0, 1], **given)
+    return kind(epsilon, **{"classes": [0, 1]} | given)
 
 
 def test_what_features_say_is_exact_and_costs_nothing():
@@ -74,8 +75,36 @@ def test_every_estimator_takes_it_at_the_cost_of_a_replacement(kind):
     )
     assert own.neighbors == "label"
     name = "gradients" if own.find("gradients") else "vertices"
-    assert own.find(name).numbers == replaced.find(name).numbers
+    assert own.find(name).numbers == pytest.approx(replaced.find(name).numbers, rel=1e-6)
     assert own.find("scales") is None
+
+
+@pytest.mark.parametrize("options", [{}, {"class_weight": "balanced"}, {"rows_per_person": 3}])
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])
+def test_several_classes_have_less_noise_than_for_a_replacement(kind, options):
+    """Two labels of a row have residual vectors that are sqrt(2) apart, at most."""
+    if kind is DPLassoClassifier and "class_weight" in options:
+        options = {"max_weights": 3}
+    people, classes = options.get("rows_per_person", 1), [0, 1, 2]
+    fitted = kind(1.0, classes=classes, neighbors="label", **options).fit(X, RNG.integers(0, 3, N))
+    for name in ("gradients", "calibration"):
+        numbers = fitted.privacy_.find(name).numbers
+        assert numbers["residual_bound"] == pytest.approx(np.sqrt(2 / 3))
+        assert numbers["sensitivity"] == pytest.approx(people * np.sqrt(2))
+
+
+def test_another_label_of_three_moves_a_gradient_as_far_as_its_noise_is_made_for():
+    y = RNG.integers(0, 3, N)
+    other = np.where(np.arange(N) == 7, (y + 1) % 3, y)
+
+    def work(labels):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return model(classes=[0, 1, 2]).fit(X, labels)
+
+    comparison = compare(work, y, other)
+    assert not comparison.violations
+    assert comparison.largest > 1.0 - 1e-4
 
 
 def test_intervals_need_no_noise_in_the_curvature_of_features():

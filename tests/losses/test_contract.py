@@ -167,8 +167,36 @@ def test_a_balance_that_may_be_noise_moves_nothing(loss):
     assert 0.0 < less < more
 
 
+@one_margin
+@given(st.data(), anything)
+def test_another_label_moves_a_residual_no_further_than_stated(losses, targets, near, data, margin):
+    loss = data.draw(losses)
+    one, other = (gradient(loss, margin, data.draw(targets)) for _ in range(2))
+    assert abs(one - other) <= loss.label_distance
+
+
 @several_margins
 class TestSeveralMargins:
+    @given(
+        given_=st.lists(margins | anything, min_size=3, max_size=6),
+        weights=st.lists(parts, min_size=6, max_size=6) | st.just([]),
+        bound=bounds,
+    )
+    def test_another_label_moves_them_no_further_than_stated(
+        self, make, norm, given_, weights, bound
+    ):
+        loss = make(len(given_), bound, np.array(weights[: len(given_)]))
+        found = [residuals(loss, given_, k) for k in range(len(given_))]
+        # A loss that bounds each entry is taken for one that bounds their length.
+        longest = max(bound, np.sqrt(2.0) * bound * (norm is not np.linalg.norm))
+        stated = Multinomial(len(given_), longest).label_distance
+        for other in found[1:]:
+            assert np.linalg.norm(found[0] - other) <= stated * (1 + 2.0**-40)
+
+    def test_another_label_moves_them_as_far_as_stated(self, make, norm):
+        one, other = (residuals(make(4, 0.9), np.zeros(4), k) for k in (0, 1))
+        assert np.linalg.norm(one - other) == pytest.approx(Multinomial(4, 0.9).label_distance)
+
     @given(given_=st.lists(anything, min_size=2, max_size=8), bound=bounds, target=st.integers(0))
     def test_no_margins_pull_with_more_than_the_bound(self, make, norm, given_, bound, target):
         found = residuals(make(len(given_), bound), given_, target % len(given_))

@@ -22,6 +22,14 @@ def test_vertices_and_refit_have_one_start():
         assert "how much of the public model" in begun.statement.find("start").words
 
 
+def test_the_start_of_draws_has_noise_for_the_residuals_of_all_classes_together():
+    taken, _, begun = walked(PLANS["lasso, prior of three classes"])
+    (start,) = (one for one in taken if one.phase.name == "start" and one.noisy)
+    # The unit is that of a residual, which is at most 1/2.
+    moved = {sensitivity / 2.0**33 for sensitivity, *_ in start.noisy}
+    assert moved == {begun.statement.find("start").numbers["sensitivity"]} == {np.sqrt(2 / 3)}
+
+
 @pytest.mark.parametrize("kind", ["short list", "drawn"])
 def test_weights_of_few_columns_are_those_of_unit_rows(monkeypatch, kind):
     """Without noise it is the same model, however rows are divided on the way."""

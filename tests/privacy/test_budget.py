@@ -9,8 +9,10 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
+from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.privacy import budget as module
 from dplasso.privacy.accounting import (
+    EPSILON_OF_RHO,
     LARGEST_SCALE,
     TAIL,
     epsilon_of,
@@ -19,7 +21,6 @@ from dplasso.privacy.accounting import (
     gaussian_epsilon,
 )
 from dplasso.privacy.budget import (
-    EPSILON_OF_RHO,
     LARGEST_EPSILON,
     LARGEST_RATIO,
     MARGIN,
@@ -169,6 +170,28 @@ def test_what_can_move_between_neighbours(neighbors, rows, moved, count, by_clas
     assert budget.moved_counts(by_class=True) == pytest.approx(by_class, rel=1e-15)
     # The budget is the same; the noise grows with the sensitivity.
     assert (budget.mu, budget.epsilon_spent) == (build().mu, build().epsilon_spent)
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 0.1, 8.0])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_rounding_of_contributions_is_kept_back_where_labels_alone_differ(epsilon, rows):
+    """By what T gradients move in standard deviations, of units as coarse as they may be."""
+    n_steps, n_coordinates, known = 300, 10**6, {"epsilon": epsilon, "rows_per_person": rows}
+    budget = build(Draws(gaussian=float(n_steps * n_coordinates)), neighbors="label", **known)
+    each, moved = budget.mu_of(1.0) / math.sqrt(n_steps), rows * math.sqrt(2.0)
+    scale = moved / each
+    for bits in (29, 32):
+        unit = gradient_unit(math.sqrt(2.0), LARGEST_RATIO * scale, bits)
+        further = moved * unit + rows * math.sqrt(n_coordinates)
+        assert math.sqrt(n_steps) * further / (scale * unit) <= budget.mu
+    assert budget.mu_of(1.0) > 0.95 * budget.mu
+    whole = build(budget.draws, neighbors="replace-one", **known)
+    assert whole.mu_of(1.0) == whole.mu == budget.mu
+
+
+def test_no_budget_is_too_small_for_the_rounding_of_contributions():
+    with pytest.raises(ValueError, match="too small to cover the rounding"):
+        build(Draws(gaussian=1e14), epsilon=1e-7, neighbors="label")
 
 
 def test_zcdp_covers_the_curve_and_the_rounding():

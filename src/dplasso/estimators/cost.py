@@ -268,9 +268,9 @@ def _weakest_estimated(
 def dense_schedule(n_records: float, budget: Budget, task: Task) -> Schedule:
     """Return the steps of a dense fit by noisy gradient descent."""
     mu = budget.mu_of((1.0 - COUNT_SHARE) * (1.0 - task.calibration))
-    moved = budget.moved(task.gradient_bound(private=True))
-    curvature = task.gradient_loss(1.0).curvature
-    return schedule_for(n_records, mu, moved, None, task.kappa, curvature=curvature)
+    loss = task.gradient_loss(task.gradient_bound(private=True))
+    moved = budget.moved_by(loss)
+    return schedule_for(n_records, mu, moved, None, task.kappa, curvature=loss.curvature)
 
 
 # Rows are sought up to this number.

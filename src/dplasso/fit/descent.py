@@ -157,7 +157,7 @@ class GradientDescent(Method):
             from_prior=self.from_prior,
             n_columns=n_features,
             n_outputs=task.n_outputs,
-            residual_bound=loss.residual_bound,
+            loss=loss,
             geometry=self.geometry,
         )
 

@@ -117,6 +117,10 @@ class Lasso(Method):
         offset = first_loss.starting_offset(counted.counts, counted.deviation)
         return task.vertex_loss(bound, offset)
 
+    def _joint_loss(self, task: Task, vertex_loss: Any) -> Any:
+        """Return the loss that bounds the length of a record's residuals."""
+        return task.refit_loss(task.norm_bound(vertex_loss.residual_bound), vertex_loss)
+
     def _selection(self, shape: Shape) -> Selection:
         """Return the public parameters of drawing columns."""
         task = shape.task
@@ -146,23 +150,23 @@ class Lasso(Method):
             most_vertices=shape.most_vertices,
             n_outputs=task.n_outputs,
             residual_bound=bound,
-            norm_bound=task.norm_bound(bound),
+            joint_loss=self._joint_loss(task, task.vertex_loss(bound)),
         )
 
     def _descent(self, shape: Shape) -> Descent:
         """Return the public parameters of the gradients on the columns that are kept."""
         task, n_features = shape.task, shape.n_features
-        norm_bound = task.norm_bound(task.residual_bound(private=self.is_private))
+        first_loss = task.vertex_loss(task.residual_bound(private=self.is_private))
 
         def course(released: Released, budget: Budget) -> Course | None:
             total, drawn = counted_of(released).total, released.drawn_columns
             plan = self.settings(shape, budget, total)
             if not plan.refit_share:
                 return None
-            loss = task.refit_loss(norm_bound, self._loss(task, released))
+            loss = self._joint_loss(task, self._loss(task, released))
             share = _LEFT * plan.refit_share
             size = n_features if drawn is None else int(drawn.size)
-            told = loss.curvature * total * budget.mu_of(share) / budget.moved(norm_bound)
+            told = loss.curvature * total * budget.mu_of(share) / budget.moved_by(loss)
             some = size < n_features or plan.n_kept
             return Course(
                 loss,
@@ -183,7 +187,7 @@ class Lasso(Method):
             from_prior=self.from_prior,
             n_columns=n_features,
             n_outputs=task.n_outputs,
-            residual_bound=norm_bound,
+            loss=self._joint_loss(task, first_loss),
         )
 
     def noise_warning(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:

@@ -24,8 +24,8 @@ from typing import Any, NoReturn
 
 from dplasso.errors import BudgetError, LedgerError
 from dplasso.ledger.entries import SCORE, SEARCH, UNITS, Budget, Charge, charge_of, counted
-from dplasso.privacy.accounting import epsilon_of_rho, root_rho
-from dplasso.privacy.budget import EPSILON_OF_RHO, RATIO_RHO, Draws, build_budget
+from dplasso.privacy.accounting import EPSILON_OF_RHO, epsilon_of_rho, root_rho
+from dplasso.privacy.budget import RATIO_RHO, Draws, build_budget
 from dplasso.privacy.parameters import RELATIONS
 from dplasso.privacy.wording import rounded_down
 

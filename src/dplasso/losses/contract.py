@@ -4,6 +4,7 @@ A loss is a NamedTuple of public numbers. It has these attributes:
 
 =================  ========================================================================
 `residual_bound`   C, the bound on a residual, or on the L2 norm of several residuals
+`label_distance`   how far another label moves them in L2, at most 2 C; not of entries
 `offset`           number added to every margin, or one number for each margin
 `n_outputs`        margins of a record
 `n_labels`         labels of a record: 1, or one for each margin in multi-label fits

@@ -42,6 +42,11 @@ class Logistic(NamedTuple):
     positive_weight: float = 1.0
 
     @property
+    def label_distance(self) -> float:
+        """Twice the bound."""
+        return 2.0 * self.residual_bound
+
+    @property
     def n_labels(self) -> int:
         """One label."""
         return 1
@@ -198,6 +203,11 @@ class ManyLogistic(NamedTuple):
 
     n_labels: int
     residual_bound: float
+
+    @property
+    def label_distance(self) -> float:
+        """Twice the bound."""
+        return 2.0 * self.residual_bound
 
     @property
     def n_outputs(self) -> int:

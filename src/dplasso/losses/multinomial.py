@@ -15,6 +15,10 @@ softmax of v, its gradient is
 
 so every entry is at most C in size. For K = 2 this is the clipped logistic loss. The privacy cost
 of a vertex is therefore the same for every K.
+
+Both are ``a (p - e_y)`` with a in [0, 1], weights of classes included. The distance of two such
+vectors of one p is convex in both a, so largest where each is 0 or 1: there it is the length of one
+of them or ``|e_y - e_z|``, at most sqrt(2).
 """
 
 import math
@@ -45,6 +49,11 @@ class Multinomial(NamedTuple):
     n_classes: int
     residual_bound: float
     weights: NDArray[np.float64] = np.zeros(0)
+
+    @property
+    def label_distance(self) -> float:
+        """See the module's notes."""
+        return min(math.sqrt(2.0), 2.0 * self.residual_bound)
 
     @property
     def n_labels(self) -> int:

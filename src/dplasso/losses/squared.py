@@ -27,6 +27,11 @@ class Squared(NamedTuple):
     offset: float = 0.0
 
     @property
+    def label_distance(self) -> float:
+        """Twice the bound."""
+        return 2.0 * self.residual_bound
+
+    @property
     def n_labels(self) -> int:
         """One label."""
         return 1

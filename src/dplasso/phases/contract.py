@@ -73,35 +73,22 @@ class Fit:
         """Number of columns D."""
         return int(self.records.shape[1])
 
-    def deviation(self, bound: float, mu: float, *, of_features: bool = False) -> float:
-        """Return the noise's standard deviation in a sum to which a record adds at most `bound`.
-
-        `of_features`: whether no label enters the sum.
-        """
-        moved = self._moved(bound, of_features)
-        return moved / mu if moved else 0.0
-
     def release(
-        self,
-        total: NDArray[np.int64],
-        bound: float,
-        mu: float,
-        unit: float,
-        *,
-        of_features: bool = False,
+        self, total: NDArray[np.int64], moved: float, mu: float, unit: float
     ) -> NDArray[np.int64]:
-        """Release a sum in units with the noise for `mu`; a record adds at most `bound`, in L2.
+        """Release a sum in units with the noise for `mu`; between neighbours it moves by `moved`.
 
         `total` is changed in place.
         """
-        noise, deviation = None, self.deviation(bound, mu, of_features=of_features)
-        moved = self._moved(bound, of_features)
+        noise, deviation = None, deviation_of(moved, mu)
         if deviation:
             noise = Gaussian(deviation * unit, word_buffers(self.stream, 1)[0])
         return release(total, moved * unit, noise)
 
-    def _moved(self, bound: float, of_features: bool) -> float:
-        return self.budget.moved_by_features(bound) if of_features else self.budget.moved(bound)
+
+def deviation_of(moved: float, mu: float) -> float:
+    """Return the standard deviation of the noise in a sum that moves by `moved`; 0 for none."""
+    return moved / mu if moved else 0.0
 
 
 class Phase(Protocol):

@@ -64,7 +64,7 @@ class Descent:
     `significant`: whether only significant weights are kept in the end.
     `from_prior`: whether the fit starts from a public model.
     `n_columns`, `n_outputs`: D and K.
-    `residual_bound`: bound on the length of a record's residuals.
+    `loss`: that of the course, but for class weights and offset.
     `geometry`: latent directions of public rows; None for none, and until they are known.
     """
 
@@ -75,12 +75,12 @@ class Descent:
     from_prior: bool
     n_columns: int
     n_outputs: int
-    residual_bound: float
+    loss: Any
     geometry: Geometry | None = None
 
     def bounds(self, budget: Budget) -> dict[str, float]:
         """Return the bound on a record's residuals, and how far a gradient can move, in L2."""
-        return bounds(budget, self.residual_bound)
+        return bounds(budget, self.loss)
 
     @property
     def constant(self) -> float:
@@ -112,9 +112,9 @@ class Descent:
         return Scaling(kept, self.constant, norm_bound, scale_exponents_of(own), around, length)
 
 
-def bounds(budget: Budget, residual_bound: float) -> dict[str, float]:
-    """Return what a statement says of gradients whose residuals have a bound on their length."""
-    return {"residual_bound": residual_bound, "sensitivity": budget.moved(residual_bound)}
+def bounds(budget: Budget, loss: Any) -> dict[str, float]:
+    """Return what a statement says of gradients of a loss that bounds the length of residuals."""
+    return {"residual_bound": loss.residual_bound, "sensitivity": budget.moved_by(loss)}
 
 
 def length_share(course: Course, descent: Descent) -> float:
@@ -161,8 +161,8 @@ def start(descent: Descent) -> OneRelease:
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
-        bound = course.loss.residual_bound
-        return started(fit, rows, scaling, course, mu, bound, descent.fit_intercept)
+        moved = fit.budget.moved_by(course.loss)
+        return started(fit, rows, scaling, course, mu, moved, descent.fit_intercept)
 
     return course_phase(
         descent,
@@ -181,15 +181,14 @@ def started(
     scaling: Scaling,
     course: Course,
     mu: float,
-    norm_bound: float,
+    moved: float,
     fit_intercept: bool,
 ) -> Started:
     """Release the slope and the constants of the fit's public model.
 
-    `norm_bound`: on the length of a record's residuals; a loss of vertices bounds each of them.
+    `moved`: how far a gradient can move, in L2.
     """
     part = part_taken(course.weight, mu, course.learnt)
-    moved = fit.budget.moved(norm_bound)
     slope, *shift = part * find_start(
         rows,
         scaling,
@@ -229,7 +228,7 @@ def calibration(descent: Descent, n_slopes: int) -> OneRelease:
         known: dict[str, Any] = {
             "n_records": course.weight,
             "mu": mu,
-            "sensitivity": fit.budget.moved(loss.residual_bound),
+            "sensitivity": fit.budget.moved_by(loss),
             "fit_intercept": descent.fit_intercept,
         }
         if start is not None:

@@ -28,7 +28,7 @@ from dplasso.gradient_descent.schedule import CONSTANT, Schedule, Stage, further
 from dplasso.matrix.geometry import MOST_DIRECTIONS, Geometry, unmixed
 from dplasso.matrix.scaling import Mix, constant_entry
 from dplasso.matrix.starting import StartingModel
-from dplasso.phases.contract import NOTHING, Fit, OneRelease, Phase, Snapshot, Steps
+from dplasso.phases.contract import NOTHING, Fit, OneRelease, Phase, Snapshot, Steps, deviation_of
 from dplasso.phases.course import (
     Course,
     Descent,
@@ -181,16 +181,16 @@ class Descend:
 
     def schedule(self, budget: Budget, course: Course, released: Released, mu: float) -> Schedule:
         """Return the steps of the stage."""
-        stage = self.own(course)
+        stage, moved = self.own(course), budget.moved_by(course.loss)
         kappa = stage.kappa
         if stage.grows and math.isfinite(mu):
-            signal = course.weight * mu / budget.moved(1.0)
+            signal = course.weight * mu * course.loss.residual_bound / moved
             kappa *= further(signal, course.loss.n_outputs * stage.n_columns)
         bounded = released.last(Curvature)
         return schedule_for(
             course.weight if bounded is None else bounded.eigenvalue,
             mu,
-            budget.moved(course.loss.residual_bound),
+            moved,
             None if stage.is_adaptive else stage.n_steps,
             kappa,
             course.loss.curvature,
@@ -309,11 +309,11 @@ def _energies(
 
     Returns: it, and its unit.
     """
-    deviation = fit.deviation(1.0, mu, of_features=True)
-    unit = gradient_unit(1.0, deviation, share_bits(course.n_records))
+    moved = fit.budget.moved_by_features(1.0)
+    unit = gradient_unit(1.0, deviation_of(moved, mu), share_bits(course.n_records))
     rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
     totals = statistic(rows.energies(scaling._replace(length=1.0), unit, loads))
-    return fit.release(totals, 1.0, mu, unit, of_features=True), unit
+    return fit.release(totals, moved, mu, unit), unit
 
 
 def _phase(descent: Descent, part: Part, make: Make) -> OneRelease:

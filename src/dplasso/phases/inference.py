@@ -16,7 +16,7 @@ from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.gradient_descent.row_sums import Units
 from dplasso.matrix.scaling import Scaling, constant_entry
 from dplasso.matrix.triangles import triangle_size
-from dplasso.phases.contract import Fit, OneRelease
+from dplasso.phases.contract import Fit, OneRelease, deviation_of
 from dplasso.phases.course import Course, Descent
 from dplasso.phases.moments import Moments, OneHot, with_references
 from dplasso.phases.released import Released
@@ -207,8 +207,9 @@ def _moments(
     )
     whole = math.fsum(parts)
     mus = [mu * math.sqrt(part / whole) if part else 0.0 for part in _spent(bounds, parts)]
+    moved = [fit.budget.moved(bound) for bound in bounds]
     deviations = [
-        fit.deviation(bound, own) if own else 0.0 for bound, own in zip(bounds, mus, strict=True)
+        deviation_of(far, own) if own else 0.0 for far, own in zip(moved, mus, strict=True)
     ]
     units = Units(
         *(
@@ -221,8 +222,8 @@ def _moments(
     pairs = triangle_size(size)
     sums = np.split(totals, [size, size + pairs])
     found: list[NDArray[np.float64]] = []
-    for total, bound, own, unit in zip(sums, bounds, mus, units, strict=True):
-        found.append(fit.release(total, bound, own, unit) / unit if unit else np.zeros(0))
+    for total, far, own, unit in zip(sums, moved, mus, units, strict=True):
+        found.append(fit.release(total, far, own, unit) / unit if unit else np.zeros(0))
     gradient, curvature, squares = found
     return Moments(
         weights,

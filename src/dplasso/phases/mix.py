@@ -18,7 +18,7 @@ import numpy as np
 from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.matrix.geometry import ALONG, FEWEST_DIRECTIONS, LEADING, Geometry
 from dplasso.matrix.scaling import Mix, Scaling
-from dplasso.phases.contract import Fit, OneRelease
+from dplasso.phases.contract import Fit, OneRelease, deviation_of
 from dplasso.phases.course import Course, Descent, course_phase
 from dplasso.phases.released import Released
 from dplasso.phases.releases import NO_COLUMNS, Mixed
@@ -42,7 +42,8 @@ _STRENGTH, _LARGEST_PART, _LEAST_PART = 200.0, 0.94, 0.05
 
 def signal_to_noise(course: Course, budget: Budget) -> float:
     """Return N mu: in how many standard deviations of the noise all records pull together."""
-    return course.weight * budget.mu_of(course.share) / budget.moved(1.0)
+    pulled = course.weight * float(course.loss.residual_bound)
+    return pulled * budget.mu_of(course.share) / budget.moved_by(course.loss)
 
 
 def directions_of(geometry: Geometry, snr: float) -> int:
@@ -88,9 +89,10 @@ def _overlap(
 ) -> tuple[float, float]:
     """Release the overlap with a budget of `mu`; return its standard deviation too."""
     usual = geometry.along * course.n_records
-    deviation = fit.deviation(1.0, mu, of_features=True)
+    moved = fit.budget.moved_by_features(1.0)
+    deviation = deviation_of(moved, mu)
     unit = gradient_unit(1.0, deviation, share_bits(course.n_records))
-    count = fit.release(latent.count_along(ALONG, unit), 1.0, mu, unit, of_features=True)
+    count = fit.release(latent.count_along(ALONG, unit), moved, mu, unit)
     return float(count[0]) / unit / usual, deviation / usual
 
 
@@ -123,10 +125,11 @@ def mix(descent: Descent) -> OneRelease:
         counting = _count_share(geometry, snr, fit.budget) / mix_share(descent, course, fit.budget)
         overlap, noise = _overlap(fit, latent, geometry, course, mu * math.sqrt(counting))
         mu *= math.sqrt(1.0 - counting)
-        deviation = fit.deviation(bound, mu)
+        moved = fit.budget.moved_by(course.loss)
+        deviation = deviation_of(moved, mu)
         unit = gradient_unit(bound, deviation, share_bits(course.n_records))
         totals = latent.part(scaling, unit).whole(np.zeros(leading * n_outputs))
-        gradient = fit.release(totals, bound, mu, unit) / unit
+        gradient = fit.release(totals, moved, mu, unit) / unit
         squares = float(gradient @ gradient) - totals.size * deviation**2
         found = squares / (course.weight * bound) ** 2
         noise_found = _noise_of_relevance(leading, n_outputs, snr)

@@ -66,7 +66,8 @@ class Selection:
     """The public parameters of the phases that draw columns, and what they choose by the count.
 
     `columns`: ``columns(released, budget)``; None where none are drawn.
-    `feature_bound`, `residual_bound`, `norm_bound`: B, C, and the length of residuals within C.
+    `feature_bound`, `residual_bound`: B and C.
+    `joint_loss`: a loss whose residuals are at least as long together as those within C.
     `most_vertices`: the most that are drawn.
     """
 
@@ -76,7 +77,7 @@ class Selection:
     most_vertices: int
     n_outputs: int
     residual_bound: float
-    norm_bound: float
+    joint_loss: Any
 
     def share(self, of: Callable[[Columns], float]) -> Callable[[Budget, Released], float]:
         """Return the share of a phase; 0 where no columns are drawn."""
@@ -115,8 +116,8 @@ def start_of_vertices(selection: Selection) -> OneRelease:
         weight, scaling = max(1.0, columns.n_records), Scaling(NO_COLUMNS, selection.constant, None)
         course = Course(columns.loss, weight, weight, 0.0, (), 0.0, learnt=columns.learnt)
         rows = selection.gradient_rows(fit, columns.loss, NO_COLUMNS)
-        bound = selection.norm_bound
-        return started(fit, rows, scaling, course, mu, bound, selection.fit_intercept)
+        moved = fit.budget.moved_by(selection.joint_loss)
+        return started(fit, rows, scaling, course, mu, moved, selection.fit_intercept)
 
     return OneRelease(
         "start",
@@ -124,7 +125,7 @@ def start_of_vertices(selection: Selection) -> OneRelease:
         selection.share(lambda columns: columns.start),
         make,
         START_WORDS,
-        lambda budget: bounds(budget, selection.norm_bound),
+        lambda budget: bounds(budget, selection.joint_loss),
     )
 
 
@@ -149,7 +150,7 @@ def calibration_of_vertices(selection: Selection) -> OneRelease:
             fit.stream,
             n_records=max(1.0, columns.n_records),
             mu=mu,
-            sensitivity=fit.budget.moved(selection.norm_bound),
+            sensitivity=fit.budget.moved_by(selection.joint_loss),
             fit_intercept=selection.fit_intercept,
         )
         return calibrated(found)
@@ -160,7 +161,7 @@ def calibration_of_vertices(selection: Selection) -> OneRelease:
         selection.share(lambda columns: columns.calibration),
         make,
         CALIBRATION_WORDS,
-        lambda budget: bounds(budget, selection.norm_bound),
+        lambda budget: bounds(budget, selection.joint_loss),
     )
 
 

@@ -218,3 +218,11 @@ def calibrate_mu(epsilon: float, delta: float) -> float:
 def _check_delta(delta: float) -> None:
     if delta < _SMALLEST:
         raise ParameterError(f"`delta` must be at least {_SMALLEST:g}, got {delta!r}.")
+
+
+# What turns the rho and delta of one fit into its epsilon, by the name of its mechanisms.
+EPSILON_OF_RHO: dict[str, Callable[[float, float], float]] = {
+    "gaussian": lambda rho, delta: gaussian_epsilon(math.sqrt(2.0 * rho), delta),
+    "exponential": epsilon_of_rho,
+    "exponential and gaussian": epsilon_of_rho,
+}

@@ -26,7 +26,6 @@ is charged to delta for every draw, as for the vertices (`dplasso.privacy.expone
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -79,14 +78,12 @@ class Budget:
     `draws`: the most random draws of the fit.
     `n_iter`: number of steps T, at most.
     `mu`: what all shares together may spend (see the module's notes); infinite without privacy.
-    `epsilon_spent`: what the accountant reports, with what rounding may use up; at most `epsilon`,
-    infinite if not private.
+    `epsilon_spent`: what the accountant reports, at most `epsilon`; infinite if not private.
     `sampling_delta`: the part of `delta` set aside for the inexactness of the draws.
     `ratio_error`: what rounding of Gaussian noise can add to a log-ratio of probabilities.
     `leak`: why no fit with it is private; empty if fits are.
     `plain_sum`: whether few vertices may be accounted by the sum of their eps0.
-    `before`: Gaussian differential privacy of what was released of the same records before, for
-    which the fit leaves room (`after`); 0 for nothing.
+    `before`: the mu of what was released of the same records before, see `after`; 0 for nothing.
     """
 
     epsilon: float
@@ -125,6 +122,25 @@ class Budget:
         moved = bound * self.rows_per_person
         return RELATIONS[self.neighbors].times * moved
 
+    def moved_by(self, loss: Any) -> float:
+        """Return that for a sum of a loss's residuals times rows of unit length, in L2."""
+        if RELATIONS[self.neighbors].hides_features:
+            return self.moved(loss.residual_bound)
+        return float(loss.label_distance * self.rows_per_person)
+
+    @property
+    def rounding(self) -> float:
+        """What is kept back of `mu` where labels alone differ, so that contributions may be close.
+
+        Rounded towards zero, none of them grows, but two may get further apart: by less than a unit
+        for each of n variates, which is up to ``sqrt(n) / s`` standard deviations. With the fewest
+        bits and C up to sqrt(2), s is at least ``2^29 / mu``, or what coarser units leave.
+        """
+        if RELATIONS[self.neighbors].hides_features:
+            return 0.0
+        least = max(self.mu / 2.0**29, self.rows_per_person * 2.0 * LARGEST_RATIO / LARGEST_SCALE)
+        return math.sqrt(self.draws.gaussian) * least
+
     def moved_by_features(self, bound: float) -> float:
         """Return what `moved` does, of a sum in which no label enters: 0 if labels alone differ."""
         return self.moved(bound) if RELATIONS[self.neighbors].hides_features else 0.0
@@ -147,7 +163,7 @@ class Budget:
 
     def mu_of(self, share: float) -> float:
         """Return the Gaussian differential privacy of a share; infinite without privacy."""
-        return math.inf if math.isinf(self.mu) else self.mu * math.sqrt(share)
+        return math.inf if math.isinf(self.mu) else (self.mu - self.rounding) * math.sqrt(share)
 
     def eps0_of(self, share: float, n_vertices: int) -> float:
         """Return the bounded-range parameter of each of some vertices that have a share."""
@@ -228,10 +244,8 @@ class Budget:
                 "edges that were released from the same records go with fits that count their "
                 "records; leave `n_records` out"
             )
-        sampling = (
-            self.sampling_delta
-            + _inexactness(MOST_EARLIER, 1.0, min(self.epsilon, LARGEST_EPSILON)).delta
-        )
+        tails, _ = _inexactness(MOST_EARLIER, 1.0, min(self.epsilon, LARGEST_EPSILON))
+        sampling = self.sampling_delta + tails
         # What is withheld covers what rounding of the earlier release's noise adds to a log-ratio:
         # of at most `MOST_EARLIER` draws in units of 2^-32 that is below 2^-39 of its squared mu,
         # which adds less than 2^-31 of that to rho at every Renyi order.
@@ -248,13 +262,6 @@ class Budget:
         else:
             spent = gaussian_epsilon(budget.whole, self.delta - sampling) + self.ratio_error
         return replace(budget, epsilon_spent=min(self.epsilon, spent))
-
-
-class _Inexactness(NamedTuple):
-    """The delta of the tails that are not drawn, and what rounding adds to a log-ratio."""
-
-    delta: float
-    ratio: float
 
 
 def build_budget(
@@ -288,7 +295,9 @@ def build_budget(
         return replace(budget, leak=EXACT)
     if not draws.gaussian:
         return _of_vertices(budget)
-    return _of_both(budget) if draws.vertices else _of_gaussians(budget)
+    made = _of_both(budget) if draws.vertices else _of_gaussians(budget)
+    _check_rounding(made.rounding < made.mu / 2.0, made)
+    return made
 
 
 def _of_gaussians(budget: Budget) -> Budget:
@@ -307,7 +316,7 @@ def _of_both(budget: Budget) -> Budget:
     # larger, and what the draws need there is enough.
     largest = calibrate_mu(aim, delta) ** 2 / 2.0
     sampling = _sampling_delta(largest, budget.draws)
-    ratio = _inexactness(budget.draws.gaussian, math.sqrt(2.0 * largest), aim).ratio
+    _, ratio = _inexactness(budget.draws.gaussian, math.sqrt(2.0 * largest), aim)
     _check_rounding(sampling < delta / 2.0 and RATIO_RHO * ratio < largest / 100.0, budget)
     rho = _calibrated_rho(aim, delta - sampling) * (1.0 - MARGIN)
     spent = min(budget.epsilon, accounting.epsilon_of_rho(rho, delta - sampling))
@@ -362,12 +371,15 @@ def _calibrated_rho(epsilon: float, delta: float) -> float:
     return accounting.calibrate(accounting.zcdp_event, epsilon, delta, start=root * root)
 
 
-def _inexactness(draws: float, mu: float, epsilon: float) -> _Inexactness:
-    """Return what so many Gaussian variates cost; `mu` and `epsilon` are the most they spend."""
+def _inexactness(draws: float, mu: float, epsilon: float) -> tuple[float, float]:
+    """Return the delta of the tails that are not drawn, and what rounding adds to a log-ratio.
+
+    `mu` and `epsilon` are the most that so many Gaussian variates spend.
+    """
     scale = min(2.0**32 / mu, LARGEST_SCALE / 2.0 / LARGEST_RATIO)
     ratio = 2.0 * draws * TAIL * TAIL / (24.0 * scale * scale)
     tails = draws * 2.0 * math.erfc(TAIL / math.sqrt(2.0)) * (1.0 + math.exp(min(epsilon, 700.0)))
-    return _Inexactness(tails, ratio)
+    return tails, ratio
 
 
 def _sampling_delta(rho: float, draws: Draws) -> float:
@@ -376,7 +388,7 @@ def _sampling_delta(rho: float, draws: Draws) -> float:
     numbers = {1, most, *range(1, min(most, 1000) + 1)} if most else set()
     vertices = (sampling_delta_of(math.sqrt(8.0 * rho / n), n) for n in numbers)
     loss = rho + 2.0 * math.sqrt(rho * 40.0)
-    tails = _inexactness(draws.gaussian, math.sqrt(2.0 * rho), loss).delta
+    tails, _ = _inexactness(draws.gaussian, math.sqrt(2.0 * rho), loss)
     return max(vertices, default=0.0) + tails
 
 
@@ -386,11 +398,3 @@ def _check_rounding(paid_for: bool, budget: Budget) -> None:
             f"`epsilon={budget.epsilon:g}` or `delta={budget.delta:g}` is too small to cover the "
             f"rounding of {sum(budget.draws):.3g} random draws"
         )
-
-
-# What turns the rho and delta of one fit into its epsilon, by the name of its mechanisms.
-EPSILON_OF_RHO: dict[str, Callable[[float, float], float]] = {
-    "gaussian": lambda rho, delta: gaussian_epsilon(math.sqrt(2.0 * rho), delta),
-    "exponential": accounting.epsilon_of_rho,
-    "exponential and gaussian": accounting.epsilon_of_rho,
-}
