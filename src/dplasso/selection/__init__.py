@@ -1,1 +1,1 @@
-"""Structures that choose the next vertex, behind one contract."""
+"""Data structures that choose the next vertex, with a common contract."""

@@ -1,33 +1,30 @@
-"""Big steps over groups, little steps inside one: the paper's Algorithm 4, corrected.
+"""Big steps over groups and little steps inside one: the paper's Algorithm 4, corrected.
 
-The D coordinates stand in about sqrt(D) groups of about sqrt(D) neighbours. A draw runs A-ExpJ
+The D coordinates form about sqrt(D) groups of about sqrt(D) neighbours. A draw runs A-ExpJ
 (Efraimidis and Spirakis 2006) over the groups' weights, jumping over whole groups, and then over
-the members of the group it ended in. (The listing walks the members of every group a jump ends
-in; only the last group's members can be the result.)
+the members of the chosen group. (The paper's listing walks the members of every group where a jump
+ends, but only the last group's members can be the result.)
 
-**Jumps.** A-ExpJ keeps the smallest key so far and draws how much weight to pass before a smaller
-one comes. When weight t has been passed, that jump X has ``P(X > x) = t / (t + x)`` once the key is
-integrated out, so ``t + X = t / U`` for one uniform U, and the key itself is never needed. With
-weights counted in whole ticks the next record is in tick ``floor(t / U)``, and whether it lies
-beyond a boundary is a comparison of integers (`beyond`), made on 128 bits of U. About ln(D) jumps
-are drawn.
+**Jumps.** A-ExpJ keeps the smallest key so far and draws how much weight to skip before the next
+smaller key. After weight t, that jump X has ``P(X > x) = t / (t + x)`` once the key is integrated
+out. So ``t + X = t / U`` for one uniform U, and the key is not needed. With weights in whole ticks
+the next record is in tick ``floor(t / U)``. Whether it lies beyond a boundary is a comparison of
+integers (`beyond`) with 128 bits of U. A draw needs about ln(D) jumps.
 
-**Weights in ticks.** Member k of group g counts ``floor(w) + 1`` ticks, where w is its weight over
-``exp(exponent * reference_g)``, in units that give the group's largest member some 2^25 to
-2^48 ticks. A group's sum is the sum of its members' stored ticks, kept in integers: it cannot
-drift, whatever the number of updates. In a draw the group counts its sum scaled to the highest
-reference, rounded up.
+**Weights in ticks.** Member k of group g has ``floor(w) + 1`` ticks, where w is its weight divided
+by ``exp(exponent * reference_g)``, in units that give the group's largest member about 2^25 to 2^48
+ticks. A group's sum is the integer sum of its members' ticks, so updates cannot make it drift. In a
+draw a group's ticks are its sum scaled to the highest reference, rounded up.
 
-**Exactness.** Ticks are upper bounds of weights, and both roundings are undone by rejection: the
-group is accepted with (its scaled sum / its ticks), the member with (its weight / its ticks),
-otherwise the draw starts again. Bounds may thus be loose or stale-high without any bias; what is
-left is the rounding of `exp` and its argument, a relative error of a weight below 2^-45 for every
-coordinate that matters, and 2^-60 from comparing 128 bits.
+**Exactness.** Ticks are upper bounds of weights, and rejection undoes both roundings: a group is
+accepted with probability (scaled sum / ticks) and a member with (weight / ticks). Otherwise the
+draw starts again. Loose or outdated upper bounds therefore cause no bias. The remaining error is
+the rounding of `exp` and its argument, below 2^-45 of the weight of every coordinate that matters,
+and 2^-60 from comparing 128 bits.
 
-**Rebase.** A group is recomputed from its members, before the next draw, when a member outgrows
-the tick range (a factor of 16 or more) or the sum falls so low that rounding up would waste draws.
-Log weights of any size never meet an overflow: only differences of integer magnitudes are
-exponentiated.
+**Rebase.** A group is recomputed before the next draw if a member exceeds the range of ticks (a
+factor of 16 or more), or if its sum is so small that rounding up would waste draws. Log weights
+cannot overflow, because only differences of integer magnitudes are exponentiated.
 """
 
 import math
@@ -43,7 +40,7 @@ from dplasso.selection.log_weights import draw_sign, relative_weight
 
 _TWO_64 = 18446744073709551616.0
 _LARGEST_JUMP = 2.0**62
-# Scaled sums are bounds: a few roundings must not carry the true value above them.
+# Keeps scaled sums above the true values despite a few roundings.
 _MARGIN = 1.0 + 2.0**-40
 _HALF_WORD = np.uint64(32)
 _LOW_HALF = np.uint64(2**32 - 1)
@@ -53,17 +50,17 @@ class BigLittleState(NamedTuple):
     """State of the big-step little-step selection.
 
     `exponent`: log-weight per fixed-point unit of alpha.
-    `signed`: weights ``2 cosh(exponent * alpha)`` with a drawn sign, or ``exp(exponent *
-    |alpha|)`` with the true one.
+    `signed`: whether weights are ``2 cosh(exponent * alpha)`` with a random sign, or else
+    ``exp(exponent * |alpha|)`` with the true sign.
     `size`: members of a group; the last group may have fewer.
     `scale`: ticks of a weight equal to ``exp(exponent * reference)``.
-    `most`, `least`: a member above `most` ticks, or a group below `least`, calls for a rebase.
+    `most`, `least`: a member above `most` ticks, or a group below `least`, needs a rebase.
     `ticks`, shape (D,): upper bound of each member's weight, relative to its group's reference.
-    `total`, shape (G,): sum of the ticks of each group; 0 marks a group to be recomputed.
+    `total`, shape (G,): sum of the ticks of each group; 0 marks a group to recompute.
     `reference`, shape (G,): largest magnitude of each group when it was last recomputed.
     `ratio`, shape (G,): ``exp(exponent * (reference - largest reference))``.
-    `scaled`, shape (G,): scratch: the groups' ticks on a common scale.
-    `stale`, shape (G + 1,): how many groups wait to be recomputed, then which.
+    `scaled`, shape (G,): scratch for the groups' ticks on a common scale.
+    `stale`, shape (G + 1,): the number of groups to recompute, followed by these groups.
     """
 
     exponent: float
@@ -82,9 +79,7 @@ class BigLittleState(NamedTuple):
 
 
 def big_little_state(n_columns: int, exponent: float, signed: bool) -> BigLittleState:
-    """Return the structure for `n_columns` coordinates, empty: `rebuild` fills it.
-
-    It takes 8 bytes per coordinate.
+    """Return an empty structure for `n_columns` coordinates, 8 bytes each; `rebuild` fills it.
 
     Raises ValueError if `exponent` is not finite and positive.
     """
@@ -113,7 +108,7 @@ def big_little_state(n_columns: int, exponent: float, signed: bool) -> BigLittle
 
 @njit(cache=True, nogil=True)
 def weight_in_ticks(selector, magnitude, reference):
-    """Return a member's weight in ticks of its group, a double."""
+    """Return a member's weight in ticks of its group, as a double."""
     weight = relative_weight(selector.exponent, magnitude, reference, selector.signed)
     return selector.scale * weight
 
@@ -138,7 +133,7 @@ def recompute_group(selector, alpha, group):
 
 @njit(cache=True, nogil=True)
 def rescale(selector):
-    """Bring the groups to the scale of the highest reference."""
+    """Update the groups' factors to the scale of the highest reference."""
     highest = np.int64(0)
     for group in range(selector.reference.size):
         highest = max(highest, selector.reference[group])
@@ -158,7 +153,7 @@ def rebuild_big_little(selector, alpha):
 
 @njit(cache=True, nogil=True)
 def recount(selector, j, old, new):
-    """Recount coordinate j; return 1 if its group has to wait for a draw to recompute it."""
+    """Recount coordinate j; return 1 if the next draw must recompute its group."""
     total, stale = selector.total, selector.stale
     group = j // selector.size
     if total[group] == 0 or abs(old) == abs(new):
@@ -189,7 +184,7 @@ def update_many_big_little(selector, alpha, changed, old, count):
 
 @njit(cache=True, nogil=True)
 def refresh(selector, alpha):
-    """Recompute the groups that updates have left behind."""
+    """Recompute the groups that updates marked as stale."""
     waiting = selector.stale[0]
     if waiting == 0:
         return
@@ -213,7 +208,7 @@ def high_and_low(a, b):
 
 @njit(cache=True, nogil=True)
 def beyond(word, next_word, passed, boundary):
-    """Return whether ``passed / U >= boundary`` for the U of 128 bits, `word` the leading ones."""
+    """Return whether ``passed / U >= boundary`` for 128 bits of U, the leading ones in `word`."""
     # U boundary < passed, in units of 2^-128: (word 2^64 + next_word) boundary < passed 2^128.
     high, low = high_and_low(word, np.uint64(boundary))
     carry, _ = high_and_low(next_word, np.uint64(boundary))
@@ -232,7 +227,7 @@ def walk(selector, ticks, begin, end, stream):
         word, next_word = random_word(stream), random_word(stream)
         selector.counters[VARIATES] += 1
         u = (np.float64(word) + (np.float64(next_word) + 0.5) / _TWO_64) / _TWO_64
-        # Boundaries up to here are passed for certain; the next few are compared exactly.
+        # Boundaries up to here are certainly passed; the next few are compared exactly.
         certain = np.int64(min(np.float64(passed) / u * (1.0 - 2.0**-45), _LARGEST_JUMP))
         boundary = passed + ticks[index]
         while boundary <= certain or beyond(word, next_word, passed, boundary):
@@ -248,7 +243,7 @@ def walk(selector, ticks, begin, end, stream):
 
 @njit(cache=True, nogil=True)
 def select_big_little(selector, alpha, stream):
-    """Draw a vertex: a group by big steps, its member by little steps."""
+    """Draw a vertex: first a group by big steps, then a member of it by little steps."""
     refresh(selector, alpha)
     scaled = selector.scaled
     for group in range(scaled.size):

@@ -1,27 +1,26 @@
-"""Dynamic bucketed rejection: draws at a cost free of D, updates that mostly cost one compare.
+"""Dynamic bucketed rejection: the cost of a draw does not depend on D, and updates are cheap.
 
-Coordinates are kept sorted by *level*, a function of alpha_k alone: one permutation of the
-coordinates in which each level is a contiguous segment. Levels are ``2^shift`` units of magnitude
-wide, which makes the weights inside one differ by a factor of at most 2 (or as many as asked), so
-that
+Coordinates are sorted by *level*, a function of alpha_k alone: in one permutation of the
+coordinates each level is a contiguous segment. A level is ``2^shift`` units of magnitude wide, so
+that the weights inside it differ by a factor of at most 2 (or `spread`). A draw has three steps:
 
-1. drawing a level by (members x upper bound of their weight),
-2. drawing a member uniformly,
-3. accepting it with (its weight / the bound)
+1. draw a level by (members x upper bound of their weight),
+2. draw a member uniformly,
+3. accept it with probability (weight / bound).
 
-is exact and succeeds after about 1.4 tries. Bounds are whole numbers of ticks, rounded up, so that
-steps 1 and 2 are one uniform integer below the total, without rounding; step 3 undoes the rounding
-up. Levels so far below the top that a member's bound is a single tick need not be told apart: they
-are one stretch of the permutation. A coordinate is left out only where ``exp`` underflows: beyond
-about 745 nats behind the top its weight is 0, which the delta charged for inexact draws covers.
+This is exact and succeeds after about 1.4 tries. Bounds are whole numbers of ticks, rounded up, so
+steps 1 and 2 need only one uniform integer below the total. Step 3 undoes the rounding. Levels far
+below the top, where a member's bound is a single tick, are treated as one segment. A coordinate is
+left out only if ``exp`` underflows: about 745 nats below the top its weight is 0. The delta for
+inexact draws covers this.
 
-A coordinate that crosses to a neighbouring level swaps with the segment's edge member; one share
-moves a gradient by less than a level or two, so an update is O(1). The same segments give the
-non-private argmax: scan the topmost.
+A coordinate that crosses to a neighbouring level swaps places with the member at the edge of the
+segment. A single contribution moves a gradient by at most about two levels, so an update is O(1).
+The non-private argmax scans the top segment.
 
-Far from zero, beyond ``2^(bits + 1)`` levels, the width grows in proportion to the magnitude, so
-the number of levels is bounded. Weights there are so steep that only a handful of coordinates
-matter; they are drawn by an exponential race over the members within reach of the top.
+Beyond ``2^(bits + 1)`` levels the width grows in proportion to the magnitude, so the number of
+levels is bounded. Weights there are so steep that only a few coordinates matter. They are drawn by
+an exponential race over the members close to the top.
 """
 
 from typing import NamedTuple
@@ -35,17 +34,17 @@ from dplasso.privacy.randomness import below, bernoulli, exponential
 from dplasso.selection.contract import MOVES, TRIES, new_counters, register, stored
 from dplasso.selection.log_weights import cosh_factor, descent_sign, draw_sign, relative_weight
 
-# Private draws: levels of equal width up to 2^13 of them, 2^12 to the octave beyond.
+# Private draws: up to 2^13 levels of equal width, beyond that 2^12 levels per octave.
 PRIVATE_BITS = 12
-# The argmax needs levels relative to the top: 2^4 to the octave, from four records' worth upwards.
+# The argmax needs levels relative to the top: 2^4 per octave, from four contributions upwards.
 ARGMAX_BITS = 4
 ARGMAX_SHIFT = 34
 LARGEST = np.int64(2**63 - 1)
-# The race leaves out candidates behind the best by more than this many nats plus log D: together
-# they hold less than 2^-63 of the probability.
+# The race ignores candidates that are more than this many nats plus log D below the best. Together
+# they have a probability below 2^-63.
 CUTOFF_NATS = 64.0 * np.log(2.0)
 _EDGE_FACTORS = 128
-# Bounds are products of a few rounded numbers: none may end below the true weight.
+# Keeps bounds, which are products of a few rounded numbers, above the true weights.
 _MARGIN = 1.0 + 2.0**-40
 
 
@@ -53,20 +52,19 @@ class BucketState(NamedTuple):
     """State of the bucketed selection.
 
     `exponent`: log-weight per fixed-point unit of alpha; infinity for the non-private argmax.
-    `signed`: weights ``2 cosh(exponent * alpha)`` with a drawn sign, or ``exp(exponent *
-    |alpha|)`` with the true one.
-    `shift`, `bits`: level width ``2^shift`` units; `bits` as in `level_of`.
-    `linear`: draws are by rejection while the top level is below this one.
+    `signed`: whether weights are ``2 cosh(exponent * alpha)`` with a random sign, or else
+    ``exp(exponent * |alpha|)`` with the true sign.
+    `shift`, `bits`: the level width is ``2^shift`` units; `bits` as in `level_of`.
+    `linear`: draws use rejection while the top level is below this one.
     `order`, shape (D,): coordinates, grouped by level.
-    `position`, shape (D,): where in `order` each coordinate stands.
+    `position`, shape (D,): index of each coordinate in `order`.
     `start`, shape (levels + 1,): level l occupies ``order[start[l]:start[l + 1]]``.
     `top`, shape (1,): no level above this one has members.
-    `decay`, shape (W,): bound, in ticks, of the level i below the top, where it is more than one
-    tick.
-    `edge_factor`, shape (128,): `cosh_factor` at the upper edges of the lowest levels (1 above
-    them).
-    `bound`, `mass`, shape (W,): scratch: ticks of one member, and of all members, of the level i
-    below the top.
+    `decay`, shape (W,): bound in ticks of the level i below the top, for bounds above one tick.
+    `edge_factor`, shape (128,): `cosh_factor` at the upper edges of the lowest levels; it is 1 for
+    higher levels.
+    `bound`, `mass`, shape (W,): scratch for the ticks of one member, and of all members, of the
+    level i below the top.
     """
 
     exponent: float
@@ -91,12 +89,12 @@ def bucket_state(
     signed: bool,
     spread: float = 2.0,
 ) -> BucketState:
-    """Return the structure for `n_columns` coordinates, empty: `rebuild` fills it.
+    """Return an empty structure for `n_columns` coordinates; `rebuild` fills it.
 
-    `spread`: by what factor the weights inside a level may differ: the larger, the fewer changes
-    cross a level, and the more tries a draw takes.
+    `spread`: largest ratio of the weights in a level. With a larger value fewer changes cross a
+    level, but a draw takes more tries.
 
-    It takes about 8 bytes per coordinate (16 beyond 2^31 of them).
+    It takes about 8 bytes per coordinate (16 for more than 2^31).
 
     Raises ValueError if `exponent` is not positive.
     """
@@ -107,10 +105,10 @@ def bucket_state(
     else:
         shift = int(np.clip(np.floor(np.log2(np.log(spread) / exponent)), 0, 62))
         bits = PRIVATE_BITS
-        # Weights of neighbouring integers may be too far apart for a level to hold two.
+        # If neighbouring integers have too different weights, no level can hold two of them.
         linear = 2 ** (bits + 1) if exponent <= np.log(2.0) else 0
         width = exponent * 2.0**shift
-        # All members together stay below 2^63 ticks, and those of one tick weigh next to nothing.
+        # All members together have fewer than 2^63 ticks; members with one tick weigh very little.
         size_bits = int(n_columns).bit_length()
         tick_bits = min(size_bits + 7, 61 - size_bits)
         reach = int(min(np.ceil((tick_bits + 1) * np.log(2.0) / width) + 1, 2 ** (bits + 1)))
@@ -140,9 +138,9 @@ def bucket_state(
 
 @register_jitable
 def fold(gradient):
-    """Return a for a >= 0, else -a - 1: the magnitude, so that level edges are those of a >> shift.
+    """Return a for a >= 0, else -a - 1: a magnitude whose level edges are those of a >> shift.
 
-    A solver can then tell in two instructions that a gradient has stayed in its level.
+    A solver can then check in two instructions whether a gradient has stayed in its level.
     """
     return gradient ^ (gradient >> 63)
 
@@ -161,7 +159,7 @@ def level_of(folded, shift, bits):
 
 @register_jitable
 def upper_edge(level, shift, bits):
-    """Return the largest magnitude in the level; the next one's smallest equals it."""
+    """Return the largest magnitude in the level, which is the smallest in the next level."""
     octave = max(0, (level >> bits) - 1)
     steps = level - (octave << bits) + 1
     if steps > (LARGEST >> (octave + shift)):
@@ -184,7 +182,7 @@ def rebuild_bucket(selector, alpha):
     for level in range(start.size - 1):
         start[level + 1] += start[level]
     order, position = selector.order, selector.position
-    # start[l] serves as level l's write position, then is put back.
+    # start[l] is used as the write position of level l, and restored below.
     for j in range(alpha.size):
         level = level_of(fold(alpha[j]), shift, bits)
         place = start[level]
@@ -198,12 +196,12 @@ def rebuild_bucket(selector, alpha):
 
 @njit(cache=True, nogil=True)
 def move(order, position, start, j, source, target):
-    """Carry coordinate j from one level's segment to another's, a swap per level crossed."""
+    """Move coordinate j from one level's segment to another's, with one swap per level crossed."""
     place = np.int64(position[j])
     for level in range(source, target):
         edge = start[level + 1] - 1
         start[level + 1] = edge
-        # In an empty level j stands at the edge already.
+        # In an empty level j is at the edge already.
         if edge != place:
             other = order[edge]
             order[place] = other
@@ -263,10 +261,10 @@ def scan_top(selector, alpha, top):
 
 @register_jitable
 def weigh_levels(selector, top):
-    """Set the ticks of the levels within reach of the top; return those of all members."""
+    """Set the ticks of the levels close to the top; return the total ticks of all members."""
     start, bound, mass = selector.start, selector.bound, selector.mass
     reach = min(top + 1, mass.size)
-    # Members of the levels further down, one tick each.
+    # The members of lower levels have one tick each.
     total = start[top + 1 - reach]
     for i in range(reach):
         level = top - i
@@ -283,10 +281,10 @@ def weigh_levels(selector, top):
     return total
 
 
-# Called from Python, a draw runs interpreted: it has few steps, which take seconds to compile.
+# Not compiled by itself: a draw called from Python has few steps, and compiling takes seconds.
 @register_jitable
 def reject(selector, alpha, stream, top):
-    """Draw a level, a member, and accept it with its weight over the level's bound."""
+    """Draw a level and a member, and accept it with probability weight / bound of the level."""
     order, start, mass = selector.order, selector.start, selector.mass
     total = weigh_levels(selector, top)
     below_reach = start[top + 1 - min(top + 1, mass.size)]
@@ -314,7 +312,7 @@ def reject(selector, alpha, stream, top):
 
 @register_jitable
 def select_bucket(selector, alpha, stream):
-    """Draw a vertex; without privacy, return the steepest one."""
+    """Draw a vertex, or return the steepest one without privacy."""
     top = selector.top[0]
     while selector.start[top] == selector.start[top + 1]:
         top -= 1
@@ -333,7 +331,7 @@ def select_bucket(selector, alpha, stream):
 
 @njit(cache=True, nogil=True)
 def race_top(selector, alpha, stream, top):
-    """Draw by exponential race among the levels in reach of the largest magnitude."""
+    """Draw by an exponential race over the levels close to the largest magnitude."""
     exponent, signed = selector.exponent, selector.signed
     order, start = selector.order, selector.start
     largest = abs(alpha[scan_top(selector, alpha, top)])
@@ -359,15 +357,15 @@ def race_top(selector, alpha, stream, top):
 
 @register_jitable
 def level_width(selector):
-    """Granularity: inside ``2^shift`` units no level changes."""
+    """Return the granularity: changes inside ``2^shift`` units do not change a level."""
     return selector.shift
 
 
 @register_jitable
 def draws_by_bounds(selector):
-    """Return whether members of the lowest level are read only where one of them is proposed.
+    """Return whether a member of the lowest level is read only if it is proposed.
 
-    A race never reaches that level: it begins above thousands, each a fraction of a nat wide.
+    This holds for a race too, because thousands of levels lie between it and the lowest level.
     """
     return selector.linear > 0
 

@@ -1,8 +1,8 @@
-"""The contract that every selection structure fulfils.
+"""The contract of every selection structure.
 
-A structure is a NamedTuple of arrays and numbers (its state) plus kernels, tied together by
-`register`. The solvers' kernels call the generic functions below; numba picks the implementation by
-the type of the state, which keeps one compiled loop per structure on disk.
+A structure is a NamedTuple of arrays and numbers (its state) with kernels, connected by `register`.
+The solvers' kernels call the generic functions below. numba chooses the implementation by the type
+of the state, so that one compiled loop per structure is cached on disk.
 
 Gradients are the fixed-point integers of `dplasso.frank_wolfe.gradient`.
 
@@ -11,22 +11,22 @@ function       duty
 =============  ==========================================================================
 `select`       return ``(coordinate, sign)``: the vertex ``sign * radius * e_coordinate``
 `update_many`  ``alpha`` has changed at ``changed[:count]``, each once, from ``old[:count]``
-`rebuild`      forget everything and index `alpha` afresh
+`rebuild`      discard the state and index `alpha` anew
 `granularity`  return g: only changes of ``alpha_k >> g`` need an `update_many`
-`reads_few`    return whether `select` reads gradients within ``2^g`` of 0 one by one, where
-               it is about to draw them: only these need to be right, and only then
+`reads_few`    return whether `select` reads a gradient within ``2^g`` of 0 only if it may
+               draw it, so that such gradients can be computed when they are read
 =============  ==========================================================================
 
-The solvers make the comparison of `granularity` themselves and report a row's changes together: in
-the innermost loop a call per touched entry would cost a hundred times the entry's own update.
+The solvers check the granularity themselves and report the changes of a row together, because in
+the innermost loop a call for each entry would cost a hundred times the update.
 
-A structure may read `alpha` in `select`; it must not write to it. One that reads few may be given
-`OnDemand` for it by callers in plain Python. Every private structure draws from the same
-distribution, to within `SAMPLING_ERROR` in total variation.
+`select` may read `alpha` but must not write to it. For a structure that reads few, callers in plain
+Python may pass `OnDemand` as `alpha`. Every private structure draws from the same distribution, to
+within `SAMPLING_ERROR` in total variation.
 
-A state's `counters`, of shape (4,), count a structure's work, for research runs. The counts depend
-on the data and no private model carries them: the estimator reads them only where the run has no
-privacy to lose (`epsilon=inf`, `mechanism="paper"`).
+The `counters` of a state, shape (4,), count a structure's work for research runs. The counts depend
+on the data, so no private model contains them: the estimator reads them only in runs without
+privacy (`epsilon=inf`, `mechanism="paper"`).
 """
 
 from collections.abc import Callable
@@ -38,30 +38,30 @@ from numpy.typing import NDArray
 
 from dplasso.runtime.dispatch import implement, implementation
 
-# The granularity at which no change of a gradient is reported, not even of its sign.
+# At this granularity no change of a gradient is reported, not even of its sign.
 NOTHING_REPORTED = 63
-# Candidates looked at or tried, coordinates moved inside the structure, items popped off a heap,
-# random variates drawn.
+# Counters: candidates tried, coordinates moved in the structure, items popped from a heap, random
+# variates drawn.
 TRIES, MOVES, POPS, VARIATES = range(4)
 
 
 class OnDemand:
-    """Column gradients that are computed one by one, when they are read.
+    """Column gradients that are computed when they are read.
 
-    `stored`: the gradients, right but where `computed` knows better.
-    `computed`: returns the gradient at a place, or None where the stored one is right.
+    `stored`: the gradients, some of which are outdated.
+    `computed`: returns the gradient of a column, or None if the stored one is correct.
     """
 
     def __init__(self, stored: NDArray[np.int64], computed: Callable[[int], int | None]) -> None:
         self.stored, self._computed = stored, computed
 
     def __getitem__(self, k: int) -> np.int64:
-        found = self._computed(int(k))
-        return np.int64(self.stored[k] if found is None else found)
+        gradient = self._computed(int(k))
+        return np.int64(self.stored[k] if gradient is None else gradient)
 
 
 def stored(alpha: Any) -> Any:
-    """Return gradients as an array, for kernels that read large ones alone."""
+    """Return gradients as an array, for kernels that read only large ones."""
     return alpha.stored if isinstance(alpha, OnDemand) else alpha
 
 
@@ -71,57 +71,57 @@ def _array_itself(alpha):
 
 
 def select(selector: Any, alpha: Any, stream: Any) -> tuple[int, int]:
-    """Choose a vertex; see the module's table."""
+    """Choose a vertex; see the table of the module."""
     coordinate, sign = implementation("select", selector)(selector, alpha, stream)
     return coordinate, sign
 
 
 def update_many(selector: Any, alpha: Any, changed: Any, old: Any, count: int) -> None:
-    """Report changes; see the module's table."""
+    """Report changes; see the table of the module."""
     implementation("update_many", selector)(selector, alpha, changed, old, count)
 
 
 def rebuild(selector: Any, alpha: Any) -> None:
-    """Build the index of `alpha` from scratch; see the module's table."""
+    """Build the index of `alpha` from scratch; see the table of the module."""
     implementation("rebuild", selector)(selector, alpha)
 
 
 def granularity(selector: Any) -> int:
-    """Return which changes need an `update_many`; see the module's table."""
+    """Return which changes need an `update_many`; see the table of the module."""
     return int(implementation("granularity", selector)(selector))
 
 
 def reads_few(selector: Any) -> bool:
-    """Return whether small gradients can be computed when they are read; see the module's table."""
+    """Return whether small gradients can be computed on demand; see the table of the module."""
     return bool(implementation("reads_few", selector)(selector))
 
 
 @register_jitable
 def reads_all(selector):
-    """Answer of a structure that reads gradients as it likes."""
+    """`reads_few` of a structure that may read any gradient."""
     return False
 
 
 @register_jitable
 def every_change(selector):
-    """Granularity of a structure that wants to see every change of a magnitude."""
+    """`granularity` of a structure that needs every change of a magnitude."""
     return 0
 
 
 @register_jitable
 def no_change(selector):
-    """Granularity of a structure that reads alpha afresh at every draw."""
+    """`granularity` of a structure that reads all of alpha at every draw."""
     return NOTHING_REPORTED
 
 
 @register_jitable
 def keep_nothing(selector, alpha, changed, old, count):
-    """Update of a structure that reads alpha afresh at every draw."""
+    """`update_many` of a structure that reads all of alpha at every draw."""
 
 
 @register_jitable
 def rebuild_nothing(selector, alpha):
-    """Rebuild of a structure that reads alpha afresh at every draw."""
+    """`rebuild` of a structure that reads all of alpha at every draw."""
 
 
 def register(
@@ -132,10 +132,11 @@ def register(
     granularity_kernel: Callable[..., Any] = no_change,
     reads_few_kernel: Callable[..., Any] = reads_all,
 ) -> None:
-    """Make a structure known to the solvers.
+    """Register a structure for the solvers.
 
     `state_class` is a NamedTuple class at the top of an importable module. The kernels take the
-    arguments of the functions above; without them the structure reads alpha at every draw.
+    arguments of the functions above. The defaults are for a structure that reads all of alpha at
+    every draw.
     """
     implement(select, state_class, select_kernel)
     implement(update_many, state_class, update_many_kernel)

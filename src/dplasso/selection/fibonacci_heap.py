@@ -1,17 +1,16 @@
-"""A Fibonacci heap of stale upper bounds: the paper's Algorithm 3, without privacy.
+"""A Fibonacci heap of upper bounds: the paper's Algorithm 3, without privacy.
 
-The heap orders coordinates by a bound ``key[k] >= |alpha_k|``. A gradient that grows raises its
-key at once (decrease-key in the min-heap of negative magnitudes that arXiv 2310.19978 describes);
-one that shrinks keeps its old key, so the key stays a bound and the update costs nothing. To
-choose, pop until the largest true magnitude seen is ahead of every bound still inside, then put the
-popped coordinates back with their true magnitudes as keys.
+The heap orders coordinates by a bound ``key[k] >= |alpha_k|``. When a gradient grows, its key is
+raised at once (decrease-key in the min-heap of negative magnitudes of arXiv 2310.19978). When it
+shrinks, it keeps the old key, which is still a bound. A selection pops coordinates until the
+largest true magnitude exceeds all bounds in the heap, and then reinserts the popped coordinates
+with their true magnitudes as keys.
 
-The order is total: by key, and by index in a tie. So the loop may stop as soon as
-what is left cannot win even a tie, and the choice is the brute-force argmax's bit for bit, also
-where many gradients are equal.
+Coordinates are ordered by key, and by index in a tie. The loop stops as soon as the rest cannot win
+even a tie, so the choice is exactly that of a brute-force argmax, also if many gradients are equal.
 
-A pop costs O(log D) amortised, everything else O(1) amortised. The heap is seven arrays; a missing
-neighbour is -1, and the children of a node form a ring, as the roots do.
+A pop costs O(log D) amortised, all other operations O(1) amortised. The heap is seven arrays. A
+missing neighbour is -1, and the children of a node, like the roots, form a ring.
 """
 
 from typing import NamedTuple
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from dplasso.selection.contract import POPS, every_change, new_counters, register
 from dplasso.selection.log_weights import descent_sign
 
-# A node of degree d has at least the d-th Fibonacci number of descendants: 92 covers int64.
+# A node of degree d has at least the d-th Fibonacci number of descendants, so 92 covers int64.
 _DEGREES = 92
 
 
@@ -31,12 +30,12 @@ class HeapState(NamedTuple):
     """State of the heap selection; coordinate j is node j.
 
     `key`, shape (D,): upper bounds of ``|alpha_k|``, in fixed-point units.
-    `parent`, `child`, shape (D,): the node above (-1 for a root) and any one of the nodes below.
+    `parent`, `child`, shape (D,): the parent (-1 for a root) and any of the children.
     `left`, `right`, shape (D,): neighbours in the ring of siblings.
     `degree`, shape (D,): number of children.
     `mark`, shape (D,): whether the node has lost a child since it got its parent.
-    `first`, shape (1,): the root of the largest key, -1 when the heap is empty.
-    `by_degree`, shape (92,): scratch: the root of each degree while roots are merged.
+    `first`, shape (1,): the root with the largest key, -1 for an empty heap.
+    `by_degree`, shape (92,): scratch for the root of each degree while roots are merged.
     """
 
     key: NDArray[np.int64]
@@ -52,9 +51,9 @@ class HeapState(NamedTuple):
 
 
 def heap_state(n_columns: int) -> HeapState:
-    """Return the structure for `n_columns` coordinates, empty: `rebuild` fills it.
+    """Return an empty structure for `n_columns` coordinates; `rebuild` fills it.
 
-    It takes 26 bytes per coordinate (42 beyond 2^31 of them).
+    It takes 26 bytes per coordinate (42 for more than 2^31).
     """
     index = np.int32 if n_columns < 2**31 else np.int64
     return HeapState(
@@ -73,7 +72,7 @@ def heap_state(n_columns: int) -> HeapState:
 
 @njit(cache=True, nogil=True)
 def precedes(heap, a, b):
-    """Return whether node a comes out before node b."""
+    """Return whether node a is popped before node b."""
     return heap.key[a] > heap.key[b] or (heap.key[a] == heap.key[b] and a < b)
 
 
@@ -89,14 +88,14 @@ def put_beside(heap, node, other):
 
 @njit(cache=True, nogil=True)
 def take_out(heap, node):
-    """Close a ring around a node that leaves it."""
+    """Remove a node from its ring."""
     heap.right[heap.left[node]] = heap.right[node]
     heap.left[heap.right[node]] = heap.left[node]
 
 
 @njit(cache=True, nogil=True)
 def add_root(heap, node):
-    """Make a node a root; its children stay."""
+    """Make a node a root; it keeps its children."""
     heap.parent[node] = -1
     heap.mark[node] = False
     first = heap.first[0]
@@ -112,7 +111,7 @@ def add_root(heap, node):
 
 @njit(cache=True, nogil=True)
 def insert(heap, node):
-    """Insert a single node, its key already set."""
+    """Insert a single node whose key is set."""
     heap.child[node] = -1
     heap.degree[node] = 0
     add_root(heap, node)
@@ -137,7 +136,7 @@ def hang(heap, node, parent):
 def consolidate(heap, start):
     """Merge the ring of roots that begins at `start` until no two have the same degree."""
     table = heap.by_degree
-    # The ring becomes a list with an end: merging rewires the neighbours of nodes already passed.
+    # Open the ring to a list, because merging changes the neighbours of nodes already passed.
     heap.right[heap.left[start]] = -1
     node = np.int64(start)
     while node >= 0:
@@ -162,7 +161,7 @@ def consolidate(heap, start):
 
 @njit(cache=True, nogil=True)
 def pop(heap):
-    """Remove and return the node of the largest key."""
+    """Remove and return the node with the largest key."""
     node = heap.first[0]
     child = np.int64(heap.child[node])
     for _ in range(heap.degree[node]):
@@ -198,7 +197,7 @@ def cut(heap, node, parent):
 
 @njit(cache=True, nogil=True)
 def raise_key(heap, node, key):
-    """Raise a node's key, and cut it loose where it overtakes its parent."""
+    """Raise a node's key, and cut the node off if it exceeds its parent."""
     heap.key[node] = key
     parent = np.int64(heap.parent[node])
     if parent < 0:
@@ -208,7 +207,7 @@ def raise_key(heap, node, key):
     if not precedes(heap, node, parent):
         return
     cut(heap, node, parent)
-    # A node that loses a second child follows it, which keeps the degrees logarithmic.
+    # A node that loses a second child is cut off too, which keeps the degrees logarithmic.
     node = parent
     parent = np.int64(heap.parent[node])
     while parent >= 0:
@@ -240,7 +239,7 @@ def rebuild_heap(heap, alpha):
 
 @njit(cache=True, nogil=True)
 def update_many_heap(heap, alpha, changed, old, count):
-    """Raise the keys of the gradients that outgrew them."""
+    """Raise the keys of gradients that exceed them."""
     for m in range(count):
         k = np.int64(changed[m])
         magnitude = abs(alpha[k])
@@ -251,10 +250,10 @@ def update_many_heap(heap, alpha, changed, old, count):
 
 @njit(cache=True, nogil=True)
 def select_heap(heap, alpha, stream):
-    """Return the first coordinate of largest magnitude and the descending sign."""
+    """Return the first coordinate with the largest magnitude, and the descent sign."""
     best = np.int64(-1)
     largest = np.int64(-1)
-    # The popped nodes, chained by `right`, which no ring uses meanwhile.
+    # The popped nodes form a list linked by `right`.
     popped = np.int64(-1)
     while heap.first[0] >= 0:
         first = heap.first[0]

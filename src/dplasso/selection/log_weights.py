@@ -1,9 +1,9 @@
-"""Log-weights of coordinates, relative to a reference magnitude, and the sign that follows.
+"""Weights of coordinates relative to a reference magnitude, and the sign of the vertex.
 
-The signed exponential mechanism gives coordinate j the weight ``2 cosh(c alpha_j)`` and then the
-vertex ``-radius e_j`` with probability ``1 / (1 + exp(-2 c alpha_j))``; together that is the
-exponential mechanism over the 2D signed vertices. The paper's listing weights by
-``exp(scale |alpha_j|)`` and steps along the true sign instead, which is not private.
+The signed exponential mechanism draws coordinate j with weight ``2 cosh(c alpha_j)``, and then the
+vertex ``-radius e_j`` with probability ``1 / (1 + exp(-2 c alpha_j))``. Together this is the
+exponential mechanism over the 2D signed vertices. The paper's listing uses the weights
+``exp(scale |alpha_j|)`` and the true sign instead, which is not private.
 """
 
 import math
@@ -17,7 +17,7 @@ from dplasso.privacy.randomness import bernoulli
 
 @register_jitable
 def descent_sign(gradient):
-    """Return the sign of the vertex that descends: minus the gradient's, -1 at zero."""
+    """Return the sign of the descending vertex: minus that of the gradient, -1 for zero."""
     return -1 if gradient >= 0 else 1
 
 
@@ -36,7 +36,7 @@ def cosh_factor(exponent, magnitude, signed):
 def relative_weight(exponent, magnitude, reference, signed):
     """Return the weight of `magnitude` divided by ``exp(exponent * reference)``.
 
-    The difference is taken between integers, so its error does not grow with the magnitudes.
+    The subtraction is exact in integers, so the error does not grow with the magnitudes.
     """
     shift = np.float64(magnitude - reference)
     return np.exp(exponent * shift) * cosh_factor(exponent, magnitude, signed)
@@ -47,7 +47,7 @@ def draw_sign(stream, exponent, gradient, signed):
     """Draw the sign of the vertex at the chosen coordinate."""
     if not signed:
         return descent_sign(gradient)
-    # Decide for or against the less likely sign: its probability is precise however small.
+    # Draw the less likely sign, whose small probability has full relative precision.
     odds = math.exp(-2.0 * exponent * np.float64(abs(gradient)))
     ascends = bernoulli(stream, odds / (1.0 + odds))
     return -descent_sign(gradient) if ascends else descent_sign(gradient)

@@ -1,16 +1,16 @@
-"""Noisy maximum: add noise to every score, take the best. O(D) per draw; no noise for the argmax.
+"""Noisy maximum: add noise to every score and choose the largest, in O(D) per draw.
 
-`gumbel` is the exponential mechanism over the 2D signed vertices, drawn literally: Gumbel noise on
-each vertex's score, then the maximum. It is the reference the fast structures are tested against.
-`laplace` is line 8 of the paper's Algorithm 1 (arXiv 2310.19978) with its argmin read as argmax,
-followed by the true sign; it is not differentially private.
+`gumbel` adds Gumbel noise to the score of each of the 2D signed vertices, which is the exponential
+mechanism. Tests compare the fast structures with it. `laplace` is line 8 of the paper's Algorithm 1
+(arXiv 2310.19978), with argmax instead of argmin, followed by the true sign. It is not
+differentially private.
 
-The Gumbel maximum is taken as an exponential race: the maximum of ``score + Gumbel`` is the minimum
-of ``log(E) - score`` for standard exponential E, and E keeps its precision where winners live, near
-zero. Scores are taken relative to the largest in integers, so only candidates too far behind to
-matter lose digits.
+The Gumbel maximum is computed as an exponential race: the maximum of ``score + Gumbel`` is the
+minimum of ``log(E) - score`` for standard exponential E. Winners have E near zero, where it has
+full precision. Scores are subtracted from the largest one in integers, so only irrelevant
+candidates lose digits.
 
-`argmax` adds none: brute force, and the reference for the structures without privacy.
+`argmax` adds no noise. Tests compare the structures without privacy with it.
 """
 
 from typing import NamedTuple
@@ -46,7 +46,7 @@ class LaplaceState(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def largest_magnitude(alpha):
-    """Return max |alpha|, in units."""
+    """Return max |alpha| in fixed-point units."""
     largest = np.int64(0)
     for k in range(alpha.size):
         largest = max(largest, abs(alpha[k]))
@@ -55,8 +55,8 @@ def largest_magnitude(alpha):
 
 @njit(cache=True, nogil=True)
 def behind(largest, score):
-    """Return ``largest - score >= 0`` as a double; exact until the rounding to 53 bits."""
-    # The difference can reach 2^64: wrap around in unsigned words, where it is exact.
+    """Return ``largest - score >= 0``, rounded to a double."""
+    # The difference can reach 2^64; unsigned subtraction wraps around and is exact.
     return np.float64(np.uint64(largest) - np.uint64(score))
 
 
@@ -82,7 +82,7 @@ def select_gumbel(selector, alpha, stream):
 
 @njit(cache=True, nogil=True)
 def select_laplace(selector, alpha, stream):
-    """Return the coordinate of largest noisy magnitude and the true descending sign."""
+    """Return the coordinate with the largest noisy magnitude, and the true descent sign."""
     best = np.int64(0)
     best_key = -1.0
     for j in range(alpha.size):
@@ -101,14 +101,14 @@ register(LaplaceState, select_laplace)
 
 
 class ArgmaxState(NamedTuple):
-    """State of the exact argmax: nothing of its own."""
+    """State of the exact argmax, which has only counters."""
 
     counters: NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True)
 def select_argmax(selector, alpha, stream):
-    """Return the first coordinate of largest magnitude and the descending sign."""
+    """Return the first coordinate with the largest magnitude, and the descent sign."""
     best = np.int64(0)
     largest = np.int64(-1)
     for j in range(alpha.size):

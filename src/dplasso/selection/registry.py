@@ -1,4 +1,4 @@
-"""The structures by name, and which of them fits which mechanism."""
+"""The selection structures by name, and the mechanisms that each supports."""
 
 from collections.abc import Callable
 from typing import Any
@@ -44,7 +44,7 @@ SELECTORS = tuple(_BUILDERS)
 
 
 def check_selector(name: str, mechanism: str) -> None:
-    """Raise ValueError, naming what would fit, if a structure does not exist or does not fit.
+    """Raise ValueError for an unknown structure, or one that does not support the mechanism.
 
     The mechanism ``"none"`` stands for ``epsilon=inf``.
     """
@@ -54,12 +54,12 @@ def check_selector(name: str, mechanism: str) -> None:
     if name not in fitting:
         run = "epsilon=inf" if mechanism == "none" else f"mechanism={mechanism!r}"
         raise ParameterError(
-            f"`selector={name!r}` cannot draw for {run}; what fits: {', '.join(fitting)}"
+            f"`selector={name!r}` does not support {run}; use {', '.join(fitting)}"
         )
 
 
 def make_selector(name: str, n_columns: int, rule: SelectionRule) -> Any:
-    """Return the named structure for `n_columns` coordinates, empty: `rebuild` fills it.
+    """Return the named empty structure for `n_columns` coordinates; `rebuild` fills it.
 
     Raises ValueError as `check_selector` does.
     """
