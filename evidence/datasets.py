@@ -194,7 +194,7 @@ def _adult(name: str) -> Source:
 
 def _from_path(path: Path, label: str, published: str | None) -> Source:
     from dplasso.data.store import is_store, open_store
-    from dplasso.data.store.header import HEADER_FILE
+    from dplasso.data.store.files import HEADER_FILE
 
     if path.is_dir():
         if not is_store(path):

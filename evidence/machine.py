@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-_CORES = Path(__file__).parent.parent / "src/dplasso/runtime/cores.py"
+_CORES = Path(__file__).parent.parent / "src/dplasso/runtime/threads.py"
 _PACKAGES = ("dplasso", "numba", "numpy", "scipy", "scikit-learn", "dp-accounting", "skglm", "copt")
 
 

@@ -15,16 +15,13 @@ from pathlib import Path
 
 _ARCHIVE = (
     *("dplasso.files.archive", "dplasso.model", "dplasso.checkpoint.format"),
-    *("dplasso.files.archive", "dplasso.privacy.statement", "dplasso.privacy.parameters"),
+    *("dplasso.privacy.statement", "dplasso.privacy.parameters"),
 )
 COVERED = {
     "svmlight": ("dplasso.data.svmlight", "dplasso.data.source_files"),
     "compressed": ("dplasso.data.svmlight", "dplasso.data.source_files"),
     "npz": ("dplasso.data.npz",),
-    "text": (
-        *("dplasso.data.tables.text", "dplasso.data.tables.batches"),
-        "dplasso.data.tables.batches",
-    ),
+    "text": ("dplasso.data.text_tables", "dplasso.data.table_batches"),
     "model": _ARCHIVE,
     "checkpoint": _ARCHIVE,
 }

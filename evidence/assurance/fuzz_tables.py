@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from dplasso.data.tables.batches import Dialect, ListColumns, list_source, sniffed, with_points
+from dplasso.data.table_batches import Dialect, ListColumns, list_source, sniffed, with_points
 from dplasso.encoding.files import table_source
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number

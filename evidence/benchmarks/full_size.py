@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
-from dplasso.runtime.cores import usable_cores
+from dplasso.runtime.threads import usable_cores
 from evidence.machine import status
 from evidence.report import plain
 

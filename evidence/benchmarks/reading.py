@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from dplasso.data.source_files import COMPRESSED_SUFFIXES
-from dplasso.runtime.cores import usable_cores
+from dplasso.runtime.threads import usable_cores
 from evidence.items import Table
 from evidence.report import ratio, seconds_text
 from evidence.svmlight import read_svmlight

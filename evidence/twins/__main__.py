@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from dplasso.data.store import write_store
-from dplasso.runtime.cores import usable_cores
+from dplasso.runtime.threads import usable_cores
 from evidence.twins.generate import synthetic_source
 
 

@@ -146,8 +146,8 @@ def test_hashed_categories(table):
 
 
 def test_without_pyarrow(run, table, tmp_path, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("dplasso.data.tables.")]:
-        monkeypatch.delitem(sys.modules, name)
+    for name in ("text_tables", "arrow_tables", "table_batches"):
+        monkeypatch.delitem(sys.modules, f"dplasso.data.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     lacking = run("convert", table, "--indices", "words", tmp_path / "out.store")
     refused(lacking, "pip install 'dplasso[arrow]'")

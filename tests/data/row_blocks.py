@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse import csr_array
 
 from dplasso.data.formats import block_source, is_table
-from dplasso.data.tables.batches import ListColumns, list_source
+from dplasso.data.table_batches import ListColumns, list_source
 
 # Every format of rows, each with the module that reads it.
 SUFFIXES = (".svm", ".svm.gz", ".npz", ".parquet", ".arrow")

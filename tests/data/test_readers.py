@@ -20,7 +20,7 @@ from dplasso.data.blocks import (
 )
 from dplasso.data.blocks import gather as gather_in_memory
 from dplasso.data.formats import block_source, is_table, read_data
-from dplasso.data.tables.batches import ListColumns, list_source
+from dplasso.data.table_batches import ListColumns, list_source
 from dplasso.errors import DataError
 
 every_format = pytest.mark.parametrize("suffix", SUFFIXES)

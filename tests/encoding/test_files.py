@@ -9,7 +9,7 @@ import pytest
 
 from dplasso.data.formats import is_table
 from dplasso.data.store import open_store, write_store
-from dplasso.data.tables.batches import ListColumns
+from dplasso.data.table_batches import ListColumns
 from dplasso.encoding.files import encode_files, read_categories, read_records
 from dplasso.encoding.origin import Origin, origin_of
 from dplasso.encoding.parts import Categories

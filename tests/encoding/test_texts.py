@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from data.row_blocks import gather
-from dplasso.data.tables.text import LONGEST_FIELD
+from dplasso.data.text_tables import LONGEST_FIELD
 from dplasso.encoding.files import table_source
 from dplasso.encoding.hashed import Text
 from dplasso.encoding.schema import Schema

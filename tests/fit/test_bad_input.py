@@ -106,7 +106,7 @@ def test_a_bad_parameter_is_named_before_the_data_are_looked_at(kind, name):
         (LOOP, {"class_weight": {0: 1.0}, "classes": [0, 1]}, "a weight for each label"),
         (LOOP, {"class_weight": "balanced"}, "is for DPLogisticRegression"),
         (LOOP, {"mechanism": "paper", "class_weight": (1.0, 2.0)}, "has no class_weight; leave it"),
-        (LOOP, {"selector": "argmax"}, "selector='argmax' cannot draw"),
+        (LOOP, {"selector": "argmax"}, "selector='argmax' does not support"),
         (
             LOOP,
             {"delta": 1e-12, "n_iter": 1000, "fit_intercept": False, "n_records": 100},

@@ -81,6 +81,6 @@ def test_a_flipped_bit_is_refused_or_without_effect(whole, damaged, ledger, how)
 @pytest.mark.parametrize("how", ["logistic", "lasso", "partition"])
 def test_an_entry_that_counts_twice_is_refused_whatever_the_checksums(damaged, ledger, how):
     row = repeat_a_column(damaged)
-    with pytest.raises(StoreError, match=f"rows.indices.npy is damaged: row {row} has a column"):
+    with pytest.raises(StoreError, match=f"rows.indices.npy is damaged: row {row} has columns"):
         fit(damaged, how, ledger=Ledger(ledger, "visits"))
     assert not read_budgets(ledger)[0].entries

@@ -7,8 +7,7 @@ import sys
 import pytest
 
 from dplasso.runtime import threads
-from dplasso.runtime.cores import usable_cores
-from dplasso.runtime.threads import count_threads
+from dplasso.runtime.threads import count_threads, usable_cores
 from evidence import machine
 
 ALL = 8

@@ -24,14 +24,13 @@ from dplasso.cluster.storage import header_and_labels, opened_store, stores_at
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import is_address, places_of
 from dplasso.data.store import Store, open_store
-from dplasso.data.store.opening import is_store
-from dplasso.data.store.place import stores_in
+from dplasso.data.store.opening import is_store, stores_in
 from dplasso.encoding.origin import check_same_origin, origin_of, with_origin
 from dplasso.errors import DataError
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import method_of
-from dplasso.runtime.cores import usable_cores
 from dplasso.runtime.progress import duration
+from dplasso.runtime.threads import usable_cores
 
 # Answers that the driver fetches at most; of more workers they are added up in a tree before.
 _FAN_IN = 4

@@ -17,7 +17,7 @@ from dplasso.data.blocks import Rows, gather
 from dplasso.data.formats import Dataset, is_table, table_format
 from dplasso.data.labels import check_label_map, labels_of_one_kind, map_labels, parse_label_map
 from dplasso.data.source_files import source_files
-from dplasso.data.tables.batches import Batch, Dialect, ListColumns, said, table_source
+from dplasso.data.table_batches import Batch, Dialect, ListColumns, said, table_source
 from dplasso.encoding.encoder import warn_of_draft
 from dplasso.encoding.files import need_pyarrow, read_categories, read_records
 from dplasso.encoding.hashed import Hashed, Text

@@ -23,7 +23,7 @@ from dplasso.data.blocks import Rows, gather, with_mapped_labels
 from dplasso.data.formats import Dataset, is_table, plain_suffix, table_format
 from dplasso.data.source_files import expand, source_files
 from dplasso.data.store import Store
-from dplasso.data.tables.batches import Batch, table_source
+from dplasso.data.table_batches import Batch, table_source
 from dplasso.encoding.origin import RowSteps, with_origin
 from dplasso.errors import DataError
 from dplasso.estimators.record_wise import split

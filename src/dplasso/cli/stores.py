@@ -18,8 +18,8 @@ from dplasso.cli.inputs import EncodingOptions, ReadingOptions
 from dplasso.cluster.storage import check_free, put_store
 from dplasso.data.source_files import expand, is_address
 from dplasso.data.store import describe, open_store, write_store
+from dplasso.data.store.files import check_place
 from dplasso.data.store.opening import is_store
-from dplasso.data.store.place import check_place
 from dplasso.encoding.files import encode_files
 from dplasso.errors import DataError
 from dplasso.files.disk import make_folder

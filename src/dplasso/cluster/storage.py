@@ -16,9 +16,8 @@ from typing import Any
 
 from dplasso.data.source_files import checked_address, exhaust, is_address, natural_order
 from dplasso.data.store import Store, open_store
-from dplasso.data.store.header import HEADER_FILE, LABELS, array_file, open_array, read_header
-from dplasso.data.store.opening import compare_sums
-from dplasso.data.store.place import is_incomplete, refuse_incomplete
+from dplasso.data.store.files import HEADER_FILE, LABELS, array_file, open_array, read_header
+from dplasso.data.store.opening import compare_sums, is_incomplete, refuse_incomplete
 from dplasso.errors import DataError, StoreError, need
 from dplasso.files.disk import open_private
 

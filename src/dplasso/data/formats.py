@@ -50,8 +50,8 @@ _SVMLIGHT = ("", ".svm", ".svmlight", ".libsvm", ".txt", ".dat", ".data", *_COLL
 FORMATS = (
     FileFormat(_SVMLIGHT, "svmlight", compressible=True),
     FileFormat((".npz",), "npz"),
-    FileFormat((".csv", ".tsv", ".jsonl", ".ndjson"), "tables.text", True, True),
-    FileFormat((".parquet", ".pq", ".arrow", ".feather", ".ipc"), "tables.arrow", True),
+    FileFormat((".csv", ".tsv", ".jsonl", ".ndjson"), "text_tables", True, True),
+    FileFormat((".parquet", ".pq", ".arrow", ".feather", ".ipc"), "arrow_tables", True),
 )
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplasso.data.refusals import in_our_words
-from dplasso.errors import DataError, ParameterError
+from dplasso.errors import DataError, ParameterError, in_our_words
 
 # A label has the first kind that fits it.
 _LABEL_KINDS = ("bool", "number", "string")

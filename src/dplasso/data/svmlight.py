@@ -18,7 +18,7 @@ from dplasso.data.labels import LabelMap, decimal
 from dplasso.data.source_files import BLOCK_BYTES, SourceFiles, in_order, line_blocks
 from dplasso.data.svmlight_parser import parse_block
 from dplasso.errors import DataError
-from dplasso.runtime.cores import usable_cores
+from dplasso.runtime.threads import usable_cores
 
 # More threads would wait for the thread that reads and decompresses.
 _MOST_THREADS = 8

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dplasso.data.blocks import Rows
 from dplasso.data.labels import TRUTH, as_number
-from dplasso.data.tables.batches import alike, decimal_of_groups
+from dplasso.data.table_batches import alike, decimal_of_groups
 from dplasso.errors import DataError
 
 Where = Callable[[str, int | None], str]

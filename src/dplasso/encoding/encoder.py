@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from dplasso.data.blocks import RowBlock, joined
 from dplasso.data.store import Store
-from dplasso.data.tables.batches import check_columns
+from dplasso.data.table_batches import check_columns
 from dplasso.encoding.contract import as_arrow
 from dplasso.encoding.files import need_pyarrow
 from dplasso.encoding.origin import Origin, with_origin

@@ -11,13 +11,20 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dplasso.data import table_batches
 from dplasso.data.blocks import BlockSource, Rows, binarized, gather, with_mapped_labels
 from dplasso.data.formats import Dataset, block_source, is_table
 from dplasso.data.people import number_people
 from dplasso.data.source_files import Paths, Progress, check_readable, expand, source_files
 from dplasso.data.store import is_store, open_store
-from dplasso.data.tables import batches
-from dplasso.data.tables.batches import Dialect, ListColumns, check_goes, list_source
+from dplasso.data.table_batches import (
+    Batch,
+    Dialect,
+    ListColumns,
+    TableReader,
+    check_goes,
+    list_source,
+)
 from dplasso.encoding.contract import as_arrow
 from dplasso.encoding.hashed import Text
 from dplasso.encoding.origin import Origin, with_origin
@@ -196,10 +203,10 @@ def table_source(
     if not all(texts):
         need_pyarrow()
 
-    def encoded(batch: batches.Batch) -> Rows:
+    def encoded(batch: Batch) -> Rows:
         return encode(schema, batch.columns, batch.n_rows, batch.where)
 
-    return batches.table_source(
+    return table_batches.table_source(
         source_files(paths),
         schema.columns,
         encoded,
@@ -215,7 +222,7 @@ def table_source(
 def need_pyarrow() -> None:
     """Raise `DataError` if pyarrow is not installed."""
     try:
-        import_module("dplasso.data.tables.arrow")
+        import_module("dplasso.data.arrow_tables")
     except ImportError as error:
         raise DataError(str(error)) from error
 
@@ -240,11 +247,11 @@ def first_rows(
         raise DataError(
             f"{path} is not a table; draft a schema from CSV, JSON lines, Parquet or Arrow"
         )
-    reader = batches.TableReader(path, dialect)
+    reader = TableReader(path, dialect)
     names = reader.column_names()
     most = most or max(1, min(_DRAFT_ROWS, _DRAFT_FIELDS // max(len(names), 1)))
     pieces: list[Any] = []
-    waiting: list[batches.Batch] = []
+    waiting: list[Batch] = []
     n_rows = 0
     for batch in reader.batches(names, _DRAFT_BYTES):
         waiting.append(batch)
@@ -263,7 +270,7 @@ def first_rows(
     return pa.concat_tables(pieces, promote_options="permissive").slice(0, most)
 
 
-def _one_table(file_batches: list[batches.Batch]) -> Any:
+def _one_table(file_batches: list[Batch]) -> Any:
     """Return consecutive batches of a file as pyarrow.Table."""
     import pyarrow as pa
 

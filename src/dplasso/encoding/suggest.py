@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dplasso.data.labels import as_number
 from dplasso.data.source_files import Progress
-from dplasso.data.tables.batches import alike, check_columns, decimal_of_groups
+from dplasso.data.table_batches import alike, check_columns, decimal_of_groups
 from dplasso.encoding.contract import USUAL_MISSING, Part, lowered
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.levels import Levels

@@ -15,8 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from dplasso.data.refusals import is_ours, of_a_stranger
-from dplasso.errors import DataError
+from dplasso.errors import DataError, is_ours, of_a_stranger
 from dplasso.fit.records import store_of
 from dplasso.matrix.compressed import checked, without_duplicates
 

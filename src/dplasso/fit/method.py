@@ -27,8 +27,7 @@ from dplasso.privacy.randomness import check_random_state
 from dplasso.privacy.statement import PrivacyStatement, make_statement
 from dplasso.privacy.statement_entries import StatedRelease
 from dplasso.privacy.wording import COUNT_BY_CLASS, COUNT_PRIVATE, COUNT_PUBLIC, COUNT_UNUSED
-from dplasso.runtime.cores import usable_cores
-from dplasso.runtime.threads import count_threads
+from dplasso.runtime.threads import count_threads, usable_cores
 
 _MOST_THREADS = 64
 # Assumed where a cost is asked for before there are data.

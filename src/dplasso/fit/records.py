@@ -13,10 +13,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from dplasso.data.people import number_groups
-from dplasso.data.refusals import in_our_words
 from dplasso.data.store import Store, check_entries
 from dplasso.encoding.origin import Origin, origin_of
-from dplasso.errors import DataError
+from dplasso.errors import DataError, in_our_words
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.problem import VertexLayout, all_columns, design_of, room_for, starting
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps

@@ -1,15 +1,20 @@
-"""The threads of a run, and even parts of its work for them."""
+"""How many cores and threads a run may use, and even parts of its work for them.
 
+Cores are counted by the affinity of the process and by the CPU quota of its container. This file
+needs numpy and the standard library alone: evidence/machine.py runs it without the package.
+"""
+
+import math
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from dplasso.runtime.cores import usable_cores
 
 
 @dataclass(frozen=True)
@@ -68,3 +73,36 @@ def even_parts(indptr: NDArray[np.integer], n_parts: int) -> NDArray[np.int64]:
     edges = np.searchsorted(indptr, cut(0, int(indptr[-1]), n_parts).astype(indptr.dtype))
     edges[0], edges[-1] = 0, indptr.size - 1
     return edges
+
+
+def usable_cores(root: Path = Path("/")) -> int:
+    """Return how many cores this process may use; a CPU quota is rounded up to whole cores.
+
+    `root` is where the system's files are.
+    """
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return max(1, math.ceil(min([cores, *_quotas(root)])))
+
+
+def _quotas(root: Path) -> Iterator[float]:
+    """Yield the quotas, in cores, of the process's control groups and of the groups around them."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, name = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        # Version 2 names no controllers. In a container the group may be where they are mounted.
+        mount = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
+        for group in (PurePosixPath(name), *PurePosixPath(name).parents):
+            folder = mount / group.relative_to("/")
+            files = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if controllers else ("cpu.max",)
+            try:
+                quota, period = " ".join((folder / file).read_text() for file in files).split()
+                if quota not in ("max", "-1"):
+                    yield int(quota) / int(period)
+            except (OSError, ValueError, ZeroDivisionError):
+                continue

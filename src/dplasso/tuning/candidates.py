@@ -11,9 +11,8 @@ from sklearn.base import clone, is_regressor
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
-from dplasso.data.refusals import of_a_stranger
 from dplasso.data.store import Store
-from dplasso.errors import DataError, NoiseWarning, ParameterError
+from dplasso.errors import DataError, NoiseWarning, ParameterError, of_a_stranger
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import check_columns_fit, method_of, warn_of_undeclared_names
 from dplasso.estimators.record_wise import check_record_wise, rows_of, split

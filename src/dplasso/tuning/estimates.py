@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from dplasso.data.refusals import of_a_stranger
-from dplasso.errors import DataError
+from dplasso.errors import DataError, of_a_stranger
 from dplasso.fit.records import LocalRecords
 from dplasso.privacy.accounting import LARGEST_SCALE, SMALLEST_SCALE
 from dplasso.privacy.budget import Budget, Draws, build_budget

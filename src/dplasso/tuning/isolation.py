@@ -46,8 +46,7 @@ from sklearn.tree import (
 )
 from sklearn.utils import _safe_indexing
 
-from dplasso.data.refusals import is_ours, of_a_stranger
-from dplasso.errors import DataError
+from dplasso.errors import DataError, is_ours, of_a_stranger
 from dplasso.estimators.record_wise import chosen, every_step, split
 from dplasso.fit.records import LocalRecords
 from dplasso.matrix.unit_rows import by_rows, unit_row_margins

@@ -20,8 +20,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from dplasso.data.refusals import of_a_stranger
-from dplasso.errors import DataError, ParameterError
+from dplasso.errors import DataError, ParameterError, of_a_stranger
 from dplasso.ledger import Ledger, charged, check_affordable, checked_ledger, data_fingerprint
 from dplasso.model import Model
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_positive

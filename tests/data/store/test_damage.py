@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from data.store.reference import assert_holds, block_source, random_matrix
 from dplasso.data.store import check_entries, open_store, opening, write_store
-from dplasso.data.store.header import DATA_OFFSET, npy_header
+from dplasso.data.store.files import DATA_OFFSET, npy_header
 from dplasso.errors import DataError, StoreError
 
 X = random_matrix(40, 90, 0.08)

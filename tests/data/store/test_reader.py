@@ -21,7 +21,7 @@ from dplasso.data.store import (
     write_store,
 )
 from dplasso.data.store import writer as store_writer
-from dplasso.data.store.header import header_text
+from dplasso.data.store.files import header_text
 from dplasso.errors import DataError, StoreError
 
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from dplasso.data.tables.batches import Dialect, TableReader, said, sniffed, with_points
+from dplasso.data.table_batches import Dialect, TableReader, said, sniffed, with_points
 from dplasso.encoding.files import encode_files, first_rows, read_records
 from dplasso.encoding.parts import Bins, Categories
 from dplasso.encoding.schema import Schema

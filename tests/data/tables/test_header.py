@@ -2,7 +2,7 @@
 
 import pytest
 
-from dplasso.data.tables.batches import Dialect
+from dplasso.data.table_batches import Dialect
 from dplasso.encoding.files import first_rows, read_records
 from dplasso.encoding.parts import Bins, Categories
 from dplasso.encoding.schema import Schema

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from data.row_blocks import gather, write_table
-from dplasso.data.tables.batches import ListColumns, list_source
+from dplasso.data.table_batches import ListColumns, list_source
 from dplasso.errors import DataError
 
 MEMORY = 1 << 20

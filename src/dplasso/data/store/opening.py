@@ -15,23 +15,25 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.data.people import number_people
-from dplasso.data.source_files import exhaust
-from dplasso.data.store.header import (
+from dplasso.data.source_files import exhaust, natural_order
+from dplasso.data.store.files import (
     COLUMNS_DECLARED,
     HEADER_FILE,
     INDICES,
     LABELS,
     PARTIAL_SUFFIX,
     PEOPLE,
+    REPLACED_SUFFIX,
+    UNFINISHED_FILES,
     VALUES,
     VERSION,
     StoreHeader,
     array_file,
     bytes_of,
     open_array,
+    partial_directory,
     read_header,
 )
-from dplasso.data.store.place import partial_directory
 from dplasso.errors import StoreError
 from dplasso.files.disk import fill, is_held
 from dplasso.matrix.compressed import Compressed, check_rows
@@ -146,6 +148,38 @@ class Store:
 def is_store(path: str | os.PathLike[str]) -> bool:
     """Return whether there is a store, perhaps damaged, at `path`."""
     return (Path(path) / HEADER_FILE).is_file()
+
+
+def is_incomplete(name: str, files: Iterable[str], *, has_header: bool) -> bool:
+    """Return whether an item in a folder of stores is an incomplete store.
+
+    `name`: of the item. `files`: names of the files in it, which a copying program may change
+    until it is done.
+    """
+    if name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)):
+        return True
+    parts = (part in file for file in files for part in UNFINISHED_FILES)
+    return not has_header and (name.endswith(".store") or any(parts))
+
+
+def refuse_incomplete(place: str | Path) -> NoReturn:
+    """Raise `StoreError` for an incomplete store in a folder of stores."""
+    raise StoreError(
+        f"{place} is not a complete store: copy or convert it again, or move it out of the folder"
+    )
+
+
+def stores_in(folder: Path) -> list[Path]:
+    """Return the stores in a folder, part-2 before part-10; `StoreError` if one is incomplete."""
+    stores = []
+    for place in sorted(folder.iterdir(), key=natural_order):
+        has_header = (place / HEADER_FILE).is_file()
+        files = [file.name for file in place.iterdir()] if place.is_dir() else []
+        if is_incomplete(place.name, files, has_header=has_header):
+            refuse_incomplete(place)
+        if has_header:
+            stores.append(place)
+    return stores
 
 
 def open_store(

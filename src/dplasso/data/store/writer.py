@@ -22,7 +22,7 @@ from dplasso.data.blocks import (
 from dplasso.data.labels import labels_of_one_kind
 from dplasso.data.people import WORDS
 from dplasso.data.source_files import Progress, exhaust, in_order
-from dplasso.data.store.header import (
+from dplasso.data.store.files import (
     COLUMNS_DECLARED,
     DATA_OFFSET,
     HEADER_FILE,
@@ -35,11 +35,13 @@ from dplasso.data.store.header import (
     StoreHeader,
     array_file,
     bytes_of,
+    check_place,
     header_text,
     npy_header,
+    put_in_place,
+    unfinished,
 )
 from dplasso.data.store.opening import Store, open_store
-from dplasso.data.store.place import check_place, put_in_place, unfinished
 from dplasso.errors import DataError
 from dplasso.files.disk import descriptor, open_private, report_disk_full
 from dplasso.matrix.compressed import check_rows

@@ -1,4 +1,7 @@
-"""The files of a store: arrays in ``.npy`` format and a JSON header (``docs/store.md``)."""
+"""The files of a store, arrays in ``.npy`` format and a JSON header (``docs/store.md``).
+
+A store is written beside its place, and renamed when it is complete.
+"""
 
 import io
 import json
@@ -6,9 +9,11 @@ import math
 import mmap
 import os
 import platform
+import shutil
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -19,6 +24,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from dplasso.data.people import WORDS
 from dplasso.errors import StoreError
+from dplasso.files.disk import hold, make_folder, sync_directory
 
 FORMAT = "dplasso-store"
 # Versions 1 and 2 held every entry twice, by rows and by columns.
@@ -99,6 +105,11 @@ class StoreHeader:
 def array_file(directory: Path, name: str) -> Path:
     """Return the file of an array of a store."""
     return directory / f"{name}.npy"
+
+
+_ARRAY_FILES = [array_file(Path(), name) for name in ARRAYS]
+_STORE_FILES = {HEADER_FILE, *(file.name for file in _ARRAY_FILES)}
+UNFINISHED_FILES = _STORE_FILES | {file.with_suffix(RECAST_SUFFIX).name for file in _ARRAY_FILES}
 
 
 def npy_header(dtype: DTypeLike, size: int) -> bytes:
@@ -271,3 +282,79 @@ def bytes_of(part: NDArray[Any]) -> memoryview:
     """Return the data of an array as bytes."""
     # A view as uint8, because an empty memoryview of another type cannot be cast.
     return np.ascontiguousarray(part).view(np.uint8).data
+
+
+def partial_directory(path: Path) -> Path:
+    """Return the directory in which the store `path` is written."""
+    return path.with_name(path.name + PARTIAL_SUFFIX)
+
+
+def check_place(path: Path, *, force: bool) -> None:
+    """Raise an error if no store can be written to a place; `force` allows replacing a store."""
+    if path.name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)) or not path.name:
+        raise StoreError(
+            f"{path} cannot be the name of a store: {PARTIAL_SUFFIX} and {REPLACED_SUFFIX} mark "
+            "unfinished stores; choose another name"
+        )
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"Cannot write {path}: there is no folder {path.parent}; create it first."
+        )
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise StoreError(f"{path} exists and is not a store; choose another name")
+    files = {entry.name for entry in path.iterdir()}
+    if files and not (HEADER_FILE in files and files <= _STORE_FILES):
+        raise StoreError(f"{path} is a folder with other files; choose another name")
+    if files and not force:
+        raise StoreError(f"{path} exists already; replace it with --force")
+
+
+@contextmanager
+def unfinished(path: Path) -> Iterator[Path]:
+    """Make an empty directory beside `path` for this process only; remove it on failure."""
+    partial = partial_directory(path)
+    with hold(path, StoreError(f"{path} is being written by another process; wait for it")):
+        make_folder(partial)
+        strange = sorted({entry.name for entry in partial.iterdir()} - UNFINISHED_FILES)
+        if strange:
+            raise StoreError(
+                f"{partial} contains {strange[0]}, which no conversion writes; move it first"
+            )
+        try:
+            _restore_replaced(path)
+            for entry in partial.iterdir():
+                entry.unlink()
+            yield partial
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+
+
+def put_in_place(partial: Path, path: Path) -> None:
+    """Move a complete store to its place, and then remove an older one."""
+    sync_directory(partial)
+    replaced = path.with_name(path.name + REPLACED_SUFFIX)
+    older = path.exists()
+    if older:
+        path.rename(replaced)
+    try:
+        partial.rename(path)
+    except BaseException:
+        if older:
+            replaced.rename(path)
+        raise
+    sync_directory(path.parent)
+    if older:
+        shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _restore_replaced(path: Path) -> None:
+    """Undo or complete an interrupted replacement of a store."""
+    replaced = path.with_name(path.name + REPLACED_SUFFIX)
+    if replaced.is_dir() and {entry.name for entry in replaced.iterdir()} <= _STORE_FILES:
+        if path.exists():
+            shutil.rmtree(replaced)
+        else:
+            replaced.rename(path)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dplasso.data.blocks import INT32_MAX, MOST_COLUMNS, Rows
 from dplasso.data.source_files import check_readable
-from dplasso.data.tables.batches import Batch, ListColumns, check_columns
+from dplasso.data.table_batches import Batch, ListColumns, check_columns
 from dplasso.errors import DataError
 from dplasso.matrix.compressed import check_rows, working_dtype
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from dplasso.data.formats import plain_suffix
 from dplasso.data.source_files import BLOCK_BYTES, line_blocks
-from dplasso.data.tables.batches import (
+from dplasso.data.table_batches import (
     DELIMITERS,
     SEPARATOR_NOTE,
     Batch,

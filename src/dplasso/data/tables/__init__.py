@@ -1,1 +1,0 @@
-"""Tables: CSV, JSON lines, Parquet and Arrow files."""
