@@ -299,7 +299,7 @@ def test_a_store_that_does_not_arrive_whole_is_none(run, train, bucket, monkeypa
     memory = fsspec.filesystem("memory")
     monkeypatch.setattr(type(memory), "size", lambda *_: 1)
     given = ("convert", train, "memory://bucket/short/a.store", "--features", 30)
-    refused(run(*given), "arrived incomplete")
+    refused(run(*given), "is incomplete after copying")
     assert not memory.isfile("/bucket/short/a.store/header.json")
 
 

@@ -134,7 +134,7 @@ def test_a_worker_takes_every_step_once():
     first = worker.move(1, j, up)
     assert worker.move(1, j, up) is first
     for step in (0, 3, 20):
-        with pytest.raises(RuntimeError, match=f"p has taken 1 steps and is asked for step {step}"):
+        with pytest.raises(RuntimeError, match=f"p has taken 1 steps and cannot take step {step}"):
             worker.move(step, j, up)
     second = worker.move(2, other_j, down)
     assert worker.move(2, other_j, down) is second

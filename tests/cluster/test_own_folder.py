@@ -61,9 +61,7 @@ def test_the_token_of_a_killed_process_is_removed_by_the_next(temporary):
     assert not token.parent.exists()
     assert other.exists()
     _, said = alive.communicate("")
-    assert said == (
-        f"removed {token.parent}, with the token of a cluster whose process was killed\n"
-    )
+    assert said == (f"removed {token.parent}, the folder of a cluster whose process was killed\n")
     assert list(temporary.iterdir()) == []
 
 

@@ -184,14 +184,14 @@ def test_a_cluster_that_asks_for_no_token_is_joined_by_name_alone(monkeypatch):
     for name in ("RAY_AUTH_MODE", "RAY_USE_TLS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setitem(sys.modules, "ray", Cluster(4))
-    refusal = r"'auto' asks for no token and encrypts nothing.*open_cluster=True"
+    refusal = r"'auto' uses neither tokens nor encryption.*open_cluster=True"
     for join in (lambda: RayEngine().gather(1), lambda: run_tasks("auto", len, [("a",)])):
         with pytest.raises(ClusterError, match=refusal):
             join()
     # Also where the program has joined it before.
     monkeypatch.setitem(sys.modules, "ray", Cluster(4, initialized=True))
     for address in ("auto", "local"):
-        with pytest.raises(ClusterError, match="asks for no token"):
+        with pytest.raises(ClusterError, match="uses neither tokens"):
             RayEngine(address).gather(1)
     RayEngine(open_cluster=True).gather(1)
     monkeypatch.setenv("RAY_USE_TLS", "1")
@@ -201,7 +201,7 @@ def test_a_cluster_that_asks_for_no_token_is_joined_by_name_alone(monkeypatch):
     RayEngine().gather(1)
     # Before 2.52 Ray asks nobody for a token.
     monkeypatch.setattr(Cluster, "__version__", "2.51.1")
-    with pytest.raises(ClusterError, match="asks for no token"):
+    with pytest.raises(ClusterError, match="uses neither tokens"):
         RayEngine().gather(1)
 
 
@@ -209,7 +209,7 @@ def test_a_cluster_that_asks_for_no_token_is_joined_by_name_alone(monkeypatch):
 def test_more_workers_than_cores_share_them_at_once_and_it_is_said(monkeypatch, capfd):
     cluster = Cluster(3, 1)
     workers = gathered(monkeypatch, cluster, 6, threads=2)
-    said = "6 workers of 2 cores each share the cluster's cores, which are enough for 1 at a time"
+    said = "6 workers of 2 cores each share the cluster's cores, which suffice for 1 at a time"
     assert capfd.readouterr().err.split("\n")[0] == said
     for number in range(6):
         workers.start(Partition(f"p{number}")).call("ready")()
@@ -262,9 +262,9 @@ def test_where_machines_are_added_workers_wait_for_cores_of_their_own(monkeypatc
     )
     assert "shares cores" in shares
     starting[0] = 0
-    assert workers.cores.told().endswith("; its autoscaler has not started any more machines")
+    assert workers.cores.described().endswith("; its autoscaler has not started any more machines")
     starting[0] = 1
-    assert workers.cores.told().endswith("; its autoscaler is starting 1 more machine")
+    assert workers.cores.described().endswith("; its autoscaler is starting 1 more machine")
 
 
 def test_what_an_autoscaler_reports_is_counted(monkeypatch):

@@ -1,6 +1,6 @@
-"""Fits on many machines or cores: rows in partitions, each with a worker (docs/cluster.md).
+"""Fits on several machines or cores: partitions of rows, each with a worker (docs/cluster.md).
 
-Engines differ in where the workers run and in nothing else: the bits are those of one process.
+Engines differ only in where the workers run. The results equal those of one process bit for bit.
 """
 
 from dplasso.cluster.engines import Engine, Events, InProcessEngine, ThreadEngine

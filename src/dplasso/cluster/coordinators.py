@@ -1,9 +1,9 @@
-"""Fits whose rows workers hold: a coordinator draws, and adds up the workers' exact sums.
+"""Fits on partitioned rows: the coordinator draws, and adds up exact sums from the workers.
 
-Frank-Wolfe with a given radius first has all workers take the step before, and then draws: so a
-vertex is on the checkpoint, which is written between two steps, before any worker hears of it.
-Nobody takes the last step: its vertex is all that is wanted of it. Runs in rounds have a
-coordinator of their own (`dplasso.frank_wolfe.rounds`), which asks `PartitionedRows`.
+Frank-Wolfe with a fixed radius lets all workers take the previous step before it draws a vertex.
+The checkpoint is written between two steps, so it contains a vertex before any worker receives it.
+No worker takes the last step, because only its vertex is needed. Runs in rounds have their own
+coordinator (`dplasso.frank_wolfe.rounds`), which calls `PartitionedRows`.
 """
 
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ from dplasso.selection.contract import granularity, rebuild, select, update_many
 
 @dataclass(frozen=True)
 class PartitionedRecords:
-    """Records that workers hold; as `dplasso.gradient_descent.gradient_rows.GradientRows`."""
+    """Records on workers; like `dplasso.gradient_descent.gradient_rows.GradientRows`."""
 
     partitions: Partitions
     loss: Any
@@ -49,35 +49,35 @@ class PartitionedRecords:
 
     @property
     def n_records(self) -> int:
-        """N."""
+        """Number of records."""
         return self.partitions.shape[0]
 
     def lay_out(self) -> None:
-        """Do nothing: workers lay their rows out when they are asked for sums."""
+        """Do nothing; workers lay out their rows when they compute sums."""
 
     @property
     def n_columns(self) -> int:
-        """How many columns the records have."""
+        """Number of columns."""
         return self.partitions.shape[1] if self.columns is None else int(self.columns.size)
 
     def part(
         self, scaling: Scaling, unit: float, start: StartingModel | None = None
     ) -> "PartitionedSums":
-        """Make ready the sums of gradients; the parameters as of `Records.part`."""
+        """Prepare sums of gradients; the parameters are those of `Records.part`."""
         ask = partial(gradients_at, scaling, unit, start)
         return PartitionedSums(self.partitions, SumSteps(self.loss, ask, self.columns, start))
 
     def energies(
         self, scaling: Scaling, unit: float, loads: NDArray[np.int64] = NO_LOADS
     ) -> NDArray[np.int64]:
-        """Have the workers add up what `Records.energies` returns."""
+        """Return the sum of `Records.energies` over the workers."""
         ask = partial(known_now, "energies", (scaling, unit, loads))
         return self._sum(SumSteps(self.loss, ask, self.columns, self.prior))
 
     def moments(
         self, loss: Any, scaling: Scaling, weights: NDArray[np.float64], units: Units
     ) -> NDArray[np.int64]:
-        """Have the workers add up what `Records.moments` returns."""
+        """Return the sum of `Records.moments` over the workers."""
         asked = partial(known_now, "moments", (loss, scaling, weights, units))
         return self._sum(SumSteps(loss, asked))
 
@@ -88,7 +88,7 @@ class PartitionedRecords:
     def margins(
         self, model: LinearModel, start: StartingModel | None = None
     ) -> "PartitionedMargins":
-        """Have the workers compute the margins of a model; as `Records.margins`."""
+        """Let the workers compute the margins of a model; like `Records.margins`."""
         ask = partial(calibrating, model, start)
         self.partitions.begin("begin_sums", SumSteps(self.loss, ask, self.columns, start))
         return PartitionedMargins(self.partitions)
@@ -113,20 +113,20 @@ class PartitionedSums:
         self._totals: NDArray[np.int64] | None = None
 
     def begin(self, weights: NDArray[np.float64]) -> None:
-        """Compute what `sums` returns parts of."""
+        """Compute the totals, parts of which `sums` returns."""
         if self._totals is None:
             self._partitions.begin("begin_sums", self._steps)
         self._totals = sum_of(self._partitions.call("sums", weights))
 
     def sums(self, begin: int, end: int) -> NDArray[np.int64]:
-        """Return the sums of the gradients of columns `begin` to `end`, each K numbers."""
+        """Return the sums of the gradients of columns `begin` to `end`, K numbers for each."""
         assert self._totals is not None
         width = self._steps.loss.n_outputs
         return self._totals[begin * width : end * width]
 
 
 def problem_of(partitions: Partitions, steps: VertexSteps) -> Problem:
-    """Return the problem of a run without its rows: what the coordinator draws by."""
+    """Return the problem of a run without its rows, which the coordinator needs to draw."""
     nothing = Compressed(
         np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, np.float32), 0.0
     )
@@ -143,7 +143,7 @@ def problem_of(partitions: Partitions, steps: VertexSteps) -> Problem:
 
 
 class PartitionedRows:
-    """The rows of all workers; a `dplasso.frank_wolfe.rounds.Rows`."""
+    """The rows of all workers, as a `dplasso.frank_wolfe.rounds.Rows`."""
 
     def __init__(self, partitions: Partitions, steps: VertexSteps | RoundSteps) -> None:
         check_records(partitions.shape[0], steps.share_bits)
@@ -151,24 +151,24 @@ class PartitionedRows:
         self._moved = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8)
 
     def start(self, level: int = 0) -> NDArray[np.int64]:  # noqa: ARG002
-        """Return the column gradients at zero weights, with none left out."""
+        """Return all column gradients at zero weights."""
         return sum_of(self._partitions.begin("begin_vertices", self._steps, lambda: self._moved))
 
     def gradient(self, coordinate: int) -> int | None:  # noqa: ARG002
-        """Return None: no gradient is left out."""
+        """Return None, because `start` returns all gradients."""
         return None
 
     def move(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:
-        """Have all workers add some vertices; return what that changes."""
+        """Let all workers add some vertices; return the changes of the gradients."""
         done, signs = self._moved
-        found = added_up(self._partitions.call("move", done.size + 1, vertex, sign))
+        changes = added_up(self._partitions.call("move", done.size + 1, vertex, sign))
         self._moved = np.append(done, vertex), np.append(signs, sign)
-        return found
+        return changes
 
 
 @dataclass(frozen=True)
 class PartitionedVertexRows:
-    """The rows of a run with a given radius, on workers; as `ProblemRows`."""
+    """The rows on workers for a run with a fixed radius; like `ProblemRows`."""
 
     partitions: Partitions
     steps: VertexSteps
@@ -180,12 +180,12 @@ class PartitionedVertexRows:
 
     def walk(self, selector: Any, stream: RandomStream, **settings: Any) -> "PartitionedFrankWolfe":
         """Return the coordinator of a run; workers choose solver and threads themselves."""
-        known = self.partitions, self.steps, self.problem, selector, stream
-        return PartitionedFrankWolfe(*known, **settings)
+        run = self.partitions, self.steps, self.problem, selector, stream
+        return PartitionedFrankWolfe(*run, **settings)
 
 
 class PartitionedFrankWolfe(VertexRun):
-    """Frank-Wolfe with a given radius on partitions; the problem is that of `problem_of`."""
+    """Frank-Wolfe with a fixed radius on partitions; `problem` comes from `problem_of`."""
 
     def __init__(
         self,
@@ -205,7 +205,7 @@ class PartitionedFrankWolfe(VertexRun):
         self._refreshed_part = 1.0
 
     def advance(self, first: int, last: int) -> None:
-        """Take steps `first` to `last`, counted from 1, both included."""
+        """Take steps `first` to `last` inclusive, counted from 1."""
         for step in range(first, last + 1):
             if step == 1:
                 self._alpha = self._rows.start()
@@ -216,18 +216,18 @@ class PartitionedFrankWolfe(VertexRun):
 
     def _move(self, step: int) -> None:
         taken = self.transcript(step)
-        found = self._rows.move(taken.vertex[-1:], taken.sign[-1:])
-        n_looked_at, n_refreshed, n_touched = found.counts.tolist()
-        # As `dplasso.frank_wolfe.reports` decides it for rows that are in one process.
+        changes = self._rows.move(taken.vertex[-1:], taken.sign[-1:])
+        n_looked_at, n_refreshed, n_touched = changes.counts.tolist()
+        # The same decision as in `dplasso.frank_wolfe.reports` for rows in one process.
         most = WIDE * self._alpha.size
         few = n_touched <= most
         few &= expected_entries(n_looked_at, self._refreshed_part, *self._size) <= most
         if expected_entries(n_looked_at, 1.0, *self._size) > most:
             self._refreshed_part = n_refreshed / n_looked_at
-        changed, before = np.empty((2, found.amounts.size), dtype=np.int64)
+        changed, before = np.empty((2, changes.amounts.size), dtype=np.int64)
         shift = granularity(self._selector)
         count = take_changes(
-            self._alpha, found.coordinates, found.amounts, False, shift, changed, before
+            self._alpha, changes.coordinates, changes.amounts, False, shift, changed, before
         )
         if few:
             update_many(self._selector, self._alpha, changed, before, count)
@@ -235,28 +235,28 @@ class PartitionedFrankWolfe(VertexRun):
             rebuild(self._selector, self._alpha)
 
 
-def added_up(found: list[Changes]) -> Changes:
-    """Add up the changes of all parts; the coordinates are those that change."""
-    counts = sum_of([one.counts for one in found])
-    sparse = [one for one in found if one.coordinates is not None]
-    dense = [one.amounts for one in found if one.coordinates is None]
+def added_up(parts: list[Changes]) -> Changes:
+    """Add up the changes of all parts; the result has only coordinates that change."""
+    counts = sum_of([part.counts for part in parts])
+    sparse = [part for part in parts if part.coordinates is not None]
+    dense = [part.amounts for part in parts if part.coordinates is None]
     if dense:
         total = sum_of(dense)
-        for one in sparse:
-            np.add.at(total, np.asarray(one.coordinates), one.amounts)
+        for part in sparse:
+            np.add.at(total, np.asarray(part.coordinates), part.amounts)
         coordinates = np.flatnonzero(total)
         return Changes(coordinates, total[coordinates], counts)
-    every = np.concatenate([np.asarray(one.coordinates, dtype=np.int64) for one in sparse])
+    every = np.concatenate([np.asarray(part.coordinates, dtype=np.int64) for part in sparse])
     coordinates, place = np.unique(every, return_inverse=True)
     amounts = np.zeros(coordinates.size, dtype=np.int64)
-    np.add.at(amounts, place, np.concatenate([one.amounts for one in sparse]))
+    np.add.at(amounts, place, np.concatenate([part.amounts for part in sparse]))
     kept = amounts != 0
     return Changes(coordinates[kept], amounts[kept], counts)
 
 
 def sum_of(arrays: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Add up arrays of integers; none of them is changed."""
+    """Return the sum of arrays of integers, without changing them."""
     total = arrays[0].copy()
-    for one in arrays[1:]:
-        total += one
+    for array in arrays[1:]:
+        total += array
     return total

@@ -1,9 +1,8 @@
-"""Engines: what runs the workers, and a record of what happened.
+"""Engines, which run the workers, and a log of events.
 
-All are behind one call, `call(method, *args)` of a worker. An engine starts a worker for a
-partition, passes calls on, and says when a worker is lost. It repeats nothing by itself: which
-steps a fit takes is for the coordinator alone, since a step or a draw that an engine made twice
-would be a second release.
+An engine starts a worker for a partition, forwards calls (`call(method, *args)`), and reports when
+a worker is lost. An engine never repeats a call. Only the coordinator decides which steps a fit
+takes, because repeating a step or a draw would be a second release.
 """
 
 import json
@@ -18,18 +17,18 @@ from typing import Any, Protocol
 from dplasso.cluster.worker import Partition, Worker
 from dplasso.files.disk import open_private
 
-# The event that a fit begins with.
+# The first event of a fit.
 FIRST = "begin"
-# Methods of a worker that are steps of a fit: of columns, and of gradients.
+# Methods of a worker that are steps of a fit.
 _STEPS = ("move", "sums")
 
-# Gives the result of a call, waiting for it; raises `WorkerLost`, or what the worker raised.
+# Waits for the result of a call and returns it; raises `WorkerLost`, or the worker's exception.
 Pending = Callable[[], Any]
 
 
 @dataclass
 class Metrics:
-    """What a fit on partitions has taken so far; bytes are those of arrays, seen by the driver."""
+    """Time and traffic of a fit on partitions so far; bytes are those of arrays at the driver."""
 
     workers: int = 0
     steps: int = 0
@@ -39,22 +38,22 @@ class Metrics:
     restarts: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return them by name, with the seconds of a step."""
+        """Return the metrics by name, with the seconds of a step."""
         return {**asdict(self), "seconds_a_step": self.seconds / max(1, self.steps)}
 
 
 @dataclass(frozen=True)
 class Events:
-    """Count what fits on partitions do, and write it down; for the curator, not for release.
+    """Count and log the events of fits on partitions. For the curator only: do not release.
 
     Parameters
     ----------
     place : str, default=None
-        File that a line of JSON is added to for each event, closed to others; "-" for standard
-        error; None for nowhere.
+        File to which each event appends a line of JSON, readable for the owner only; "-" for
+        standard error; None for no log.
     metrics : Metrics
-        The totals so far, with the attributes `workers`, `steps`, `seconds`, `sent` and `received`
-        (bytes of arrays) and `restarts`.
+        The totals so far: `workers`, `steps`, `seconds`, `sent` and `received` (bytes of arrays)
+        and `restarts`.
 
     Examples
     --------
@@ -68,7 +67,7 @@ class Events:
     metrics: Metrics = field(default_factory=Metrics)
 
     def tell(self, event: str, **facts: Any) -> None:
-        """Write one event; OSError if the first of a fit cannot be written, which ends no other."""
+        """Log an event; raise OSError only if the first event of a fit cannot be written."""
         if self.place is None:
             return
         line = json.dumps({"time": round(time.time(), 3), "event": event, **facts}) + "\n"
@@ -79,36 +78,38 @@ class Events:
             with open_private(Path(self.place), "a") as file:
                 file.write(line)
         except OSError:
-            # By now the fit may be paid for.
+            # The ledger may have been charged for the fit already, so a later failure is ignored.
             if event == FIRST:
                 raise
 
-    def answered(self, method: str, began: float, sent: tuple[Any, ...], found: list[Any]) -> None:
-        """Count a call of all workers."""
+    def answered(
+        self, method: str, began: float, sent: tuple[Any, ...], answers: list[Any]
+    ) -> None:
+        """Count a call to all workers."""
         if method not in _STEPS:
             return
         metrics, seconds = self.metrics, time.perf_counter() - began
-        there, back = _bytes(sent) * metrics.workers, _bytes(found)
+        there, back = _bytes(sent) * metrics.workers, _bytes(answers)
         metrics.steps, metrics.seconds = metrics.steps + 1, metrics.seconds + seconds
         metrics.sent, metrics.received = metrics.sent + there, metrics.received + back
         facts = {"number": metrics.steps, "method": method, "seconds": round(seconds, 6)}
         self.tell("step", **facts, sent=there, received=back)
 
 
-def _bytes(given: Any) -> int:
-    """Return the bytes of arrays, in tuples and lists too."""
-    if isinstance(given, tuple | list):
-        return sum(map(_bytes, given))
-    return int(getattr(given, "nbytes", 0))
+def _bytes(arrays: Any) -> int:
+    """Return the bytes of an array, or of arrays in nested tuples and lists."""
+    if isinstance(arrays, tuple | list):
+        return sum(map(_bytes, arrays))
+    return int(getattr(arrays, "nbytes", 0))
 
 
 class WorkerLost(Exception):  # noqa: N818
-    """A worker is gone, and what it knew with it; the message says how."""
+    """A worker and its state are lost; the message describes how."""
 
 
 @dataclass(frozen=True)
 class Held:
-    """A part of a sum that stays where it was computed; `add` begins to add others to it, there."""
+    """A part of a sum that stays on its machine; `add` starts to add other parts to it there."""
 
     fetch: Pending
     add: "Callable[[Sequence[Held]], Held]"
@@ -116,48 +117,48 @@ class Held:
 
 
 class Handle(Protocol):
-    """A worker that runs somewhere."""
+    """A handle to a worker."""
 
     def call(self, method: str, *args: Any) -> Pending:
-        """Begin a call; never wait for it. An answer to be summed may be `Held`."""
+        """Start a call without waiting for it. A part of a sum may be returned as `Held`."""
 
     def end(self) -> None:
-        """Stop the worker, whatever it is doing."""
+        """Stop the worker, even in the middle of a call."""
 
 
 class Engine(Protocol):
-    """What a fit on partitions is given."""
+    """The contract of an engine."""
 
     @property
     def restarts(self) -> int:
-        """How often a partition's worker may be lost in a fit."""
+        """How often the worker of a partition may be lost in a fit."""
 
     @property
     def events(self) -> Events:
-        """Where it is told what happens."""
+        """The log of events."""
 
     def gather(self, count: int) -> "Engine":
-        """Return what starts so many workers of a fit."""
+        """Return an engine that is ready to start `count` workers of a fit."""
 
     def start(self, partition: Partition) -> Handle:
-        """Start a worker; raises WorkerLost if it cannot be had."""
+        """Start a worker; raise `WorkerLost` if it cannot be started."""
 
     def shared(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the arguments of a call of all workers as each is given them."""
+        """Return arguments in the form in which a call sends them to all workers."""
 
 
 @dataclass(frozen=True)
 class InProcessEngine:
-    """One partition after the other, in this process.
+    """Run one partition after the other in this process.
 
     Parameters
     ----------
     threads : int, default=1
         Threads of each worker.
     restarts : int, default=0
-        None is ever lost.
+        Has no effect, because workers in this process are never lost.
     events : Events, default=Events()
-        Counts steps, seconds and bytes; ``Events("FILE")`` also writes a line of JSON for each.
+        Counts steps, seconds and bytes; ``Events("FILE")`` also logs each event to a file.
     """
 
     threads: int = 1
@@ -165,47 +166,47 @@ class InProcessEngine:
     events: Events = field(default_factory=Events, compare=False)
 
     def gather(self, count: int) -> Engine:  # noqa: ARG002
-        """Return the engine: there is room for any number."""
+        """Return the engine itself, which can start any number of workers."""
         return self
 
     def start(self, partition: Partition) -> Handle:
-        """Make a worker."""
+        """Start a worker."""
         return LocalHandle(Worker(partition, self.threads))
 
     def shared(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return them: workers share the memory of this process."""
+        """Return the arguments unchanged, because workers share the memory of this process."""
         return args
 
 
 @dataclass(frozen=True)
 class ThreadEngine(InProcessEngine):
-    """Every partition in a thread of its own, in this process.
+    """Run every partition in its own thread of this process.
 
     The parameters are those of `InProcessEngine`.
     """
 
     def start(self, partition: Partition) -> Handle:
-        """Make a worker and its thread."""
+        """Start a worker and its thread."""
         return LocalHandle(Worker(partition, self.threads), ThreadPoolExecutor(1))
 
 
 @dataclass(frozen=True)
 class LocalHandle:
-    """A worker in this process, perhaps in a thread of its own."""
+    """A worker in this process, with or without its own thread."""
 
     worker: Worker
     pool: ThreadPoolExecutor | None = None
 
     def call(self, method: str, *args: Any) -> Pending:
-        """Call at once, or hand the call to the thread."""
+        """Call the worker at once, or in its thread."""
         asked = getattr(self.worker, method)
         if self.pool is not None:
             return self.pool.submit(asked, *args).result
-        found = asked(*args)
-        return lambda: found
+        result = asked(*args)
+        return lambda: result
 
     def end(self) -> None:
-        """End the threads once they are idle."""
+        """Stop the threads when they are idle."""
         if self.pool is not None:
             self.pool.shutdown()
         self.worker.close()

@@ -1,6 +1,6 @@
-"""Ray clusters: joining one, or making one for this process alone, and work in pieces on it.
+"""Join a Ray cluster, or start one for this process only, and run tasks on it.
 
-A piece of work draws nothing, unlike a step of a fit, so an engine may repeat it.
+Unlike a step of a fit, a task makes no random draws, so Ray may repeat it.
 """
 
 import atexit
@@ -20,24 +20,24 @@ from dplasso.errors import ClusterError
 from dplasso.files.disk import hold
 from dplasso.runtime.progress import say
 
-# The first version in which a cluster asks for a token.
+# The first version of Ray that supports tokens.
 _ASKS_FOR_TOKENS = (2, 52)
-# Clusters that this process made for itself alone, by their addresses.
+# Addresses of clusters that this process started for itself.
 _own: set[str] = set()
-# Nothing that is private may be read by other users of a machine.
+# The umask for private files: no access for other users of the machine.
 PRIVATE = 0o077
 _FOLDERS = "dplasso-"
-# Held, by a file beside it, as long as the process lives.
+# Locked while the process lives.
 _HELD = "ray"
-# Pieces one after the other, in this process.
+# Runs tasks one after the other in this process.
 THREADS = "threads"
-# Seconds without a piece done after which it is said what is waited for.
+# Seconds without a completed task after which a message reports the delay.
 _PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
 class Cores:
-    """What workers of `threads` cores each find on a cluster, of whom there are `count`."""
+    """The cores of a cluster for `count` workers with `threads` cores each."""
 
     ray: Any
     count: int
@@ -45,35 +45,35 @@ class Cores:
 
     @property
     def places(self) -> int:
-        """How many of them run at a time with cores of their own, other work apart."""
+        """Number of workers that can run at a time on their own cores, ignoring other work."""
         return sum(cores // self.threads for cores in self._machines())
 
     @property
     def turns(self) -> int:
-        """How many of them share a place."""
+        """Number of workers that share a place."""
         return -(-self.count // max(1, self.places))
 
     @property
     def largest(self) -> int:
-        """How many cores one of them can have, on a machine of its own."""
+        """Largest number of cores that a worker can get on one machine."""
         return max(1, min(self.threads, max(self._machines(), default=0)))
 
     def _machines(self) -> list[int]:
-        machines = (one["Resources"] for one in self.ray.nodes() if one["Alive"])
-        return [int(one.get("CPU", 0)) for one in machines]
+        machines = (node["Resources"] for node in self.ray.nodes() if node["Alive"])
+        return [int(resources.get("CPU", 0)) for resources in machines]
 
     @property
     def is_short(self) -> bool:
-        """Whether there are too few cores for all of them, and no autoscaler that adds machines."""
+        """Whether there are too few cores for all workers, and no autoscaler to add machines."""
         return self.places < self.count and coming(self.ray) is None
 
     @property
     def options(self) -> dict[str, Any]:
-        """How a worker is started: with cores of its own, or sharing those there are."""
+        """Ray's options for starting a worker, on its own cores or on shared ones."""
         return sharing() if self.is_short else {"num_cpus": self.threads}
 
-    def told(self) -> str:
-        """Word what there is, and what is being added."""
+    def described(self) -> str:
+        """Describe the free cores, and the machines that are being added."""
         total, free = self.ray.cluster_resources(), self.ray.available_resources()
         there = f"{free.get('CPU', 0):g} of the cluster's {total.get('CPU', 0):g} cores are free"
         more = coming(self.ray)
@@ -84,32 +84,32 @@ class Cores:
 
 
 def coming(ray: Any) -> int | None:
-    """Return how many machines an autoscaler is starting; None if the cluster has none."""
-    # Clusters of other versions may not know the call, or not answer now.
+    """Return the number of machines that the autoscaler is starting; None without autoscaler."""
+    # Clusters of other versions may not support the call, or may not answer.
     with suppress(Exception):
         from ray.autoscaler.v2.sdk import get_cluster_status
 
-        found = get_cluster_status(ray.get_runtime_context().gcs_address)
-        if found.stats.autoscaler_version not in (None, "0"):
-            launched = sum(int(one.count) for one in found.pending_launches)
-            return len(found.pending_nodes) + launched
+        status = get_cluster_status(ray.get_runtime_context().gcs_address)
+        if status.stats.autoscaler_version not in (None, "0"):
+            launched = sum(int(launch.count) for launch in status.pending_launches)
+            return len(status.pending_nodes) + launched
     return None
 
 
 def sharing() -> dict[str, Any]:
-    """Return how a worker is started that takes turns with others on whatever cores there are."""
+    """Return Ray's options for a worker that shares the available cores with others."""
     return {"num_cpus": 0, "scheduling_strategy": "SPREAD"}
 
 
 def _made_here(ray: Any) -> None:
-    """Remember that the cluster was made by this process, for itself alone."""
+    """Remember that this process started the cluster for itself."""
     _own.add(ray.get_runtime_context().gcs_address)
 
 
 def _refuse_open(ray: Any, address: str) -> None:
-    """Raise ClusterError for a cluster of others, unless it asks for a token or encrypts.
+    """Raise `ClusterError` for a shared cluster without token or encryption.
 
-    Whoever reaches an open cluster can run code on it, and read the rows.
+    Anyone who can reach the ports of such a cluster can run code on it and read the rows.
     """
     token = os.environ.get("RAY_AUTH_MODE", "").lower() == "token"
     version = tuple(int(part) for part in ray.__version__.split(".")[:2])
@@ -119,19 +119,19 @@ def _refuse_open(ray: Any, address: str) -> None:
     if ray.is_initialized() and ray.get_runtime_context().gcs_address in _own:
         return
     raise ClusterError(
-        f"the Ray cluster at {address!r} asks for no token and encrypts nothing, so whoever "
-        "reaches its ports can read the rows. Set RAY_AUTH_MODE=token (Ray 2.52 and later) or "
+        f"the Ray cluster at {address!r} uses neither tokens nor encryption, so anyone who can "
+        "reach its ports can read the rows. Set RAY_AUTH_MODE=token (Ray 2.52 and later) or "
         "RAY_USE_TLS=1 on all its machines and here. If nobody else can reach it, pass "
         "open_cluster=True"
     )
 
 
 def connect(address: str, cores: int | None = None, *, open_cluster: bool = False) -> Any:
-    """Return the module ray, connected to a cluster; `cores`: of one of this machine alone.
+    """Connect to a cluster, and return the module ray; `cores`: of a cluster on this machine.
 
-    Such a cluster is made for the process: it listens to this machine only and to nobody without
-    its token (Ray 2.52 and later), has no dashboard, tells nobody of its use, spills nothing to the
-    disk, and its folder is closed to other users.
+    The address "local" starts a cluster for this process. It listens on this machine only, requires
+    a token (Ray 2.52 and later), has no dashboard, sends no usage statistics, does not spill data
+    to the disk, and other users cannot read its folder.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
@@ -160,18 +160,18 @@ def connect(address: str, cores: int | None = None, *, open_cluster: bool = Fals
 
 
 def _refuse_reachable(ray: Any) -> None:
-    """End a cluster that other machines reach."""
+    """Shut down a cluster that other machines can reach."""
     here = ray.util.get_node_ip_address()
     if not ip_address(here).is_loopback:
         ray.shutdown()
         raise ClusterError(
-            f"Ray {ray.__version__} would listen at {here}, where other machines reach it; start a "
-            "cluster by hand (docs/cluster.md), or use another version of Ray"
+            f"Ray {ray.__version__} would listen at {here}, where other machines can reach it; "
+            "start a cluster yourself (docs/cluster.md), or use another version of Ray"
         )
 
 
 def _closed(ray: Any, cores: int | None, meanwhile: ExitStack) -> dict[str, Any]:
-    """Return how Ray is started for this process alone; `meanwhile` lasts until it has."""
+    """Return Ray's options for a cluster of this process; `meanwhile` ends after its start."""
     folder = own_folder()
     if "RAY_AUTH_MODE" not in os.environ:
         os.environ["RAY_AUTH_MODE"] = "token"
@@ -179,9 +179,9 @@ def _closed(ray: Any, cores: int | None, meanwhile: ExitStack) -> dict[str, Any]
             token = folder / "token"
             token.write_text(secrets.token_hex(32))
             os.environ["RAY_AUTH_TOKEN_PATH"] = str(token)
-        # Ray read its settings when it was imported.
+        # Read the settings again, because Ray read them at its import.
         ray._raylet.Config.initialize("")
-    # Otherwise it takes the machine's address on the network for the one of this machine.
+    # Otherwise Ray would use the network address of this machine.
     constants = ray._private.ray_constants
     meanwhile.callback(setattr, constants, "ENABLE_RAY_CLUSTER", constants.ENABLE_RAY_CLUSTER)
     constants.ENABLE_RAY_CLUSTER = False
@@ -195,14 +195,14 @@ def _closed(ray: Any, cores: int | None, meanwhile: ExitStack) -> dict[str, Any]
 
 
 def own_folder() -> Path:
-    """Make a folder that is closed to others, and is removed with the process.
+    """Make a folder that other users cannot read, and that is removed when the process ends.
 
-    A process that is killed cannot remove its folder: the next one that makes one does, and says
-    so.
+    A killed process cannot remove its folder. The next process that makes one removes it, with a
+    message.
     """
     _remove_orphans()
     kept = ExitStack()
-    # Ray opens its folders to everybody, so the folder around them is closed.
+    # Ray's own folders are open to everybody, so the folder around them must be closed.
     folder = Path(tempfile.mkdtemp(prefix=_FOLDERS))
     kept.enter_context(hold(folder / _HELD, BlockingIOError(f"{folder} is in use")))
     kept.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -213,13 +213,13 @@ def own_folder() -> Path:
 def _remove_orphans() -> None:
     for mark in Path(tempfile.gettempdir()).glob(f"{_FOLDERS}*/.{_HELD}.lock"):
         folder = mark.parent
-        # A folder that somebody else owns, or that the owner's process still holds, stays.
+        # Keep folders of other users, and of processes that still run.
         with suppress(OSError):
             if folder.is_symlink() or folder.stat().st_uid != os.getuid():
                 continue
             with hold(folder / _HELD, BlockingIOError()):
                 shutil.rmtree(folder)
-                say(f"removed {folder}, with the token of a cluster whose process was killed")
+                say(f"removed {folder}, the folder of a cluster whose process was killed")
 
 
 def run_tasks(
@@ -231,18 +231,18 @@ def run_tasks(
     threads: int = 1,
     open_cluster: bool = False,
 ) -> list[Any]:
-    """Return what comes of each piece: of `work`, from an importable module, called with it.
+    """Call `work`, a function of an importable module, for each tuple of arguments in `pieces`.
 
-    `address`: of a cluster, as of `RayEngine`; "threads" for this process.
-    `threads`: cores that a piece uses on a cluster, at most those of its largest machine.
+    `address`: of a cluster, as in `RayEngine`; "threads" for this process.
+    `threads`: cores for each call on a cluster, at most those of its largest machine.
     """
     tell = progress or (lambda *_: None)
-    found = []
+    results = []
     if address == THREADS:
         for piece in pieces:
-            found.append(work(*piece))
-            tell(len(found), len(pieces))
-        return found
+            results.append(work(*piece))
+            tell(len(results), len(pieces))
+        return results
     ray = connect(address, open_cluster=open_cluster)
     there = Cores(ray, len(pieces), threads)
     task = ray.remote(work).options(num_cpus=there.largest, max_retries=3)
@@ -253,11 +253,9 @@ def run_tasks(
             done, waiting = ray.wait(waiting, timeout=_PATIENCE)
             tell(len(pieces) - len(waiting), len(pieces))
             if not done:
-                say(f"waiting for {len(waiting)} of {len(pieces)} pieces: {there.told()}")
+                say(f"waiting for {len(waiting)} of {len(pieces)} tasks: {there.described()}")
         return list(ray.get(references))
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
     except ray.exceptions.RayError as error:
-        raise ClusterError(
-            f"a piece of the work could not be done: {str(error).splitlines()[0]}"
-        ) from None
+        raise ClusterError(f"a task failed on the cluster: {str(error).splitlines()[0]}") from None

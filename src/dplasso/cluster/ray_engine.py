@@ -17,66 +17,66 @@ from dplasso.cluster.worker import Partition, Worker
 from dplasso.frank_wolfe.round_part import Changes
 from dplasso.runtime.progress import say
 
-# Methods whose answers are parts of a sum. Those of more bytes stay where they are until they are
-# added up; smaller ones Ray sends with its own messages.
+# Methods whose answers are parts of a sum. Larger answers stay on the workers until they are added
+# up; Ray sends smaller ones with its own messages.
 _SUMMED = ("begin_vertices", "move", "sums")
 _SMALL = 100_000
-# Seconds between two looks at a worker that is to start, and between two words about it.
+# Seconds between two checks whether a worker has started, and between two messages about it.
 _LOOK, _SAY = 2.0, 30.0
 
 
 class RayWorker(Worker):
-    """A worker in a process of its own, whose files nobody else may read."""
+    """A worker in its own process, whose files other users cannot read."""
 
     def __init__(self, partition: Partition, n_threads: int) -> None:
         os.umask(PRIVATE)
         if partition.X is not None:
-            # What Ray shares cannot be written to, and kernels would be compiled anew for it.
+            # Arrays shared by Ray are read-only, and kernels would be compiled again for them.
             partition = replace(partition, X=partition.X.copy())
         super().__init__(partition, n_threads)
 
     def sums(self, *released: Any) -> NDArray[np.int64]:
-        """As `Worker.sums`."""
+        """Return `Worker.sums` for writable copies of the arrays."""
         return super().sums(
-            *(one.copy() if isinstance(one, np.ndarray) else one for one in released)
+            *(value.copy() if isinstance(value, np.ndarray) else value for value in released)
         )
 
     def part_of_sum(self, method: str, *args: Any) -> tuple[Any, Any]:
-        """Call a method; return its answer and None, or None and one that is large and dense."""
-        found = getattr(self, method)(*args)
-        dense = not isinstance(found, Changes) or found.coordinates is None
-        amounts = found.amounts if isinstance(found, Changes) else found
-        return (None, found) if dense and amounts.nbytes > _SMALL else (found, None)
+        """Call a method; return (answer, None), or (None, answer) if it is large and dense."""
+        answer = getattr(self, method)(*args)
+        dense = not isinstance(answer, Changes) or answer.coordinates is None
+        amounts = answer.amounts if isinstance(answer, Changes) else answer
+        return (None, answer) if dense and amounts.nbytes > _SMALL else (answer, None)
 
     def add(self, *answers: Any) -> Any:
-        """Add up answers of several workers, all of them dense."""
+        """Add up dense answers of several workers."""
         if not isinstance(answers[0], Changes):
             return sum_of(list(answers))
-        amounts, counts = ([one[k] for one in answers] for k in (1, 2))
+        amounts, counts = ([answer[k] for answer in answers] for k in (1, 2))
         return Changes(None, sum_of(amounts), sum_of(counts))
 
 
 @dataclass(frozen=True)
 class RayEngine:
-    """Every partition is an actor of Ray.
+    """Run every partition as a Ray actor.
 
     Parameters
     ----------
     address : str, default="auto"
-        The cluster: "auto" for the one that this machine is part of, "local" for the cores of this
-        machine alone, otherwise its address.
+        The cluster: "auto" for the one that this machine belongs to, "local" for the cores of this
+        machine, otherwise its address.
     threads : int, default=1
         Cores and threads of each worker.
     restarts : int, default=3
-        How often a partition's worker may be lost in a fit before the fit is given up.
+        How often the worker of a partition may be lost before the fit ends.
     patience : float, default=300
-        Seconds that a worker waits for cores of its own; then it shares those there are. One that
-        has not started after as long again, for each worker that a core has, counts as lost.
+        Seconds that a worker waits for its own cores before it shares cores. A worker that shares
+        cores is lost if it does not start within this time for each worker in its place.
     open_cluster : bool, default=False
-        Join a cluster that asks for no token and encrypts nothing: say so where nobody else can
-        reach it.
+        Whether to join a cluster without tokens and encryption. Only use it if nobody else can
+        reach the cluster.
     events : Events, default=Events()
-        As of `InProcessEngine`.
+        As in `InProcessEngine`.
     """
 
     address: str = "auto"
@@ -87,18 +87,18 @@ class RayEngine:
     events: Events = field(default_factory=Events, compare=False)
 
     def gather(self, count: int) -> "RayWorkers":
-        """Join the cluster for so many workers; ClusterError if there is none, or it is open."""
+        """Join the cluster for `count` workers; `ClusterError` if there is none, or it is open."""
         ray = connect(self.address, open_cluster=self.open_cluster)
         cores = Cores(ray, count, self.threads)
         if cores.is_short:
             say(
                 f"{count} workers of {cores_in_words(self.threads)} each share the "
-                f"cluster's cores, which are enough for {cores.places} at a time"
+                f"cluster's cores, which suffice for {cores.places} at a time"
             )
         return RayWorkers(**vars(self) | {"cores": cores})
 
     def start(self, partition: Partition) -> "RayHandle":
-        """Start an actor, as `RayWorkers.start`."""
+        """Start an actor; see `RayWorkers.start`."""
         return self.gather(1).start(partition)
 
     def shared(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -106,8 +106,8 @@ class RayEngine:
         import ray
 
         return tuple(
-            ray.put(one) if isinstance(one, np.ndarray) and one.nbytes > _SMALL else one
-            for one in args
+            ray.put(value) if isinstance(value, np.ndarray) and value.nbytes > _SMALL else value
+            for value in args
         )
 
 
@@ -118,11 +118,11 @@ class RayWorkers(RayEngine):
     cores: Cores = field(kw_only=True)
 
     def start(self, partition: Partition) -> "RayHandle":
-        """Start an actor; that it is there is known by its answer to `ready`."""
+        """Start an actor, which answers `ready` when it runs."""
         kind = self.cores.ray.remote(RayWorker)
 
         def make(**where: Any) -> Any:
-            # Neither actors nor calls are repeated by the engine.
+            # Ray must not repeat actors or calls.
             options = {"max_restarts": 0, "max_task_retries": 0, **where}
             return kind.options(**options).remote(partition, self.threads)
 
@@ -130,7 +130,7 @@ class RayWorkers(RayEngine):
 
 
 class RayHandle:
-    """An actor, which waits for cores of its own for some seconds."""
+    """A handle to an actor, which waits for its own cores for some time."""
 
     def __init__(self, make: Callable[..., Any], workers: RayWorkers, name: str) -> None:
         self._make, self._cores, self._name = make, workers.cores, name
@@ -142,38 +142,38 @@ class RayHandle:
     def call(self, method: str, *args: Any) -> Pending:
         """Send the call."""
         if method not in _SUMMED:
-            # Other calls have no time limit: Ray says when an actor is lost.
+            # Other calls have no time limit, because Ray reports a lost actor.
             pending = getattr(self.actor, method).remote(*args)
-            # All workers wait at once, whoever's answer is asked for first.
+            # The waiting time counts from now, even if other answers are fetched first.
             arrived = partial(self._arrived, pending, time.monotonic())
             return arrived if method == "ready" else _answer_of(pending)
         small, large = self.actor.part_of_sum.options(num_returns=2).remote(method, *args)
 
         def result() -> Any:
-            found = _answer_of(small)()
-            return self._held(large) if found is None else found
+            answer = _answer_of(small)()
+            return self._held(large) if answer is None else answer
 
         return result
 
     def _arrived(self, pending: Any, began: float) -> Any:
-        """Wait until the actor answers `ready`; one that waits for cores is not lost."""
-        told = 0.0
+        """Wait until the actor answers `ready`; an actor that waits for cores is not lost."""
+        reported = 0.0
         while not self._cores.ray.wait([pending], timeout=_LOOK)[0]:
             waited = time.monotonic() - began
             over = waited > self._patience
             if self._shares and waited > self._patience * self._cores.turns:
                 raise WorkerLost(f"it did not start within {waited:.0f} seconds")
-            # A machine may have been lost, and cores with it.
+            # The cores may have become too few, because a machine was lost.
             if not self._shares and (over or self._cores.is_short):
-                self._say(f"the worker of {self._name} shares cores: {self._cores.told()}")
+                self._say(f"the worker of {self._name} shares cores: {self._cores.described()}")
                 self.end()
                 self.actor, self._shares = self._make(**sharing()), True
                 pending, began = self.actor.ready.remote(), time.monotonic()
-            elif waited > told + _SAY:
-                told = waited
+            elif waited > reported + _SAY:
+                reported = waited
                 self._say(
                     f"waiting for the worker of {self._name} to start, {waited:.0f} s so far: "
-                    f"{self._cores.told()}"
+                    f"{self._cores.described()}"
                 )
         return _answer_of(pending)()
 
@@ -183,7 +183,8 @@ class RayHandle:
 
     def _held(self, reference: Any) -> Held:
         def add(others: Sequence[Held]) -> Held:
-            return self._held(self.actor.add.remote(reference, *(one.reference for one in others)))
+            references = (other.reference for other in others)
+            return self._held(self.actor.add.remote(reference, *references))
 
         return Held(_answer_of(reference), add, reference)
 

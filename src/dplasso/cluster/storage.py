@@ -1,8 +1,8 @@
-"""Stores on object storage: whoever works on one copies it to its machine, and keeps no file of it.
+"""Stores on object storage.
 
-One that is made for it is made in a temporary folder, and copied there.
-
-A coordinator, which knows no rows, copies headers and labels alone.
+A worker copies a store to its own machine, and keeps no file of it. The coordinator copies only
+headers and labels, because it needs no rows. A conversion writes a store to a temporary folder and
+then copies it to object storage.
 """
 
 import os
@@ -21,26 +21,26 @@ from dplasso.data.store.opening import compare_sums, is_incomplete, refuse_incom
 from dplasso.errors import DataError, StoreError, need
 from dplasso.files.disk import open_private
 
-# Bytes between two answers to the coordinator, and bytes asked for at a time.
+# Bytes between two answers to the coordinator, and bytes of a request.
 PIECE, _REQUEST = 1 << 26, 1 << 22
-# Seconds that a server may take for an answer, or for so many bytes.
+# Seconds that a server may take for the answer to a request.
 SILENCE = 120.0
 
 
 def stores_at(address: str) -> list[str]:
-    """Return the addresses of a store or of those in a folder, part-2 before part-10."""
+    """Return the address of a store, or of the stores in a folder, part-2 before part-10."""
     address = checked_address(address)
     inside: list[str] = []
     with _reading(address) as (system, root), suppress(FileNotFoundError):
         if _answer(system.isfile, _within(root, HEADER_FILE)):
             return [address]
-        # What was listed earlier may have been uploaded since.
+        # Files may have been uploaded since the listing was cached.
         system.invalidate_cache()
-        for one in _answer(system.ls, root, detail=True):
-            place, name = one["name"].rstrip("/"), PurePosixPath(one["name"]).name
+        for entry in _answer(system.ls, root, detail=True):
+            place, name = entry["name"].rstrip("/"), PurePosixPath(entry["name"]).name
             if place == root.rstrip("/"):
                 continue
-            files = [] if one["type"] == "file" else _answer(system.ls, place, detail=False)
+            files = [] if entry["type"] == "file" else _answer(system.ls, place, detail=False)
             names = [PurePosixPath(file).name for file in files]
             has_header = HEADER_FILE in names
             if is_incomplete(name, names, has_header=has_header):
@@ -49,11 +49,11 @@ def stores_at(address: str) -> list[str]:
                 inside.append(_within(address, name))
     if not inside:
         raise DataError(f"{address}: no store or folder of stores exists there")
-    return sorted(inside, key=lambda one: natural_order(Path(one)))
+    return sorted(inside, key=lambda place: natural_order(Path(place)))
 
 
 def header_and_labels(address: str) -> Store:
-    """Return a store of which nothing but the header and the labels was copied."""
+    """Return a store with only the header and the labels."""
     with TemporaryDirectory(prefix="dplasso-") as made:
         folder = Path(made).resolve()
         with _reading(address) as (system, root), showing(address, folder):
@@ -63,27 +63,28 @@ def header_and_labels(address: str) -> Store:
             labels = open_array(folder, LABELS, header.arrays[LABELS]).copy()
             store = Store(folder, header, {LABELS: labels})
             exhaust(compare_sums(store, [LABELS], 1))
-            # Labels that are words are looked up here, where an error can still name the address.
+            # Look up text labels here, where an error can still name the address.
             assert store.y is not None
             return store
 
 
 def copy_store(address: str, folder: Path) -> Iterator[tuple[int, int]]:
-    """Copy the files of a store into a folder; yield the bytes copied and to be copied."""
+    """Copy the files of a store to a folder; yield the bytes copied so far, and in total."""
     with _reading(address) as (system, root):
-        files = [one for one in _answer(system.ls, root, detail=True) if one["type"] == "file"]
+        entries = _answer(system.ls, root, detail=True)
+        files = [entry for entry in entries if entry["type"] == "file"]
         if not files:
             raise FileNotFoundError("there is no store")
-        done, total = 0, sum(one["size"] for one in files)
-        for one in files:
-            for size in _copied(system, one["name"], folder):
+        done, total = 0, sum(file["size"] for file in files)
+        for file in files:
+            for size in _copied(system, file["name"], folder):
                 done += size
                 yield done, total
 
 
 @contextmanager
 def opened_store(path: str) -> Iterator[Store]:
-    """Open a store, wherever it is; of one on object storage a copy, which is then removed."""
+    """Open a local store, or a temporary copy of a store on object storage."""
     if not is_address(path):
         yield open_store(path)
         return
@@ -96,7 +97,7 @@ def opened_store(path: str) -> Iterator[Store]:
 
 @contextmanager
 def showing(address: str | None, folder: Path | None) -> Iterator[None]:
-    """Name a store's address in messages, not the folder of its copy, if there is one."""
+    """Replace the folder of a copied store by the store's address in messages."""
     try:
         yield
     except StoreError as error:
@@ -106,7 +107,7 @@ def showing(address: str | None, folder: Path | None) -> Iterator[None]:
 
 
 def check_free(address: str, *, force: bool) -> str:
-    """Return the address of a store to be made; DataError if there is one, unless `force`."""
+    """Check the address of a new store; `DataError` if it is a store already, unless `force`."""
     address = checked_address(address)
     with _reading(address) as (system, root):
         if not force and _answer(system.isfile, _within(root, HEADER_FILE)):
@@ -115,16 +116,16 @@ def check_free(address: str, *, force: bool) -> str:
 
 
 def put_store(folder: Path, address: str) -> None:
-    """Copy a store to object storage; its header goes there last, and makes it one."""
+    """Copy a store to object storage; the header is last, because it completes the store."""
     with ExitStack() as meanwhile, _reading(address, "written") as (system, root):
-        # Where the storage is a folder, nobody else may read it.
+        # If the storage is a local folder, other users must not be able to read it.
         meanwhile.callback(os.umask, os.umask(0o077))
         header = _within(root, HEADER_FILE)
         if _answer(system.isfile, header):
-            # What is being replaced is no store meanwhile.
+            # An old store must not look complete while it is replaced.
             _answer(system.rm_file, header)
         _answer(system.makedirs, root, exist_ok=True)
-        for file in sorted(folder.iterdir(), key=lambda one: one.name == HEADER_FILE):
+        for file in sorted(folder.iterdir(), key=lambda path: path.name == HEADER_FILE):
             place = _within(root, file.name)
             target = _answer(system.open, place, "wb")
             with file.open("rb") as source:
@@ -132,7 +133,9 @@ def put_store(folder: Path, address: str) -> None:
                     _answer(target.write, piece)
             _answer(target.close)
             if _answer(system.size, place) != file.stat().st_size:
-                raise DataError(f"{address}: {file.name} arrived incomplete; convert it again")
+                raise DataError(
+                    f"{address}: {file.name} is incomplete after copying; convert again"
+                )
 
 
 def _within(root: str, name: str) -> str:
@@ -140,7 +143,7 @@ def _within(root: str, name: str) -> str:
 
 
 def _copied(system: Any, name: str, folder: Path) -> Iterator[int]:
-    """Copy a file, so that nobody else may read it; yield the bytes of every piece."""
+    """Copy a file, readable for the owner only; yield the bytes of every piece."""
     own = folder / PurePosixPath(name).name
     with open_private(own, "xb") as target:
         source, size = _answer(system.open, name, "rb"), 0
@@ -151,33 +154,33 @@ def _copied(system: Any, name: str, folder: Path) -> Iterator[int]:
                 yield size
                 size = 0
         yield size
-        # One that is still being read could not be closed.
+        # Closed only here, because a file that is being read cannot be closed.
         _answer(source.close)
 
 
 def _answer(ask: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return what a file system answers, within `SILENCE` seconds; TimeoutError otherwise."""
-    told: Future[Any] = Future()
+    """Return the answer of a file system; TimeoutError if it takes more than `SILENCE` seconds."""
+    answer: Future[Any] = Future()
 
     def wait() -> None:
         try:
-            told.set_result(ask(*args, **kwargs))
+            answer.set_result(ask(*args, **kwargs))
         except BaseException as error:
-            told.set_exception(error)
+            answer.set_exception(error)
 
-    # Nothing waits for this thread: a server that accepts and is silent would keep it for ever.
+    # A daemon thread, because a silent server could block it indefinitely.
     Thread(target=wait, daemon=True).start()
     try:
-        return told.result(SILENCE)
+        return answer.result(SILENCE)
     except TimeoutError:
-        if told.done():
+        if answer.done():
             raise
         raise TimeoutError(f"there was no answer for {SILENCE:g} seconds") from None
 
 
 @contextmanager
 def _reading(address: str, done: str = "read") -> Iterator[tuple[Any, str]]:
-    """Give the file system of an address and the place in it; what it raises becomes DataError."""
+    """Yield the file system of an address and the place in it; convert errors to `DataError`."""
     need("fsspec", "Reading and writing object storage")
     import fsspec
 
@@ -186,5 +189,5 @@ def _reading(address: str, done: str = "read") -> Iterator[tuple[Any, str]]:
     except DataError:
         raise
     except Exception as error:
-        # Each system has errors of its own.
+        # Each file system has its own exceptions.
         raise DataError(f"{address} cannot be {done}: {error or type(error).__name__}") from None

@@ -1,12 +1,12 @@
-"""A worker: the rows of one partition, wherever it runs.
+"""A worker, which holds the rows of one partition.
 
-It computes exact sums of its own rows' shares, from what has been released and from nothing else:
-it has no randomness and no clock, and knows nothing of the other workers. Whoever coordinates calls
-its methods by name (`dplasso.cluster.engines`).
+A worker computes exact sums of its rows' contributions from released values only. It has no
+randomness and no clock, and does not know other workers. The coordinator calls its methods by name
+(`dplasso.cluster.engines`).
 
-A worker takes a step once: it accepts the step after the last one, answers that one again with the
-reply that it kept, and refuses any other. One that starts anew is empty: it counts again once
-`catch_up` has brought its rows to where the others are, without adding to any sum.
+A worker takes each step once. It accepts the next step, repeats its stored reply to the last step,
+and refuses any other. A replacement for a lost worker first repeats the earlier steps (`catch_up`)
+without adding to any sum.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +34,7 @@ from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
 from dplasso.runtime.threads import Threads, thread_pool
 
-# A partition with more different labels does not list them; they are not classes.
+# With more different labels than this, they are not classes, and a partition does not list them.
 MOST_LABELS = 10_000
 
 Sums = Callable[..., NDArray[np.int64]]
@@ -42,13 +42,13 @@ Sums = Callable[..., NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class Partition:
-    """Where the rows of a worker come from.
+    """The source of a worker's rows.
 
-    `path`: of a store, as the worker's machine names it, or its address on object storage; None
-    for rows in memory.
-    `X`, `y`: rows in memory and their labels, checked.
-    `weights`: how much each row counts, in [0, 1]; None for 1 each.
-    `origin`: how the columns of rows in memory were made, as JSON values; None if nobody knows.
+    `path`: of a store on the worker's machine, or its address on object storage; None for rows in
+    memory.
+    `X`, `y`: checked rows in memory and their labels.
+    `weights`: weight of each row, in [0, 1]; None for 1 each.
+    `origin`: how the columns of rows in memory were made, as JSON values; None if unknown.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Description:
-    """What a partition is; for the coordinator, since some of it depends on private data."""
+    """The description of a partition, for the coordinator only: it depends on private data."""
 
     shape: tuple[int, int]
     n_entries: int
@@ -73,16 +73,16 @@ class Description:
 
     @property
     def rows(self) -> tuple[Any, ...]:
-        """What tells one data set's rows from another's."""
+        """Values that identify the rows of a data set."""
         return self.shape, self.n_entries, self.content
 
 
 @dataclass(frozen=True)
 class SumSteps:
-    """What sums over the records are asked for with.
+    """The settings of sums over the records.
 
-    `ask`: returns what gives the sums, from the records.
-    `columns`, `prior`: as of `build_gradient_rows`.
+    `ask`: returns a function that computes the sums, from the records.
+    `columns`, `prior`: as in `build_gradient_rows`.
     """
 
     loss: Any
@@ -91,25 +91,25 @@ class SumSteps:
     prior: StartingModel | None = None
 
     def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
-        """Return what gives the sums."""
-        known = X, self.loss, targets, threads, self.columns
-        return self.ask(build_gradient_rows(*known, prior=self.prior))
+        """Return the function that computes the sums."""
+        settings = X, self.loss, targets, threads, self.columns
+        return self.ask(build_gradient_rows(*settings, prior=self.prior))
 
 
 def gradients_at(scaling: Scaling, unit: float, start: StartingModel | None, rows: Any) -> Sums:
-    """Return what gives the sums of the gradients at some weights."""
+    """Return the function that sums gradients at some weights."""
     whole: Sums = rows.part(scaling, unit, start).whole
     return whole
 
 
 def calibrating(model: LinearModel, start: StartingModel | None, rows: Any) -> Sums:
-    """Return what gives the gradient in slope and constants of a released model's margins."""
+    """Return the function that sums gradients in slope and constants of a model's margins."""
     sums: Sums = rows.margins(model, start).sums
     return sums
 
 
 def known_now(method: str, asked: tuple[Any, ...], rows: Any) -> Sums:
-    """Return what gives the sums of a method that needs nothing more."""
+    """Return the function that computes the sums of a method with fixed arguments."""
     return lambda: getattr(rows, method)(*asked)
 
 
@@ -133,10 +133,10 @@ class Worker:
         self._copied = 0, 0
 
     def ready(self) -> None:
-        """Answer: the worker is there."""
+        """Return, to show that the worker runs."""
 
     def copy(self, whole: bool = False) -> tuple[int, int]:
-        """Copy a piece of a store that is away, or the whole rest; say how far that is."""
+        """Copy a piece of a store on object storage, or its `whole` rest; return (bytes, total)."""
         path = self._partition.path
         if self._folder is None and path is not None and is_address(path):
             made = TemporaryDirectory(prefix="dplasso-", ignore_cleanup_errors=True)
@@ -149,7 +149,7 @@ class Worker:
         return self._copied
 
     def describe(self) -> Description:
-        """Open the partition, read all of it once, and say what it is."""
+        """Open the partition, check all of it, and describe it."""
         partition = self._partition
         content, origin = None, partition.origin
         if partition.path is not None:
@@ -161,7 +161,7 @@ class Worker:
             for name, entry in sorted(self._X.header.arrays.items()):
                 digest.update(f"{name} {entry.size} {list(entry.pieces)}\n".encode())
             content, origin = digest.hexdigest(), self._X.header.origin
-            # Mapped files stay readable, and a killed worker leaves none behind.
+            # Remove the copy now: mapped files stay readable, and a killed worker leaves no files.
             self._away.close()
             n_entries = self._X.nnz
         else:
@@ -170,8 +170,8 @@ class Worker:
         n_rows, weights = int(self._X.shape[0]), partition.weights
         if weights is not None and weights.size != n_rows:
             raise DataError(
-                f"{partition.name} has {n_rows:,} rows, but {weights.size:,} weights; one for each "
-                "is needed"
+                f"{partition.name} has {n_rows:,} rows, but {weights.size:,} weights; pass one for "
+                "each row"
             )
         labels, counts = np.unique(self._y, return_counts=True)
         if labels.size > MOST_LABELS:
@@ -187,16 +187,16 @@ class Worker:
         )
 
     def person_hashes(self) -> NDArray[np.int64]:
-        """Return the hash of each row's person, two numbers: for the coordinator alone."""
+        """Return the hash of each row's person, two numbers each, for the coordinator only."""
         return np.array(self._X.person_hashes)
 
     def limit(self, within: Mapping[str, NDArray[np.uint8]]) -> None:
-        """Leave out rows, by a bit for each row of every partition."""
+        """Leave out rows whose bit is 0 in `within`, which has bits for every partition."""
         bits, size = within[self._partition.name], self._X.shape[0]
         self._within = np.unpackbits(bits, count=size) != 0
 
     def encode(self, task: Any) -> None:
-        """Turn the labels into the targets of a task; DataError for one that has no class."""
+        """Convert the labels to the targets of a task; `DataError` for a label without a class."""
         try:
             labels = task.encode(self._y)
         except DataError as error:
@@ -212,7 +212,7 @@ class Worker:
         return self._targets.count_rows(weighing=weighing)
 
     def weights(self) -> NDArray[np.float64]:
-        """Return how much each record counts; nothing where each counts 1."""
+        """Return the weight of each record; empty if each is 1."""
         return self._targets.weights
 
     def label_bits(self) -> NDArray[np.int8]:
@@ -221,27 +221,27 @@ class Worker:
         return bits
 
     def begin_vertices(self, steps: VertexSteps | RoundSteps) -> NDArray[np.int64]:
-        """Begin a run of Frank-Wolfe at zero weights; return this part of the column gradients."""
+        """Begin a run of Frank-Wolfe at zero weights; return this worker's column gradients."""
         self._vertices = steps.part(self._X, self._targets, self._threads)
         self._done, self._reply = 0, None
         return self._vertices.start()
 
     def move(self, step: int, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:
-        """Take the steps from `step` on with these vertices; RuntimeError out of turn."""
+        """Take the steps from `step` on with these vertices; RuntimeError for a wrong step."""
         assert self._vertices is not None
         last = step + vertex.size - 1
         if last == self._done and self._reply is not None:
             return self._reply
         if step != self._done + 1:
             raise RuntimeError(
-                f"{self._partition.name} has taken {self._done} steps and is asked for step {step}"
+                f"{self._partition.name} has taken {self._done} steps and cannot take step {step}"
             )
         self._reply = self._vertices.move(vertex, sign)
         self._done = last
         return self._reply
 
     def catch_up(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> None:
-        """Take the steps that the others have taken; from the beginning of a run."""
+        """Take the steps that other workers have taken, at the beginning of a run."""
         assert self._vertices is not None
         if self._done:
             raise RuntimeError(f"{self._partition.name} has taken steps already")
@@ -254,10 +254,10 @@ class Worker:
         self._sums = steps.sums(self._X, self._targets, self._threads)
 
     def sums(self, *released: Any) -> NDArray[np.int64]:
-        """Return this part of the sums at weights, or at parameters of a calibration."""
+        """Return this worker's part of the sums at weights, or at calibration parameters."""
         assert self._sums is not None
         return self._sums(*released)
 
     def close(self) -> None:
-        """Let go of threads."""
+        """Stop the threads."""
         self._open.close()
