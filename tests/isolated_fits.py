@@ -97,7 +97,7 @@ RADII: dict[str, dict[str, Any]] = {
     "of a radius": {"n_iter": 6, "l1_radius": 20.0},
     "by Algorithm 1": {"n_iter": 6, "l1_radius": 9.0, "solver": "standard"},
 }
-_KEEPING = {"MOST_COLUMNS": 2, "_LONGEST_ROWS": 1e-3, "_STRENGTH": 2.0}
+_SIZES = {"kept": {"MOST_COLUMNS": 2, "_STRENGTH": 2.0}, "drawn": {"_LONGER_ROWS": 1e-3}}
 
 
 def _targets(name: str, n_classes: int, rng: np.random.Generator, size: int) -> NDArray[Any]:
@@ -213,7 +213,7 @@ def _fit_trial(kind: str, choices: Choices) -> "Trial":
             options["n_records"] = n_rows
     # With few steps, but where they are as many as pay.
     patched = [short_runs()] if choices.pick("steps", ("few", "few", "auto")) == "few" else []
-    patched += [patch.multiple(column_plan, **_KEEPING)] if columns == "kept" else []
+    patched += [patch.multiple(column_plan, **_SIZES[columns])] if columns in _SIZES else []
     return Trial(one, other, partial(_within, patched, maker(**options), choices, form))
 
 

@@ -69,7 +69,7 @@ def test_the_lasso_lists_its_corrections(train, weights):
     text = said(
         "fit", train, "--epsilon", 5, "--method", "lasso", "--max-weights", 4, "--prior", weights
     )
-    assert "4 corrections to the public model after 4 steps and a refit" in text
+    assert "4 corrections to the public model after 128 gradients" in text
 
 
 def test_a_table_s_columns_go_by_name(tmp_path):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csc_array, csr_array
 
-from dplasso import DPLassoClassifier, DPLogisticRegression, PrivateSearch
+from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression, PrivateSearch
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.errors import NoiseWarning, PrivacyLeakWarning
@@ -19,7 +19,7 @@ RNG = np.random.default_rng(0)
 WARDS = (RNG.random((300, 4)) < 0.5).astype(float)
 AGES = RNG.integers(18, 95, (300, 1)).astype(float)
 RAW = np.hstack([WARDS, AGES])
-LASSO, LOGISTIC = DPLassoClassifier().get_params(), DPLogisticRegression().get_params()
+LOOP, LOGISTIC = DPFrankWolfeClassifier().get_params(), DPLogisticRegression().get_params()
 Y = (AGES[:, 0] > 50).astype(int)
 
 
@@ -27,21 +27,21 @@ class TestRawNumbers:
     @pytest.mark.parametrize("kind", [np.asarray, csr_array, csc_array])
     def test_an_age_is_noticed(self, kind):
         assert "Column 4 (from 0) is beyond the bound 1" in raw_numbers(
-            first_entries(kind(RAW)), LASSO
+            first_entries(kind(RAW)), LOOP
         )
         assert "Column 4 (from 0) is so much larger" in raw_numbers(
             first_entries(kind(RAW)), LOGISTIC
         )
         names = np.array([*"abcd", "age"], dtype=object)
-        assert "Column 'age'" in raw_numbers(first_entries(kind(RAW)), LASSO, names)
+        assert "Column 'age'" in raw_numbers(first_entries(kind(RAW)), LOOP, names)
 
     def test_in_a_store_too(self, tmp_path):
         store = write_store(matrix_source(RAW, Y), tmp_path / "raw")
-        assert "Column 4" in raw_numbers(first_entries(store.X), LASSO)
+        assert "Column 4" in raw_numbers(first_entries(store.X), LOOP)
         ones = write_store(matrix_source(WARDS, Y), tmp_path / "ones")
-        assert raw_numbers(first_entries(ones), LASSO) is None
+        assert raw_numbers(first_entries(ones), LOOP) is None
 
-    @pytest.mark.parametrize("params", [LASSO, LOGISTIC])
+    @pytest.mark.parametrize("params", [LOOP, LOGISTIC])
     @pytest.mark.parametrize(
         "X",
         [
@@ -56,19 +56,20 @@ class TestRawNumbers:
         assert raw_numbers(first_entries(X), params) is None
 
     def test_a_public_bound_that_fits_is_right(self):
-        assert raw_numbers(first_entries(RAW), LASSO | {"feature_bound": 100.0}) is None
+        assert raw_numbers(first_entries(RAW), LOOP | {"feature_bound": 100.0}) is None
 
     def test_entries_far_below_the_bound_are_noticed(self):
         rows = (RNG.random((300, 200)) < 0.2) / 6.0
         found = "entries are far below .*, a bound of 1: the model may be no better .* for release"
         with pytest.warns(NoiseWarning, match=found):
-            DPLassoClassifier(max_weights=2).fit(rows, Y)
+            DPFrankWolfeClassifier(n_iter=2).fit(rows, Y)
         with warnings.catch_warnings():
             warnings.filterwarnings("error", message="most entries")
             DPLogisticRegression().fit(rows, Y)
-            DPLassoClassifier(max_weights=2, feature_bound=0.2).fit(rows, Y)
-            DPLassoClassifier(math.inf, max_weights=2).fit(rows, Y)
-            DPLassoClassifier(max_weights=2).fit(WARDS, Y)
+            DPLassoClassifier(max_weights=2).fit(rows, Y)
+            DPFrankWolfeClassifier(n_iter=2, feature_bound=0.2).fit(rows, Y)
+            DPFrankWolfeClassifier(math.inf, n_iter=2).fit(rows, Y)
+            DPFrankWolfeClassifier(n_iter=2).fit(WARDS, Y)
 
     def test_only_who_asks_to_see_the_fit_hears_of_it(self, capsys):
         DPLogisticRegression().fit(RAW, Y)

@@ -34,13 +34,14 @@ LOOP = {"n_iter": 300, "l1_radius": 9.0}
     ],
 )
 def test_is_what_a_fit_states(kind, given, told):
-    X = np.eye(40, 500, dtype=np.float32)
+    # So many columns that no cut is left out.
+    X = np.eye(40, 10_000, dtype=np.float32)
     labels = np.arange(40) % told.get("n_classes", 2)
     model = DPFrankWolfeClassifier(**given) if kind == "frank-wolfe" else make(kind, **given)
     stated = model.fit(X, labels).privacy_
     asked = {name: given[name] for name in given if name != "target_bounds"}
     method = METHODS.get(kind, kind)
-    for n_features in (None, 500):
+    for n_features in (None, 10_000):
         known = {"n_features": n_features, "method": method} | told
         cost = privacy_cost(**{"epsilon": 1.0, "delta": 1e-6} | asked | known)
         assert cost.is_private
@@ -58,12 +59,13 @@ def test_is_what_a_fit_states(kind, given, told):
 
 
 def test_what_can_be_found_knows_the_task():
-    found = {}
+    """Of rows so long that a LASSO draws its columns."""
+    found, long = {}, {"row_entries": 1e5}
     for method, n_classes in (("lasso", 2), ("lasso", 10), ("logistic", 2), ("logistic", 10)):
-        task = {"method": method, "n_classes": n_classes}
+        task = {"method": method, "n_classes": n_classes} | long
         found[method, n_classes] = weakest_association(1.0, 1e-6, 30_000, 10**5, **task).gradient
     for method in ("lasso", "linear"):
-        task = {"method": method, "target_bounds": (0.0, 1.0)}
+        task = {"method": method, "target_bounds": (0.0, 1.0)} | long
         found[method, 0] = weakest_association(1.0, 1e-6, 30_000, 10**5, **task).gradient
     # Ten times as many vertices, and so a larger maximum of their noises; steps as strong as that.
     grown = found["lasso", 10] / found["lasso", 2]

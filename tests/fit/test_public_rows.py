@@ -78,10 +78,11 @@ def test_a_lasso_finds_its_columns_with_them():
     (rows, subject), (public, _), (test, truth) = WIDE
     geometry, found = Geometry.learn(public), []
     for given in (geometry, None):
-        options = {"classes": [0, 1], "random_state": 0, "public_rows": given}
-        fitted = DPLassoClassifier(1.0, **options).fit(rows, (subject == 0).astype(int))
-        found.append(auc(fitted, test, truth == 0))
-    assert found[0] > found[1] + 0.1
+        options = {"classes": [0, 1], "public_rows": given}
+        fits = (DPLassoClassifier(0.3, random_state=seed, **options) for seed in range(3))
+        labels = (subject == 0).astype(int)
+        found.append(np.mean([auc(one.fit(rows, labels), test, truth == 0) for one in fits]))
+    assert found[0] > found[1] + 0.05
     fitted = DPLassoClassifier(1.0, classes=[0, 1], public_rows=geometry).fit(rows, subject == 0)
     assert fitted.coef_.nnz == 200
     assert fitted.n_features_in_ == 2000

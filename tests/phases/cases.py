@@ -44,9 +44,10 @@ DIRECTIONS = Geometry.learn(
 )
 BOUNDS = {"target_bounds": (0.0, 3.0)}
 INTERVALS = {"infer": "all", "row_norm": 4.0}
-# Columns are drawn, or kept by gradients, of as few as there are here.
-DRAWN = {"MOST_COLUMNS": 10}
-KEPT = {"MOST_COLUMNS": 4, "_LONGEST_ROWS": 1e-3, "_STRENGTH": 2.0}
+# Columns are drawn, since rows are long, or kept by gradients, of as few as there are here.
+DRAWN = {"MOST_COLUMNS": 10, "_LONGER_ROWS": 1e-3}
+KEPT = {"MOST_COLUMNS": 4, "_STRENGTH": 2.0}
+MEASURED = {"MOST_COLUMNS": 4, "_LONGER_ROWS": 3.0}
 NARROW = {"MOST_COLUMNS": 20}
 
 
@@ -118,6 +119,7 @@ PLANS = {
     "lasso": Case(_lasso(), columns=DRAWN),
     "lasso, not refitted": Case(_lasso(epsilon=0.1), columns=DRAWN),
     "lasso, kept": Case(_lasso(), columns=KEPT),
+    "lasso, kept of rows measured": Case(_lasso(), columns=MEASURED),
     "lasso, half": Case(_lasso(), columns=NARROW),
     "lasso, all": Case(_lasso()),
     "lasso, some": Case(_lasso(max_weights=5, neighbors="replace-one")),

@@ -88,10 +88,12 @@ def test_a_phase_without_a_share_draws_nothing_and_what_is_stated_names_the_othe
 
 @each_plan
 def test_gradients_are_of_the_loss_that_is_stated(name):
-    taken, _, begun = walked(PLANS[name])
+    case = PLANS[name]
+    taken, _, begun = walked(case)
     for one in taken:
         if isinstance(one.phase, Descend):
-            course = one.phase.course(one.before, begun.budget)
+            with small(case):
+                course = one.phase.course(one.before, begun.budget)
             stated = one.phase.numbers(begun.budget)["residual_bound"]
             assert course is None or course.loss.residual_bound == stated
 

@@ -13,7 +13,7 @@ from phases.cases import PLANS, PRIOR, rows, walked
 
 def test_vertices_and_refit_have_one_start():
     """Found once; where no vertex is drawn the gradients find it."""
-    for name, place in (("lasso, prior", 1), ("prior", 2), ("prior of a short list", 2)):
+    for name, place in (("lasso, prior", 2), ("prior", 2), ("prior of a short list", 2)):
         taken, released, begun = walked(PLANS[name])
         found = [k for k, one in enumerate(released.entries) if isinstance(one.release, Started)]
         assert found == [place]

@@ -183,15 +183,13 @@ class DPLogisticRegression(PrivateClassifier):
 class DPLassoClassifier(PrivateClassifier):
     r"""Differentially private logistic regression with few weights, for sparse, very wide data.
 
-    The fit selects columns and then refits their weights (docs/lasso.md). Frank-Wolfe steps draw
-    signed columns by the exponential mechanism, each column at most once. If noisy gradients tell
-    the columns apart better, they keep the columns instead. Noisy gradient descent then refits the
-    weights of the selected columns. All settings follow from the budget, the number of columns and
-    the privately counted records. A step costs only the entries of X that it touches.
+    The fit selects columns and then refits their weights (docs/lasso.md). Noisy gradients keep the
+    columns, by successive cuts. If rows are long, Frank-Wolfe steps draw signed columns instead, by
+    the exponential mechanism, each column at most once. All settings follow from the budget, the
+    number of columns, and noisy sums over the records.
 
-    More than two classes are one joint multinomial fit, whose noise does not depend on the number
-    of classes (docs/multiclass.md). A step draws a column for one of the K classes, and the refit
-    gives each selected column a weight for every class.
+    More than two classes are one joint multinomial fit (docs/multiclass.md), in which each selected
+    column has a weight for every class.
 
     Parameters
     ----------
@@ -201,13 +199,13 @@ class DPLassoClassifier(PrivateClassifier):
         Probability that the epsilon guarantee fails, in (0, 1). Choose it well below one over the
         number of people. The fit never derives it from the data.
     max_weights : int, default=None
-        Largest number of columns in the model. Public. None keeps as many columns as the budget can
-        tell from noise: at most 200 drawn columns, or more columns kept by noisy gradients if
-        records and budget suffice. Data with at most 200 columns keep all of them.
+        Largest number of columns in the model. Public. None keeps 200 columns, more if records and
+        budget suffice, and fewer if rows are so long that columns are drawn. Data with at most 200
+        columns keep all of them.
     feature_bound : float, default=1.0
         Bound B on every ``|x_ij|``, > 0. Public. The fit and `predict` clip larger entries without
-        a warning. The noise of the selection is proportional to B, so features that are binary or
-        of size B do far better than tf-idf. The refit scales rows to unit length instead.
+        a warning. The noise of draws is proportional to B. Gradients scale rows to unit length
+        instead, so they need no bound.
     fit_intercept : bool, default=True
         Whether margins have a constant term: the balance of the classes and, in the refit, a
         constant entry of a tenth of each row.

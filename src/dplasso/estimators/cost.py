@@ -14,7 +14,7 @@ from dplasso.estimators.classifiers import DPLassoClassifier, DPLogisticRegressi
 from dplasso.estimators.fitting import method_of
 from dplasso.estimators.frank_wolfe_classifier import DPFrankWolfeClassifier
 from dplasso.estimators.regressors import DPLasso, DPLinearRegression
-from dplasso.fit.column_plan import plan_lasso
+from dplasso.fit.column_plan import plan_lasso, row_limit
 from dplasso.fit.lasso import Lasso
 from dplasso.fit.method import MANY_COLUMNS, checked_target_bounds
 from dplasso.fit.task import Bounded, Labels, Task
@@ -179,8 +179,8 @@ def weakest_association(
 ) -> Findable:
     """Say how strong a column must be to be found among others, from public numbers.
 
-    The LASSO finds a column whose gradient exceeds the largest of 2D noises of one draw, 2KD for K
-    classes. Noisy gradient descent finds one whose weight exceeds three standard errors.
+    Noisy gradient descent finds a column whose weight exceeds three standard errors. A LASSO that
+    draws columns finds one whose gradient exceeds the largest of 2D noises, 2KD for K classes.
 
     Parameters
     ----------
@@ -189,7 +189,8 @@ def weakest_association(
     n_records, n_features : int
         N and D, public.
     row_entries : float, default=1
-        Entries of a row, about; only noisy gradient descent, which scales rows, depends on it.
+        Entries of a row, about. Noisy gradient descent finds less in long rows, because it scales
+        them; a LASSO draws columns where rows are too long.
     method, n_classes, target_bounds, **settings
         As in `privacy_cost`; not "frank-wolfe".
 
@@ -216,32 +217,40 @@ def weakest_association(
     budget = found.budget(task, n_features)
     if budget.leak:
         return Findable(n_features, 0.0, 0.0, 0.0)
+    n_weights, n_drawn = n_features, 0
     if isinstance(found, Lasso):
+        n_weights, n_drawn, share = _list_of(
+            found, budget, task, n_records, n_features, row_entries
+        )
+    if n_drawn:
         bound = task.residual_bound(private=True)
-        n_weights, gradient = _weakest_drawn(found, budget, task, n_records, n_features)
+        moved = budget.moved(settings.get("feature_bound", 1.0) * bound)
+        scale = 2.0 * moved / budget.eps0_of(share, n_drawn)
+        # The largest of 2D Gumbel noises of scale s is about s ln(2D).
+        gradient = scale * math.log(2.0 * task.n_outputs * n_features)
     else:
         bound = task.gradient_bound(private=True) / math.sqrt(row_entries)
-        n_weights = n_features
         gradient = _weakest_estimated(budget, task, n_records, n_features, row_entries)
     rows = gradient / bound
     return Findable(n_weights, gradient, rows, rows / n_records)
 
 
-def _weakest_drawn(
-    method: Lasso, budget: Budget, task: Task, n_records: float, n_features: int
-) -> tuple[int, float]:
-    """Return how many columns a LASSO draws, and the gradient that stands out of 2D noises."""
+def _list_of(
+    method: Lasso,
+    budget: Budget,
+    task: Task,
+    n_records: float,
+    n_features: int,
+    row_entries: float,
+) -> tuple[int, int, float]:
+    """Return how many columns a LASSO keeps, how many of them it draws, and the draws' share."""
     shape, left = method.shape(task, n_features), 1.0 - COUNT_SHARE
-    plan = plan_lasso(shape, left * budget.mu * budget.mu / 2.0, n_records)
-    # With so few columns none is drawn: about as much is learnt about each of them. Gradients that
-    # keep columns find what as many draws would find, and more.
-    n_weights = plan.n_vertices or plan.n_kept or n_features
-    share = 1.0 - plan.refit_share - plan.calibration_share if plan.n_vertices else 1.0
-    share = 1.0 - plan.kept_share if plan.n_kept else share
-    moved = budget.moved(method.feature_bound * task.residual_bound(private=True))
-    scale = 2.0 * moved / budget.eps0_of(left * share, n_weights)
-    # The largest of 2D Gumbel noises of scale s is about s ln(2D).
-    return n_weights, scale * math.log(2.0 * task.n_outputs * n_features)
+    rho = left * budget.mu * budget.mu / 2.0
+    plan = plan_lasso(shape, rho, n_records, long_rows=True)
+    if row_entries <= row_limit(shape, plan.n_vertices):
+        plan = plan_lasso(shape, rho, n_records, long_rows=False)
+    share = left * (1.0 - plan.refit_share - plan.calibration_share)
+    return plan.n_vertices or plan.n_kept or n_features, plan.n_vertices, share
 
 
 def _weakest_estimated(

@@ -52,8 +52,8 @@ class FirstEntries(NamedTuple):
 def remark_on_entries(
     X: Any, params: Mapping[str, Any], names: NDArray[Any] | None, *, is_private: bool, aloud: bool
 ) -> None:
-    """Warn of entries much smaller than the noise of a LASSO is made for; aloud, of raw numbers."""
-    bound = params.get("feature_bound") if is_private else None
+    """Warn of entries much smaller than the noise of draws is made for; aloud, of raw numbers."""
+    bound = entry_bound(params) if is_private else None
     if bound is None and not aloud:
         return
     first = first_entries(X)
@@ -61,7 +61,7 @@ def remark_on_entries(
     most = _MOST_ENTRIES * sizes.size
     if bound is not None and np.count_nonzero(sizes < _SMALL * float(bound)) > most:
         warnings.warn(
-            "most entries are far below what the noise of the LASSO is made for, "
+            "most entries are far below what the noise of Frank-Wolfe is made for, "
             f"a bound of {float(bound):g}: the model may be no better than chance. Turn them "
             "into 1 (--binarize, Binarizer), give a smaller bound that is public, or take logistic "
             f"(linear) regression. {FOR_THE_CURATOR}",
@@ -71,6 +71,11 @@ def remark_on_entries(
     hint = raw_numbers(first, params, names) if aloud else None
     if hint is not None:
         say(hint)
+
+
+def entry_bound(params: Mapping[str, Any]) -> float | None:
+    """Return the bound that entries are clipped to; None if a fit scales rows, as a LASSO may."""
+    return params.get("feature_bound") if "l1_radius" in params else None
 
 
 def raw_numbers(
@@ -86,7 +91,7 @@ def raw_numbers(
     found, place = np.unique(columns, return_inverse=True)
     counts = np.bincount(place)
     means = np.bincount(place, sizes) / counts
-    bound = params.get("feature_bound")
+    bound = entry_bound(params)
     limit = _TYPICAL * np.median(sizes) if bound is None else _BOUNDS * float(bound)
     (large,) = np.nonzero((means > limit) & (2 * counts >= n_rows))
     if not large.size:

@@ -167,7 +167,7 @@ class DPLasso(PrivateRegressor):
     r"""Differentially private linear regression with few weights, for sparse, very wide data.
 
     The loss is Huber's: the squared loss whose residuals are clipped to a public bound. As in
-    `DPLassoClassifier`, the fit selects columns by Frank-Wolfe steps or noisy gradients and refits
+    `DPLassoClassifier`, the fit selects columns by noisy gradients or Frank-Wolfe steps and refits
     their weights by noisy gradient descent (docs/multiclass.md).
 
     Parameters
@@ -182,13 +182,13 @@ class DPLasso(PrivateRegressor):
         The fit clips targets to it, and `predict` clips predictions. The noise is proportional to
         its width.
     max_weights : int, default=None
-        Largest number of columns in the model. Public. None keeps as many columns as the budget can
-        tell from noise: at most 200 drawn columns, or more columns kept by noisy gradients if
-        records and budget suffice. Data with at most 200 columns keep all of them.
+        Largest number of columns in the model. Public. None keeps 200 columns, more if records and
+        budget suffice, and fewer if rows are so long that columns are drawn. Data with at most 200
+        columns keep all of them.
     feature_bound : float, default=1.0
         Bound B on every ``|x_ij|``, > 0. Public. The fit and `predict` clip larger entries without
-        a warning. The noise of the selection is proportional to B, so features that are binary or
-        of size B do far better than tf-idf. The refit scales rows to unit length instead.
+        a warning. The noise of draws is proportional to B. Gradients scale rows to unit length
+        instead, so they need no bound.
     fit_intercept : bool, default=True
         Whether margins have a constant term: the mean of the targets and, in the refit, a constant
         entry of a tenth of each row.

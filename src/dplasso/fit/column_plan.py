@@ -1,40 +1,46 @@
 """The settings that a LASSO chooses for itself, and warnings of fits that can find nothing.
 
-Both depend on the records only through public numbers and the noisy count.
+Both depend on the records only through public numbers and releases.
 
 With t columns drawn, the t-th best one's gradient has fallen to about ``theta N / (2 sqrt(t))``.
 The exponential mechanism at ``eps0 = sqrt(8 rho / T)`` finds it if ``eps0`` times that exceeds
 ``ln 2D``, the largest of 2D noises. So T grows linearly with ``sqrt(rho) N / ln 2D``.
 
 The noise of T draws grows with sqrt(T). The noise of one gradient of all columns does not depend on
-how many are kept by it; in units of a draw's it grows with the root of the entries n of a row. It
-is the smaller one if ``n < T ln(2D) / 2``, so if ``n < theta sqrt(2 rho) N / 2``. If this bound is
-`_LONGEST_ROWS` or more, noisy gradients keep the columns.
+how many are kept by it; in units of a draw's it grows with the length of a row, in units of the
+bound on an entry. So it is the smaller one if the square of that length is below ``T ln(2D) / 2``.
+Beyond, gradients still win for a while: each adds up all columns that tell the same.
 """
 
 import math
 from dataclasses import dataclass
 
 from dplasso.fit.task import Task
-from dplasso.gradient_descent.schedule import CALIBRATION_SHARE, Stage, steps_that_pay
+from dplasso.gradient_descent.schedule import (
+    CALIBRATION_SHARE,
+    MOST_STEPS,
+    Stage,
+    plan_stages,
+    steps_that_pay,
+    with_directions,
+)
 from dplasso.privacy.budget import Budget
 
-# The most columns drawn unless more are asked for; data with no more columns keep all of them.
+# The most columns of a model unless more are asked for or can be found.
 MOST_COLUMNS = 200
 # The most columns kept by gradients, and the coordinates of all outputs that have any.
 MOST_KEPT, _MOST_COORDINATES = 2**16, 2**24
-# Gradients of all columns that keep some; the most and the fewest of the refit of columns drawn.
-SCREENING_STEPS, REFIT_STEPS, _FEWEST_STEPS = 16, 100, 40
-# How far the noise of the first may move the margin of a unit row: they only rank the columns.
-_SCREENING_KAPPA = 0.1
+# The most and the fewest gradients of the refit of columns drawn.
+_MOST_REFIT_STEPS, _FEWEST_REFIT_STEPS = 100, 40
 # Steps of constant size, not shrinking ones: as if this many had been taken before.
 LATE_START = 2**20
 # theta: how strong the best column is.
 _STRENGTH = 0.35
-# Entries of rows up to which gradients are taken to tell more than draws.
-_LONGEST_ROWS = 800.0
-# Share of the budget for the refit; the second where half of all columns are drawn.
-_REFIT_SHARE, _REFIT_SHARE_OF_FEW = 0.3, 0.6
+# Squared length of rows up to which gradients tell more than T draws, over T ln(2D) / 2. Chosen
+# on splits of the training rows of Reuters and Farm Ads, and on made-up rows (docs/lasso.md).
+_LONGER_ROWS = 8.0
+# Share of the budget for the refit of columns drawn.
+_REFIT_SHARE = 0.3
 # Where fewer columns can be found, all of the budget is spent on finding them.
 FEWEST_REFITTED = 8
 
@@ -45,6 +51,7 @@ class Shape:
 
     `asked`: the most columns that the model may have; None for the default.
     `longer`: how much longer a record's gradient may be than that of a draw.
+    `mixes`: whether gradients use directions of public rows, which draws cannot.
     """
 
     task: Task
@@ -52,6 +59,7 @@ class Shape:
     asked: int | None
     longer: float
     from_prior: bool
+    mixes: bool = False
 
     @property
     def n_coordinates(self) -> int:
@@ -59,38 +67,52 @@ class Shape:
         return self.task.n_outputs * self.n_features
 
     @property
-    def is_narrow(self) -> bool:
-        """Whether half of the columns, or all, are no more than may be drawn by default."""
-        return self.asked is None and self.n_features <= 2 * MOST_COLUMNS
+    def length(self) -> int:
+        """Columns of the list, if no more can be found; 0 where all columns are taken."""
+        length = self.asked or MOST_COLUMNS
+        return 0 if self.n_features <= length else length
 
     @property
     def most_vertices(self) -> int:
-        """The most vertices that a fit draws.
-
-        Every column is drawn at most once, and at most half of them are; where there are no more
-        columns than may be drawn, all are taken and none is drawn.
-        """
-        most = MOST_COLUMNS if self.asked is None else self.asked
-        return 0 if self.n_features <= most else min(most, max(1, self.n_features // 2))
+        """The most vertices that a fit draws: each column at most once, and at most half."""
+        return 0 if self.mixes else min(self.length, max(1, self.n_features // 2))
 
     @property
     def most_kept(self) -> int:
         """The most columns that gradients keep; 0 where none do."""
-        if self.asked is not None or self.is_narrow or self.n_coordinates > _MOST_COORDINATES:
+        if self.n_coordinates > _MOST_COORDINATES and not self.mixes:
             return 0
-        return min(MOST_KEPT, self.n_features // 2)
+        if self.asked or not self.length:
+            return self.length
+        return max(self.length, min(MOST_KEPT, self.n_features // 2))
+
+    @property
+    def measures_rows(self) -> bool:
+        """Whether the length of rows decides between draws and gradients."""
+        return self.most_vertices > 0 and self.most_kept > 0
 
     @property
     def stages(self) -> list[tuple[int, int]]:
         """The most gradients of each stage, and the most columns that they are of."""
-        screening = (SCREENING_STEPS, self.n_features) if self.most_kept else (0, 0)
-        most = max(self.most_kept, self.most_vertices) or self.n_features
-        return [screening, (REFIT_STEPS, most)]
+        if not self.length:
+            return [(MOST_STEPS, self.n_features)]
+        if not self.most_kept:
+            return [(_MOST_REFIT_STEPS, self.most_vertices)]
+        first, *others, last = plan_stages(self.length, self.n_features)
+        more = [
+            (stage.n_steps, min(self.n_features, stage.n_columns * self.most_kept // self.length))
+            for stage in others
+        ]
+        return [
+            (MOST_STEPS if self.mixes else first.n_steps, self.n_features),
+            *more,
+            (max(last.n_steps, _MOST_REFIT_STEPS), self.most_kept),
+        ]
 
 
 @dataclass(frozen=True)
 class LassoPlan:
-    """What a fit does once the classes are counted; shares are of what the counts leave.
+    """What a fit does once the classes are counted; shares are of what is left of the budget.
 
     `n_vertices`: vertices to draw; 0 where gradients keep columns, or all columns are taken.
     `refit_share`: share of gradients; 0 for none.
@@ -100,7 +122,6 @@ class LassoPlan:
     `start_share`: share that finds the slope of a public start for vertices and refit.
     `refit_start`: part of the refit's share that finds it where no vertex is drawn.
     `n_kept`: columns that gradients of all columns keep; 0 where they keep none.
-    `kept_share`: part of the gradients' share for those on the columns kept.
     """
 
     n_vertices: int
@@ -112,28 +133,32 @@ class LassoPlan:
     start_share: float = 0.0
     refit_start: float = 0.0
     n_kept: int = 0
-    kept_share: float = 0.0
 
     @property
     def vertex_share(self) -> float:
         """Share of the vertices."""
         return 1.0 - self.refit_share - self.calibration_share - self.start_share
 
-    def stages(self, kappa: float, n_columns: int, told: float) -> tuple[Stage | None, ...]:
-        """Return the runs of gradient descent, of which the first is on `n_columns`.
+    def stages(
+        self, shape: Shape, n_columns: int, bent: float, *, mixed: bool
+    ) -> tuple[Stage | None, ...]:
+        """Return the runs of gradient descent, as many as `Shape.stages`; None for one left out.
 
-        Where columns were drawn, the run that would keep some is left out.
-
-        `told`: how much all records, public or counted, bend the loss at most, times mu of the
-        refit over its sensitivity.
+        `n_columns`: of the first run. `bent`: how much all records bend the loss at most, times mu
+        of the refit over its sensitivity. `mixed`: whether the first run uses directions of public
+        rows.
         """
-        if not self.n_kept:
-            most = REFIT_STEPS
-            if self.n_vertices:
-                most = steps_that_pay(kappa * told, _FEWEST_STEPS, most)
-            return None, Stage(most, 1.0, kappa, n_columns)
-        first = Stage(SCREENING_STEPS, 1.0 - self.kept_share, kappa * _SCREENING_KAPPA, n_columns)
-        return first, Stage(REFIT_STEPS, self.kept_share, kappa, self.n_kept)
+        n_stages = len(shape.stages)
+        if self.n_vertices:
+            kappa = shape.task.refit_kappa
+            most = steps_that_pay(kappa * bent, _FEWEST_REFIT_STEPS, _MOST_REFIT_STEPS)
+            return *[None] * (n_stages - 1), Stage(most, 1.0, kappa, n_columns)
+        own = plan_stages(self.n_kept or None, n_columns, shape.task.kappa)
+        if len(own) == 1:
+            return own
+        first, *others, last = own
+        stages = first, *others, *[None] * (n_stages - len(own)), last
+        return tuple(with_directions(stages)) if mixed else stages
 
 
 def columns_to_be_found(rho: float, n_records: float, n_coordinates: int) -> int:
@@ -144,44 +169,42 @@ def columns_to_be_found(rho: float, n_records: float, n_coordinates: int) -> int
     return int(min(found, 2.0**31))
 
 
-def worth_gradients(shape: Shape, rho: float, n_records: float) -> bool:
-    """Return whether noisy gradients tell more of typical rows than draws of the same zCDP do."""
-    if math.isinf(rho):
-        return False
-    longest = _LONGEST_ROWS * shape.longer * shape.longer
-    return _STRENGTH * math.sqrt(2.0 * rho) * n_records / 2.0 > longest
+def row_limit(shape: Shape, n_vertices: int) -> float:
+    """Return the squared length of rows, over B^2, up to which gradients tell more than draws."""
+    draws = n_vertices * math.log(2.0 * shape.n_coordinates) / 2.0
+    return _LONGER_ROWS * draws / (shape.longer * shape.longer)
 
 
-def plan_lasso(shape: Shape, rho: float, n_records: float) -> LassoPlan:
+def plan_lasso(shape: Shape, rho: float, n_records: float, *, long_rows: bool) -> LassoPlan:
     """Choose how columns are found and refitted.
 
     `rho`: the zCDP that the counts leave.
+    `long_rows`: whether rows were found to be longer than `row_limit`.
     """
     most, task = shape.most_vertices, shape.task
     start = CALIBRATION_SHARE if shape.from_prior else 0.0
     calibration = start or task.calibration
-    if most == 0:
-        return LassoPlan(0, 1.0, 0.0, refit_calibration=calibration, refit_start=start)
-    share = _REFIT_SHARE_OF_FEW if shape.is_narrow else _REFIT_SHARE
-    start = min(start, 0.5 * (1.0 - share))
-    found = columns_to_be_found(rho * (1.0 - share - start), n_records, shape.n_coordinates)
-    if shape.most_kept and worth_gradients(shape, rho * (1.0 - share), n_records):
+    share = _REFIT_SHARE
+    found = columns_to_be_found(
+        rho * (1.0 - share - min(start, 0.5 * (1.0 - share))), n_records, shape.n_coordinates
+    )
+    draws = most and (long_rows or math.isinf(rho) or not shape.most_kept)
+    if not draws:
         return LassoPlan(
             n_vertices=0,
             refit_share=1.0,
             l1_radius=0.0,
             refit_calibration=calibration,
             refit_start=start,
-            n_kept=max(1, min(shape.most_kept, found)),
-            kept_share=share,
+            n_kept=min(shape.most_kept, max(shape.length, found)),
         )
+    start = min(start, 0.5 * (1.0 - share))
     # From a public start, weights are of unit rows, as the start is, however few are corrected.
     if found < FEWEST_REFITTED and not shape.from_prior:
         share = 0.0
         left = rho * (1.0 - calibration - start)
         found = columns_to_be_found(left, n_records, shape.n_coordinates)
-    all_asked = shape.is_narrow or shape.asked is not None
-    n_vertices = most if all_asked else max(1, min(most, found))
+    n_vertices = most if shape.asked else max(1, min(most, found))
     return LassoPlan(
         n_vertices,
         refit_share=share,

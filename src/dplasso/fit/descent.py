@@ -17,11 +17,9 @@ from dplasso.fit.task import Labels, Task
 from dplasso.gradient_descent.calibration import LEARNT, LEARNT_WITH_DIRECTIONS
 from dplasso.gradient_descent.schedule import (
     CALIBRATION_SHARE,
-    FEWEST_AT_ONCE,
     MOST_STEPS,
-    Stage,
-    one_cut,
     plan_stages,
+    with_directions,
 )
 from dplasso.losses.balance import DEVIATIONS, balanced_weights
 from dplasso.matrix.triangles import triangle_size
@@ -130,12 +128,12 @@ class GradientDescent(Method):
         calibration = CALIBRATION_SHARE if self.from_prior else task.calibration
         fitted = 1.0 - self.inference_share
 
-        def course(released: Released, budget: Budget) -> Course:
+        def course(released: Released, budget: Budget) -> Course:  # noqa: ARG001
             counted, entered = counted_of(released), released.drawn_columns
             own = stages if entered is None else plan_stages(most, entered.size, task.kappa)
             known: dict[str, Any] = {
                 "share": fitted - released.entries[0].share,
-                "stages": self._runs(own, task, n_features, released, budget),
+                "stages": own if released.mix is None else with_directions(own),
                 "calibration": calibration,
                 "start": CALIBRATION_SHARE if self.from_prior else 0.0,
                 "learnt": LEARNT if self.geometry is None else LEARNT_WITH_DIRECTIONS,
@@ -172,8 +170,7 @@ class GradientDescent(Method):
         n_slopes = task.n_outputs if task.many_labels else 1
         most_of_each = [(stage.n_steps, stage.n_columns) for stage in stages]
         if self.learn_geometry is not None and most is not None:
-            last = stages[-1].n_steps, self.longest_list(task, n_features)
-            most_of_each = [(MOST_STEPS, n_features), *most_of_each[1:-1], last]
+            most_of_each = [(MOST_STEPS, n_features), *most_of_each[1:]]
         phases = gradient_phases(
             descent,
             most_of_each,
@@ -189,32 +186,6 @@ class GradientDescent(Method):
             unclipped = task.gradient_loss(task.inference_bound)
             phases += inference(descent, unclipped, self.inference_share, self.one_hot)
         return Plan((counting, *phases), lay_out)
-
-    def longest_list(self, task: Task, n_features: int) -> int:  # noqa: ARG002
-        """Return the most weights of a short list."""
-        assert isinstance(self.max_weights, int), "it is a short list"
-        return min(self.max_weights, n_features)
-
-    def list_length(self, task: Task, n_features: int, n_records: float, budget: Budget) -> int:  # noqa: ARG002
-        """Return how many weights a short list has, once N is known."""
-        return self.longest_list(task, n_features)
-
-    def _runs(
-        self,
-        stages: tuple[Stage, ...],
-        task: Task,
-        n_features: int,
-        released: Released,
-        budget: Budget,
-    ) -> tuple[Stage | None, ...]:
-        """Return the runs: of a short list fewer where latent directions are used."""
-        if self.geometry is None or len(stages) == 1:
-            return stages
-        total = counted_of(released).total
-        n_kept = self.list_length(task, n_features, total, budget)
-        at_once = released.mix is not None and n_kept >= FEWEST_AT_ONCE
-        more = n_kept > stages[-1].n_columns
-        return one_cut(stages, n_kept) if at_once or more else stages
 
     @property
     def infers(self) -> bool:

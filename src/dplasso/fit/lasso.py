@@ -1,7 +1,8 @@
 """The LASSO as a method: columns drawn or kept one by one, then a refit of their weights."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self
 
@@ -14,30 +15,29 @@ from dplasso.fit.column_plan import (
     findable_columns,
     gradients_warning,
     plan_lasso,
+    row_limit,
 )
-from dplasso.fit.descent import GradientDescent
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.public_knowledge import scaled_rows
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.problem import VertexLayout
-from dplasso.gradient_descent.calibration import LEARNT, LEARNT_OF_FEW
+from dplasso.gradient_descent.calibration import LEARNT, LEARNT_OF_FEW, LEARNT_WITH_DIRECTIONS
 from dplasso.phases.contract import Fit, Phase, Plan
 from dplasso.phases.count import COUNT_SHARE, count, counted_of
 from dplasso.phases.course import Course, Descent
 from dplasso.phases.descend import gradient_phases
 from dplasso.phases.released import Released
+from dplasso.phases.releases import RowSize
 from dplasso.phases.select import (
     Columns,
     Select,
     Selection,
     calibration_of_vertices,
+    row_size,
     start_of_vertices,
 )
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import check_feature_bound
-
-# The share that the counts leave.
-_LEFT = 1.0 - COUNT_SHARE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,38 +73,49 @@ class Lasso(Method):
     def shape(self, task: Task, n_features: int) -> Shape:
         """Return the public facts that settings follow from."""
         bound = task.residual_bound(private=self.is_private)
-        longer = task.norm_bound(bound) / bound
-        return Shape(task, n_features, self.max_weights, longer, self.from_prior)
+        return Shape(
+            task,
+            n_features,
+            self.max_weights,
+            longer=task.norm_bound(bound) / bound,
+            from_prior=self.from_prior,
+            mixes=self.learn_geometry is not None and self.is_private,
+        )
 
-    def settings(self, shape: Shape, budget: Budget, n_records: float) -> LassoPlan:
-        """Choose what the parameters leave open, once N is known."""
-        return plan_lasso(shape, _LEFT * budget.mu * budget.mu / 2.0, n_records)
+    def settings(self, shape: Shape, budget: Budget, released: Released) -> LassoPlan:
+        """Choose what the parameters leave open, once records and long rows are counted."""
+        rho = self._left(shape, released) * budget.mu * budget.mu / 2.0
+        measured = released.last(RowSize)
+        long_rows = measured is not None and measured.part > 0.5
+        return plan_lasso(shape, rho, counted_of(released).total, long_rows=long_rows)
 
-    def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
+    def _left(self, shape: Shape, released: Released) -> float:
+        """Return the share of the budget that counting records and long rows leaves."""
+        counting = released.entries[: 1 + shape.measures_rows]
+        return 1.0 - math.fsum(entry.share for entry in counting)
+
+    def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:  # noqa: ARG002
         """Count, draw columns or keep them by gradients, refit and calibrate."""
         shape = self.shape(task, n_features)
-        if self.learn_geometry is not None and self.is_private:
-            task.vertex_loss(task.residual_bound(private=True))  # Refuses what a LASSO refuses.
-            return self._short_list(shape).plan(task, n_features, weighted)
         selection, descent = self._selection(shape), self._descent(shape)
-        start: list[Phase] = [start_of_vertices(selection)] if self.from_prior else []
-        drawn = [*start, Select(selection)] if shape.most_vertices else []
-        calibrates = task.calibration > 0.0 or self.from_prior
-        refit = gradient_phases(descent, shape.stages, calibrates=calibrates)
-        alone = [calibration_of_vertices(selection)] if drawn and task.calibration else []
         first_loss = task.vertex_loss(selection.residual_bound)
+        found: list[Phase] = [count(task, first_loss)]
+        calibrates = task.calibration > 0.0 or self.from_prior
+        draws = shape.most_vertices > 0
+        if shape.measures_rows:
+            found.append(row_size(first_loss, self._longest_rows(shape)))
+        if draws:
+            found += [start_of_vertices(selection)] if self.from_prior else []
+            found.append(Select(selection))
+        found += gradient_phases(descent, shape.stages, calibrates=calibrates, mixes=shape.mixes)
+        if draws and task.calibration:
+            found.append(calibration_of_vertices(selection))
 
         def lay_out(fit: Fit) -> None:
             layout = VertexLayout(self.feature_bound, n_steps=shape.most_vertices)
             fit.layouts["vertices"] = fit.records.laid_out(layout, fit.threads)
 
-        return Plan((count(task, first_loss), *drawn, *refit, *alone), lay_out)
-
-    def _short_list(self, shape: Shape) -> GradientDescent:
-        """Return the descent that takes the place of draws where there are public rows."""
-        own = {one.name: getattr(self, one.name) for one in fields(Method)}
-        kept = shape.asked or shape.most_vertices or None
-        return _ShortList(**own, lasso=self, max_weights=kept, norm_bound=None, inference_share=0.0)
+        return Plan(tuple(found), lay_out)
 
     def _loss(self, task: Task, released: Released) -> Any:
         """Return the loss, whose margins start at the balance of the classes."""
@@ -121,25 +132,40 @@ class Lasso(Method):
         """Return the loss that bounds the length of a record's residuals."""
         return task.refit_loss(task.norm_bound(vertex_loss.residual_bound), vertex_loss)
 
+    def _longest_rows(self, shape: Shape) -> Callable[[Released, Budget], float]:
+        """Return what says from which length of rows on columns are drawn."""
+
+        def limit(released: Released, budget: Budget) -> float:
+            counted = counted_of(released)
+            # As before the length is paid for.
+            rho = (1.0 - released.entries[0].share) * budget.mu * budget.mu / 2.0
+            if math.isinf(rho):
+                return math.inf
+            drawn = plan_lasso(shape, rho, counted.total, long_rows=True).n_vertices
+            square = row_limit(shape, drawn)
+            # No row of entries within the bound is longer than one of all columns.
+            return self.feature_bound * math.sqrt(square) if square < shape.n_features else math.inf
+
+        return limit
+
     def _selection(self, shape: Shape) -> Selection:
         """Return the public parameters of drawing columns."""
         task = shape.task
         bound = task.residual_bound(private=self.is_private)
 
         def columns(released: Released, budget: Budget) -> Columns | None:
-            total = counted_of(released).total
-            plan = self.settings(shape, budget, total)
+            plan, left = self.settings(shape, budget, released), self._left(shape, released)
             if not plan.n_vertices:
                 return None
             return Columns(
                 loss=self._loss(task, released),
-                n_records=total,
+                n_records=counted_of(released).total,
                 n_vertices=plan.n_vertices,
                 radius=plan.l1_radius,
                 late_start=plan.late_start,
-                share=_LEFT * plan.vertex_share,
-                start=_LEFT * plan.start_share,
-                calibration=_LEFT * plan.calibration_share,
+                share=left * plan.vertex_share,
+                start=left * plan.start_share,
+                calibration=left * plan.calibration_share,
                 learnt=LEARNT_OF_FEW,
             )
 
@@ -160,23 +186,23 @@ class Lasso(Method):
 
         def course(released: Released, budget: Budget) -> Course | None:
             total, drawn = counted_of(released).total, released.drawn_columns
-            plan = self.settings(shape, budget, total)
+            plan = self.settings(shape, budget, released)
             if not plan.refit_share:
                 return None
             loss = self._joint_loss(task, self._loss(task, released))
-            share = _LEFT * plan.refit_share
+            share = self._left(shape, released) * plan.refit_share
             size = n_features if drawn is None else int(drawn.size)
-            told = loss.curvature * total * budget.mu_of(share) / budget.moved_by(loss)
-            some = size < n_features or plan.n_kept
+            bent = loss.curvature * total * budget.mu_of(share) / budget.moved_by(loss)
+            learnt = LEARNT_OF_FEW if size < n_features or plan.n_kept else LEARNT
             return Course(
                 loss,
                 weight=max(1.0, total),
                 n_records=max(1.0, total),
                 share=share,
-                stages=plan.stages(task.refit_kappa, size, told),
+                stages=plan.stages(shape, size, bent, mixed=released.mix is not None),
                 calibration=plan.refit_calibration,
                 start=plan.refit_start,
-                learnt=LEARNT_OF_FEW if some else LEARNT,
+                learnt=LEARNT_WITH_DIRECTIONS if shape.mixes else learnt,
             )
 
         return Descent(
@@ -188,57 +214,30 @@ class Lasso(Method):
             n_columns=n_features,
             n_outputs=task.n_outputs,
             loss=self._joint_loss(task, first_loss),
+            geometry=self.geometry if shape.mixes else None,
         )
 
     def noise_warning(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
         """Warn if almost no column can be distinguished from noise."""
         if budget.leak:
             return ""
-        shape = self.shape(task, n_features)
-        plan = self.settings(shape, budget, n_records)
-        if plan.n_kept:
-            return ""
-        if not plan.n_vertices:
-            mu = budget.mu_of(_LEFT * plan.refit_share)
-            return gradients_warning(budget, mu, n_records, task.n_outputs)
-        findable = float(n_features)
-        # Where half of all columns are drawn, none is lost.
-        if plan.n_vertices != n_features // 2:
-            share = _LEFT * (1.0 - plan.refit_share - plan.calibration_share)
-            rho = share * budget.mu * budget.mu / 2.0
-            drawn = plan.n_vertices, n_records, task.n_outputs, n_features
-            findable = findable_columns(rho, *drawn)
+        shape, left = self.shape(task, n_features), 1.0 - COUNT_SHARE
+        if shape.most_kept or not shape.length:
+            return gradients_warning(budget, budget.mu_of(left), n_records, task.n_outputs)
+        plan = plan_lasso(shape, left * budget.mu * budget.mu / 2.0, n_records, long_rows=True)
+        share = left * (1.0 - plan.refit_share - plan.calibration_share)
+        rho = share * budget.mu * budget.mu / 2.0
+        drawn = plan.n_vertices, n_records, task.n_outputs, n_features
         known = self.max_weights, n_records, n_features, self.epsilon
-        return columns_warning(findable, *known)
+        return columns_warning(findable_columns(rho, *drawn), *known)
 
     def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:
         """Return how many vertices and how many numbers a fit releases at most."""
         shape = self.shape(self.targets.of_size(max(2, n_outputs)), n_features)
-        if self.learn_geometry is not None and self.is_private:
-            numbers = self._short_list(shape).released_numbers(n_features, n_outputs)[1]
-            return 0, numbers + (n_outputs + 2) * shape.most_kept
         # Of some columns their numbers too, as they were kept and with their weights; energies are
-        # numbers of half the size.
+        # numbers of half the size. Of each mixed weight, how its error differs from the others'.
         numbers = sum(
-            (n_outputs + 2 * (columns < n_features)) * columns
-            for steps, columns in shape.stages
-            if steps
+            (n_outputs + 2 * (columns < n_features) + shape.mixes) * columns
+            for _, columns in shape.stages
         )
-        return shape.most_vertices, numbers + n_features // 2 + 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class _ShortList(GradientDescent):
-    """A short list of weights by latent directions: of as many columns as the LASSO would keep."""
-
-    lasso: Lasso
-
-    def longest_list(self, task: Task, n_features: int) -> int:
-        """Return the most weights of the list."""
-        most = self.lasso.shape(task, n_features).most_kept
-        return max(most, super().longest_list(task, n_features))
-
-    def list_length(self, task: Task, n_features: int, n_records: float, budget: Budget) -> int:
-        """Return how many columns gradients can keep, if these are more than would be drawn."""
-        plan = self.lasso.settings(self.lasso.shape(task, n_features), budget, n_records)
-        return max(plan.n_kept, super().longest_list(task, n_features))
+        return shape.most_vertices, numbers + n_features // 2 + 4

@@ -24,6 +24,8 @@ from dplasso.matrix.scaling import MOST_SCALE_EXPONENT, SCALES
 SCALES_SHARE, CURVATURE_SHARE = 0.02, 0.01
 # Share of mu^2 for the root mean square length of rows in some columns, and its lower limit.
 REACH_SHARE, _SHORTEST = 0.01, 0.05
+# Share of mu^2 for the length of whole rows.
+SIZE_SHARE = 0.02
 # A column is scaled if its energy exceeds that of one row and this many standard deviations of the
 # noise. Energies are released only if the records exceed this threshold by the second factor,
 # because few columns contain a larger part of the records.
@@ -120,7 +122,16 @@ def total_energy(totals: NDArray[np.int64]) -> NDArray[np.int64]:
     return total
 
 
-def reach_of(released: NDArray[np.int64], unit: float, n_records: float) -> float:
-    """Return the root mean square length of rows by the released `total_energy`; at most 1."""
-    square = float(released[0]) / (unit * COLUMNS * n_records)
-    return math.sqrt(min(1.0, max(_SHORTEST * _SHORTEST, square)))
+def mean_square(released: NDArray[np.int64], unit: float, n_records: float) -> float:
+    """Return the mean squared length of rows by the released `total_energy`; from 0 to 1."""
+    return min(1.0, max(0.0, float(released[0]) / (unit * COLUMNS * n_records)))
+
+
+def reach_of(released: NDArray[np.int64], unit: float, n_records: float, deviation: float) -> float:
+    """Return the root mean square length of rows by the released `total_energy`; at most 1.
+
+    `deviation`: of its noise, of which two are added: a length that is too small lets noise into
+    the margins, one that is too large only costs signal.
+    """
+    square = mean_square(released, unit, n_records) + 2.0 * deviation / (COLUMNS * n_records)
+    return max(_SHORTEST, math.sqrt(min(1.0, square)))

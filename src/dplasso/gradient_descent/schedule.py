@@ -32,7 +32,8 @@ FEWEST_STEPS, MOST_STEPS = 50, 400
 # columns are fitted and stop growing while the noise of all others still grows. Each row is
 # (columns kept over k, share of mu^2, kappa); the last stage keeps all its columns.
 _CUTS = ((30, 0.4, 0.10), (5, 0.2, 0.10), (1, 0.2, 0.15), (0, 0.2, KAPPA))
-_CUT_STEPS = 80
+# Gradients of a stage that ranks, and of the last one.
+RANKING_STEPS, REFIT_STEPS = 24, 80
 # With directions of public rows the noise does not grow on a long path. So a
 # list of at least this many weights needs one cut, after a run with this share of the budget.
 FEWEST_AT_ONCE, _BEFORE_CUT = 50, 0.5
@@ -203,14 +204,23 @@ def plan_stages(
     total = sum(share for _, share, _ in cuts)
     columns = [n_features, *(kept * max_weights for kept, _, _ in cuts[:-1])]
     return tuple(
-        Stage(_CUT_STEPS, share / total, part * (kappa / KAPPA), size, grows=not kept)
+        Stage(
+            RANKING_STEPS if kept else REFIT_STEPS,
+            share / total,
+            part * (kappa / KAPPA),
+            size,
+            grows=not kept,
+        )
         for (kept, share, part), size in zip(cuts, columns, strict=True)
     )
 
 
-def one_cut(stages: Sequence[Stage], n_kept: int) -> tuple[Stage | None, ...]:
-    """Return stages with one cut after a dense run, in the places of the given ones."""
-    first, *others, last = stages
+def with_directions(stages: Sequence[Stage | None]) -> Sequence[Stage | None]:
+    """Return the stages where the first uses directions of public rows: one cut if it pays."""
+    first, last = stages[0], stages[-1]
+    if first is None or last is None or len(stages) == 1 or last.n_columns < FEWEST_AT_ONCE:
+        return stages
     dense = plan_stages(None, first.n_columns, last.kappa)[0]
-    ends = replace(dense, share=_BEFORE_CUT), replace(last, share=1 - _BEFORE_CUT, n_columns=n_kept)
-    return (ends[0], *(None for _ in others), ends[1])
+    others = [None] * (len(stages) - 2)
+    ends = replace(dense, share=_BEFORE_CUT), replace(last, share=1.0 - _BEFORE_CUT)
+    return ends[0], *others, ends[1]

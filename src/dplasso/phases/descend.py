@@ -362,7 +362,8 @@ def row_length(descent: Descent, stage: int) -> OneRelease:
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         totals, unit = _energies(descent, fit, course, released, mu, total_energy)
-        return RowLength(reach_of(totals, unit, course.n_records))
+        deviation = deviation_of(fit.budget.moved_by_features(1.0), mu)
+        return RowLength(reach_of(totals, unit, course.n_records, deviation))
 
     return _phase(descent, part, make)
 

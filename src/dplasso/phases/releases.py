@@ -238,6 +238,15 @@ class RowLength(Release):
 
 
 @dataclass(frozen=True)
+class RowSize(Release):
+    """The mean squared length of rows up to a public limit, as a part of it."""
+
+    kind: ClassVar[str] = "rows"
+
+    part: float
+
+
+@dataclass(frozen=True)
 class Curvature(Release):
     """A bound on the largest eigenvalue of the Gram matrix of the unit rows."""
 

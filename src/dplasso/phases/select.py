@@ -17,11 +17,14 @@ from dplasso.frank_wolfe.rounds import SPREAD, RoundsFrankWolfe
 from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.gradient_descent.calibration import calibrate_margins
+from dplasso.gradient_descent.energies import SIZE_SHARE, mean_square, total_energy
 from dplasso.gradient_descent.margins import LinearModel
+from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT
 from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
-from dplasso.phases.contract import NOTHING, Fit, OneRelease, Snapshot, Steps
+from dplasso.phases.contract import NOTHING, Fit, OneRelease, Snapshot, Steps, deviation_of
+from dplasso.phases.count import counted_of
 from dplasso.phases.course import (
     CALIBRATION_WORDS,
     START_WORDS,
@@ -31,7 +34,7 @@ from dplasso.phases.course import (
     started,
 )
 from dplasso.phases.released import Released
-from dplasso.phases.releases import NO_COLUMNS, Drawn, Release, Started
+from dplasso.phases.releases import NO_COLUMNS, Drawn, Release, RowSize, Started
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.exponential_mechanism import VertexMechanism, vertex_mechanism
 from dplasso.privacy.parameters import share_bits
@@ -104,6 +107,41 @@ class Selection:
         """Return the records for slopes and constants."""
         layout = fit.layouts.get("vertices", fit.records)
         return layout.gradients(loss, fit.threads, kept, fit.prior)
+
+
+def row_size(loss: Any, limit: Callable[[Released, Budget], float]) -> OneRelease:
+    """Return the phase that measures whether rows are too long for gradients.
+
+    `limit`: ``limit(released, budget)``: the length of rows from which on draws tell more; infinite
+    where this need not be measured.
+    """
+
+    def share(budget: Budget, released: Released) -> float:
+        return budget.share_of_features(SIZE_SHARE) if math.isfinite(limit(released, budget)) else 0
+
+    def make(fit: Fit, released: Released, mu: float) -> Release | None:
+        longest = limit(released, fit.budget)
+        if math.isinf(longest):
+            return None
+        n_records = counted_of(released).total
+        moved = fit.budget.moved_by_features(1.0)
+        unit = gradient_unit(1.0, deviation_of(moved, mu), share_bits(n_records))
+        rows = fit.layouts["vertices"].gradients(loss, fit.threads, None, fit.prior)
+        fit.layouts["gradients"] = rows
+        # Where all rows are as long as the limit, they have half of the length that counts.
+        counted = Scaling(NO_COLUMNS, 0.0, math.sqrt(2.0) * longest)
+        total = total_energy(rows.energies(counted, unit))
+        total = fit.release(total, moved, mu, unit)
+        return RowSize(mean_square(total, unit, n_records))
+
+    return OneRelease(
+        "rows",
+        Draws(gaussian=1.0),
+        share,
+        make,
+        "a noisy sum of the squared lengths of rows, each up to a limit",
+        lambda budget: {"sensitivity": budget.moved_by_features(1.0)},
+    )
 
 
 def start_of_vertices(selection: Selection) -> OneRelease:
