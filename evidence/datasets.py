@@ -177,7 +177,7 @@ def known_source(data: Known) -> Source:
 
 
 def _adult(name: str) -> Source:
-    from dplasso.datasets.adult import crosses, load_adult
+    from dplasso.datasets import crosses, load_adult
 
     order, entries = ADULT[name]
 
@@ -289,7 +289,7 @@ def load_spec(spec: Spec, folder: Path | None, n_jobs: int) -> Any:
         If it is a file, and not there.
     """
     from dplasso.data.formats import read_data
-    from dplasso.datasets.adult import crosses, load_adult
+    from dplasso.datasets import crosses, load_adult
     from evidence.twins.generate import make_synthetic
 
     if spec.twin is not None:

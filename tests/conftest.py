@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from dplasso.datasets.adult import load_adult
+from dplasso.datasets import load_adult
 
 # The first example of a test may have to wait for the compiler.
 settings.register_profile("dplasso", deadline=None)

@@ -28,7 +28,7 @@ warnings.simplefilter("error")
 import dplasso
 assert "site-packages" in dplasso.__file__
 assert (files("dplasso") / "py.typed").is_file()
-from dplasso.datasets.adult import load_adult
+from dplasso.datasets import load_adult
 train = load_adult("train")
 for kind in (dplasso.DPLassoClassifier, dplasso.DPLogisticRegression):
     model = kind(epsilon=1.0, classes=[-1, 1]).fit(train.X, train.y)

@@ -21,7 +21,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.multiclass import OneVsRestClassifier
 
 from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
-from dplasso.datasets.adult import ATTRIBUTES, FEATURE_NAMES, load_adult
+from dplasso.datasets import ATTRIBUTES, FEATURE_NAMES, load_adult
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.fit.run import Hooks
 from evidence.timing import StepClock

@@ -171,7 +171,7 @@ def dp_ebm(
     UnavailableError
         If it is not installed, or the columns are not those of Adult's 14 attributes.
     """
-    from dplasso.datasets.adult import ATTRIBUTES
+    from dplasso.datasets import ATTRIBUTES
 
     sizes = [len(values) for values in ATTRIBUTES.values()]
     if X.shape[1] != sum(sizes):

@@ -77,7 +77,7 @@ def _factor_names(n_columns: int) -> list[str]:
 @cache
 def _adult() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return some columns of UCI Adult, and whether income is above 50,000."""
-    from dplasso.datasets.adult import FEATURE_NAMES, load_adult
+    from dplasso.datasets import FEATURE_NAMES, load_adult
 
     records = load_adult("train")
     places = [list(FEATURE_NAMES).index(name) for name in _ADULT]

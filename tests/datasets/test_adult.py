@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, vstack
 
-from dplasso.datasets.adult import (
+from dplasso.datasets import (
     ATTRIBUTES,
     FEATURE_NAMES,
     cross_name,

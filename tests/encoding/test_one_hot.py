@@ -2,7 +2,7 @@
 
 import pytest
 
-from dplasso.datasets.adult import FEATURE_NAMES
+from dplasso.datasets import FEATURE_NAMES
 from dplasso.encoding.origin import named_groups
 from dplasso.encoding.schema import schema_from_json
 

@@ -23,7 +23,7 @@ from evidence.utility.fits import DELTA, METHODS, auc, scores, split
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from dplasso.datasets.adult import load_adult
+from dplasso.datasets import load_adult
 from dplasso.privacy.accounting import calibrate_mu
 from evidence import __main__ as command
 from evidence import datasets, known_weights

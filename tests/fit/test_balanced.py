@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
 from dplasso import DPLogisticRegression, load, privacy_cost
-from dplasso.losses.balance import balanced_weights
+from dplasso.losses.contract import balanced_weights
 from dplasso.privacy.wording import COUNT_BY_CLASS
 
 # The parts of the classes, by their number.

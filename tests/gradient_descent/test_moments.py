@@ -22,7 +22,7 @@ from dplasso.losses.logistic import Logistic
 from dplasso.losses.squared import Squared
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.scaling import Scaling
-from dplasso.matrix.triangles import symmetric, triangle_size
+from dplasso.phases.moments import symmetric, triangle_size
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import records
 from gradient_descent.reference import moments

@@ -21,7 +21,7 @@ from dplasso.losses.contract import (
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import STEEPEST, ClippedMultinomial, Multinomial
 from dplasso.losses.squared import Squared
-from dplasso.runtime.dispatch import implementation
+from dplasso.runtime.compilation import implementation
 
 bounds = st.sampled_from([0.5, 1.0]) | st.floats(0.5, 1.0)
 parts = st.floats(0.01, 1.0)

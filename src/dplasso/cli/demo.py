@@ -18,7 +18,7 @@ from dplasso.cli import output
 from dplasso.cli.scoring import score
 from dplasso.cli.training import train_with_bar
 from dplasso.data.formats import Dataset
-from dplasso.datasets.adult import cross_name, crosses, load_adult
+from dplasso.datasets import cross_name, crosses, load_adult
 from dplasso.errors import missing
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.model.weights import beyond_by_chance, weights_of

@@ -1,1 +1,207 @@
-"""A packaged data set: UCI Adult."""
+"""UCI Adult, packaged: 123 named one-hot columns, and all their crosses.
+
+Fourteen attributes of a census record, each one block of columns of which a record has at most
+one: the values of a category in the order of UCI's own description, or the bands of a number.
+The names are public, and so are the crosses: products of values of different attributes, over
+the whole domain and numbered by a formula, so that no column depends on any record.
+"""
+
+from importlib.resources import as_file, files
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from dplasso.data.formats import Dataset, read_data
+
+Integers = NDArray[np.int32] | NDArray[np.int64]
+
+_FILES = {"train": "a9a.svm.gz", "test": "a9a_t.svm.gz"}
+# fmt: off
+ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "age": ("=17-25", "=26-32", "=33-40", "=41-49", ">=50"),
+    "workclass": (
+        "Private", "Self-emp-not-inc", "Self-emp-inc", "Federal-gov", "Local-gov", "State-gov",
+        "Without-pay", "Never-worked"),
+    "fnlwgt": tuple(f" in fifth {fifth} of 5" for fifth in range(1, 6)),
+    "education": (
+        "Bachelors", "Some-college", "11th", "HS-grad", "Prof-school", "Assoc-acdm", "Assoc-voc",
+        "9th", "7th-8th", "12th", "Masters", "1st-4th", "10th", "Doctorate", "5th-6th",
+        "Preschool"),
+    "education-num": ("=1-8", "=9", "=10", "=11-12", "=13-16"),
+    "marital-status": (
+        "Married-civ-spouse", "Divorced", "Never-married", "Separated", "Widowed",
+        "Married-spouse-absent", "Married-AF-spouse"),
+    "occupation": (
+        "Tech-support", "Craft-repair", "Other-service", "Sales", "Exec-managerial",
+        "Prof-specialty", "Handlers-cleaners", "Machine-op-inspct", "Adm-clerical",
+        "Farming-fishing", "Transport-moving", "Priv-house-serv", "Protective-serv",
+        "Armed-Forces"),
+    "relationship": (
+        "Wife", "Own-child", "Husband", "Not-in-family", "Other-relative", "Unmarried"),
+    "race": ("White", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other", "Black"),
+    "sex": ("Female", "Male"),
+    "capital-gain": ("=0", ">0"),
+    "capital-loss": ("=0", ">0"),
+    "hours-per-week": ("=1-34", "=35-39", "=40", "=41-47", ">=48"),
+    "native-country": (
+        "United-States", "Cambodia", "England", "Puerto-Rico", "Canada", "Germany",
+        "Outlying-US(Guam-USVI-etc)", "India", "Japan", "Greece", "South", "China", "Cuba",
+        "Iran", "Honduras", "Philippines", "Italy", "Poland", "Jamaica", "Vietnam", "Mexico",
+        "Portugal", "Ireland", "France", "Dominican-Republic", "Laos", "Ecuador", "Taiwan",
+        "Haiti", "Columbia", "Hungary", "Guatemala", "Nicaragua", "Scotland", "Thailand",
+        "Yugoslavia", "El-Salvador", "Trinadad&Tobago", "Peru", "Hong", "Holand-Netherlands"),
+}
+# fmt: on
+"""Attribute to its values, in column order; a value that starts with a sign follows the
+attribute's name as it is, any other after ``=``."""
+
+
+FEATURE_NAMES: tuple[str, ...] = tuple(
+    attribute + ("" if value[0] in "=> " else "=") + value
+    for attribute, values in ATTRIBUTES.items()
+    for value in values
+)
+"""The names of the 123 columns."""
+
+N_FEATURES = len(FEATURE_NAMES)
+_SIZES = np.array([len(values) for values in ATTRIBUTES.values()], np.int64)
+_FIRST = np.concatenate(([0], np.cumsum(_SIZES)[:-1]))
+_ATTRIBUTE = np.repeat(np.arange(_SIZES.size), _SIZES)
+_MAX_ORDER = 3
+
+
+def _cross_blocks() -> tuple[list[tuple[int, ...]], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the attributes of each block of crosses, its first column, and these as a table."""
+    n = _SIZES.size
+    blocks = [pick for order in range(1, _MAX_ORDER + 1) for pick in combinations(range(n), order)]
+    lengths = [int(np.prod(_SIZES[list(pick)])) for pick in blocks]
+    starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    table = np.full((n + 1, n + 1, n + 1), -1, np.int64)
+    for start, pick in zip(starts[:-1].tolist(), blocks, strict=True):
+        table[tuple(pick) + (n,) * (_MAX_ORDER - len(pick))] = start
+    return blocks, starts, table
+
+
+_BLOCKS, _STARTS, _TABLE = _cross_blocks()
+
+
+def n_crosses(order: int = 3) -> int:
+    """Return the number of crosses of up to `order` attributes: 123, 6,478 or 193,681."""
+    if order not in range(1, _MAX_ORDER + 1):
+        raise ValueError(f"order must be 1, 2 or 3, not {order!r}")
+    last = max(k for k, pick in enumerate(_BLOCKS) if len(pick) == order)
+    return int(_STARTS[last + 1])
+
+
+def load_adult(part: Literal["train", "test"] = "train") -> Dataset:
+    """Load the packaged UCI Adult: 123 binary columns, labels -1 (at most 50K a year) and +1.
+
+    "train" has 32,560 records, "test" 16,281. ``X`` is float32, ``y`` float64. An attribute that a
+    record does not give (workclass, occupation, native-country) has no column.
+    """
+    if part not in _FILES:
+        raise ValueError(f"part must be 'train' or 'test', not {part!r}")
+    with as_file(files("dplasso.datasets") / "adult" / _FILES[part]) as path:
+        data = read_data(path, n_features=N_FEATURES)
+    return Dataset(data.X, data.y, f"UCI Adult, {part}")
+
+
+def crosses(X: csr_array, order: int = 3) -> csr_array:
+    """Multiply Adult's columns: all crosses of up to `order` different attributes.
+
+    Column k stands for the values that ``cross_name(k)`` says, whatever records `X` holds; the
+    columns up to a lower order are the same.
+
+    `X` is as `load_adult` gives it: zeros and ones, at most one column of each attribute; anything
+    else raises `ValueError`. A record with a values has a + a(a-1)/2 + a(a-1)(a-2)/6 ones.
+    """
+    n_columns = n_crosses(order)
+    X = csr_array(X)
+    if X.shape[1] != N_FEATURES:
+        raise ValueError(f"X has {X.shape[1]} columns, UCI Adult has {N_FEATURES}")
+    if not np.isin(X.data, (0, 1)).all():
+        raise ValueError("X must hold zeros and ones only")
+    if not (X.has_canonical_format and X.data.all()):
+        X = X.copy()
+        X.sum_duplicates()
+        X.eliminate_zeros()
+    attribute = _ATTRIBUTE[X.indices]
+    repeated = np.flatnonzero(attribute[1:] == attribute[:-1]) + 1
+    repeated = np.setdiff1d(repeated, X.indptr)
+    if repeated.size:
+        row = int(np.searchsorted(X.indptr, repeated[0], side="right")) - 1
+        raise ValueError(f"row {row} has two values of {list(ATTRIBUTES)[attribute[repeated[0]]]}")
+    counts = np.diff(X.indptr).astype(np.int64)
+    lengths = counts.copy()
+    if order >= 2:
+        lengths += counts * (counts - 1) // 2
+    if order >= 3:
+        lengths += counts * (counts - 1) * (counts - 2) // 6
+    indptr = np.concatenate(([0], np.cumsum(lengths)))
+    index_type = np.int32 if indptr[-1] < 2**31 else np.int64
+    indices = np.empty(indptr[-1], index_type)
+    _fill_crosses(X.indices, X.indptr, order, _ATTRIBUTE, _FIRST, _SIZES, _TABLE, indptr, indices)
+    ones = np.ones(indices.size, np.float32)
+    result = csr_array((ones, indices, indptr.astype(index_type)), shape=(X.shape[0], n_columns))
+    result.has_canonical_format = True
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _fill_crosses(
+    columns: Integers,
+    row_ends: Integers,
+    order: int,
+    attribute: NDArray[np.int64],
+    first: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    table: NDArray[np.int64],
+    out_ends: NDArray[np.int64],
+    out: Integers,
+) -> None:
+    none = sizes.size
+    for row in range(row_ends.size - 1):
+        start, end = row_ends[row], row_ends[row + 1]
+        k = out_ends[row]
+        for i in range(start, end):
+            out[k] = columns[i]
+            k += 1
+        if order < 2:
+            continue
+        # Ascending picks of ascending columns come out in ascending order of the crosses.
+        for i in range(start, end):
+            a = attribute[columns[i]]
+            u = columns[i] - first[a]
+            for j in range(i + 1, end):
+                b = attribute[columns[j]]
+                out[k] = table[a, b, none] + u * sizes[b] + columns[j] - first[b]
+                k += 1
+        if order < 3:
+            continue
+        for i in range(start, end):
+            a = attribute[columns[i]]
+            u = columns[i] - first[a]
+            for j in range(i + 1, end):
+                b = attribute[columns[j]]
+                uv = u * sizes[b] + columns[j] - first[b]
+                for h in range(j + 1, end):
+                    c = attribute[columns[h]]
+                    out[k] = table[a, b, c] + uv * sizes[c] + columns[h] - first[c]
+                    k += 1
+
+
+def cross_name(column: int) -> str:
+    """Name a column of `crosses`, such as ``education=Bachelors & sex=Male``."""
+    if not 0 <= column < _STARTS[-1]:
+        raise ValueError(f"column must be from 0 to {_STARTS[-1] - 1}, not {column}")
+    block = int(np.searchsorted(_STARTS, column, side="right")) - 1
+    rest = int(column - _STARTS[block])
+    names = []
+    for attribute in reversed(_BLOCKS[block]):
+        rest, value = divmod(rest, int(_SIZES[attribute]))
+        names.append(FEATURE_NAMES[_FIRST[attribute] + value])
+    return " & ".join(reversed(names))

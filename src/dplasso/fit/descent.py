@@ -21,14 +21,13 @@ from dplasso.gradient_descent.schedule import (
     plan_stages,
     with_directions,
 )
-from dplasso.losses.balance import DEVIATIONS, balanced_weights
-from dplasso.matrix.triangles import triangle_size
+from dplasso.losses.contract import DEVIATIONS, balanced_weights
 from dplasso.phases.contract import Fit, Plan
 from dplasso.phases.count import COUNT_SHARE, count, counted_of, levels
 from dplasso.phases.course import Course, Descent, beyond
 from dplasso.phases.descend import gradient_phases
 from dplasso.phases.inference import MOST_COLUMNS, inference, n_coefficients
-from dplasso.phases.moments import OneHot
+from dplasso.phases.moments import OneHot, triangle_size
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
 from dplasso.privacy.budget import Budget

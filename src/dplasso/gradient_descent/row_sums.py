@@ -23,7 +23,6 @@ from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.geometry import squared_length
 from dplasso.matrix.scaling import SCALES
 from dplasso.matrix.tiles import column_of, row_of, tile_entries
-from dplasso.matrix.triangles import triangle_size
 from dplasso.privacy.share import share
 from dplasso.runtime.threads import Threads, even_parts
 
@@ -55,7 +54,7 @@ def sum_moments(
     `weights`, shape (n,): the model, with the weight of the constant entry last.
     """
     edges = even_parts(rows.indptr, threads.count)
-    pairs = triangle_size(weights.size)
+    pairs = weights.size * (weights.size + 1) // 2
     size = weights.size + pairs * (2 if units.squares else 1)
     bounds = loss.residual_bound, loss.curvature, loss.residual_bound**2
     most = Units(*(unit * bound for unit, bound in zip(units, bounds, strict=True)))

@@ -17,8 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.losses.balance import mean_target
-from dplasso.losses.contract import register
+from dplasso.losses.contract import mean_target, register
 from dplasso.losses.exponential import exponential, logarithm
 from dplasso.matrix.compressed import clip
 
@@ -81,7 +80,7 @@ class Logistic(NamedTuple):
         return [labels]
 
     def starting_offset(self, counts: NDArray[np.float64], deviation: float) -> float:
-        """Return the margin that minimises the loss without columns; see `balance.mean_target`."""
+        """Return the margin that minimises the loss without columns; see `mean_target`."""
         weighted = counts * np.array([self.negative_weight, self.positive_weight])
         p = min(0.99, max(0.01, 0.5 + 0.5 * mean_target(weighted, deviation)))
         rarer = min(p, 1.0 - p)

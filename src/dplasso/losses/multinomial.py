@@ -28,8 +28,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.losses.balance import class_shares
-from dplasso.losses.contract import register
+from dplasso.losses.contract import class_shares, register
 from dplasso.losses.exponential import exponential
 
 # How far one residual moves, at most, when all margins move by 1: p (1 - p) times the range 2.

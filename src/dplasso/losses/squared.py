@@ -10,8 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.losses.balance import mean_target
-from dplasso.losses.contract import register
+from dplasso.losses.contract import mean_target, register
 from dplasso.losses.logistic import round_up
 from dplasso.matrix.compressed import clip
 
@@ -61,7 +60,7 @@ class Squared(NamedTuple):
         return [0.5 + 0.5 * labels]
 
     def starting_offset(self, counts: NDArray[np.float64], deviation: float) -> float:
-        """Return the margin that minimises the loss without columns; see `balance.mean_target`."""
+        """Return the margin that minimises the loss without columns; see `mean_target`."""
         return mean_target(counts, deviation)
 
     def link(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,7 +14,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.matrix.triangles import symmetric, triangle_size
 from dplasso.phases.releases import NO_COLUMNS, Release
 
 # A column is identified if no more than this part of it lies in directions that are not.
@@ -27,6 +26,19 @@ _CLEAR = 0.75
 _EMPTY = 2.0
 # Directions are lost below this part of the largest eigenvalue, also without noise.
 _ROUNDING = 1e-7
+
+
+def triangle_size(size: int) -> int:
+    """Return the number of entries of the upper triangle of a symmetric matrix."""
+    return size * (size + 1) // 2
+
+
+def symmetric(triangle: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Return the matrix, shape (n, n), of a triangle whose outer entries are times sqrt(2)."""
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size)] = triangle
+    matrix = np.where(np.eye(size, dtype=bool), matrix, matrix / math.sqrt(2.0))
+    return matrix + np.triu(matrix, 1).T
 
 
 class Estimate(NamedTuple):

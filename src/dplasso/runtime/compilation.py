@@ -1,4 +1,9 @@
-"""The compiler: telling people that they wait for it, and forgetting kernels that are out of date.
+"""The compiler: kernels for each class of state, notices, and kernels that are out of date.
+
+A contract of kernels is one name, and an implementation for each class of state. A state is a
+NamedTuple defined at the top of an importable module. numba picks the implementation by the type of
+the state when it compiles a caller, so that the compiled loop is found in its disk cache again;
+plain Python picks it by the class, so that kernels also run interpreted.
 
 numba checks only the file a kernel is written in, not the files of the kernels it calls. A repaired
 selection structure would go unnoticed by a training loop compiled before the repair, and that could
@@ -31,6 +36,7 @@ from typing import Any
 
 from dplasso.runtime.progress import say, say_or_log
 
+_IMPLEMENTATIONS: dict[tuple[str, type], Callable[..., Any]] = {}
 COMPILING = (
     "compiling what this needs, once on this machine: on an idle one 5 to 10 s for a fit with "
     "defaults, 40 s with --method frank-wolfe"
@@ -45,6 +51,31 @@ ROOMS_WITHOUT_KERNELS = (
 _VARIABLE = "NUMBA_CACHE_DIR"
 # Places for a temporary folder: the system's, or memory if that is read-only too.
 _TEMPORARY = (None, "/dev/shm")
+
+
+def implement(function: Callable[..., Any], state_class: type, kernel: Callable[..., Any]) -> None:
+    """Have a kernel do what `function` is called for, for states of a class as first argument."""
+    from numba import types
+    from numba.extending import overload
+
+    put_off_collecting()
+    # For callers in plain Python.
+    _IMPLEMENTATIONS[function.__name__, state_class] = kernel
+
+    @overload(function, strict=False)
+    def _implementation(state: Any, *_: Any) -> Any:
+        is_named = isinstance(state, types.BaseNamedTuple)
+        if is_named and getattr(state, "instance_class", None) is state_class:
+            return lambda state, *arguments: kernel(state, *arguments)
+        return None
+
+
+def implementation(name: str, state: Any) -> Callable[..., Any]:
+    """Return the kernel that does `name` for a state; raise TypeError if its class has none."""
+    try:
+        return _IMPLEMENTATIONS[name, type(state)]
+    except KeyError:
+        raise TypeError(f"no kernel {name!r} is registered for {type(state).__name__}") from None
 
 
 @dataclass
@@ -96,8 +127,9 @@ def announce_compilation(
         yield spent
 
 
+@cache
 def put_off_collecting() -> None:
-    """Collect no garbage while a kernel is compiled: that would take a sixth of the time."""
+    """From now on, collect no garbage while a kernel is compiled: a sixth of the time."""
     from numba.core import event
 
     begun: list[bool] = []

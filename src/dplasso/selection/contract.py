@@ -36,7 +36,7 @@ import numpy as np
 from numba.extending import overload, register_jitable
 from numpy.typing import NDArray
 
-from dplasso.runtime.dispatch import implement, implementation
+from dplasso.runtime.compilation import implement, implementation
 
 # At this granularity no change of a gradient is reported, not even of its sign.
 NOTHING_REPORTED = 63
