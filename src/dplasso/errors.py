@@ -74,8 +74,8 @@ class Explained(Exception):  # noqa: N818
     def sentence(self, called: Callable[[str, str | None], str] = _as_in_python) -> str:
         """Return the message; ``called(name, value)`` says how a parameter is called."""
         begun = f"{self.where}: {self.problem}" if self.where else self.problem
-        told = f"{begun}; {self.advice}" if self.advice else begun
-        return _MARK.sub(lambda mark: called(mark[1], mark[2]), told)
+        sentence = f"{begun}; {self.advice}" if self.advice else begun
+        return _MARK.sub(lambda mark: called(mark[1], mark[2]), sentence)
 
 
 class ParameterError(Explained, ValueError):

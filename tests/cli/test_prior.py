@@ -57,7 +57,7 @@ def test_a_table_of_weights_by_number(train, weights, tmp_path):
     ):
         assert words in shown
     document = found("show", model)
-    assert document["facts"]["starts from"] == held.told
+    assert document["facts"]["starts from"] == held.description
     assert document["intercept"] == pytest.approx(dplasso.load(model).intercept_[0])
     done("report", model, "--out", tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text()

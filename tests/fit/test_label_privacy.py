@@ -60,7 +60,7 @@ def test_counts_of_classes_are_noisy_and_their_sum_is_not():
 
 def test_the_private_rows_may_be_the_public_ones():
     fitted = model(public_rows=X).fit(X, Y)
-    assert fitted.privacy_.public_rows == Geometry.learn(X).told
+    assert fitted.privacy_.public_rows == Geometry.learn(X).description
     assert "the people in these rows" not in fitted.privacy_.text()
 
 

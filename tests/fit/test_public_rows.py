@@ -86,7 +86,7 @@ def test_a_lasso_finds_its_columns_with_them():
     fitted = DPLassoClassifier(1.0, classes=[0, 1], public_rows=geometry).fit(rows, subject == 0)
     assert fitted.coef_.nnz == 200
     assert fitted.n_features_in_ == 2000
-    assert geometry.told == fitted.privacy_.public_rows
+    assert geometry.description == fitted.privacy_.public_rows
 
 
 def test_a_lasso_of_few_columns_has_as_many_as_asked_for():
@@ -220,10 +220,10 @@ def test_rows_of_another_kind_are_left_out_at_a_small_budget():
 def test_the_statement_names_them():
     fitted = model().fit(X, Y)
     statement = fitted.privacy_
-    assert statement.public_rows == GEOMETRY.told
+    assert statement.public_rows == GEOMETRY.description
     assert f"600 public rows without labels (digest {GEOMETRY.digest[:16]})" in statement.text()
     assert "not protected by this fit" in statement.text()
-    assert json.loads(statement.to_json())["public_rows"] == GEOMETRY.told
+    assert json.loads(statement.to_json())["public_rows"] == GEOMETRY.description
     assert "public rows" in {one.name for one in statement.releases}
 
 
@@ -294,7 +294,7 @@ def test_a_table_is_encoded_by_a_schema_in_a_pipeline():
     encoder = PublicEncoder(Schema((Hashed(("one", "two"), 8, missing="ignore"),)))
     labels = rng.integers(0, 2, 500)
     steps = Pipeline([("encode", encoder), ("model", model(public_rows=public))])
-    expected = Geometry.learn(encoder.fit_transform(public)).told
+    expected = Geometry.learn(encoder.fit_transform(public)).description
     assert steps.fit(private, labels)[-1].privacy_.public_rows == expected
 
 

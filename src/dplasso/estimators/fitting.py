@@ -98,14 +98,14 @@ def raw_numbers(
         return None
     column = int(found[large[np.argmax(means[large])]])
     name = f"Column {column:,} (from 0)" if names is None else f"Column {str(names[column])!r}"
-    told = (
+    remark = (
         "is so much larger than the others that it drowns them in rows scaled to length 1"
         if bound is None
         else f"is beyond the bound {float(bound):g} in most rows and clipped to it, so it says "
         "next to nothing"
     )
     return (
-        f"{name} {told}. Raw numbers need public ranges: declare them in a schema "
+        f"{name} {remark}. Raw numbers need public ranges: declare them in a schema "
         f"(docs/tables.md). {FOR_THE_CURATOR}"
     )
 
@@ -226,8 +226,10 @@ def _in_process(
 ) -> LocalRecords:
     """Return the records of one process, checked, of each person no more rows than may enter."""
     records = local_records(estimator, X, y, takes_matrix=isinstance(method.targets, Labels))
-    told = {"is_private": method.is_private, "aloud": bool(estimator.verbose)}
-    remark_on_entries(records.X, estimator.get_params(deep=False), records.feature_names, **told)
+    settings = {"is_private": method.is_private, "aloud": bool(estimator.verbose)}
+    remark_on_entries(
+        records.X, estimator.get_params(deep=False), records.feature_names, **settings
+    )
     if sample_weight is not None:
         weights = checked_weights(sample_weight, len(records.y), method.weight_bound)
         records = replace(records, weights=weights)

@@ -258,8 +258,8 @@ def gradients_warning(budget: Budget, mu: float, n_records: float, n_outputs: in
 
     `mu`: what the gradients spend.
     """
-    told = n_records * mu / budget.moved(1.0)
-    if told / max(2, n_outputs) >= _LEAST_SIGNAL:
+    signal = n_records * mu / budget.moved(1.0)
+    if signal / max(2, n_outputs) >= _LEAST_SIGNAL:
         return ""
     of = f" of {n_outputs:,} classes" if n_outputs > 2 else ""
     return (

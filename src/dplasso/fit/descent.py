@@ -35,6 +35,8 @@ from dplasso.privacy.parameters import check_records, share_bits
 
 # Share of the budget for intervals unless `infer` says otherwise, and at most.
 _SHARE, _LARGEST = 0.5, 0.9
+# Names of columns in a message, at most.
+_SHOWN = 3
 _RIGHT = "`None`, 'all' or {'columns': 'all', 'share': S}"
 
 
@@ -240,10 +242,12 @@ def inference_share(params: Mapping[str, Any]) -> float:
         return 0.0
     known = infer if isinstance(infer, Mapping) else {"columns": infer}
     columns, share = known.get("columns"), known.get("share", _SHARE)
-    if _names_columns(columns):
+    names = _column_names(columns)
+    if names is not None:
+        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
         raise ParameterError(
-            f"`infer` takes 'all' and not some columns, got {columns!r}: noise hides which "
-            "other columns confound them",
+            f"`infer` takes 'all' and not some columns, got {', '.join(names[:_SHOWN])}{more}: "
+            "noise hides which other columns confound them",
             advice="choose up to 300 columns by what is public, and pass `infer='all'`",
         )
     if known.keys() - {"columns", "share"} or columns != "all":
@@ -267,6 +271,8 @@ def inference_share(params: Mapping[str, Any]) -> float:
     return float(share)
 
 
-def _names_columns(columns: Any) -> bool:
-    """Return whether this is a list of columns, as in Python or on the command line."""
-    return "," in columns if isinstance(columns, str) else isinstance(columns, Iterable)
+def _column_names(columns: Any) -> list[str] | None:
+    """Return the names in a list of columns, as in Python or on the command line; None for none."""
+    if isinstance(columns, str):
+        return columns.split(",") if "," in columns else None
+    return [str(name) for name in columns] if isinstance(columns, Iterable) else None

@@ -100,7 +100,9 @@ class Method:
     @property
     def public_knowledge(self) -> str:
         """Prior and public rows in words, for a ledger; empty for neither."""
-        return " and ".join(one.told for one in (self.prior, self.geometry) if one is not None)
+        return " and ".join(
+            one.description for one in (self.prior, self.geometry) if one is not None
+        )
 
     def knowing(self, task: Task) -> Self:
         """Return the method once the classes are known, with their weights in order."""
@@ -178,8 +180,8 @@ class Method:
             n_classes=task.classes.size,
             target_bounds=task.target_bounds,
             weight_bound=self.weight_bound if weighted else None,
-            prior="" if self.prior is None else self.prior.told,
-            public_rows="" if self.geometry is None else self.geometry.told,
+            prior="" if self.prior is None else self.prior.description,
+            public_rows="" if self.geometry is None else self.geometry.description,
             many_labels=task.many_labels,
         )
 

@@ -185,14 +185,14 @@ def _noise_warning(begun: Begun, *, known: bool) -> Callable[[Released], None]:
     `known`: whether an interrupted fit has warned before.
     """
     method = begun.method
-    told = [known or method.from_prior or method.geometry is not None]
+    warned = [known or method.from_prior or method.geometry is not None]
 
     def warn(released: Released) -> None:
         counted = released.last(Counted)
         n_records = method.n_records if counted is None else counted.total
-        if told[0] or n_records is None:
+        if warned[0] or n_records is None:
             return
-        told[0] = True
+        warned[0] = True
         size = float(n_records), begun.records.shape[1]
         words = method.noise_warning(begun.task, begun.budget, *size)
         if words:

@@ -115,12 +115,12 @@ class Task:
         ours, n_rows = [text_of(label) for label in self.classes.tolist()], weights.shape[0]
         theirs = ours if model.labels is None else [text_of(label) for label in model.labels]
         if sorted(theirs) != sorted(ours) or n_rows not in (len(ours), self.n_outputs):
-            told = f"has {n_rows} weight{'' if n_rows == 1 else 's'} for each column"
+            difference = f"has {n_rows} weight{'' if n_rows == 1 else 's'} for each column"
             if model.labels is not None:
-                told = f"is of the classes {', '.join(theirs)}"
+                difference = f"is of the classes {', '.join(theirs)}"
             raise ParameterError(
-                f"`prior` {told}, and the data have the classes {', '.join(ours)}; they must be "
-                "the same"
+                f"`prior` {difference}, and the data have the classes {', '.join(ours)}; they must "
+                "be the same"
             )
         if n_rows == 1:
             sign = 1.0 if theirs == ours else -1.0

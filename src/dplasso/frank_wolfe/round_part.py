@@ -144,8 +144,8 @@ class RoundRows:
         if self._long is None:
             return self._gradients()
         alpha = np.zeros(self._steps.n_coordinates, dtype=np.int64)
-        told = self._anew()
-        alpha[told.coordinates] = told.amounts
+        anew = self._anew()
+        alpha[anew.coordinates] = anew.amounts
         return alpha
 
     def gradient(self, coordinate: int) -> int | None:

@@ -129,8 +129,8 @@ class RoundsFrankWolfe(VertexRun):
         coordinates, shift = found.coordinates, granularity(self._selector)
         if coordinates is None:
             coordinates, found.amounts[taken.vertex] = changed[:0], 0
-        told = found.amounts, found.whole, shift
-        count = take_changes(self._alpha, coordinates, *told, changed, before)
+        terms = found.amounts, found.whole, shift
+        count = take_changes(self._alpha, coordinates, *terms, changed, before)
         # Columns that are left out stay so.
         self._alpha[taken.vertex] = 0
         # Of several notes of a gradient, the first has it as it was; of columns left out it was 0.

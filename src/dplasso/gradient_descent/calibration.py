@@ -139,8 +139,8 @@ def descend(
     moved = average - start
     # Shrink each move by its noise variance: a move that noise explains is undone.
     error, squares = _ERROR * schedule.standard_error, moved * moved
-    told = np.maximum(0.0, squares - error * error)
-    return start + moved * told / np.where(squares > 0.0, squares, 1.0), error
+    signal = np.maximum(0.0, squares - error * error)
+    return start + moved * signal / np.where(squares > 0.0, squares, 1.0), error
 
 
 class Slopes(NamedTuple):

@@ -175,7 +175,7 @@ class Geometry:
         return sha256(b"".join([begun, *(part.tobytes() for part in parts)])).hexdigest()
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What it is, for the statement."""
         return f"{self.n_rows:,} public rows without labels (digest {self.digest[:_SHOWN]})"
 

@@ -240,7 +240,7 @@ class MatchedPrior:
             raise ValueError("its prior has NaN or infinity")
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Source and digest, for the statement."""
         return f"{self.source} (digest {self.digest[:_SHOWN]})"
 

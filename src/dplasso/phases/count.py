@@ -112,22 +112,22 @@ def counted_of(released: Released) -> Counted:
 # noise for each column that it adds. Twice as many bins differ by a quarter of the energy, which
 # takes four times as much to find. Chosen on a split of UCI Adult's training rows and on made-up
 # tables (docs/tables.md).
-_TOLD, _BINS = 2.5, 16
+_SIGNAL, _BINS = 2.5, 16
 
 Spans = Sequence[tuple[int, int, int]]
 """Of each level that may be too fine its bins, its first column and the one after its last."""
 
 
-def entering(spans: Spans, n_features: int, n_outputs: int, told: float) -> NDArray[np.int64]:
+def entering(spans: Spans, n_features: int, n_outputs: int, signal: float) -> NDArray[np.int64]:
     """Return the columns that enter: all but those of levels that are too fine.
 
-    `told`: how many standard deviations of all the noise the records pull with at most: N mu.
+    `signal`: how many standard deviations of all the noise the records pull with at most: N mu.
     """
     taken = np.ones(n_features, np.bool_)
     for level in {bins for bins, _, _ in spans}:
         own = [(first, last) for bins, first, last in spans if bins == level]
         added = n_outputs * level * len(own)
-        if told < _TOLD * (level / _BINS) ** 2 * added:
+        if signal < _SIGNAL * (level / _BINS) ** 2 * added:
             for first, last in own:
                 taken[first:last] = False
     return np.flatnonzero(taken).astype(np.int64)

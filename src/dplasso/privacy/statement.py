@@ -169,8 +169,8 @@ class PrivacyStatement:
 
     def text(self) -> str:
         """Return in a few short paragraphs what is guaranteed and what is not."""
-        told = self.cautions() if self.is_private else []
-        cautions = [f"Caution: {one.sentence}." for one in told]
+        listed = self.cautions() if self.is_private else []
+        cautions = [f"Caution: {one.sentence}." for one in listed]
         return "\n\n".join([*wording.guarantee(self), *cautions, wording.assumptions(self)])
 
     cautions = wording.cautions_of

@@ -91,12 +91,12 @@ def _protection(statement: "PrivacyStatement") -> str:
         others=others, labels=f"{other} {labels}"
     )
     if by_rows:
-        told = [
+        weaker = [
             f"{rows * int(times):,} rows: "
             + ("none" if math.isinf(epsilon) else rounded_up(epsilon, 3))
             for times, epsilon in by_rows.items()
         ]
-        less += f" The epsilon of a person with {', '.join(told)}."
+        less += f" The epsilon of a person with {', '.join(weaker)}."
     if keeps_labels_alone(statement.neighbors):
         less += f" {LABELS_ALONE}"
     factor = f" = {rounded_up(math.exp(statement.epsilon))}" if statement.epsilon < 20 else ""
@@ -266,16 +266,16 @@ def cautions_of(
         Level ("red" or "amber"), sentence, and what a fit in Python warns with.
     """
     if not statement.is_private:
-        told = [_not_private(statement)]
+        cautions = [_not_private(statement)]
     else:
-        told = [*_of_epsilon(statement.epsilon), *_of_delta(statement.delta, n_records)]
+        cautions = [*_of_epsilon(statement.epsilon), *_of_delta(statement.delta, n_records)]
         if keeps_labels_alone(statement.neighbors):
-            told.append(Caution(AMBER, _ONLY_LABELS))
+            cautions.append(Caution(AMBER, _ONLY_LABELS))
         if statement.classes == CLASSES_FROM_Y:
             shown = ", ".join(map(repr, classes[:_CLASSES_SHOWN]))
             more = ", ..." * (len(classes) > _CLASSES_SHOWN)
             shown = f" ({shown}{more})" if shown else ""
-            told.append(
+            cautions.append(
                 Caution(
                     AMBER,
                     f"the class labels were taken from the data{shown}, which the guarantee does "
@@ -286,7 +286,7 @@ def cautions_of(
                 )
             )
     if draft:
-        told.append(
+        cautions.append(
             Caution(
                 RED,
                 "the schema is a draft that nobody has edited: its columns, categories and ranges "
@@ -294,14 +294,14 @@ def cautions_of(
             )
         )
     elif unconfirmed:
-        told.append(
+        cautions.append(
             Caution(
                 AMBER,
                 "the schema was drafted from the records, and nobody has confirmed that what it "
                 'says is known without them: set "confirmed" to true in its file and fit again',
             )
         )
-    return sorted(told, key=lambda one: one.level != RED)
+    return sorted(cautions, key=lambda one: one.level != RED)
 
 
 def _not_private(statement: "PrivacyStatement") -> Caution:
@@ -330,24 +330,24 @@ def _of_epsilon(epsilon: float) -> list[Caution]:
 
 
 def _of_delta(delta: float, n_records: float | None) -> list[Caution]:
-    told, (amber, red) = rounded_up(delta), _DELTA
+    shown, (amber, red) = rounded_up(delta), _DELTA
     share = 0.0 if n_records is None else delta * n_records
     right = "" if n_records is None else f" (here at most {rounded_down(amber / n_records, 1)})"
     right = f"choose at most a tenth of one over the number of records{right}"
     if share >= red:
         sentence = (
-            f"a delta of {told} is not below one over the number of records: even publishing one "
+            f"a delta of {shown} is not below one over the number of records: even publishing one "
             f"random record would keep such a promise; {right}"
         )
         return [Caution(RED, sentence, WeakPrivacyWarning)]
     if delta >= _LARGE_DELTA:
         sentence = (
-            f"a delta of {told} lets the promise fail altogether for one record in "
+            f"a delta of {shown} lets the promise fail altogether for one record in "
             f"{math.floor(1 / delta):,}; {right}"
         )
         return [Caution(RED, sentence, WeakPrivacyWarning)]
     if share > amber:
-        return [Caution(AMBER, f"a delta of {told} is large for so many records; {right}")]
+        return [Caution(AMBER, f"a delta of {shown} is large for so many records; {right}")]
     return []
 
 

@@ -142,7 +142,8 @@ Losses = Callable[[Any, Any, NDArray[Any], Target], NDArray[np.float64]]
 class Metric:
     """How to compute a metric from sums over rows.
 
-    `sums`: ``sums(model, X, y, target)`` returns int64 sums in units of 2^-32.
+    `sums`: ``sums(model, X, y, target)`` returns int64 sums in units of 2^-32; None if they are not
+    of one model.
     `estimate`: ``estimate(noisy, sigma, z, target)`` returns the `Estimate` for noise of standard
     deviation sigma, with an interval of z standard errors. `details` returns `Details` likewise.
     `kinds`: the kinds of target that the metric supports.
@@ -153,7 +154,7 @@ class Metric:
     [0, 1], which `span` scales to the metric.
     """
 
-    sums: Callable[[Any, Any, NDArray[Any], Target], NDArray[np.int64]]
+    sums: Any
     estimate: Callable[[NDArray[np.float64], float, float, Target], Estimate]
     kinds: tuple[str, ...] = CLASSES
     one_share: float = 1.0
