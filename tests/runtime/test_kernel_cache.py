@@ -16,8 +16,9 @@ from dplasso.runtime.compilation import ROOMS_WITHOUT_KERNELS, drop_stale_kernel
 
 
 @pytest.fixture
-def package(tmp_path):
+def package(tmp_path, monkeypatch):
     """A package with one module in a folder of its own and two compiled kernels."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     for name in ("__init__.py", "inner/__init__.py", "inner/kernel.py"):
         path = tmp_path / "package" / name
         path.parent.mkdir(exist_ok=True, parents=True)
@@ -175,7 +176,8 @@ class TestReadOnlyInstallation:
             self.processes = processes
             yield folder
             (folder / "toy").chmod(0o755)
-            (folder / "toy" / "__pycache__").chmod(0o755)
+            if (folder / "toy" / "__pycache__").exists():
+                (folder / "toy" / "__pycache__").chmod(0o755)
 
     def run(self, folder, cure="cure", rights="read-only", **environment):
         home = {"HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "home")}
@@ -203,6 +205,18 @@ class TestReadOnlyInstallation:
         assert self.run(toy)[0] == 1
         self.repair(toy)
         assert self.run(toy)[0] == 2
+
+    @pytest.mark.parametrize("rights", ["all", "read-only"])
+    def test_a_folder_that_the_user_names_keeps_none_of_other_sources(self, toy, rights):
+        mine = {"NUMBA_CACHE_DIR": str(toy / "home" / "mine"), "rights": rights}
+        if rights == "read-only":
+            self.close(toy)
+        for _ in range(2):
+            assert self.run(toy, **mine)[0] == 1
+        kept = list((toy / "home" / "mine").rglob("*.nbi"))
+        assert len(kept) == 2
+        self.repair(toy)
+        assert self.run(toy, **mine)[0] == 2
 
     def test_without_the_cure_the_old_kernel_runs(self, toy):
         self.close(toy)

@@ -12,7 +12,7 @@ stamp no longer fits.
 
 Where the package cannot be written to, numba keeps kernels in a folder of the user's, which nobody
 would clear. There numba is pointed to a folder named after the stamp: other sources find another
-one. A cache moved elsewhere by ``NUMBA_CACHE_DIR`` is the user's to clear.
+one. In a folder that ``NUMBA_CACHE_DIR`` names, the package's own kernels are dropped as well.
 
 Where that folder takes no file either, as in a hardened container, kernels are kept in a private
 temporary folder for as long as the process runs, or not at all.
@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
+from hashlib import sha1, sha256
 from pathlib import Path
 from typing import Any
 
@@ -179,21 +179,16 @@ def drop_stale_kernels(package: Path) -> bool:
     if root in Path(os.environ.get(_VARIABLE, "")).parents:
         # A parent process of this package chose it for its own sources.
         _set_cache("")
-    stamp, record = source_stamp(package), package / "__pycache__" / "kernels.stamp"
-    is_writable = all(_is_writable(path.parent) for path in package.rglob("__init__.py"))
-    with contextlib.suppress(OSError):
-        if record.read_text() == stamp and is_writable:
-            return False
-    for kernel in package.rglob("__pycache__/*.nb[ic]"):
-        with contextlib.suppress(OSError):
-            kernel.unlink()
-    if is_writable:
-        with contextlib.suppress(OSError):
-            record.write_text(stamp)
-        return True
-    if given := os.environ.get(_VARIABLE):
-        if not _takes_files(Path(given)):
-            _keep_for_now(f"nor {given}")
+    stamp, folders = source_stamp(package), [path.parent for path in package.rglob("__init__.py")]
+    given = os.environ.get(_VARIABLE)
+    if given and _takes_files(Path(given)):
+        return _forget([_folder_in(Path(given), one) for one in sorted(folders)], stamp)
+    caches = [folder / "__pycache__" for folder in sorted(folders)]
+    if all(_is_writable(folder) for folder in folders):
+        return _forget(caches, stamp)
+    _drop(caches)
+    if given:
+        _keep_for_now(f"nor {given}")
         return False
     if root is None or not _takes_files(root):
         _keep_for_now("nor the user's cache" if root is None else f"nor {root}")
@@ -205,6 +200,32 @@ def drop_stale_kernels(package: Path) -> bool:
         shutil.rmtree(folder, ignore_errors=True)
     _set_cache(str(home / stamp))
     return bool(stale)
+
+
+def _forget(caches: list[Path], stamp: str) -> bool:
+    """Drop kernels of other sources; return whether there may have been any."""
+    record = caches[0] / "kernels.stamp"
+    with contextlib.suppress(OSError):
+        if record.read_text() == stamp:
+            return False
+    _drop(caches)
+    with contextlib.suppress(OSError):
+        record.parent.mkdir(exist_ok=True)
+        record.write_text(stamp)
+    return True
+
+
+def _drop(caches: list[Path]) -> None:
+    for folder in caches:
+        for kernel in folder.glob("*.nb[ic]"):
+            with contextlib.suppress(OSError):
+                kernel.unlink()
+
+
+def _folder_in(given: Path, folder: Path) -> Path:
+    """Return where numba keeps the kernels of a folder's sources in a folder of the user's."""
+    place = folder.absolute()
+    return given / f"{place.name}_{sha1(str(place).encode()).hexdigest()}"
 
 
 def _is_writable(folder: Path) -> bool:
