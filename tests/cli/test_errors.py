@@ -92,7 +92,7 @@ def test_too_many_columns_are_told_to_be_hashed(run, tmp_path, method):
     # Where memory is promised freely, asking for it succeeds and using it ends the process.
     told = run("fit", path, "--epsilon", "1", "--method", method)
     columns = "1,099,511,627,776 columns: hash them to fewer"
-    refused(told, "not enough memory", "GB are needed", columns)
+    refused(told, "not enough memory", "GB of memory", columns)
 
 
 def test_a_byte_order_mark_is_no_part_of_a_json_file(tmp_path):

@@ -121,4 +121,4 @@ def test_a_function_of_ones_own_needs_python(tmp_path):
     held = dplasso.load(tmp_path / "m.npz")[-1].model_
     held.row_steps.steps[0]["params"]["func"] = {"function": "mine:own"}
     write_model(held, tmp_path / "m.npz")
-    refused(run_command("predict", tmp_path / "m.npz", "x.svm"), "mine:own, which nobody has")
+    refused(run_command("predict", tmp_path / "m.npz", "x.svm"), "mine:own, which is not declared")

@@ -94,7 +94,7 @@ def test_matrices_without_a_schema_are_explained_column_by_column(tmp_path):
     bare = DPLogisticRegression(1.0, classes=[0, 1]).fit(X.to_numpy(), [0, 1, 0, 1])
     assert bare.explain(X.to_numpy()[:1])[0].parts[0].words == "column 0"
     store = write_store(matrix_source(X.to_numpy(), np.array([0, 1, 0, 1])), tmp_path / "s")
-    with pytest.raises(DataError, match="rows of a store are not explained"):
+    with pytest.raises(DataError, match="rows of a store cannot be explained"):
         model.explain(store)
 
 
@@ -109,7 +109,7 @@ def test_the_label_is_one_of_the_model(table):
         two.explain(table.head(3), "no")
     labels = np.stack([table["age"] > 50, table["age"] > 20], axis=1).astype(int)
     many = fitted(DPLogisticRegression, table, labels, classes=["old", "grown"])
-    with pytest.raises(ValueError, match="each has margins of its own"):
+    with pytest.raises(ValueError, match="each has its own margin"):
         many.explain(table.head(3))
     margins = many.decision_function(table.head(3))
     assert [one.margin for one in many.explain(table.head(3), "grown")] == pytest.approx(

@@ -31,7 +31,7 @@ def test_what_was_set_since_the_fit_is_not_in_the_file(kind, tmp_path):
     ("parameter", "reason"),
     [
         ({"row_norm": "long"}, "row_norm must be"),
-        ({"l1_radius": 1.0}, "no estimator has its parameters"),
+        ({"l1_radius": 1.0}, "no estimator has these parameters"),
         ({"epsilon": -1.0}, "epsilon must be"),
     ],
 )

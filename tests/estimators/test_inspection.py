@@ -84,12 +84,12 @@ def test_numpy_is_refused_where_there_are_too_many_columns():
     wide = SparseWeights(sp.csr_array(([1.0], [3], [0, 1]), shape=(1, 2**40)))
     assert wide[0, 3] == 1.0
     for idiom in (np.argsort, np.abs, np.asarray):
-        with pytest.raises(ValueError, match=r"1,099,511,627,776 columns .* model.weights\(\)"):
+        with pytest.raises(ValueError, match=r"columns \(1,099,511,627,776\) .* model.weights\(\)"):
             idiom(wide[0])
     assert abs(wide).nnz == 1
     model = DPFrankWolfeClassifier(epsilon=3.0, n_iter=2, l1_radius=10.0).fit(*table())
     model.n_features_in_ = MOST_DENSE + 1
-    with pytest.raises(ValueError, match="do not fit an array"):
+    with pytest.raises(ValueError, match="for a dense array"):
         model.weights(dense=True)
 
 
@@ -125,7 +125,7 @@ def test_a_pickle_of_another_version_does_not_load_silently(monkeypatch):
         warnings.simplefilter("error")
         assert pickle.loads(blob).get_params() == model.get_params()
     monkeypatch.setattr("dplasso.estimators.base.version", lambda _: "9.9")
-    words = r"this pickle of DPLassoClassifier was written by dplasso .* and is read by 9\.9"
+    words = r"this pickle of DPLassoClassifier was written by dplasso .* and version 9\.9"
     with pytest.warns(UserWarning, match=words):
         assert pickle.loads(blob).get_params() == model.get_params()
     older = model.__getstate__()

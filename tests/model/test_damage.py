@@ -243,5 +243,5 @@ def test_nothing_is_unpacked(path):
 def test_parameters_the_estimator_does_not_know_are_refused(path):
     write_model(fitted(), path)
     rewrite(path, lambda header: header["params"].update(no_such_parameter=1))
-    with pytest.raises(ModelFileError, match="no usable model"):
+    with pytest.raises(ModelFileError, match="no valid model"):
         load(path)

@@ -105,7 +105,7 @@ class TestSearch:
     def test_rows_that_depend_on_others_spend_nothing(self, ledger):
         batch = FunctionTransformer(lambda X: X - X.mean(axis=0))
         wrong = search(pipeline(batch), ledger=ledger, random_state=None)
-        with pytest.raises(DataError, match="must depend on its own record alone"):
+        with pytest.raises(DataError, match="must depend on its own record only"):
             wrong.fit(NUMBER.astype(float), ILL)
         assert not read_budgets(ledger)[0].entries
 
@@ -118,7 +118,7 @@ class TestSearch:
 
     def test_of_a_store_there_is_nothing_to_make(self, tmp_path):
         store = write_store(matrix_source(NUMBER.astype(float), ILL * 1.0), tmp_path / "s")
-        with pytest.raises(DataError, match="give the last step of the pipeline"):
+        with pytest.raises(DataError, match="pass the last step of the pipeline"):
             search(pipeline(Binarizer())).fit(store)
 
 

@@ -1,4 +1,4 @@
-"""What estimators have in common: all of them, those of classes, and those of numbers."""
+"""Base classes of all estimators, of the classifiers, and of the regressors."""
 
 import math
 import warnings
@@ -32,12 +32,12 @@ from dplasso.report.displays import (
 )
 from dplasso.report.page import report_section
 
-# Finding a package reads directories, and estimators are copied in every fit.
+# Cached because looking up a package reads directories, and every fit copies estimators.
 version = cache(metadata.version)
 
 
 class PrivateLinearModel(BaseEstimator):
-    """What all estimators share; `_method` says how they fit."""
+    """Base of all estimators; `_method` is the class of their fitting method."""
 
     _method: ClassVar[type[Method]]
 
@@ -55,19 +55,19 @@ class PrivateLinearModel(BaseEstimator):
         Parameters
         ----------
         X : sparse or dense matrix, shape (N, D), or a store
-            One record a row. CSR and CSC are used as they are and never copied whole to float64. A
-            store (`dplasso.data.store.open_store`), or its `X`, stays on the disk.
+            One record per row. CSR and CSC are used without a copy and never converted whole to
+            float64. A store (`dplasso.data.store.open_store`), or its `X`, stays on the disk.
         y : array-like, shape (N,) or (N, L), default=None
-            Labels, or the numbers of a regression. A store has its own. `DPLogisticRegression` also
-            takes a matrix of 0 and 1 with a column for each of L labels (docs/multiclass.md).
+            Labels, or the targets of a regression. Not needed for a store. `DPLogisticRegression`
+            also takes a matrix of 0 and 1 with a column for each of L labels (docs/multiclass.md).
         sample_weight : array-like, shape (N,), default=None
-            How much each row counts, at least 0; see `weight_bound`. Weights are protected like the
-            rows. With ``epsilon=inf`` whole weights stand for repeated rows.
+            Weight of each row, at least 0; see `weight_bound`. Weights are protected like the rows.
+            With ``epsilon=inf`` an integer weight is equivalent to repeating the row.
         groups : array-like, shape (N,), default=None
-            The person each row belongs to; of each person the first `rows_per_person` rows enter.
+            The person each row belongs to. The fit uses the first `rows_per_person` rows of each.
         engine : Engine, default=None
-            What runs the workers of rows in partitions; all other arguments are then lists
-            (docs/cluster.md).
+            The engine for a fit on partitions; all other arguments are then lists, with an entry
+            for each partition (docs/cluster.md).
 
         Returns
         -------
@@ -78,13 +78,13 @@ class PrivateLinearModel(BaseEstimator):
         ------
         ValueError
             For a parameter out of range or missing, NaN or infinity in X, an undeclared label, or
-            non-numeric targets. Nothing private is computed by then.
+            non-numeric targets. Nothing private has been computed then.
         TypeError
             For a parameter of the wrong kind.
         BudgetError
-            If the ledger has too little left; nothing is spent.
+            If the ledger has too little left. Nothing is charged then.
         LedgerError
-            If the ledger cannot be used; nothing is spent.
+            If the ledger cannot be used. Nothing is charged then.
 
         Warns
         -----
@@ -94,31 +94,31 @@ class PrivateLinearModel(BaseEstimator):
             With ``mechanism="paper"`` or a `random_state`, and if a private fit takes the classes
             from y.
         UserWarning
-            If a weight is larger than `weight_bound`. This is for the curator, not for release.
+            If a weight exceeds `weight_bound`. For the curator only: do not release.
         LedgerWarning
-            If the ledger could not record that the fit, already charged, has ended.
+            If the ledger was charged but could not record the end of the fit.
         """
         fit_estimator(self, X, y, groups=groups, sample_weight=sample_weight, engine=engine)
         return self
 
     def weights(self, *, dense: bool = False) -> "Weights | NDArray[np.float64]":
-        """Return the weights by column.
+        """Return the weights with their columns.
 
         Parameters
         ----------
         dense : bool, default=False
-            Whether to return an array with a number for every column.
+            Whether to return an array with a weight for every column.
 
         Returns
         -------
         Weights, or ndarray of float64, shape (D,), or (K, D) for K > 2 classes
-            A table of the columns that have a weight (`dplasso.model.weights.Weights`), or an array
-            of all of them, zeros included. After a prior, the columns whose weight was corrected.
+            A table of the columns with a weight (`dplasso.model.weights.Weights`), or an array with
+            the weights of all columns. With a prior, the columns whose weight the fit corrected.
 
         Raises
         ------
         ValueError
-            If `dense` is asked for more than 10^8 columns.
+            If `dense` is true and there are more than 10^8 columns.
         """
         check_is_fitted(self, "coef_")
         if not dense:
@@ -136,25 +136,25 @@ class PrivateLinearModel(BaseEstimator):
         Parameters
         ----------
         count : int, default=20
-            How many, at most.
+            Largest number of weights.
 
         Returns
         -------
         Weights
-            With standard errors where the method has them, and marked where noise alone could have
-            picked them.
+            The weights with standard errors, if the method has them. Weights that noise alone could
+            explain are marked.
         """
         check_is_fitted(self, "coef_")
         return weights_of(self.model_).top(count)
 
     def curves(self) -> list[Curve]:
-        """Return the effect of each number that a schema has in bins on several levels.
+        """Return the effect curve of each column that the schema encodes as `Levels`.
 
         Returns
         -------
         list of Curve
-            For each such column of the table, and each class if there are more than two: bins,
-            effects on the margin of a typical row, and their standard errors by the noise alone
+            For each such column, and each class if there are more than two: bins, their effects on
+            the margin of a typical row, and standard errors due to the noise alone
             (`dplasso.model.curves.Curve`: `rows`, `to_pandas`).
         """
         check_is_fitted(self, "coef_")
@@ -167,45 +167,45 @@ class PrivateLinearModel(BaseEstimator):
     plot_budget = as_method(BudgetDisplay, "plot_budget", __name__)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a file (docs/model-file.md); no pickle in it.
+        """Write the fitted model to a file without pickle (docs/model-file.md).
 
-        The file holds the parameters of the fit, whatever was set since. `dplasso.save` writes a
-        whole pipeline.
+        The file contains the parameters that were used in the fit. `dplasso.save` writes a whole
+        pipeline.
 
         Parameters
         ----------
         path : path
-            Replaced at once when everything is written, never left half-written.
+            The file, which is replaced atomically.
 
         Raises
         ------
         OSError
             If the file cannot be written.
         ValueError
-            If a label or parameter is of a kind that the file cannot hold.
+            If the file cannot hold the type of a label or parameter.
         """
         check_is_fitted(self, "coef_")
         write_model(self.model_, path)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a pickle holds, and the version that wrote it."""
+        """Return the state for a pickle, with the version of this package."""
         return dict(super().__getstate__()) | {"_dplasso_version": version("dplasso")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take a pickle's state; warn if another version wrote it."""
+        """Restore the state from a pickle; warn if another version wrote it."""
         state = dict(state)
         wrote, here = state.pop("_dplasso_version", "another version"), version("dplasso")
         if wrote != here:
             warnings.warn(
-                f"this pickle of {type(self).__name__} was written by dplasso {wrote} and is read "
-                f"by {here}, which may understand it otherwise; keep models in files (save, load)",
+                f"this pickle of {type(self).__name__} was written by dplasso {wrote}, and version "
+                f"{here} may read it differently; keep models in model files (save, load)",
                 UserWarning,
                 stacklevel=2,
             )
         super().__setstate__(state)
 
     def __sklearn_clone__(self) -> Self:
-        """Return an unfitted copy with the same prior: a copy of a fitted model is not fitted."""
+        """Return an unfitted copy that shares the prior, as a cloned prior would be unfitted."""
         bare = copy(self)
         own = {name: getattr(self, name) for name in PARAMETERS if hasattr(self, name)}
         for name in own:
@@ -216,24 +216,24 @@ class PrivateLinearModel(BaseEstimator):
         return twin
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: sparse input."""
+        """Return scikit-learn's tags: sparse input is supported."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
     def _repr_html_inner(self) -> str:
-        """Return what a notebook shows: scikit-learn's diagram and, once fitted, the report."""
+        """Return HTML for a notebook: scikit-learn's diagram, and the report of a fitted model."""
         diagram: str = super()._repr_mimebundle_().get("text/html", "")
         return diagram + (report_section(self.model_) if hasattr(self, "model_") else "")
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """Return what a notebook shows, by kind of text."""
+        """Return the representations for a notebook by MIME type."""
         bundle: dict[str, str] = super()._repr_mimebundle_()
         return bundle | {"text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
-    """A model of two or more classes."""
+    """Base of the classifiers, for two or more classes."""
 
     def decision_function(self, X: Any) -> "NDArray[np.float64]":
         """Return the margins of rows.
@@ -246,13 +246,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         Returns
         -------
         ndarray of float64, shape (N,), (N, K) for K > 2 classes, or (N, L) for L labels at once
-            Of two classes, positive where the second is likelier. Of K classes, largest for the
-            likeliest. Of each label, positive where it is likelier than not.
+            For two classes, positive if the second is more likely. For K classes, largest for the
+            most likely one. For each label, positive if its probability is above 1/2.
 
         Raises
         ------
         ValueError
-            If X has another number of columns than the training data, or NaN or infinity.
+            If X has a different number of columns than the training data, or NaN or infinity.
         """
         return margins(self, X)
 
@@ -267,12 +267,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         Returns
         -------
         ndarray, shape (N,), or of int64, (N, L) for L labels at once
-            Entries of `classes_`. Of many labels, 1 for each that is likelier than not, else 0.
+            Entries of `classes_`. For many labels, 1 if a label's probability is above 1/2, else 0.
 
         Raises
         ------
         ValueError
-            If X has another number of columns than the training data, or NaN or infinity.
+            If X has a different number of columns than the training data, or NaN or infinity.
         """
         labels: NDArray[Any] = task_of(self).decided(margins(self, X))
         return labels
@@ -293,7 +293,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         Raises
         ------
         ValueError
-            If X has another number of columns than the training data, or NaN or infinity.
+            If X has a different number of columns than the training data, or NaN or infinity.
         """
         probabilities: NDArray[np.float64] = loss_of(self).link(margins(self, X))
         return probabilities
@@ -309,16 +309,16 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     to_onnx = to_onnx
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: sparse input, classes."""
+        """Return scikit-learn's tags for a classifier."""
         tags = super().__sklearn_tags__()
-        # scikit-learn's checks train on a few dozen records, where privacy leaves only noise.
+        # scikit-learn's checks train on a few dozen records, where a private model is mostly noise.
         tags.classifier_tags.poor_score = bool(self.epsilon != math.inf)
         tags.classifier_tags.multi_label = self._method.many_labels
         return tags
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):
-    """A model of numbers in a public interval."""
+    """Base of the regressors, for targets in a public interval."""
 
     def predict(self, X: Any) -> "NDArray[np.float64]":
         """Return the predicted target of each row, in the target's unit.
@@ -331,19 +331,19 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         Returns
         -------
         ndarray of float64, shape (N,)
-            Inside `target_bounds`.
+            Predictions, clipped to `target_bounds`.
 
         Raises
         ------
         ValueError
-            If X has another number of columns than the training data, or NaN or infinity.
+            If X has a different number of columns than the training data, or NaN or infinity.
         """
         clipped: NDArray[np.float64] = np.clip(margins(self, X), *self.privacy_.target_bounds)
         return clipped
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: sparse input, numbers."""
+        """Return scikit-learn's tags for a regressor."""
         tags = super().__sklearn_tags__()
-        # And on targets in intervals that no check can declare.
+        # scikit-learn's checks cannot declare the interval of their targets.
         tags.regressor_tags.poor_score = True
         return tags

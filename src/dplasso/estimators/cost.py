@@ -1,4 +1,4 @@
-"""What a fit would cost, what it could find and how wide its intervals would be, without data."""
+"""Plan a fit without data: its privacy cost, its weakest detectable effect, its intervals."""
 
 import math
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import check_positive
 from dplasso.privacy.statement import PrivacyStatement
 
-# Estimators by the name of their method: of classes, and of numbers.
+# The classifier and the regressor of each method.
 METHODS: dict[str, tuple[Any, Any]] = {
     "logistic": (DPLogisticRegression, None),
     "linear": (None, DPLinearRegression),
@@ -37,19 +37,19 @@ METHODS: dict[str, tuple[Any, Any]] = {
 
 @dataclass(frozen=True)
 class Findable:
-    """The weakest association of a column with the label that stands out of the noise.
+    """The weakest association of a column with the label that exceeds the noise.
 
     Attributes
     ----------
     n_weights : int
-        Columns that the model will have weights for, about.
+        Approximate number of columns with a weight in the model.
     gradient : float
-        Size of the column's gradient at the start, a sum over records.
+        Size of the column's gradient at zero weights, a sum over records.
     rows : float
-        By how many rows of one class more than of the other the column has to occur; of a
-        regression, rows whose residual is at its bound, on one side more than on the other.
+        The excess of rows of one class over the other among the rows with the column. For a
+        regression, the excess of residuals at the upper bound over residuals at the lower bound.
     part : float
-        That over the number of rows; beyond 1 nothing can be found.
+        `rows` divided by the number of records; above 1 no column can be found.
     """
 
     n_weights: int
@@ -61,7 +61,7 @@ class Findable:
 def estimator_of(
     method: str, target_bounds: tuple[float, float] | None, **settings: Any
 ) -> PrivateLinearModel:
-    """Return the estimator of a method; ValueError for none of this name, or for such targets."""
+    """Return the estimator of a method; ValueError if it does not exist for such targets."""
     if method not in METHODS:
         raise ParameterError(f"`method` must be one of {', '.join(METHODS)}, got {method!r}")
     of_classes, of_numbers = METHODS[method]
@@ -71,7 +71,7 @@ def estimator_of(
     if target_bounds is not None:
         if of_numbers is None:
             raise ParameterError(
-                f"`target_bounds` does not go with `method={method!r}`, which is for classes"
+                f"`target_bounds` does not go with `method={method!r}`, which predicts classes"
             )
         made, settings = of_numbers, {**settings, "target_bounds": target_bounds}
     check_settings(made, method, settings)
@@ -80,10 +80,10 @@ def estimator_of(
 
 
 def check_settings(estimator: Any, method: str, settings: Iterable[str]) -> None:
-    """Raise ParameterError for settings that an estimator of a method does not have."""
-    known = signature(estimator).parameters
+    """Raise `ParameterError` for settings that an estimator of a method does not have."""
+    parameters = signature(estimator).parameters
     for name in settings:
-        if name not in known:
+        if name not in parameters:
             pairs = ((other, kinds) for other, kinds in METHODS.items() if other != method)
             having = [
                 f"`method={other}`"
@@ -95,13 +95,15 @@ def check_settings(estimator: Any, method: str, settings: Iterable[str]) -> None
 
 
 def task_of(n_classes: int, target_bounds: Any) -> Task:
-    """Return the task that these stand for; ValueError if they do not go together."""
+    """Return the task for these settings; ValueError if they cannot be combined."""
     if n_classes < 2:
         raise ParameterError(f"`n_classes` must be 2 or more, got {n_classes!r}")
     if target_bounds is None:
         return Labels().of_size(n_classes)
     if n_classes != 2:
-        raise ParameterError("`n_classes` does not go with `target_bounds`, which are for numbers")
+        raise ParameterError(
+            "`n_classes` does not go with `target_bounds`, which are for a regression"
+        )
     return Bounded(checked_target_bounds(target_bounds))
 
 
@@ -115,21 +117,21 @@ def privacy_cost(
     n_features: int | None = None,
     **settings: Any,
 ) -> PrivacyStatement:
-    """Say what a fit with these settings would spend, without data.
+    """Return the privacy statement of a fit with these settings, without data.
 
     Parameters
     ----------
     epsilon : float
-        Total privacy loss to stay within; infinity for no privacy.
+        Privacy budget of the whole fit; infinity for no privacy.
     delta : float, default=1e-6
         In (0, 1).
     method : {"logistic", "linear", "lasso", "frank-wolfe"}, default="logistic"
         `DPLogisticRegression`, `DPLinearRegression`, `DPLassoClassifier` or `DPLasso`, or
         `DPFrankWolfeClassifier`.
     n_classes : int, default=2
-        Number of classes, which costs nothing.
+        Number of classes, which does not change the cost.
     target_bounds : tuple of float, default=None
-        The interval of a regression's targets, whose ends cost nothing.
+        The interval of a regression's targets, which does not change the cost.
     n_features : int, default=None
         Number of columns D; None for 2^24.
     **settings
@@ -138,14 +140,13 @@ def privacy_cost(
     Returns
     -------
     PrivacyStatement
-        What the statement of such a fit says, with operating-system randomness and declared
-        classes: ``mu`` is what all releases spend together, ``epsilon`` what that comes to.
-        `weakest_association` says what such a fit can find.
+        The statement of such a fit with operating-system randomness and declared classes. ``mu`` is
+        the cost of all releases together, and ``epsilon`` its conversion.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is not of its kind or out of range, or does not go with the method.
+        For an invalid parameter, or one that the method does not have.
 
     Examples
     --------
@@ -161,8 +162,8 @@ def privacy_cost(
     task = task_of(n_classes, getattr(estimator, "target_bounds", None))
     size = MANY_COLUMNS // task.n_outputs if n_features is None else n_features
     declared = {} if task.target_bounds else {"classes": task.classes}
-    found = method_of(estimator_of(method, target_bounds, **settings | declared))
-    return found.statement(task, found.budget(task, size), size)
+    fitted = method_of(estimator_of(method, target_bounds, **settings | declared))
+    return fitted.statement(task, fitted.budget(task, size), size)
 
 
 def weakest_association(
@@ -177,20 +178,21 @@ def weakest_association(
     target_bounds: tuple[float, float] | None = None,
     **settings: Any,
 ) -> Findable:
-    """Say how strong a column must be to be found among others, from public numbers.
+    """Return the weakest association of a column that a fit can find, from public numbers.
 
-    Noisy gradient descent finds a column whose weight exceeds three standard errors. A LASSO that
-    draws columns finds one whose gradient exceeds the largest of 2D noises, 2KD for K classes.
+    Noisy gradient descent finds a column if its weight exceeds three standard errors. A LASSO that
+    draws columns finds a column if its gradient exceeds the largest of 2D noises (2KD for K
+    classes).
 
     Parameters
     ----------
     epsilon, delta : float
         The budget.
     n_records, n_features : int
-        N and D, public.
+        Public numbers of records N and columns D.
     row_entries : float, default=1
-        Entries of a row, about. Noisy gradient descent finds less in long rows, because it scales
-        them; a LASSO draws columns where rows are too long.
+        Approximate number of entries in a row. Noisy gradient descent finds less in long rows,
+        because it scales them. A LASSO draws columns if rows are too long.
     method, n_classes, target_bounds, **settings
         As in `privacy_cost`; not "frank-wolfe".
 
@@ -201,7 +203,7 @@ def weakest_association(
     Raises
     ------
     TypeError, ValueError
-        As `privacy_cost`, or if a number is not positive.
+        As in `privacy_cost`, or if a number is not positive.
     """
     n_records = check_positive("n_records", n_records)
     n_features = int(check_positive("n_features", n_features))
@@ -209,18 +211,18 @@ def weakest_association(
     settings = {"epsilon": epsilon, "delta": delta, **settings}
     if method == "frank-wolfe":
         raise ParameterError(
-            "`method=frank-wolfe` draws columns again and again", advice="take lasso"
+            "`method=frank-wolfe` may draw a column several times", advice="use lasso"
         )
     estimator = estimator_of(method, target_bounds, **settings)
-    found = method_of(estimator)
+    fitted = method_of(estimator)
     task = task_of(n_classes, getattr(estimator, "target_bounds", None))
-    budget = found.budget(task, n_features)
+    budget = fitted.budget(task, n_features)
     if budget.leak:
         return Findable(n_features, 0.0, 0.0, 0.0)
     n_weights, n_drawn = n_features, 0
-    if isinstance(found, Lasso):
+    if isinstance(fitted, Lasso):
         n_weights, n_drawn, share = _list_of(
-            found, budget, task, n_records, n_features, row_entries
+            fitted, budget, task, n_records, n_features, row_entries
         )
     if n_drawn:
         bound = task.residual_bound(private=True)
@@ -243,7 +245,7 @@ def _list_of(
     n_features: int,
     row_entries: float,
 ) -> tuple[int, int, float]:
-    """Return how many columns a LASSO keeps, how many of them it draws, and the draws' share."""
+    """Return the numbers of columns that a LASSO keeps and draws, and the draws' share."""
     shape, left = method.shape(task, n_features), 1.0 - COUNT_SHARE
     rho = left * budget.mu * budget.mu / 2.0
     plan = plan_lasso(shape, rho, n_records, long_rows=True)
@@ -256,18 +258,18 @@ def _list_of(
 def _weakest_estimated(
     budget: Budget, task: Task, n_records: float, n_features: int, row_entries: float
 ) -> float:
-    """Return the gradient at zero of a column whose weight ends beyond three standard errors.
+    """Return the gradient at zero of a column whose weight will exceed three standard errors.
 
-    The more rows a column is in, the smaller a weight explains the same gradient, and the sooner
-    it stops growing: columns are taken to hold alike parts of the unit rows.
+    The more rows contain a column, the smaller is the weight that explains the same gradient. This
+    assumes that all columns have the same share of the unit rows.
     """
     energy = n_records / n_features
-    # What released energies are about to say of the curvature.
+    # Estimate of the curvature that the fit will compute from released energies.
     largest = n_records
     if pays(n_records, budget.moved(1.0) / budget.mu_of(SCALES_SHARE)):
         largest = min(largest, row_entries * energy + CONSTANT * CONSTANT * n_records)
     schedule = dense_schedule(largest, budget, task)
-    # At zero weights: of two classes, half of the residuals are at their bound, and stay there.
+    # With two classes, half of the residuals stay at their bound, where the curvature is zero.
     bend, n_classes = task.gradient_loss(1.0).curvature, task.classes.size
     if n_classes:
         bend = bend / 2.0 if n_classes == 2 else (1.0 - 1.0 / n_classes) / n_classes
@@ -282,14 +284,14 @@ def dense_schedule(n_records: float, budget: Budget, task: Task) -> Schedule:
     return schedule_for(n_records, mu, moved, None, task.kappa, curvature=loss.curvature)
 
 
-# Rows are sought up to this number.
+# Upper limit of the search for the number of rows.
 _MOST_ROWS = 1e12
 _LEVEL = 0.95
 
 
 @dataclass(frozen=True)
 class PlannedIntervals:
-    """What intervals of so many rows will be.
+    """The intervals that a fit is expected to have.
 
     Attributes
     ----------
@@ -298,9 +300,9 @@ class PlannedIntervals:
     standard_error, without_privacy : float
         Standard error of a coefficient, with and without noise.
     width : float
-        Of a 95 % interval.
+        Width of a 95 % interval.
     rows_needed : float or None
-        Rows with which `effect` is found with probability `power`; None if no number is enough.
+        Number of rows to find `effect` with probability `power`; None if no number suffices.
     """
 
     identified: bool
@@ -326,32 +328,32 @@ def plan_intervals(
     target_bounds: tuple[float, float] | None = None,
     **settings: Any,
 ) -> PlannedIntervals:
-    """Say how wide the intervals of ``infer="all"`` will be, from public numbers.
+    """Return the expected intervals of ``infer="all"``, from public numbers.
 
-    Columns are taken as alike and unrelated; related columns have wider intervals.
+    This assumes similar, uncorrelated columns; correlated columns have wider intervals.
 
     Parameters
     ----------
     epsilon, delta : float
         The budget.
     n_records, n_features : int
-        N and D, public.
+        Public numbers of records N and columns D.
     row_norm : float, default=None
-        As of the estimators; None for the square root of D, for columns in [-1, 1].
+        As in the estimators; None for the square root of D, for columns in [-1, 1].
     spread : float, default=0.5
-        Standard deviation of a column; 0.5 is that of 0 and 1 in equal parts.
+        Standard deviation of a column; 0.5 is that of 0 and 1 with equal frequency.
     positive : float, default=0.5
-        Part of the records in the second class.
+        Share of the records in the second class.
     residual : float, default=0.25
-        Standard deviation of a regression's residuals, over half of the target interval.
+        Standard deviation of a regression's residuals, divided by half of the target interval.
     effect : float, default=None
-        A coefficient to be found, in the units of its column and of the target.
+        A coefficient to find, in the units of its column and of the target.
     power : float, default=0.8
         Probability of finding it at a p-value below 0.05.
     share : float, default=0.5
         The share of `infer`.
     target_bounds : tuple of float, default=None
-        Of a regression.
+        The interval of a regression's targets.
     **settings
         `neighbors`, `rows_per_person` and `fit_intercept` of the estimator.
 
@@ -369,9 +371,9 @@ def plan_intervals(
             raise ParameterError(f"`{name}` must be between 0 and 1, got {part!r}")
     bound = math.sqrt(n_features) if row_norm is None else check_positive("row_norm", row_norm)
     method = "logistic" if target_bounds is None else "linear"
-    given = {"epsilon": epsilon, "delta": delta, "row_norm": bound, **settings}
-    given |= {"infer": {"columns": "all", "share": share}}
-    estimator = estimator_of(method, target_bounds, **given)
+    options = {"epsilon": epsilon, "delta": delta, "row_norm": bound, **settings}
+    options |= {"infer": {"columns": "all", "share": share}}
+    estimator = estimator_of(method, target_bounds, **options)
     fitted, task = method_of(estimator), task_of(2, target_bounds)
     loss, unit = task.gradient_loss(task.inference_bound), 1.0
     each = squares = positive * (1.0 - positive)
@@ -388,12 +390,12 @@ def plan_intervals(
     )
 
     def error(n: float, noise: bool = True) -> tuple[float, bool]:
-        found, clear = precision.of(n * each, n * squares, spread, noise=noise)
-        return unit * found, clear
+        std_error, clear = precision.of(n * each, n * squares, spread, noise=noise)
+        return unit * std_error, clear
 
     def enough(n: float) -> bool:
-        found, clear = error(n)
-        return clear and (effect is None or reach * found <= abs(effect))
+        std_error, clear = error(n)
+        return clear and (effect is None or reach * std_error <= abs(effect))
 
     reach = float(ndtri(0.5 + 0.5 * _LEVEL) + ndtri(power))
     needed = None

@@ -1,4 +1,4 @@
-"""A fitted model as plain scikit-learn, for tools that know nothing of this package."""
+"""Export a fitted model as plain scikit-learn, for use without this package."""
 
 import math
 from typing import Any, NamedTuple
@@ -12,15 +12,15 @@ from dplasso.estimators.margins import loss_of, reading
 
 
 class Plain(NamedTuple):
-    """A fitted classifier as what it does to rows, and their margins to probabilities.
+    """A fitted classifier as plain arrays.
 
-    `kept`, shape (k,): columns that rows are looked at in; None for all.
+    `kept`, shape (k,): columns that the model uses; None for all.
     `bound`: entries are clipped to [-bound, bound]; None for scaled rows.
-    `norm_bound`: what rows are divided by where they are shorter; None for their length always.
-    `divisors`, shape (k,) or (D,): what entries are divided by before rows are scaled; or empty.
-    `weights`, shape (K or 1, k or D), and `intercept`: of margins of the rows.
-    `loss_bound`: C, and `by_length`: whether what it bounds is the length of a record's residuals;
-    otherwise each of them (docs/multiclass.md).
+    `norm_bound`: rows are divided by the maximum of this and their length; None for their length.
+    `divisors`, shape (k,) or (D,): divisors of the columns before rows are scaled; empty for none.
+    `weights`, shape (K or 1, k or D), and `intercept`: the parameters of the margins.
+    `loss_bound`: the residual bound C. `by_length`: whether C bounds the L2 norm of a record's
+    residuals, instead of each residual (docs/multiclass.md).
     """
 
     kept: NDArray[np.integer] | None
@@ -34,7 +34,7 @@ class Plain(NamedTuple):
 
     @property
     def is_softmax(self) -> bool:
-        """Whether probabilities are the softmax, or sigmoid, of margins: nothing is clipped."""
+        """Whether probabilities are the softmax or sigmoid of margins, as without clipping."""
         return self.loss_bound >= (math.sqrt(2.0) if self.by_length else 1.0)
 
 
@@ -51,7 +51,7 @@ def plain_of(fitted: Any) -> Plain:
 
 
 def to_sklearn(self: Any, *, scaling: bool = True, probabilities: bool = True) -> Any:
-    """Return the model as a fitted, dense model of scikit-learn alone.
+    """Return the model as a fitted, dense scikit-learn model that does not need this package.
 
     It predicts the same labels and, up to rounding, the same probabilities. If these are not the
     sigmoid or softmax of the margins, as in private fits, its last step is a StackingClassifier
@@ -60,24 +60,24 @@ def to_sklearn(self: Any, *, scaling: bool = True, probabilities: bool = True) -
     Parameters
     ----------
     scaling : bool, default=True
-        Whether to put in front what this model does to rows. Without it, entries must be within
-        `feature_bound`, or rows of length 1 in the columns that have weights.
+        Whether to include the scaling or clipping of rows. Without it, entries must be within
+        `feature_bound`, or rows must have length 1 in the columns with weights.
     probabilities : bool, default=True
-        Whether it predicts probabilities. Without them the last step is the linear model, with
+        Whether to include probabilities. Without them the last step is the linear model, with
         `coef_` and the same `decision_function`.
 
     Returns
     -------
     Pipeline, or its last step without `scaling`
-        Fitted. No part of it refers to this package.
+        The fitted model.
 
     Raises
     ------
     ValueError
-        If it learnt many labels at once or has 10^8 columns; or with `scaling`, if `row_norm` is a
-        number: no transformer of scikit-learn scales only the longer rows.
+        For many labels or more than 10^8 columns. With `scaling`, also if `row_norm` is a number,
+        because no transformer of scikit-learn scales only the longer rows.
     """
-    # Nothing else needs these, and importing them takes longer than a small fit.
+    # Imported here because the imports take longer than a small fit.
     from sklearn.compose import ColumnTransformer
     from sklearn.linear_model import LogisticRegression, SGDClassifier
     from sklearn.pipeline import make_pipeline
@@ -88,10 +88,10 @@ def to_sklearn(self: Any, *, scaling: bool = True, probabilities: bool = True) -
         raise ValueError("scikit-learn has no linear model for many labels; use to_onnx() instead")
     if scaling and plain.norm_bound is not None:
         raise ParameterError(
-            f"nothing in scikit-learn scales rows as `row_norm={self.row_norm!r}` does: with "
-            f"scaling=False, divide the rows by max({plain.norm_bound:.9g}, their length) yourself"
+            f"scikit-learn has no transformer for `row_norm={self.row_norm!r}`: pass scaling=False "
+            f"and divide the rows by max({plain.norm_bound:.9g}, their length) yourself"
         )
-    # Entries are clipped alike whether their column has a weight or not.
+    # Clipping needs no selection of columns, because it treats all columns alike.
     selects = scaling and plain.kept is not None and plain.bound is None
     linear = LogisticRegression() if plain.is_softmax else SGDClassifier(loss="hinge")
     linear.coef_ = plain.weights[:, plain.kept if selects else slice(None)]
@@ -121,7 +121,7 @@ def to_sklearn(self: Any, *, scaling: bool = True, probabilities: bool = True) -
 
 
 def _stacked(linear: Any, plain: Plain) -> Any:
-    """Return a linear model stacked below one that makes probabilities of its margins."""
+    """Return a stack of a linear model and a model that converts its margins to probabilities."""
     from sklearn.ensemble import StackingClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -154,10 +154,10 @@ def _of(function: Any, **options: Any) -> Any:
 
 
 def _two(bound: float) -> tuple[Any, NDArray[np.float64]]:
-    """Return what makes parts of the log-odds of a margin, and how they are added up.
+    """Return a transformer of a margin m to parts of the log-odds, and their coefficients.
 
-    With t the margin of sigma C, they are ``log sigma(min(m, -t)) + clip(m, -t, t) - log
-    sigma(-max(m, t))``.
+    The log-odds are ``log sigma(min(m, -t)) + clip(m, -t, t) - log sigma(-max(m, t))``, where
+    ``sigma(t) = C``.
     """
     from scipy.special import log_expit
     from sklearn.pipeline import make_pipeline, make_union
@@ -170,9 +170,9 @@ def _two(bound: float) -> tuple[Any, NDArray[np.float64]]:
 
 
 def _several(size: int, bound: float, by_length: bool) -> tuple[Any, NDArray[np.float64]]:
-    """Return the same of K classes: ``log p_j + log max(1, d_j / C)``, but for log C.
+    """Return the same for K classes: ``log p_j + log max(1, d_j / C)``, up to a constant.
 
-    p is the softmax of the margins, d_j the length of ``p - e_j`` or ``1 - p_j``.
+    Here p is the softmax of the margins, and d_j the length of ``p - e_j``, or ``1 - p_j``.
     """
     from scipy.spatial.distance import cdist
     from scipy.special import log_softmax, softmax
@@ -192,12 +192,12 @@ def _several(size: int, bound: float, by_length: bool) -> tuple[Any, NDArray[np.
 
 
 def _clip(n_features: int, bound: float) -> Any:
-    """Return a scaler that changes nothing within the bound and clips what lies beyond."""
+    """Return a scaler that clips entries to the bound and does not change others."""
     from sklearn.preprocessing import MinMaxScaler
 
     corners = np.repeat([[-bound], [bound]], n_features, axis=1)
     scaler = MinMaxScaler(feature_range=(-bound, bound), clip=True).fit(corners)
-    # Rounding must not move entries: the map is the identity.
+    # Set the identity exactly, so that rounding does not change entries.
     scaler.scale_, scaler.min_ = np.ones(n_features), np.zeros(n_features)
     return scaler
 

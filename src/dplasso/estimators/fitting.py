@@ -1,4 +1,4 @@
-"""Fit an estimator: what to say of its columns before, and the attributes that its model sets."""
+"""Fit an estimator: warnings about its columns, the fit, and the fitted attributes."""
 
 import math
 import os
@@ -32,17 +32,17 @@ from dplasso.runtime.compilation import announce_compilation, say_once
 from dplasso.runtime.progress import SILENT, progress_bar, say
 
 _ROWS = 2_000
-# A column is raw numbers if its entries are on average so many bounds, or typical entries, large.
+# A column has raw numbers if its mean entry exceeds this many bounds, or this many medians.
 _BOUNDS = 2.0
 _TYPICAL = 10.0
-# Entries are small if so many of them are below this part of the LASSO's bound.
+# Entries are small if more than this share of them is below this part of the LASSO's bound.
 _MOST_ENTRIES, _SMALL = 0.9, 0.25
-# More columns of one name before the underscore than anybody declares by hand.
+# Nobody declares more columns than this by hand with the same name before the underscore.
 _MOST_DECLARED = 50
 
 
 class FirstEntries(NamedTuple):
-    """Columns and absolute values of the first records' entries, and how many records these are."""
+    """Columns and absolute values of the first records' entries, and the number of records."""
 
     columns: NDArray[Any]
     sizes: NDArray[np.floating]
@@ -52,7 +52,7 @@ class FirstEntries(NamedTuple):
 def remark_on_entries(
     X: Any, params: Mapping[str, Any], names: NDArray[Any] | None, *, is_private: bool, aloud: bool
 ) -> None:
-    """Warn of entries much smaller than the noise of draws is made for; aloud, of raw numbers."""
+    """Warn of entries far below the feature bound; if `aloud`, print a hint about raw numbers."""
     bound = entry_bound(params) if is_private else None
     if bound is None and not aloud:
         return
@@ -61,10 +61,10 @@ def remark_on_entries(
     most = _MOST_ENTRIES * sizes.size
     if bound is not None and np.count_nonzero(sizes < _SMALL * float(bound)) > most:
         warnings.warn(
-            "most entries are far below what the noise of Frank-Wolfe is made for, "
-            f"a bound of {float(bound):g}: the model may be no better than chance. Turn them "
-            "into 1 (--binarize, Binarizer), give a smaller bound that is public, or take logistic "
-            f"(linear) regression. {FOR_THE_CURATOR}",
+            f"most entries are far below the feature bound {float(bound):g}, which determines the "
+            "noise of Frank-Wolfe, so the model may be no better than chance. Replace entries by 1 "
+            "(--binarize, Binarizer), set a smaller public bound, or use logistic (linear) "
+            f"regression. {FOR_THE_CURATOR}",
             NoiseWarning,
             stacklevel=4,
         )
@@ -81,14 +81,14 @@ def entry_bound(params: Mapping[str, Any]) -> float | None:
 def raw_numbers(
     first: FirstEntries, params: Mapping[str, Any], names: NDArray[Any] | None = None
 ) -> str | None:
-    """Return a sentence about a column of raw numbers, such as an age in years, if one is there.
+    """Return a hint about a column of raw numbers, such as an age in years, if there is one.
 
-    It is for the screen of the person who fits, and for nothing else.
+    Only the curator may see it, because it depends on the records.
     """
     columns, sizes, n_rows = first
     if not sizes.size:
         return None
-    found, place = np.unique(columns, return_inverse=True)
+    distinct, place = np.unique(columns, return_inverse=True)
     counts = np.bincount(place)
     means = np.bincount(place, sizes) / counts
     bound = entry_bound(params)
@@ -96,13 +96,13 @@ def raw_numbers(
     (large,) = np.nonzero((means > limit) & (2 * counts >= n_rows))
     if not large.size:
         return None
-    column = int(found[large[np.argmax(means[large])]])
+    column = int(distinct[large[np.argmax(means[large])]])
     name = f"Column {column:,} (from 0)" if names is None else f"Column {str(names[column])!r}"
     remark = (
-        "is so much larger than the others that it drowns them in rows scaled to length 1"
+        "has so large entries that the others become tiny when rows are scaled to length 1"
         if bound is None
-        else f"is beyond the bound {float(bound):g} in most rows and clipped to it, so it says "
-        "next to nothing"
+        else f"exceeds the bound {float(bound):g} in most rows and is clipped to it, so it holds "
+        "almost no information"
     )
     return (
         f"{name} {remark}. Raw numbers need public ranges: declare them in a schema "
@@ -111,7 +111,7 @@ def raw_numbers(
 
 
 def first_entries(X: Any) -> FirstEntries:
-    """Look at the first records; nothing is said of damaged ones, which a fit refuses."""
+    """Return the entries of the first records; empty for damaged records, which a fit refuses."""
     store, n_rows = store_of(X), min(_ROWS, X.shape[0])
     if store is not None:
         rows, values = store.rows, store.rows.values
@@ -121,7 +121,7 @@ def first_entries(X: Any) -> FirstEntries:
         rows, values = X, X.data
     end = int(rows.indptr[: n_rows + 1][-1])
     indices, values = rows.indices[:end], values[:end]
-    # Of a store without values they are all the same. And a fit says what is damaged.
+    # Also empty for a store whose values are all equal, and stored only once.
     if (
         not 0 < indices.size == values.size
         or not 0 <= int(indices.min()) <= int(indices.max()) < X.shape[1]
@@ -131,30 +131,30 @@ def first_entries(X: Any) -> FirstEntries:
 
 
 def warn_of_undeclared_names(names: NDArray[Any] | None) -> None:
-    """Warn of names of columns that look as if they had been made of values in the data.
+    """Warn of names of columns that look as if they were generated from values in the data.
 
-    `pandas.get_dummies` makes such: many of one name before an underscore, or some with a space
-    after it.
+    `pandas.get_dummies` generates such names: many with the same text before an underscore, or
+    with a space after it.
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for name in [] if names is None else map(str, names):
-        head, found, value = name.partition("_")
-        if found and value:
+        head, underscore, value = name.partition("_")
+        if underscore and value:
             groups[head].append(name)
     for group in groups.values():
         spaced = [name for name in group if " " in name.partition("_")[2].strip()]
         if len(group) > 1 and (spaced or len(group) > _MOST_DECLARED):
             warnings.warn(
-                f"the column {(spaced or group)[0]!r} looks as if it was named after a value in "
-                "the data, as get_dummies does: such names leave with the model; if nobody "
-                "declared them, encode by declared categories instead (PublicEncoder)",
+                f"the column {(spaced or group)[0]!r} looks as if get_dummies named it after a "
+                "value in the data, and the model contains these names; unless they were declared, "
+                "encode declared categories instead (PublicEncoder)",
                 PrivacyLeakWarning,
                 stacklevel=4,
             )
             return
 
 
-# Fitted attributes that not every fit has.
+# Fitted attributes that only some fits have.
 _OPTIONAL = (
     *("history_", "work_", "feature_names_in_"),
     *("transcript_", "coef_standard_error_", "column_scale_", "n_records_", "inference_"),
@@ -162,7 +162,7 @@ _OPTIONAL = (
 
 
 def method_of(estimator: Any) -> Method:
-    """Return an estimator's method with its parameters, checked whatever data they meet."""
+    """Return an estimator's method with its parameters, checked independently of data."""
     method: Method = estimator._method.from_params(estimator.get_params(deep=False))
     return method
 
@@ -176,9 +176,9 @@ def fit_estimator(
     sample_weight: Any = None,
     engine: Engine | None = None,
 ) -> Any:
-    """Fit an estimator in place and return it; if the fit fails, it stays as it was.
+    """Fit an estimator in place and return it; a failed fit leaves it unchanged.
 
-    Without a progress hook, `verbose` shows a bar, or says that kernels are compiled.
+    Without a progress hook, `verbose` shows a progress bar and messages about compiling.
     """
     hooks = hooks or Hooks()
     with ExitStack() as shown:
@@ -224,7 +224,7 @@ def fit_estimator(
 def _in_process(
     estimator: Any, method: Method, X: Any, y: Any, groups: Any, sample_weight: Any
 ) -> LocalRecords:
-    """Return the records of one process, checked, of each person no more rows than may enter."""
+    """Return the checked records of one process, with at most `rows_per_person` per person."""
     records = local_records(estimator, X, y, takes_matrix=isinstance(method.targets, Labels))
     settings = {"is_private": method.is_private, "aloud": bool(estimator.verbose)}
     remark_on_entries(
@@ -241,12 +241,12 @@ def _say_copied(done: int, total: int) -> None:
 
 
 def check_columns_fit(estimator: Any, n_features: int) -> None:
-    """Raise MemoryError for more columns than this machine has memory for, by public numbers alone.
+    """Raise MemoryError if the columns need more memory than this machine has.
 
-    Where memory is promised beyond what there is, asking for it succeeds, and using it ends the
-    process.
+    An allocation may succeed without enough memory, and its use then ends the process. The check
+    depends on public numbers only.
     """
-    # A search may be around another package's estimator.
+    # The estimator of a search may be a third-party one.
     each = getattr(estimator, "_method", GradientDescent).column_bytes
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -254,8 +254,8 @@ def check_columns_fit(estimator: Any, n_features: int) -> None:
         return
     if each * n_features > memory:
         raise MemoryError(
-            f"at least {each * n_features / 1e9:,.3g} GB are needed, and this machine has "
-            f"{memory / 1e9:,.3g} GB; {_cure(n_features)}"
+            f"the fit needs at least {each * n_features / 1e9:,.3g} GB of memory, but this machine "
+            f"has {memory / 1e9:,.3g} GB; {_cure(n_features)}"
         )
 
 
@@ -267,13 +267,13 @@ def _cure(n_features: int) -> str:
 
 
 def set_fitted(estimator: Any, model: Model) -> None:
-    """Set the fitted attributes, all of them functions of the release and public values."""
+    """Set the fitted attributes, which depend only on releases and public values."""
     for name in _OPTIONAL:
         estimator.__dict__.pop(name, None)
     drawn, linear = model.released.last(Drawn), model.linear
     coefficients, intercept, error = linear_part(model)
     sparse = not isinstance(coefficients, np.ndarray)
-    found = {
+    attributes = {
         "model_": model,
         "coef_": SparseWeights(coefficients) if sparse else coefficients,
         "intercept_": intercept,
@@ -289,33 +289,26 @@ def set_fitted(estimator: Any, model: Model) -> None:
         "feature_names_in_": model.feature_names,
         "history_": model.history,
     }
-    vars(estimator).update({name: value for name, value in found.items() if value is not None})
+    vars(estimator).update({name: value for name, value in attributes.items() if value is not None})
 
 
-# Columns beyond this are too many to write out.
+# Largest number of columns for a dense array of weights.
 MOST_DENSE = 10**8
 
 
 def check_writable_out(n_columns: int) -> None:
-    """Refuse to write out a zero for every column where there are too many.
-
-    Raises
-    ------
-    ValueError
-        If there are more than 10^8.
-    """
+    """Raise ValueError if there are too many columns for a dense array of weights."""
     if n_columns > MOST_DENSE:
         raise ValueError(
-            f"the weights of {n_columns:,} columns do not fit an array; model.weights() lists "
-            "those that are not zero, and coef_.indices and coef_.data hold them"
+            f"there are too many columns ({n_columns:,}) for a dense array of weights; use "
+            "model.weights(), or coef_.indices and coef_.data, for the non-zero weights"
         )
 
 
 def _dense(self: Any, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-    """Return the array that numpy's functions work on; numpy takes a sparse array for one object.
+    """Convert to a dense array for numpy, which would treat a sparse array as a single object.
 
-    So ``np.argsort(coef_[0])``, which would be ``[0]``, orders all columns, and is refused where
-    there are too many.
+    Without this, ``np.argsort(coef_[0])`` would return ``[0]``. Too many columns are refused.
     """
     if copy is False:
         raise ValueError("a sparse array has no dense memory to share")
@@ -331,11 +324,11 @@ class SparseRow(coo_array):
 
 
 class SparseWeights(csr_array):
-    """A csr_array that numpy's functions read as the matrix it is."""
+    """A csr_array that numpy's functions convert to a dense matrix."""
 
     __array__ = _dense
 
     def __getitem__(self, key: Any) -> Any:
-        """Return an entry or a part; a row stays readable for numpy."""
+        """Return an entry or a part; numpy can read a row."""
         part = super().__getitem__(key)
         return SparseRow(part) if isinstance(part, coo_array) else part

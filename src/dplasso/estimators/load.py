@@ -1,7 +1,7 @@
-"""From a fitted estimator or pipeline to a model file and back, and to its largest weights.
+"""Save and load fitted estimators and pipelines, and list their largest weights.
 
-The steps of a pipeline are JSON values: no pickle, and no stranger's code. A type or a function is
-held by name, and only names of the list and of what is declared here are followed
+The steps of a pipeline are stored as JSON values, without pickle or foreign code. A type or
+function is stored by name, and loading accepts only known and declared names
 (`dplasso.estimators.record_wise`).
 """
 
@@ -37,19 +37,19 @@ from dplasso.fit.public_model import names_after
 from dplasso.model import Model, read_model, write_model
 from dplasso.model.weights import Weights, weights_of
 
-# More names would make a large file; hashed columns have none worth it.
+# More names would make the file large, and names of hashed columns are not useful.
 _MOST_NAMES = 2**20
 
 
 class FittedAnew(TransformerMixin, BaseEstimator):
-    """A step read from a model file: it learns nothing, so it is fitted on what it transforms.
+    """A step from a model file, which learns nothing, so it is fitted on the rows it transforms.
 
     Parameters
     ----------
     step : transformer
-        One that treats each record by itself.
+        A transformer that treats each record separately.
     inputs : sequence of str, int or None
-        Names of the columns that it takes, in order; or how many.
+        Names of its input columns in order, or their number.
     """
 
     def __init__(self, step: Any, inputs: Any = None) -> None:
@@ -61,12 +61,12 @@ class FittedAnew(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the rows that the step makes of X.
+        """Return the transformed rows.
 
         Raises
         ------
         DataError
-            If X has other columns than those that the step was first fitted on.
+            If X has different columns than the original step was fitted on.
         """
         return clone(self.step).fit_transform(_with_columns(X, self.inputs))
 
@@ -82,16 +82,16 @@ class FittedAnew(TransformerMixin, BaseEstimator):
 def _with_columns(X: Any, inputs: Any) -> Any:
     if not isinstance(inputs, int | None) and hasattr(X, "columns"):
         if missing := [name for name in inputs if name not in X.columns]:
-            raise DataError(f"the table has no column {missing[0]!r}, which the pipeline takes")
+            raise DataError(f"the table has no column {missing[0]!r}, which the pipeline needs")
         return X[list(inputs)]
     count = inputs if isinstance(inputs, int | None) else len(inputs)
     if count is not None and getattr(X, "ndim", 0) == 2 and X.shape[1] != count:
-        raise DataError(f"X has {X.shape[1]:,} columns; the pipeline takes {count:,}")
+        raise DataError(f"X has {X.shape[1]:,} columns, but the pipeline needs {count:,}")
     return X
 
 
 def row_steps_of(steps: Pipeline, model: str, n_features: int) -> RowSteps:
-    """Return fitted steps as a model file holds them; ValueError if one cannot be held."""
+    """Return fitted steps in the form of a model file; ValueError if one cannot be stored."""
     first = steps.steps[0][1]
     if isinstance(first, FittedAnew):
         inputs = first.inputs
@@ -101,7 +101,7 @@ def row_steps_of(steps: Pipeline, model: str, n_features: int) -> RowSteps:
         inputs = None if isinstance(first, PublicEncoder) else inputs
     kept = inputs if inputs is None or isinstance(inputs, int) else tuple(inputs)
     every = tuple(_step_to_json(name, step) for name, step in steps.steps)
-    # A schema, which the file holds, names its columns itself.
+    # The file contains the schema, which names its own columns.
     named = n_features <= _MOST_NAMES and not isinstance(steps.steps[-1][1], PublicEncoder)
     return RowSteps(every, model, kept, names_after(steps) if named else None)
 
@@ -109,12 +109,12 @@ def row_steps_of(steps: Pipeline, model: str, n_features: int) -> RowSteps:
 def pipeline_of(held: RowSteps, estimator: Any) -> Pipeline:
     """Return the pipeline of a model file, ready to predict.
 
-    Raises ValueError for a type or function that is not known here, or steps that learn.
+    Raises ValueError for an undeclared type or function, or for steps that learn.
     """
     steps = [(step["name"], _step_from_json(step)) for step in held.steps]
     for place, (name, step) in enumerate(steps):
         inputs = held.inputs if place == 0 else None
-        # What needs no fit, and takes any rows, is as it was.
+        # A step that needs no fit and accepts any columns is used directly.
         if not isinstance(step, str) and (inputs is not None or get_tags(step).requires_fit):
             steps[place] = name, FittedAnew(step, inputs)
     pipeline = Pipeline([*steps, (held.model, estimator)])
@@ -137,7 +137,7 @@ def _step_to_json(name: str, step: Any) -> dict[str, Any]:
     }
     kind = name_of(type(step))
     if kind is None:
-        raise ValueError(f"step {name!r} is of a type that no model file holds")
+        raise ValueError(f"a model file cannot store the type of step {name!r}")
     output = getattr(step, "_sklearn_output_config", {}).get("transform")
     shown = {} if output is None else {"output": output}
     return {"name": name, "type": kind, "params": written, **shown}
@@ -151,7 +151,7 @@ def _is(value: Any, default: Any) -> bool:
 
 
 def _to_json(value: Any, where: str) -> Any:
-    """Return a parameter as JSON; what JSON does not know is an object of one entry."""
+    """Return a parameter as JSON; a type unknown to JSON becomes an object with one entry."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):
@@ -159,13 +159,13 @@ def _to_json(value: Any, where: str) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": repr(value)}
     if isinstance(value, list):
-        return [_to_json(one, where) for one in value]
+        return [_to_json(item, where) for item in value]
     for kind, name in ((tuple, "tuple"), (set | frozenset, "set")):
         if isinstance(value, kind):
             ordered = value if name == "tuple" else sorted(value)
-            return {name: [_to_json(one, where) for one in ordered]}
+            return {name: [_to_json(item, where) for item in ordered]}
     if isinstance(value, Mapping):
-        return {"dict": [[_to_json(one, where) for one in pair] for pair in value.items()]}
+        return {"dict": [[_to_json(item, where) for item in pair] for pair in value.items()]}
     if isinstance(value, slice):
         return {"slice": [_to_json(end, where) for end in (value.start, value.stop, value.step)]}
     if hasattr(value, "same_columns"):
@@ -181,8 +181,8 @@ def _to_json(value: Any, where: str) -> Any:
         return {"function": held}
     what = getattr(value, "__qualname__", repr(value))
     raise ValueError(
-        f"no model file holds {what} (step {where}): give a function with a name and declare it "
-        "with dplasso.record_wise"
+        f"a model file cannot store {what} (step {where}): use a function with a name, and declare "
+        "it with dplasso.record_wise"
     )
 
 
@@ -192,11 +192,11 @@ def _step_from_json(step: Mapping[str, Any]) -> Any:
     params = {name: _from_json(value) for name, value in step["params"].items()}
     kind = _named(step["type"])
     if not isinstance(kind, type):
-        raise ValueError(f"its pipeline has {step['type']} for a step")
-    found = kind(**params)
+        raise ValueError(f"its pipeline has the step {step['type']}, which is not a type")
+    built = kind(**params)
     if "output" in step:
-        found.set_output(transform=step["output"])
-    return found
+        built.set_output(transform=step["output"])
+    return built
 
 
 def _named(name: Any) -> Any:
@@ -204,26 +204,26 @@ def _named(name: Any) -> Any:
         return named(name)
     except (KeyError, AttributeError):
         raise ValueError(
-            f"its pipeline needs {name}, which nobody has declared here: import it and declare it "
-            "with dplasso.record_wise before loading"
+            f"its pipeline needs {name}, which is not declared: import it, and declare it with "
+            "dplasso.record_wise before loading"
         ) from None
 
 
 def _from_json(value: Any) -> Any:
     if isinstance(value, list):
-        return [_from_json(one) for one in value]
+        return [_from_json(item) for item in value]
     if not isinstance(value, dict):
         return value
     ((kind, held),) = value.items()
     if kind not in _READERS:
-        raise ValueError("its pipeline has a parameter of no known kind")
+        raise ValueError("its pipeline has a parameter of an unknown kind")
     return _READERS[kind](held)
 
 
 def _array(held: Any) -> NDArray[Any]:
     values, dtype = held
     if np.dtype(dtype).hasobject and not str(dtype) == "|O":
-        raise ValueError("its pipeline has an array of no known kind")
+        raise ValueError("its pipeline has an array of an unknown kind")
     return np.array(_from_json(values), dtype=dtype)
 
 
@@ -242,23 +242,23 @@ _READERS: dict[str, Any] = {
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model, or a pipeline that ends in one, to a file; no pickle in it.
+    """Write a fitted model, or a pipeline that ends in one, to a file without pickle.
 
     Parameters
     ----------
     model : estimator, PrivateSearch or Pipeline
-        Fitted. The steps of a pipeline before the last have to learn nothing from the records
-        (docs/howto-pipelines.md); the file holds their parameters, and functions and types of your
-        own by the names under which they were declared (`record_wise`).
+        The fitted model. Other steps of a pipeline must learn nothing from the records
+        (docs/howto-pipelines.md). The file contains their parameters, and the declared names of
+        your own functions and types (`record_wise`).
     path : str or path-like
-        Replaced at once when everything is written, never left half-written.
+        The file, which is replaced atomically.
 
     Raises
     ------
     ValueError
-        If a step learns from the records, or the file cannot hold a parameter.
+        If a step learns from the records, or the file cannot store a parameter.
     TypeError
-        If the last step is no model of this package.
+        If the last step is not a model of this package.
     OSError
         If the file cannot be written.
     """
@@ -271,43 +271,43 @@ def top_features(model: Any, count: int = 20) -> Weights:
     Parameters
     ----------
     model : estimator, PrivateSearch or Pipeline
-        Fitted, as `save` takes it.
+        A fitted model, as in `save`.
     count : int, default=20
-        How many, at most.
+        Largest number of weights.
 
     Returns
     -------
     Weights
-        Named by the steps of the pipeline where these have names: words of a vocabulary, declared
+        The weights with names from the steps of the pipeline: words of a vocabulary, declared
         categories. Hashed columns have numbers.
 
     Raises
     ------
     ValueError, TypeError, sklearn.exceptions.NotFittedError
-        As `save`.
+        As in `save`.
     """
     return weights_of(whole_model(model)).top(count)
 
 
 def whole_model(model: Any) -> Model:
-    """Return what was fitted, with the steps that make its rows."""
+    """Return the model of a fitted estimator or pipeline, with the steps before it."""
     steps, last = record_wise_parts(model)
-    found = _fitted(last)
+    model_only = _fitted(last)
     if steps is None:
-        return found
-    held = row_steps_of(steps, chosen(model).steps[-1][0], found.n_features)
-    if held.columns is None and found.row_steps is not None:
-        # Steps from a file do not name columns; the model that came with them does.
-        held = replace(held, columns=found.row_steps.columns)
-    return replace(found, row_steps=held)
+        return model_only
+    held = row_steps_of(steps, chosen(model).steps[-1][0], model_only.n_features)
+    if held.columns is None and model_only.row_steps is not None:
+        # Steps from a file do not name columns, but the model from the file does.
+        held = replace(held, columns=model_only.row_steps.columns)
+    return replace(model_only, row_steps=held)
 
 
 def _fitted(model: Any) -> Model:
     if not isinstance(model, PrivateLinearModel):
-        raise TypeError(f"{type(model).__name__} is no model of dplasso")
+        raise TypeError(f"{type(model).__name__} is not a model of dplasso")
     check_is_fitted(model, "coef_")
-    found: Model = model.model_
-    return found
+    released: Model = model.model_
+    return released
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -316,42 +316,42 @@ def load(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : str or path-like
-        A file that `save` wrote, this function or an estimator's.
+        A file that `save` wrote, either the function or the method of an estimator.
 
     Returns
     -------
     DPLassoClassifier, DPLasso, DPLogisticRegression, DPLinearRegression or Pipeline
-        Fitted, with the same weights; a pipeline predicts on raw rows. A seed is never stored:
+        The fitted model; a pipeline predicts on raw rows. A file never contains a seed:
         `random_state` is ``None``, and `privacy_` says whether there was one.
 
     Raises
     ------
     ModelFileError
-        If the file is damaged, foreign, or of another version of the format; or if its pipeline
-        needs a type or function that was not declared before (`record_wise`).
+        If the file is damaged, has another format or version, or if its pipeline needs an
+        undeclared type or function (`record_wise`).
     OSError
         If there is no such file or it cannot be read.
     """
     model = read_model(path)
     try:
-        # A model is of the estimator whose parameters its file names.
+        # Find the estimator that has the parameters in the file.
         kinds = [
             kind
             for kind in filter(None, chain.from_iterable(METHODS.values()))
             if model.params.keys() <= signature(kind).parameters.keys()
         ]
         if not kinds:
-            raise ValueError("no estimator has its parameters")
+            raise ValueError("no estimator has these parameters")
         prior = {} if model.prior is None else {"prior": model.prior}
         estimator: PrivateLinearModel = kinds[0](**model.params, **prior)
-        known = method_of(estimator).targets
-        task = known.of_classes(model.classes, many_labels=model.statement.many_labels)
+        targets = method_of(estimator).targets
+        task = targets.of_classes(model.classes, many_labels=model.statement.many_labels)
         if bool(task.target_bounds) == bool(model.classes.size):
-            raise ValueError("it has labels and an interval of targets, or neither")
+            raise ValueError("it needs either labels or an interval of targets")
         set_fitted(estimator, model)
         if model.row_steps is not None:
             return pipeline_of(model.row_steps, estimator)
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         reason = str(error).rstrip(".")
-        raise ModelFileError(f"{os.fspath(path)} holds no usable model: {reason}.") from error
+        raise ModelFileError(f"{os.fspath(path)} holds no valid model: {reason}.") from error
     return estimator

@@ -1,4 +1,4 @@
-"""How a fitted estimator reads rows, their margins, and the parts that a margin is made of."""
+"""Margins of a fitted estimator, and their decomposition into contributions of columns."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -25,18 +25,18 @@ from dplasso.runtime.threads import Threads, count_threads, thread_pool
 
 
 def reading(fitted: Any) -> Reading:
-    """Return how a fitted estimator's model reads rows."""
+    """Return the clipping or scaling that a fitted model applies to rows."""
     return reading_for(fitted.model_)
 
 
 def task_of(fitted: Any) -> Task:
-    """Return what a fitted classifier has learnt."""
+    """Return the task of a fitted classifier."""
     check_is_fitted(fitted, "coef_")
     return Labels().of_classes(fitted.classes_, many_labels=fitted.privacy_.many_labels)
 
 
 def loss_of(fitted: Any) -> Any:
-    """Return the loss whose link makes probabilities of a fitted classifier's margins."""
+    """Return the loss whose link converts a fitted classifier's margins to probabilities."""
     task, statement = task_of(fitted), fitted.privacy_
     by_gradients = fitted.model_.released.last(Descended) is not None
     stated = statement.find("gradients" if by_gradients else "vertices")
@@ -47,7 +47,7 @@ def loss_of(fitted: Any) -> Any:
 def margins(fitted: Any, X: Any) -> NDArray[np.float64]:
     """Compute the margins of rows, shape (N,), or (N, K) for K > 2 classes.
 
-    A table is encoded by the model's schema. Raises ValueError if X has another number of columns
+    The model's schema encodes a table. Raises ValueError if X has a different number of columns
     than the training data, or NaN or infinity.
     """
     check_is_fitted(fitted, "coef_")
@@ -59,7 +59,7 @@ def margins(fitted: Any, X: Any) -> NDArray[np.float64]:
 def read_rows(
     fitted: Any, X: Any, threads: Threads
 ) -> tuple[Compressed, NDArray[np.float64], NDArray[np.float64]]:
-    """Return encoded rows as the model reads them, its weights, and what entries are multiplied by.
+    """Return the rows that the model uses, its weights, and the factor of each row.
 
     Rows and weights have the columns of `reading(fitted).kept`.
     """
@@ -81,13 +81,13 @@ def read_rows(
 
 
 def _weights(coefficients: Any, kept: NDArray[np.integer] | None) -> NDArray[np.float64]:
-    """Return the weights of the columns that are looked at, shape (k,), or (k, K)."""
+    """Return the weights of the kept columns, shape (k,) or (k, K)."""
     if isinstance(coefficients, np.ndarray):
         dense = coefficients
     elif kept is None:
         dense = coefficients.toarray()
     else:
-        # Selecting columns of a sparse array takes memory for all of them.
+        # Selecting columns of a sparse array would take memory for all columns.
         entries = coefficients.tocoo()
         dense = np.zeros((coefficients.shape[0], kept.size))
         dense[entries.row, np.searchsorted(kept, entries.col)] = entries.data
@@ -95,7 +95,7 @@ def _weights(coefficients: Any, kept: NDArray[np.integer] | None) -> NDArray[np.
 
 
 def encoded(fitted: Any, X: Any) -> Any:
-    """Encode a table if the model knows by what schema; refuse rows of another origin."""
+    """Encode a table by the model's schema; refuse rows that were encoded differently."""
     origin = fitted.model_.origin
     if origin is not None and origin.schema is not None and is_frame(X):
         X = PublicEncoder(origin.schema).transform(X)
@@ -110,7 +110,7 @@ def _check_columns(fitted: Any, store: Store) -> None:
     if store.shape[1] != fitted.n_features_in_:
         raise DataError(
             f"{store.path} has {store.shape[1]:,} columns, but the model was trained on "
-            f"{fitted.n_features_in_:,}; convert the data with as many (--features)"
+            f"{fitted.n_features_in_:,}; convert the data with this number (--features)"
         )
 
 
@@ -119,13 +119,13 @@ _SHOWN = 8
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one column of a table adds to the margin of a row.
+    """The contribution of a table column to the margin of a row.
 
     `column`: the column, or the columns that are encoded together.
-    `words`: what the row has there.
-    `effect`: what it adds.
-    `odds`: of two classes, by what the odds of the class are multiplied compared with the row
-    without it; None for others.
+    `words`: the value of the row in words.
+    `effect`: the contribution to the margin.
+    `odds`: for two classes, the factor of the odds of the class compared with the row without this
+    value; otherwise None.
     """
 
     column: str
@@ -140,9 +140,9 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The parts that add up to the margin of one row; the largest come first.
+    """The contributions that add up to the margin of a row, largest first.
 
-    `label`: the class whose margin it is; None for a regression. The larger, the likelier.
+    `label`: the class of the margin; None for a regression. A larger margin means more likely.
     """
 
     label: Any
@@ -151,14 +151,14 @@ class Explanation:
     parts: tuple[Contribution, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
+        """Return the explanation as JSON values."""
         return asdict(self)
 
     def text(self, most: int = _SHOWN) -> str:
-        """Say it in one sentence, with the largest parts."""
+        """Return the explanation as a sentence with the largest parts."""
         shown = [f"{self.intercept:+.2f} for every row", *map(str, self.parts[:most])]
         if rest := self.parts[most:]:
-            effect = sum(one.effect for one in rest)
+            effect = sum(part.effect for part in rest)
             shown.append(f"{len(rest):,} more {effect:+.2f}")
         whose = "prediction" if self.label is None else f"margin of {self.label}"
         return f"{whose} {self.margin:+.2f} = {', '.join(shown)}"
@@ -168,31 +168,32 @@ class Explanation:
 
 
 def explain(fitted: Any, X: Any, label: Any = None) -> list[Explanation]:
-    """Return for each row the parts that add up to its margin, merged by column of the table.
+    """Return the contributions that add up to the margin of each row, by column of the table.
 
     Parameters
     ----------
     X : table, or sparse or dense matrix, shape (N, D)
-        The rows, as `predict` takes them.
+        The rows, as in `predict`.
     label : object, default=None
-        The class whose margins are explained. Default: the second of two classes, and of more the
-        one that is predicted; of several labels it has to be named.
+        The class whose margins to explain. Default: the second of two classes, or the predicted one
+        of several classes. Required for a label matrix.
 
     Returns
     -------
     list of Explanation
-        With `margin`, `intercept`, and `parts`, whose effects add up to the rest of the margin.
+        With `margin`, `intercept` and `parts`; the effects of the parts and the intercept add up to
+        the margin.
 
     Raises
     ------
     DataError
-        For a store, or rows of other columns than the model's.
+        For a store, or for rows with different columns than the model.
     ValueError
-        For a `label` that the model does not have, or none of several labels.
+        For a `label` that the model does not have, or if it is required and missing.
     """
     check_is_fitted(fitted, "coef_")
     if store_of(X) is not None:
-        raise DataError("rows of a store are not explained; give some rows as a table or a matrix")
+        raise DataError("rows of a store cannot be explained; pass rows as a table or a matrix")
     X = encoded(fitted, X)
     with thread_pool(count_threads(fitted.n_jobs)) as threads:
         rows, weights, factor = read_rows(fitted, X, threads)
@@ -202,7 +203,7 @@ def explain(fitted: Any, X: Any, label: Any = None) -> list[Explanation]:
     model, names = fitted.model_, _Names(fitted)
     values = rows.values if rows.values.size else np.full(rows.indices.size, rows.constant)
     output = _output(fitted, label)
-    found = []
+    explanations = []
     for row, (first, last) in enumerate(zip(rows.indptr[:-1], rows.indptr[1:], strict=True)):
         columns = rows.indices[first:last]
         every = weights[columns] * (values[first:last] * factor[row])[:, np.newaxis]
@@ -218,10 +219,10 @@ def explain(fitted: Any, X: Any, label: Any = None) -> list[Explanation]:
         for key, (held, effect) in merged.items():
             odds = _odds(fitted, margin) / _odds(fitted, margin - effect) if two else None
             parts.append(Contribution(*names.words(key, held), effect, odds))
-        parts.sort(key=lambda one: -abs(one.effect))
+        parts.sort(key=lambda part: -abs(part.effect))
         named = classes[1] if two else classes[own] if classes else None
-        found.append(Explanation(named, margin, float(numbers[own]), tuple(parts)))
-    return found
+        explanations.append(Explanation(named, margin, float(numbers[own]), tuple(parts)))
+    return explanations
 
 
 def _odds(fitted: Any, margin: float) -> float:
@@ -230,9 +231,9 @@ def _odds(fitted: Any, margin: float) -> float:
 
 
 def with_odds(fitted: Any, weights: Weights) -> list[dict[str, Any]]:
-    """Return rows of weights; of two classes and a schema also ``odds``.
+    """Return rows of weights; for two classes and a schema with ``odds``.
 
-    By that a weight multiplies even odds of the second class, for a typical row of the schema.
+    This is the factor by which a weight changes even odds of the second class, for a typical row.
     """
     model, rows = fitted.model_, weights.rows()
     schema = None if model.origin is None else model.origin.schema
@@ -243,21 +244,23 @@ def with_odds(fitted: Any, weights: Weights) -> list[dict[str, Any]]:
 
 
 def _output(fitted: Any, label: Any) -> int | None:
-    """Return the output of a label; None for that of the class predicted."""
+    """Return the index of a label's output; None for that of the predicted class."""
     model = fitted.model_
     classes, many = model.classes.tolist(), model.statement.many_labels
     if label is None:
         if many:
-            raise ParameterError(f"`label` must be one of {classes!r}: each has margins of its own")
+            raise ParameterError(
+                f"`label` is missing; pass one of {classes!r}, because each has its own margin"
+            )
         return 0 if len(np.atleast_1d(fitted.intercept_)) == 1 else None
     if label not in classes or (len(classes) == 2 and not many and label != classes[1]):
-        known = classes if many or len(classes) != 2 else classes[1:]
-        raise ParameterError(f"`label` must be one of {known!r}, got {label!r}")
+        allowed = classes if many or len(classes) != 2 else classes[1:]
+        raise ParameterError(f"`label` must be one of {allowed!r}, got {label!r}")
     return classes.index(label) if many or len(classes) > 2 else 0
 
 
 class _Names:
-    """What columns are called, and which of them belong together."""
+    """The names of columns, and the groups of columns that belong together."""
 
     def __init__(self, fitted: Any) -> None:
         model = fitted.model_
@@ -266,13 +269,13 @@ class _Names:
         self._offsets = [] if self._schema is None else self._schema.offsets[1:]
 
     def group(self, column: int) -> Any:
-        """Return what a column belongs to: the columns of the table that a part takes."""
+        """Return the group of a column: the table columns that a part encodes, or the column."""
         if self._schema is None:
             return column
         return self._schema.parts[int(np.searchsorted(self._offsets, column, "right"))].columns
 
     def words(self, key: Any, columns: list[int]) -> tuple[str, str]:
-        """Return the name of a group, and what a row has in these columns, finest last."""
+        """Return the name of a group, and the value of a row with entries in these columns."""
         if self._schema is None:
             name = f"column {key:,}" if self._names is None else str(self._names[key])
             return name, name

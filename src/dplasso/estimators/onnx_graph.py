@@ -1,6 +1,6 @@
-"""A fitted model, or a pipeline that ends in one, as an ONNX graph.
+"""Convert a fitted model, or a pipeline that ends in one, to an ONNX graph.
 
-The graph of the model is made here; skl2onnx makes that of the steps before it.
+This module makes the graph of the model, and skl2onnx that of the steps before it.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from dplasso.errors import ParameterError, need
 from dplasso.estimators.export import Plain, plain_of
 from dplasso.estimators.record_wise import every_step, record_wise_parts
 
-# Of 2020: every runtime in use knows it.
+# These versions are from 2020, and every current runtime supports them.
 OPSET, _IR = 13, 7
-# Below every length that is not 0 of a row in single precision.
+# Smaller than any non-zero length of a row in single precision.
 _TINY = 1e-60
 
 
 class _Graph:
-    """Nodes in their order, and the constants that they take; each node has one output."""
+    """The nodes of a graph in order, and their constants; each node has one output."""
 
     def __init__(self) -> None:
         import onnx
@@ -31,29 +31,29 @@ class _Graph:
         self.constants: list[Any] = []
 
     def constant(self, value: Any) -> str:
-        """Return the name of a constant."""
+        """Add a constant; return its name."""
         array, name = np.asarray(value), f"constant_{len(self.constants)}"
         array = array.astype(object) if array.dtype.kind in "US" else array
         self.constants.append(self._onnx.numpy_helper.from_array(array, name))
         return name
 
     def add(self, kind: str, *inputs: Any, out: str = "", **options: Any) -> str:
-        """Add a node; return the name of its output. Inputs are names, or constants."""
-        names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
+        """Add a node; return the name of its output. Inputs are names or constants."""
+        names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
         out = out or f"{kind}_{len(self.nodes)}"
         self.nodes.append(self._onnx.helper.make_node(kind, names, [out], **options))
         return out
 
     def cast(self, name: str, kind: str, out: str = "") -> str:
-        """Add a conversion to a type of ONNX."""
+        """Add a conversion to an ONNX type."""
         return self.add("Cast", name, out=out, to=getattr(self._onnx.TensorProto, kind))
 
     def model(self, outputs: Sequence[tuple[str, int, list[Any]]], n_features: int) -> Any:
-        """Return the whole as a checked model; rows are float32."""
+        """Return the graph as a checked model; rows are float32."""
         helper, kinds = self._onnx.helper, self._onnx.TensorProto
         rows = helper.make_tensor_value_info("X", kinds.FLOAT, [None, n_features])
-        found = [helper.make_tensor_value_info(*one) for one in outputs]
-        graph = helper.make_graph(self.nodes, "dplasso", [rows], found, self.constants)
+        shown = [helper.make_tensor_value_info(*output) for output in outputs]
+        graph = helper.make_graph(self.nodes, "dplasso", [rows], shown, self.constants)
         opsets = [helper.make_opsetid("", OPSET)]
         model = helper.make_model(
             graph, producer_name="dplasso", opset_imports=opsets, ir_version=_IR
@@ -63,26 +63,27 @@ class _Graph:
 
 
 def to_onnx(model: Any, example: Any = None) -> Any:
-    """Return a fitted model, or a pipeline that ends in one, as one ONNX graph.
+    """Return a fitted model, or a pipeline that ends in one, as an ONNX graph.
 
-    The graph of a model takes rows as the model does, as an input ``X`` of float32, shape (N, D),
-    and computes in double precision. The graph of a pipeline takes what its first step takes: one
-    input for each column of a table, or ``X``. The outputs are ``label``, as `predict`, and
-    ``probabilities``, float32, as `predict_proba`. The metadata hold the privacy statement,
-    ``privacy``. A `FeatureHasher` becomes an operator that only onnxruntime has.
+    The graph of a model has an input ``X`` of float32, shape (N, D), with the rows, and computes in
+    double precision. The graph of a pipeline has the inputs of its first step: one for each column
+    of a table, or ``X``. The outputs are ``label`` (see `predict`) and ``probabilities``, float32
+    (see `predict_proba`). The metadata ``privacy`` contains the privacy statement. A
+    `FeatureHasher` becomes an operator that only onnxruntime has.
 
     Parameters
     ----------
     model : estimator, PrivateSearch or Pipeline
-        Fitted. The steps before the last learn nothing from the records, and skl2onnx knows them.
+        The fitted model. Other steps of a pipeline must learn nothing from the records, and
+        skl2onnx must support them.
     example : array-like or table, default=None
-        A row or more as the first step takes them, for the names and types of columns; a public or
-        made-up row does. Only a pipeline needs it.
+        One or more input rows of a pipeline, for the names and types of columns. Use a public or
+        made-up row.
 
     Returns
     -------
     onnx.ModelProto
-        `SerializeToString` writes it; onnxruntime and others run it.
+        The graph; its method `SerializeToString` returns the content of an ONNX file.
 
     Raises
     ------
@@ -97,7 +98,7 @@ def to_onnx(model: Any, example: Any = None) -> Any:
     if steps is None:
         return back
     if example is None:
-        raise ParameterError("`example` is missing: give a row as the first step takes it")
+        raise ParameterError("`example` is missing: pass an input row of the pipeline")
     need("skl2onnx", "a graph of a pipeline")
     import onnx
 
@@ -110,7 +111,7 @@ def to_onnx(model: Any, example: Any = None) -> Any:
 
 
 def _model_graph(fitted: Any) -> Any:
-    """Return the graph of a fitted model, of any number of classes or labels."""
+    """Return the graph of a fitted model with any number of classes or labels."""
     plain = plain_of(fitted)
     need("onnx", "a graph")
     import onnx
@@ -120,18 +121,18 @@ def _model_graph(fitted: Any) -> Any:
     kept = slice(None) if plain.kept is None else plain.kept
     weights = np.ascontiguousarray(plain.weights[:, kept].T)
     margins = graph.add("Add", graph.add("MatMul", rows, weights), plain.intercept)
-    given = _probabilities(graph, margins, plain, many=many)
+    probabilities = _probabilities(graph, margins, plain, many=many)
     n_outputs = len(fitted.classes_)
     if many:
         label = graph.add("Greater", margins, np.zeros(1))
         label = graph.cast(label, "INT64", out="label")
         kind, shape = onnx.TensorProto.INT64, [None, n_outputs]
     else:
-        place = graph.add("ArgMax", given, axis=1, keepdims=0)
+        place = graph.add("ArgMax", probabilities, axis=1, keepdims=0)
         classes = graph.constant(fitted.classes_)
         graph.add("Gather", classes, place, out="label")
         kind, shape = graph.constants[-1].data_type, [None]
-    graph.cast(given, "FLOAT", out="probabilities")
+    graph.cast(probabilities, "FLOAT", out="probabilities")
     shown = ("probabilities", onnx.TensorProto.FLOAT, [None, n_outputs])
     model = graph.model([("label", kind, shape), shown], fitted.n_features_in_)
     onnx.helper.set_model_props(model, {"privacy": fitted.privacy_.to_json(indent=None)})
@@ -139,7 +140,7 @@ def _model_graph(fitted: Any) -> Any:
 
 
 def _rows(graph: _Graph, rows: str, plain: Plain) -> str:
-    """Return rows as margins take them: clipped or scaled, in the columns that are looked at."""
+    """Return the kept columns of rows, clipped or scaled, for the margins."""
     if plain.kept is not None:
         rows = graph.add("Gather", rows, plain.kept.astype(np.int64), axis=1)
     if plain.bound is not None:
@@ -152,9 +153,9 @@ def _rows(graph: _Graph, rows: str, plain: Plain) -> str:
 
 
 def _probabilities(graph: _Graph, margins: str, plain: Plain, *, many: bool) -> str:
-    """Return probabilities: ``p_j max(1, d_j / C)`` over their sum, as in docs/multiclass.md.
+    """Return probabilities: ``p_j max(1, d_j / C)`` divided by their sum (docs/multiclass.md).
 
-    p is the softmax of the margins, of two classes or a label of its own that of 0 and its margin.
+    Here p is the softmax of the margins; for two classes, or a single label, of 0 and the margin.
     """
     if many:
         margins = graph.add("Unsqueeze", margins, np.array([2]))
@@ -179,28 +180,28 @@ def _probabilities(graph: _Graph, margins: str, plain: Plain, *, many: bool) -> 
 
 
 def _steps_graph(steps: Pipeline, example: Any) -> Any:
-    """Return the graph of the steps; ParameterError, with the step, if there is none."""
+    """Return the graph of the steps; `ParameterError` if a step has none."""
     import skl2onnx
     from skl2onnx.common.exceptions import MissingConverter, MissingShapeCalculator
 
-    # Steps of a model file are fitted on what they transform; a graph needs them fitted.
-    known, rows = [], example
+    # Fit the steps from a model file, because a graph needs fitted steps.
+    fitted_steps, rows = [], example
     for name, step in steps.steps:
         fitted = clone(step.step).fit(rows) if hasattr(step, "step") else step
-        known.append((name, fitted))
+        fitted_steps.append((name, fitted))
         rows = fitted.transform(rows)
     if isinstance(example, list):
         example = np.asarray(example)
         example = example.reshape(-1, 1) if example.ndim == 1 else example
     try:
         return skl2onnx.to_onnx(
-            Pipeline(known), example[:1], target_opset={"": OPSET, "ai.onnx.ml": 1}
+            Pipeline(fitted_steps), example[:1], target_opset={"": OPSET, "ai.onnx.ml": 1}
         )
     except (MissingConverter, MissingShapeCalculator, RuntimeError, NotImplementedError) as error:
         named = [type(step).__name__ for _, step in every_step(steps)]
         missing = [name for name in named if f"{name}'" in str(error) or f"{name} " in str(error)]
         raise ParameterError(
-            f"{missing[0] if missing else ' or '.join(named)} cannot be part of an ONNX graph: "
-            "skl2onnx has no operator for it; export the last step alone (pipeline[-1].to_onnx()) "
-            "and give it the rows that pipeline[:-1].transform makes"
+            f"{missing[0] if missing else ' or '.join(named)} cannot be part of an ONNX graph, "
+            "because skl2onnx has no operator for it; export only the last step "
+            "(pipeline[-1].to_onnx()), and pass it the output of pipeline[:-1].transform"
         ) from None

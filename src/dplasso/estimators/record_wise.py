@@ -1,8 +1,9 @@
 """Steps before a private model that learn nothing from the records (docs/howto-pipelines.md).
 
-The promise is about the last step alone. What a step before it learns, a mean, a vocabulary or a
-choice of columns, leaves with the pipeline and is covered by nothing; and where a row depends on
-other records, so does what a fit adds of it. So a step has to be one of a list, or declared.
+The privacy guarantee covers only the last step. If an earlier step learns something, such as a
+mean, a vocabulary or a choice of columns, the pipeline reveals it. If a transformed row depends on
+other records, so does its contribution to the fit. Therefore a step must be in the list of known
+steps, or declared.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,11 +21,11 @@ from dplasso.fit.records import store_of
 from dplasso.matrix.compressed import checked, without_duplicates
 
 _Declared = TypeVar("_Declared")
-# So many rows are transformed once more, each by itself.
+# Number of rows that are transformed again, one by one.
 _COMPARED = 8
 _RANGES = "declare public ranges or bins instead (PublicEncoder), or scale rows with Normalizer"
 _COLUMNS = "leave all columns to the fit and give it max_weights=k"
-# What to use in place of some that learn.
+# Replacements for some steps that learn.
 _INSTEAD = {
     **dict.fromkeys(("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler"), _RANGES),
     **dict.fromkeys(("QuantileTransformer", "PowerTransformer", "KBinsDiscretizer"), _RANGES),
@@ -40,17 +41,17 @@ def _nothing(step: Any) -> str:  # noqa: ARG001
 
 def _vocabulary(step: Any) -> str:
     if step.vocabulary is None:
-        return "give it a public vocabulary=, or hash the words (HashingVectorizer)"
+        return "set a public vocabulary=, or hash the words (HashingVectorizer)"
     return _no_idf(step) if hasattr(step, "use_idf") else ""
 
 
 def _no_idf(step: Any) -> str:
-    return "give it use_idf=False" if step.use_idf else ""
+    return "set use_idf=False" if step.use_idf else ""
 
 
 def _categories(step: Any) -> str:
     if isinstance(step.categories, str):
-        return "give it the public categories=, or use PublicEncoder"
+        return "set public categories=, or use PublicEncoder"
     if step.min_frequency is not None or step.max_categories is not None:
         return "leave out min_frequency and max_categories, which count the records"
     return ""
@@ -59,10 +60,10 @@ def _categories(step: Any) -> str:
 def _constant(step: Any) -> str:
     if step.strategy == "constant" and step.keep_empty_features and not step.add_indicator:
         return ""
-    return 'give it strategy="constant", keep_empty_features=True and no indicator'
+    return 'set strategy="constant", keep_empty_features=True and no indicator'
 
 
-# Types of steps by the place that documents them: what to change so that they learn nothing.
+# Known types of steps. Each function returns what to change so that a step learns nothing.
 _KNOWN: dict[str, Callable[[Any], str]] = {
     "dplasso.encoding.encoder.PublicEncoder": _nothing,
     "dplasso.estimators.load.FittedAnew": _nothing,
@@ -82,33 +83,32 @@ _KNOWN: dict[str, Callable[[Any], str]] = {
     "sklearn.preprocessing.OrdinalEncoder": _categories,
     "sklearn.preprocessing.PolynomialFeatures": _nothing,
 }
-# What users have declared, by module and name.
+# Types and functions that users have declared, by module and name.
 _declared: dict[str, Any] = {}
 
 
 def record_wise(declared: _Declared) -> _Declared:
-    """Declare that a transformer, or a function, treats every record by itself and learns nothing.
+    """Declare that a transformer or function treats every record separately and learns nothing.
 
-    Pipelines with such a step can then be searched, scored, saved and loaded. Whoever declares it
-    promises that it keeps nothing of the records and that no row depends on others, to the last
-    bit. Otherwise the whole is not private.
+    Pipelines with such a step can then be searched, scored, saved and loaded. By declaring it you
+    promise that it stores nothing from the records, and that each row depends on its own record
+    only, to the last bit. Otherwise the pipeline is not private.
 
     Parameters
     ----------
     declared : class or function
-        A transformer's class, or a function given to `FunctionTransformer`. May be used as a
-        decorator. Whoever loads a model file with it declares it before. Subclasses are declared
-        separately.
+        A transformer's class, or a function for `FunctionTransformer`. Can be used as a decorator.
+        Declare it before loading a model file that uses it. Declare subclasses separately.
 
     Returns
     -------
     class or function
-        The same.
+        The argument itself.
 
     Raises
     ------
     TypeError
-        If it is neither, or has no name that a file could hold.
+        If it is neither, or has no name that a file can store.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def record_wise(declared: _Declared) -> _Declared:
     is_class = isinstance(declared, type)
     if "<lambda>" in name or (is_class and not hasattr(declared, "transform")):
         raise TypeError(
-            f"record_wise takes the class of a transformer, or a function with a name, got "
+            "record_wise needs the class of a transformer, or a function with a name, got "
             f"{declared!r}"
         )
     _declared[f"{getattr(declared, '__module__', '')}:{name}"] = declared
@@ -130,27 +130,27 @@ def record_wise(declared: _Declared) -> _Declared:
 
 
 def name_of(thing: Any) -> str | None:
-    """Return by what name a model file holds a type or function; None if it cannot."""
+    """Return the name of a type or function in a model file; None if it cannot be stored."""
     if isinstance(thing, np.ufunc):
-        # Of one array, entry by entry.
+        # Only functions of one array treat each entry separately.
         plain = thing.nin == thing.nout == 1 and getattr(np, thing.__name__, None) is thing
         return f"numpy:{thing.__name__}" if plain else None
     mine = f"{getattr(thing, '__module__', '')}:{getattr(thing, '__qualname__', '')}"
     if _declared.get(mine) is thing:
         return mine
     name = getattr(thing, "__name__", "")
-    same = (known for known in _KNOWN if known.rpartition(".")[2] == name)
-    return next((known for known in same if _known(known) is thing), None)
+    same = (path for path in _KNOWN if path.rpartition(".")[2] == name)
+    return next((path for path in same if _known(path) is thing), None)
 
 
 def named(name: str) -> Any:
-    """Return the type or function of that name; KeyError unless it is known or declared."""
+    """Return the type or function with a name; KeyError unless it is known or declared."""
     module, _, ufunc = name.partition(":")
     if module == "numpy" and name not in _declared:
-        found = getattr(np, ufunc, None)
-        if not isinstance(found, np.ufunc) or name_of(found) != name:
+        function = getattr(np, ufunc, None)
+        if not isinstance(function, np.ufunc) or name_of(function) != name:
             raise KeyError(name)
-        return found
+        return function
     return _known(name) if name in _KNOWN else _declared[name]
 
 
@@ -160,7 +160,7 @@ def _known(name: str) -> Any:
 
 
 def chosen(model: Any) -> Any:
-    """Return what a `PrivateSearch` has chosen, or the model itself."""
+    """Return the best estimator of a `PrivateSearch`, or the model itself."""
     if hasattr(model, "grid") and hasattr(model, "held_out"):
         check_is_fitted(model, "best_estimator_")
         return model.best_estimator_
@@ -168,51 +168,47 @@ def chosen(model: Any) -> Any:
 
 
 def split(model: Any) -> tuple[Pipeline, Any] | None:
-    """Return the steps before the last of a pipeline, and the last; None for anything else."""
+    """Return the other steps of a pipeline, and the last one; None if it is not a pipeline."""
     if not isinstance(model, Pipeline):
         return None
     return model[:-1], model.steps[-1][1]
 
 
 def check_record_wise(steps: Pipeline) -> None:
-    """Refuse steps that learn from the records, or may: ValueError says what to use instead.
-
-    Steps inside of steps are looked at too.
-    """
+    """Raise ValueError for steps, also nested ones, that learn or may learn from the records."""
     for name, step in every_step(steps):
         if step is None or (isinstance(step, str) and step in ("passthrough", "drop")):
             continue
         for part, _, columns in getattr(step, "transformers", ()):
             if callable(columns):
                 raise ValueError(
-                    f"{part!r} of ColumnTransformer chooses its columns by looking at the records; "
-                    "the privacy guarantee does not cover that: name the columns"
+                    f"{part!r} of ColumnTransformer chooses its columns from the records, which "
+                    "the privacy guarantee does not cover: name the columns"
                 )
         kind, held = type(step).__name__, name_of(type(step))
         rule = None if held is None else _KNOWN.get(held, _nothing)
         change = _INSTEAD.get(kind, "") if rule is None else rule(step)
         if held in _KNOWN and getattr(step, "memory", None) is not None:
-            raise ValueError(f"step {name!r} keeps records on the disk: leave out memory=")
+            raise ValueError(f"step {name!r} caches records on the disk: leave out memory=")
         if held in _KNOWN and getattr(step, "input", "content") != "content":
-            raise ValueError(f"step {name!r} reads files that records name: give it the texts")
+            raise ValueError(f"step {name!r} reads files named in the records: pass it the texts")
         if change:
             raise ValueError(
-                f"step {name!r} ({kind}) learns from the records when it is fitted; that would "
-                f"leave with the pipeline, and no promise covers it: {change}"
+                f"step {name!r} ({kind}) learns from the records, which the pipeline would reveal "
+                f"without any guarantee: {change}"
             )
         if rule is None:
             raise ValueError(
-                f"step {name!r} ({kind}) is not known to treat each record separately. What a "
-                "step learns leaves with the pipeline, and the guarantee does not cover it. If it "
+                f"step {name!r} ({kind}) is not known to treat each record separately. If a step "
+                "learns something, the pipeline reveals it without any guarantee. If this step "
                 f"learns nothing, declare it with dplasso.record_wise({kind})"
             )
 
 
 def record_wise_parts(model: Any) -> tuple[Pipeline | None, Any]:
-    """Return the steps before a model, None if there are none, and the model itself.
+    """Return the steps before a model, or None, and the model itself.
 
-    A search, or a search as the last step, is replaced by what it has chosen. ValueError as
-    `check_record_wise`.
+    A search is replaced by its best estimator. Raises ValueError as `check_record_wise` does.
     """
     parts = split(chosen(model))
     if parts is None:
@@ -223,60 +219,59 @@ def record_wise_parts(model: Any) -> tuple[Pipeline | None, Any]:
 
 
 def every_step(step: Any) -> Iterator[tuple[str, Any]]:
-    """Return the steps of a pipeline, a union or a transformer of columns, and those inside."""
+    """Yield the steps of a pipeline, FeatureUnion or ColumnTransformer, and all nested steps."""
     inside = []
     if hasattr(step, "steps"):
         inside = step.steps
     elif hasattr(step, "transformer_list"):
         inside = step.transformer_list
     elif hasattr(step, "transformers"):
-        inside = [(name, one) for name, one, _ in step.transformers]
+        inside = [(name, inner) for name, inner, _ in step.transformers]
         inside.append(("remainder", step.remainder))
     elif hasattr(step, "step"):
         inside = [(type(step.step).__name__, step.step)]
-    for name, one in inside:
-        yield name, one
-        yield from every_step(one)
+    for name, inner in inside:
+        yield name, inner
+        yield from every_step(inner)
 
 
 def rows_of(steps: Pipeline, X: Any, *, fit: bool = False) -> tuple[Pipeline, Any]:
-    """Return the steps, if asked fitted anew, and the rows that they make of X.
+    """Return the steps and the transformed rows; `fit` fits copies of the steps first.
 
-    A few rows are made once more, each by itself: where one comes out otherwise, it depends on
-    other records, which DataError says. Messages of steps that are not ours quote no record.
+    To check that rows do not depend on other records, a few rows are transformed again one by one.
+    Raises `DataError` if the results differ.
     """
     if len(steps) and store_of(X) is not None:
         raise DataError(
-            "the rows of a store were made when it was written: give the last step of the pipeline "
-            "alone"
+            "the rows of a store are encoded already: pass the last step of the pipeline alone"
         )
     if fit:
         steps = clone(steps)
-    found = without_duplicates(X) if len(steps) else checked(X)
-    alone = _first(found)
+    made = without_duplicates(X) if len(steps) else checked(X)
+    alone = _first(made)
     for name, step in steps.steps:
         if step is None or isinstance(step, str):
             continue
         with of_a_stranger(step):
             if fit:
-                step.fit(found)
-            found, alone = step.transform(found), [step.transform(row) for row in alone]
-        if not all(_same(found, i, row) for i, row in enumerate(alone)):
+                step.fit(made)
+            made, alone = step.transform(made), [step.transform(row) for row in alone]
+        if not all(_same(made, i, row) for i, row in enumerate(alone)):
             raise DataError(
-                f"step {name!r} ({type(step).__name__}) makes other rows of single records "
-                "than of all together; a row must depend on its own record alone"
+                f"step {name!r} ({type(step).__name__}) transforms single records differently "
+                "than all together; a row must depend on its own record only"
             )
-    return steps, found
+    return steps, made
 
 
 def last_step(model: Any, X: Any) -> tuple[Any, Any]:
-    """Return the model that a fitted pipeline ends in, and the rows that its steps make of X.
+    """Return the model at the end of a fitted pipeline, and the rows after the other steps.
 
-    Anything else, and its rows, are returned as they are. Steps before a model of another package
-    may have learnt: what that cost is another matter.
+    Any other model is returned with X. Steps before a third-party model may have learnt from
+    records; their cost is not included here.
     """
-    found = chosen(model)
-    parts = split(found)
+    best = chosen(model)
+    parts = split(best)
     if parts is None:
         return model, X
     steps, last = parts
@@ -286,23 +281,23 @@ def last_step(model: Any, X: Any) -> tuple[Any, Any]:
 
 
 def _first(X: Any) -> list[Any]:
-    """Return a few rows, fewer than there are, each by itself; none where that cannot be."""
+    """Return a few rows one by one, at most half of them; empty if rows cannot be selected."""
     try:
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         count = min(_COMPARED, n_rows // 2)
         return [_safe_indexing(X, np.array([i])) for i in range(count)]
     except Exception:
-        # Rows of no known kind; the steps say what is wrong with them.
+        # The type of the rows is unknown; the steps will raise an error.
         return []
 
 
 def _same(all_rows: Any, i: int, alone: Any) -> bool:
     both = _safe_indexing(all_rows, np.array([i])), alone
-    one, other = (np.asarray(getattr(rows, "toarray", lambda r=rows: r)()) for rows in both)
-    if one.shape != other.shape:
+    row, other = (np.asarray(getattr(rows, "toarray", lambda r=rows: r)()) for rows in both)
+    if row.shape != other.shape:
         return False
-    if one.dtype.kind in "fiub" and other.dtype.kind in "fiub":
+    if row.dtype.kind in "fiub" and other.dtype.kind in "fiub":
         # Sums in another order may differ in their last digits.
-        close = 1e-6 * float(np.max(np.abs(np.nan_to_num(one)), initial=0.0))
-        return bool(np.allclose(one, other, rtol=1e-6, atol=close, equal_nan=True))
-    return bool(np.array_equal(one.astype(str), other.astype(str)))
+        close = 1e-6 * float(np.max(np.abs(np.nan_to_num(row)), initial=0.0))
+        return bool(np.allclose(row, other, rtol=1e-6, atol=close, equal_nan=True))
+    return bool(np.array_equal(row.astype(str), other.astype(str)))
