@@ -1,1 +1,1 @@
-"""Reading data files: svmlight text, scipy's .npz, tables; and stores."""
+"""Read data files (svmlight text, scipy's .npz, tables), and write and open stores."""

@@ -1,1 +1,1 @@
-"""From tables to sparse rows by a public schema: nothing is learnt from the records."""
+"""Encode tables as sparse rows by a public schema, without learning from the records."""

@@ -271,7 +271,7 @@ class Coded(Part):
 
     @property
     def one_hot(self) -> bool:
-        """Whether its features are indicators, exactly one of which is set in each record."""
+        """Whether its features are indicators, of which a record has at most one."""
         return True
 
     @property

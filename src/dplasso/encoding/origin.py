@@ -152,13 +152,13 @@ def named_groups(names: list[str]) -> Groups:
 
 @dataclass(frozen=True)
 class RowSteps:
-    """The steps of a pipeline before its model, as a model file holds them.
+    """The steps of a pipeline before its model, in the form of a model file.
 
-    `steps`: of each ``name``, ``type``, ``params``, those that are not the type's own, and perhaps
-    ``output`` (`dplasso.estimators.load`).
+    `steps`: for each step ``name``, ``type``, the ``params`` that differ from the defaults, and
+    optionally ``output`` (`dplasso.estimators.load`).
     `model`: the name of the last step.
-    `inputs`: names of the raw columns, their number, or None for texts and what has neither.
-    `columns`, shape (D,): names of the columns that the steps make, where they have any.
+    `inputs`: names of the raw columns, or their number; None if unknown, as for texts.
+    `columns`, shape (D,): names of the columns after the steps; None if they have none.
     """
 
     steps: tuple[Mapping[str, Any], ...]
@@ -167,7 +167,7 @@ class RowSteps:
     columns: NDArray[np.object_] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a model file's header says of it."""
+        """Return the steps as JSON values for the header of a model file."""
         inputs, columns = self.inputs, self.columns
         return {
             "steps": list(self.steps),
@@ -177,24 +177,24 @@ class RowSteps:
         }
 
     def described(self) -> list[str]:
-        """Return each step in words."""
+        """Return a description of each step in words."""
         return [_described(step) for step in self.steps]
 
     @property
     def takes_texts(self) -> bool:
-        """Whether its raw rows are texts."""
+        """Whether the raw rows are texts."""
         return next(self.types(), "").endswith(_OF_TEXTS)
 
     def types(self) -> Iterator[str]:
-        """Return the types of the steps, without those inside of them."""
+        """Return the types of the steps, without nested steps."""
         return (str(step["type"]) for step in self.steps)
 
 
 def _described(step: Mapping[str, Any]) -> str:
     place, name = step["type"], step["type"].rpartition(".")[2].rpartition(":")[2]
-    given = ", ".join(f"{key}={_short(value)}" for key, value in step["params"].items())
-    # Types with a colon are the users' own.
-    return f"{name}({given})" + (" (declared to treat each record separately)" * (":" in place))
+    settings = ", ".join(f"{key}={_short(value)}" for key, value in step["params"].items())
+    # Types with a colon were declared by users.
+    return f"{name}({settings})" + (" (declared to treat each record separately)" * (":" in place))
 
 
 def _short(value: Any) -> str:
@@ -212,16 +212,16 @@ def _short(value: Any) -> str:
 
 
 def row_steps_from_json(document: Any, n_features: int) -> RowSteps:
-    """Read the steps of a model file; ValueError if they are none of such a model."""
+    """Read the steps of a model file; ValueError if they do not match the model."""
     if not isinstance(document, Mapping) or set(document) != _ENTRIES:
         raise ValueError("its pipeline has missing or unknown entries")
     steps, inputs, columns = (document[name] for name in ("steps", "inputs", "columns"))
     if not isinstance(steps, list) or not all(map(_is_step, steps)):
-        raise ValueError("its pipeline has a step that is none")
+        raise ValueError("its pipeline has an invalid step")
     if isinstance(inputs, list) and all(isinstance(name, str) for name in inputs):
         inputs = tuple(inputs)
     elif not (inputs is None or (type(inputs) is int and inputs > 0)):
-        raise ValueError("the columns that its pipeline takes are neither names nor a number")
+        raise ValueError("the inputs of its pipeline are neither names nor a number")
     if columns is not None:
         if not isinstance(columns, list) or [type(name) for name in columns] != [str] * n_features:
             raise ValueError(f"its pipeline does not name {n_features:,} columns")

@@ -1,1 +1,1 @@
-"""The estimators, after the rules of scikit-learn."""
+"""The estimators, with scikit-learn's interface."""

@@ -107,14 +107,14 @@ class DPFrankWolfeClassifier(PrivateClassifier):
     n_iter_ : int
         Number of vertices drawn.
     n_records_ : float
-        Number of records as given or counted; only if the fit used it.
+        Declared or counted number of records; only if the fit used it.
     transcript_ : Transcript
         The vertices drawn, private by composition. With K > 2 classes, coordinate ``k D + j`` is
         column j of class k. A constant column is coordinate D (``k (D + 1) + D`` of class k).
     history_ : History
         Objective and gap of every step; only without privacy, for one margin.
     work_ : Work
-        Work of every step; likewise, or if ``mechanism="paper"``.
+        Work of every step; only without privacy or if ``mechanism="paper"``, for one margin.
     n_features_in_ : int
         Number of columns D.
     feature_names_in_ : ndarray of str, shape (D,)

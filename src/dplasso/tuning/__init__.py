@@ -1,1 +1,1 @@
-"""Private scores, private choice among settings, and a budget divided among both."""
+"""Private scores, private hyperparameter search, and the division of a privacy budget."""
