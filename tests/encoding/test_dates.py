@@ -59,8 +59,8 @@ def test_formats_and_what_is_no_date():
     )
     for values, words in (
         (pa.array(["2024-01-01", "2024-13-01"]), "row 2: the value is not a date in the format"),
-        (pa.array([1, 2]), "needs dates, but the column holds int64"),
-        (pa.array([["a"]]), "needs dates, but the column holds list"),
+        (pa.array([1, 2]), "must hold dates, not int64"),
+        (pa.array([["a"]]), "must hold dates, not list"),
     ):
         with pytest.raises(DataError, match=words):
             codes(Date("d", "month"), values)

@@ -113,7 +113,7 @@ def test_edges_by_rule(spacing, make):
         (lambda: Text("a", 8, (0, 1)), "ngrams must be 1 or more"),
         (lambda: Text("a", 8, (2, 1)), "got 2, 1"),
         (lambda: Text("a", 8, "x"), "ngrams must be two whole numbers"),
-        (lambda: Cross(("a",)), "two or three different columns"),
+        (lambda: Cross(("a",)), "must be two or three"),
         (lambda: Schema(()), "at least one part"),
         (lambda: Schema((SEX,), "sex"), "cannot be both label and feature"),
         (lambda: Schema((SEX, Cross(("sex", "age")))), "'age', .* must encode it, not 0"),

@@ -134,7 +134,7 @@ def test_the_ledger_is_charged_once(tmp_path):
     ("b", "changes", "words"),
     [
         (Flat(), {"metric": "auc"}, "metric must be one of accuracy, log_loss, mae"),
-        (Flat((1, 2)), {}, "different classes"),
+        (Flat((1, 2)), {}, "the same classes"),
         (Flat(None), {}, "needs target_bounds"),
         (Flat(), {"epsilon": 0.0}, "epsilon"),
         (Flat(), {"metric": "mae"}, "is for numbers"),

@@ -261,5 +261,5 @@ class TestScore:
         X = pandas.DataFrame(NUMBER * 1.0, columns=["a", "b"])
         fitted = DPLogisticRegression(20.0).fit(X, ILL)
         assert private_score(fitted, X, ILL, 5.0).metric == "auc"
-        with pytest.raises(DataError, match="different columns than the model"):
+        with pytest.raises(DataError, match="must have the columns of the fitted model"):
             private_score(fitted, X[["b", "a"]], ILL, 5.0)

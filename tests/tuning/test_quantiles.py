@@ -377,7 +377,7 @@ class TestRefusals:
         document = schema.to_json()
         assert schema_from_json(json.loads(json.dumps(document))) == schema
         for change, words in (
-            ({"digest": 3}, "edges must have a text as digest"),
+            ({"digest": 3}, "edges need a digest"),
             ({"by_person": 1}, "true or false as by_person"),
             ({"more": 1}, "edges must have columns, digest and statement"),
             ({"statement": document["edges"]["statement"] | {"mu": 10**400}}, "is damaged"),

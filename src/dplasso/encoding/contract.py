@@ -69,9 +69,7 @@ class TableColumns:
         elif types.is_temporal(kind) or not (
             text or types.is_primitive(kind) or types.is_decimal(kind) or types.is_null(kind)
         ):
-            raise DataError(
-                f"{self.where(column, None)}: the schema needs numbers, but the column holds {kind}"
-            )
+            raise DataError(f"{self.where(column, None)}: the column must hold numbers, not {kind}")
         try:
             cast = values.cast(pa.float64(), safe=text)
         except pa.ArrowInvalid:
@@ -105,9 +103,7 @@ class TableColumns:
         elif not (pa.types.is_date(values.type) or pa.types.is_timestamp(values.type)):
             if values.null_count < len(values):
                 place = self.where(column, None)
-                raise DataError(
-                    f"{place}: the schema needs dates, but the column holds {values.type}"
-                )
+                raise DataError(f"{place}: the column must hold dates, not {values.type}")
             values = values.cast(pa.date32())
         days: NDArray[np.datetime64] = values.to_numpy(zero_copy_only=False).astype("M8[D]")
         self._refuse_missing(column, np.isnat(days), missing)

@@ -225,9 +225,7 @@ class Cross(Part):
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         if not 2 <= len(self.columns) <= 3 or len(set(self.columns)) != len(self.columns):
-            raise ValueError(
-                f"a cross needs two or three different columns, got {list(self.columns)!r}"
-            )
+            raise ValueError(f"columns of a cross must be two or three, got {list(self.columns)!r}")
         if self.bits is not None:
             check_hash_bits(self.bits)
 

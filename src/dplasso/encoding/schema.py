@@ -119,9 +119,7 @@ def edges_from_json(document: Any) -> ReleasedEdges | None:
     columns, digest = document["columns"], document["digest"]
     by_person = document.get("by_person", False)
     if not (isinstance(digest, str) and isinstance(columns, list) and isinstance(by_person, bool)):
-        raise ValueError(
-            "edges must have a text as digest, a list of columns, and true or false as by_person"
-        )
+        raise ValueError("edges need a digest, a list of columns, and true or false as by_person")
     try:
         statement = PrivacyStatement.from_dict(document["statement"])
     except (TypeError, OverflowError) as error:

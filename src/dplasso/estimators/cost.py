@@ -101,9 +101,7 @@ def task_of(n_classes: int, target_bounds: Any) -> Task:
     if target_bounds is None:
         return Labels().of_size(n_classes)
     if n_classes != 2:
-        raise ParameterError(
-            "`n_classes` does not go with `target_bounds`, which are for a regression"
-        )
+        raise ParameterError("`n_classes` does not go with `target_bounds` of a regression")
     return Bounded(checked_target_bounds(target_bounds))
 
 

@@ -167,9 +167,7 @@ def compared(
 def _check_pair(a: Scored, b: Scored) -> None:
     kinds = [(side.target.many_labels, set(side.target.classes)) for side in (a, b)]
     if kinds[0] != kinds[1]:
-        raise DataError(
-            "a and b predict different classes or labels: compare models with the same classes"
-        )
+        raise DataError("a and b must predict the same classes or labels")
     if a.target.bounds != b.target.bounds:
         raise ParameterError(
             "a and b have different intervals of the target: pass `target_bounds` for both"

@@ -326,6 +326,4 @@ def check_scored(target: Target, y: NDArray[Any]) -> None:
 
 def _check_names(model: Any, rows: NDArray[np.object_] | None) -> None:
     if model is not None and rows is not None and list(model) != list(rows):
-        raise DataError(
-            "X has different columns than the model was fitted on, or in a different order"
-        )
+        raise DataError("X must have the columns of the fitted model, in the same order")
