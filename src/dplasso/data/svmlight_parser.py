@@ -13,6 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.data.blocks import MOST_COLUMNS
+from dplasso.runtime.compilation import kernel
 
 Text = NDArray[np.uint8]
 
@@ -46,19 +47,19 @@ _COLON_BYTE, _MINUS_BYTE = np.uint8(_COLON), np.uint8(_MINUS)
 _SPACE_BYTE, _NEWLINE_BYTE = np.uint8(32), np.uint8(_NEWLINE)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_digit(byte: int) -> bool:
     """Return whether a byte is one of "0" to "9"."""
     return 48 <= byte <= 57
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def as_float64(digits: int, after: int) -> tuple[bool, float]:
     """Return (is exact, nearest double) for digits, `after` of them behind the point."""
     return digits <= _EXACT_INTEGER, digits / _POWERS[after]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def as_float32(digits: int, after: int) -> tuple[bool, np.float32]:
     """Return (is exact, value) for digits, `after` of them behind the point.
 
@@ -70,7 +71,7 @@ def as_float32(digits: int, after: int) -> tuple[bool, np.float32]:
     return low == np.float32(near * (1.0 + _MARGIN)), low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _eight_bytes(words, i):
     """Return the eight bytes of text from `i`, each minus "0", the first in the lowest bits."""
     shift = (i & _7) << _3
@@ -79,21 +80,21 @@ def _eight_bytes(words, i):
     return ((words[at] >> shift) | ((words[at + _1] << _1) << (_63 - shift))) ^ _ZEROS
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _not_digits(word):
     """Set the high bit of the first byte above 9 (later marks are invalid); 0 for none."""
     # The carry of a byte above nine reaches only bytes after it.
     return ((word + _ABOVE_NINE) | word) & _HIGH_BITS
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bytes_before(marks):
     """Count the bytes before the first mark: 0 to 8."""
     first = (marks >> _7) & (~(marks >> _7) + _1)
     return (((first - _1) & _EVERY) * _EVERY) >> _56
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _eight_digits(word):
     """Return the number with these eight digits."""
     word = word * _10 + (word >> _8)  # pairs; then fours, and all of them
@@ -102,7 +103,7 @@ def _eight_digits(word):
     return (upper + lower) >> _32
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _first_digits(word, n):
     """Return the number with the first `n` bytes as digits."""
     # Shift zeros in front, again in two steps because the whole shift may be 64.
@@ -168,36 +169,36 @@ def scan_plain(text, words, i):
         i += _8
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_space(byte: int) -> bool:
     return byte == 32 or (9 <= byte <= 13 and byte != _NEWLINE)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _skip_spaces(text: Text, i: int) -> int:
     while i < text.size and _is_space(text[i]):
         i += 1
     return i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ends_line(text: Text, i: int) -> bool:
     return i >= text.size or text[i] == _NEWLINE or text[i] == _HASH
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ends_token(text: Text, i: int) -> bool:
-    return _ends_line(text, i) or _is_space(text[i])
+    return bool(_ends_line(text, i) or _is_space(text[i]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _next_line(text: Text, i: int) -> int:
     while i < text.size and text[i] != _NEWLINE:
         i += 1
     return i + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _skip_query(text: Text, i: int) -> int:
     """Skip ``qid:NUMBER`` at `i`, if there is one; return -1 if it is malformed."""
     if not (
@@ -217,7 +218,7 @@ def _skip_query(text: Text, i: int) -> int:
     return i if i > start and _ends_token(text, i) else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scan_index(text: Text, i: int) -> tuple[int, int]:
     """Read a whole number and a colon at `i`; return (end, index), `end` -1 if malformed."""
     start = i
@@ -233,7 +234,7 @@ def _scan_index(text: Text, i: int) -> tuple[int, int]:
     return i + 1, index
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _quick_label(text, eights, i, end):
     """Read a number in a common format from `i` to `end`; return (is exact, value)."""
     negative = text[i] == _MINUS
@@ -267,7 +268,7 @@ def _quick_entry(text, eights, i):
     return np.int64(at), np.int64(index), settled, -value if negative else value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def parse_block(
     text: Text,
     eights: NDArray[np.uint64],

@@ -11,11 +11,11 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.data.formats import Dataset, read_data
+from dplasso.runtime.compilation import kernel
 
 Integers = NDArray[np.int32] | NDArray[np.int64]
 
@@ -151,7 +151,7 @@ def crosses(X: csr_array, order: int = 3) -> csr_array:
     return result
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill_crosses(
     columns: Integers,
     row_ends: Integers,

@@ -1,7 +1,6 @@
 """All column gradients at given record gradients, in one parallel pass."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.gradient import (
@@ -14,6 +13,7 @@ from dplasso.frank_wolfe.gradient import (
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.matrix.compressed import Compressed, clip
 from dplasso.matrix.orientations import Design, refuse_damage
+from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads, cut, even_parts
 from dplasso.selection.contract import NOTHING_REPORTED
 
@@ -143,7 +143,7 @@ def _alpha_by_rows(
     return alpha
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _entry_share(indices, values, bound, unit, limit, residuals, shared, p):
     """Return what the entry at place p adds to its column's gradient.
 
@@ -155,7 +155,7 @@ def _entry_share(indices, values, bound, unit, limit, residuals, shared, p):
     return contribution(residuals[i] * unit, clip(values[p], bound), limit)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gather(columns, units, residuals, shared, first, last, alpha):
     """Set the column gradients `first` to `last` (exclusive) to the sums of their contributions.
 

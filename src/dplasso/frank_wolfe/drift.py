@@ -15,12 +15,12 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.problem import weight_scale
 from dplasso.losses.contract import gradient
 from dplasso.losses.targets import offset_of, weight_of, weighted_margins_within
+from dplasso.runtime.compilation import kernel
 
 NONE = -1
 
@@ -114,7 +114,7 @@ def new_rows(
     return rows
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _start_rows(loss, targets, rows, tolerance):
     """Set gradients and intervals to those of where margins start."""
     labels, weights, offsets = targets
@@ -127,7 +127,7 @@ def _start_rows(loss, targets, rows, tolerance):
         )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def schedule(calendar, rows, i, step):
     """Move row i to the list of `step`; a step beyond the last unschedules it."""
     unschedule(calendar, rows, i)
@@ -144,7 +144,7 @@ def schedule(calendar, rows, i, step):
     rows[i].due = step
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unschedule(calendar, rows, i):
     """Take row i off the calendar, if it is on it."""
     step = rows[i].due
@@ -165,7 +165,7 @@ def unschedule(calendar, rows, i):
     rows[i].due = NONE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_due(calendar, step):
     """Return how many rows are due at a step."""
     total = np.int64(0)
@@ -175,7 +175,7 @@ def count_due(calendar, step):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_due(calendar, rows, block, step, taken):
     """Take rows of a block off a list into `taken` until it is full; return how many."""
     count = 0
@@ -195,7 +195,7 @@ def take_due(calendar, rows, block, step, taken):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def due_step(full_margin, lowest, highest, step, n_steps):
     """Return the first step after which an untouched row's margin is outside its interval.
 

@@ -11,7 +11,6 @@ them and updating them agree to the bit as well.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
@@ -20,6 +19,7 @@ from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import offset_of, weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.privacy.share import share, shares
+from dplasso.runtime.compilation import kernel
 from dplasso.selection.contract import NOTHING_REPORTED
 
 # Of the entry that is its bound, with some room for rounding (`frank_wolfe.problem.margin_unit`).
@@ -30,7 +30,7 @@ _LINE, _AHEAD = np.uint64(16), 32
 _TOGETHER = 256
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def contribution(scaled_gradient, value, limit):
     """Return a record's contribution to one column gradient: rint(q S x), within `limit`."""
     return share(np.rint(scaled_gradient * value), limit)
@@ -43,7 +43,7 @@ def contributions(
     return shares(np.rint(scaled_gradients * values), limit)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def contribution_change(scaled_old, scaled_new, value, limit):
     """Return the contribution at the new residual less that at the old, with one conversion."""
     # Whole numbers below 2^34: their difference is exact in doubles.
@@ -51,13 +51,13 @@ def contribution_change(scaled_old, scaled_new, value, limit):
     return share(new - clip(np.rint(scaled_old * value), limit), 2.0 * limit)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def margin_term(value, margin_unit):
     """Return an entry, clipped to its bound, in margin units: rint(x 2^b / bound)."""
     return share(np.rint(value * margin_unit), LARGEST_MARGIN_TERM)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def margin_scale(problem, step):
     """Return the factor from an integer margin to the margin after `step` steps."""
     return problem.radius / problem.margin_unit * weight_scale(step)
@@ -69,7 +69,7 @@ def share_units(problem):
     return problem.design.bound, problem.unit, problem.share_limit
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_margins(problem, integer_weights, margin):
     """Set margin[i] to the integer margin of every row, from scratch."""
     design = problem.design
@@ -90,7 +90,7 @@ def add_margins(problem, integer_weights, margin):
         margin[i] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def make_room(changed, before, count, more):
     """Return copies of the first `count` notes with room for some more."""
     size = 2 * (count + more)
@@ -134,7 +134,7 @@ def _add(alpha, k, change, reported, changed, before, count):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def replace_contributions(
     rows, n_columns, intercept, units, alpha, refreshed, old, new, shift, amounts, notes
 ):
@@ -231,7 +231,7 @@ def renew_residuals(
     renew(loss, targets, rows, scale, margin, residual, old, new)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _renew_residuals(loss, targets, rows, scale, margin, residual, old, new):
     labels, weights, offsets = targets
     # Loops of a few rows without a branch, which are compiled to vectors.
@@ -251,7 +251,7 @@ def _renew_residuals(loss, targets, rows, scale, margin, residual, old, new):
             residual[i, 0] = new[begin + m, 0] = weight_of(weights, i) * some[m]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _renew_residual_vectors(loss, targets, rows, scale, margin, residual, old, new):
     labels, weights, offsets = targets
     margins, found = np.empty(margin.shape[1]), np.empty(margin.shape[1])

@@ -13,7 +13,6 @@ computed is decided in `dplasso.frank_wolfe.sparse.touch_rows`, row by row.
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import (
@@ -27,6 +26,7 @@ from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.sparse import step_numbers, step_rows, work_through
 from dplasso.frank_wolfe.state import BLOCK_ROWS, SparseState, new_scratch
 from dplasso.matrix.orientations import Column, refuse_damage
+from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads, cut
 from dplasso.selection.contract import NOTHING_REPORTED
 
@@ -160,7 +160,7 @@ def _take_sums(
     return changed, before, changed.size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ascends(indices, first, last):
     """Return whether the rows of a column ascend, as those of a store on disk should."""
     ascending = True
@@ -169,7 +169,7 @@ def _ascends(indices, first, last):
     return ascending
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_up(total, more, first, last):
     """Add a part of one array to another's, and set it to zero."""
     for k in range(first, last):
@@ -177,7 +177,7 @@ def _add_up(total, more, first, last):
         more[k] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take(alpha, sums, first, last, afresh, shift, changed, before):
     """Change a part of alpha, note what the selector may have to hear of; return how many notes."""
     count = 0

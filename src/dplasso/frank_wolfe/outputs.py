@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha, starting_residuals
@@ -40,6 +39,7 @@ from dplasso.losses.multinomial import STEEPEST
 from dplasso.losses.targets import offset_of, weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.orientations import column_of, refuse_damage
+from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads
 from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild, select, update_many
 
@@ -127,7 +127,7 @@ def take_output_steps(
             refuse_damage()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def step_output_rows(problem, state, selector, column, span, step, tolerance):
     """Move one margin of the rows of a column and refresh what has to be, then the rows due.
 
@@ -169,7 +169,7 @@ def step_output_rows(problem, state, selector, column, span, step, tolerance):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refresh_row(problem, state, selector, i, step, tolerance, touched):
     """Replace the residuals of a row that are too far off, and note when to look again.
 

@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
@@ -13,6 +12,7 @@ from dplasso.losses.targets import NO_OFFSETS, NO_WEIGHTS, Targets
 from dplasso.matrix.compressed import Make
 from dplasso.matrix.orientations import Design, lay_out
 from dplasso.matrix.starting import StartingModel, StartingRows
+from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads
 
 # |q x S| <= 2^32 for every record; sums of fewer than 2^31 of them fit 64 bits. Of more records
@@ -21,7 +21,7 @@ CONTRIBUTION_BITS = 32
 # Margins carry this many bits behind |x| = bound, fewer (21 at T = 2 million) in long runs.
 _MARGIN_BITS = 40
 
-weight_scale = njit(cache=True, nogil=True)(transcript.weight_scale)
+weight_scale = kernel(transcript.weight_scale)
 
 
 class Problem(NamedTuple):

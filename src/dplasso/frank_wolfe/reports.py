@@ -14,8 +14,8 @@ all partitions alike.
 """
 
 import numpy as np
-from numba import njit
 
+from dplasso.runtime.compilation import kernel
 from dplasso.selection.contract import NOTHING_REPORTED, granularity, update_many
 
 # So few notes are sorted by insertion, and more than one for so many gradients by a look at all.
@@ -24,13 +24,13 @@ _FEW, _MANY = 48, 16
 WIDE = 2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def expected_entries(n_looked_at, refreshed_part, n_entries, n_rows):
     """Return how many entries a step touches if so large a part of its rows changes."""
     return n_looked_at * refreshed_part * (n_entries / max(1, n_rows))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def begin_step(problem, state, n_looked_at):
     """Return whether the changes of a step that looks at so many rows are to be noted."""
     state.step_counts[:] = 0
@@ -40,7 +40,7 @@ def begin_step(problem, state, n_looked_at):
     return expected <= WIDE * state.alpha.size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sort_notes(size, changed, before, count):
     """Sort notes by the numbers of their gradients, in place; return how many are left.
 
@@ -67,7 +67,7 @@ def sort_notes(size, changed, before, count):
     return order.size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def report(problem, state, selector, telling, notes):
     """Tell the selector what a step has changed, or note that it was not told.
 
@@ -98,7 +98,7 @@ def report(problem, state, selector, telling, notes):
     update_many(selector, state.alpha, changed, before, kept)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_changes(alpha, coordinates, amounts, whole, shift, changed, before):
     """Change gradients; return how many changes a selector of this granularity has to hear of.
 

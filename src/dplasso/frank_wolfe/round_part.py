@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import (
@@ -29,6 +28,7 @@ from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import Make, clip
 from dplasso.matrix.orientations import Column, Design, column_of, refuse_damage
 from dplasso.matrix.starting import StartingModel
+from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import ONE_THREAD, Threads, cut, even_parts
 from dplasso.selection.contract import NOTHING_REPORTED
 
@@ -282,7 +282,7 @@ class RoundRows:
         return (places[:count], changes[:count]) if listing else (None, sums)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def touch_rows(column, span, part, vertex, units, margin, touched, rows, count):
     """Add a vertex to the margins of the rows in a span of its column.
 

@@ -9,7 +9,6 @@ contributions of those whose gradient has to change.
 """
 
 import numpy as np
-from numba import njit
 
 from dplasso.frank_wolfe.drift import NONE, count_due, due_step, schedule, take_due
 from dplasso.frank_wolfe.gradient import (
@@ -31,10 +30,11 @@ from dplasso.losses.targets import (
 )
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.orientations import column_span
+from dplasso.runtime.compilation import kernel
 from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild, select
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def touch_rows(problem, column, public, rows, first, last, weight, scratch):
     """Move the margins of some rows; find which gradients change and who is due when.
 
@@ -99,7 +99,7 @@ def touch_rows(problem, column, public, rows, first, last, weight, scratch):
     return n_refreshed, n_moved
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_entries(indptr, refreshed, count):
     """Return how many entries the refreshed rows have."""
     total = np.int64(0)
@@ -109,7 +109,7 @@ def count_entries(indptr, refreshed, count):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def record_refreshed(problem, state, scratch, count):
     """Bring the sums of the history up to date."""
     rows, sums, shift = state.rows, state.sums, state.calendar.shift
@@ -122,7 +122,7 @@ def record_refreshed(problem, state, scratch, count):
         sums[i >> shift, 1] += offset - weighted_tangent_offset(problem.loss, old, *known)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sum_of_blocks(sums, which):
     """Return a sum of the history over all blocks of rows, in their order."""
     total = 0.0
@@ -131,7 +131,7 @@ def sum_of_blocks(sums, which):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refresh_block(problem, state, found, counts, record, replacing, shift, notes):
     """Carry the changes of one touched block into calendar, history, counts and gradients.
 
@@ -168,7 +168,7 @@ def refresh_block(problem, state, found, counts, record, replacing, shift, notes
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def step_numbers(problem, calendar, step, tolerance):
     """Return the public numbers of a step, as `touch_rows` takes them."""
     return (
@@ -182,7 +182,7 @@ def step_numbers(problem, calendar, step, tolerance):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def work_through(problem, state, column, span, blocks, public, record, replacing, shift, notes):
     """Touch rows of a column, then the rows due.
 
@@ -218,7 +218,7 @@ def work_through(problem, state, column, span, blocks, public, record, replacing
     return notes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def step_rows(problem, state, column, span, step, tolerance, record, shift):
     """Take one step as `work_through` does, with no notes yet."""
     public = step_numbers(problem, state.calendar, step, tolerance)
@@ -227,7 +227,7 @@ def step_rows(problem, state, column, span, step, tolerance, record, shift):
     return work_through(problem, state, column, span, blocks, public, record, True, shift, notes)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def run_sparse(
     problem,
     state,

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import gradients_of
@@ -27,6 +26,7 @@ from dplasso.frank_wolfe.vertex_run import (
 )
 from dplasso.losses.contract import value
 from dplasso.losses.targets import offset_of, weight_of
+from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import ONE_THREAD
 from dplasso.selection.contract import rebuild, select
 
@@ -84,7 +84,7 @@ def refresh_all(problem: Problem, state: StandardState, step: int) -> None:
     state.alpha[:] = gradients_of(problem.design, share_units(problem), columns, ONE_THREAD)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mean_loss(problem, margin, step):
     """Return the mean loss after `step` steps."""
     total = 0.0
@@ -96,7 +96,7 @@ def mean_loss(problem, margin, step):
     return total / margin.size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def inner_product(weights, alpha):
     """Return ``<alpha, K>``, summed in the order of the columns: its last bits depend on it."""
     total = 0.0

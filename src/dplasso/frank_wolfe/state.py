@@ -3,13 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import ENTRIES
 from dplasso.frank_wolfe.drift import Calendar, new_calendar, new_rows
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.losses.targets import offset_of, weight_of, weighted_tangent_offset
+from dplasso.runtime.compilation import kernel
 
 # Rows worked through together.
 BLOCK_ROWS = 2048
@@ -83,7 +83,7 @@ def new_scratch(n_rows: int, n_reports: int) -> Scratch:
     return Scratch(taken, refreshed, old, new, moved, moved_to, amounts, *notes)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def starting_offset(loss, targets, rows):
     """Return the sum of the tangent offsets at zero weights."""
     labels, weights, offsets = targets

@@ -14,10 +14,10 @@ from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.transcript import History, Transcript
+from dplasso.runtime.compilation import kernel
 
 OPERATIONS_PER_GRADIENT = 4
 OPERATIONS_PER_COORDINATE = 7
@@ -48,7 +48,7 @@ def work_table(n_steps: int) -> NDArray[np.int64]:
     return np.zeros((n_steps, len(COLUMNS)), dtype=np.int64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def record_work(row, counters, operation_counts):
     """Move the counts since the last step into a row of the table, the selection's first."""
     for column in range(counters.size):

@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.losses.contract import gradient, residual_vector
@@ -24,6 +23,7 @@ from dplasso.losses.targets import Targets, weight_of
 from dplasso.matrix.compressed import clip, clip_all
 from dplasso.matrix.scaling import Scaling
 from dplasso.privacy.share import share
+from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import ONE_THREAD, Threads, cut
 
 # Records with longer margins get smaller weights if there is a prior. It bounds the curvature, in
@@ -203,7 +203,7 @@ class Margins:
         return totals
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def slope_gradient(loss, points, parameters, unit, limit, first, last, totals):
     """Sum ``q s`` and ``c q``, times the weights `scales`, over points `first` to `last`.
 
@@ -225,7 +225,7 @@ def slope_gradient(loss, points, parameters, unit, limit, first, last, totals):
             totals[1] += count * share(q * other * scale, limit)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def slope_gradient_vectors(loss, points, parameters, unit, limit, first, last, totals):
     """Sum contributions as `slope_gradient` does, for S parts of K margins, one slope a part."""
     parts, labels, scales, _ = points
@@ -249,7 +249,7 @@ def slope_gradient_vectors(loss, points, parameters, unit, limit, first, last, t
             totals[s] += share(along * scale, limit)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def label_gradients(loss, points, parameters, unit, limit, first, last, totals):
     """Sum contributions as `slope_gradient` does, with a slope and a constant for each label.
 

@@ -13,7 +13,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.gradient_descent.energies import COLUMNS, LARGEST_LOAD, LOADS, ROW
@@ -24,6 +23,7 @@ from dplasso.matrix.geometry import squared_length
 from dplasso.matrix.scaling import SCALES
 from dplasso.matrix.tiles import column_of, row_of, tile_entries
 from dplasso.privacy.share import share
+from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads, even_parts
 
 _ROOT_2 = math.sqrt(2.0)
@@ -70,7 +70,7 @@ def sum_moments(
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_moments(
     rows,
     factor,
@@ -121,13 +121,13 @@ def row_moments(
                     squares[begin + k] += share(q * q * product * units.squares, most.squares)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def energy_share(weights, i, entry, unit):
     """Return the contribution of an entry of unit row i to the energy of its column."""
     return share(weight_of(weights, i) * entry * entry * COLUMNS * unit, COLUMNS * unit)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tile_energies(tiles, blocks, scale_exponents, factor, targets, unit, totals):
     """Add to `totals` the energies of the columns of some blocks, in units of `energy_share`."""
     constant, bits = np.float64(tiles.constant), tiles.block_bits
@@ -148,7 +148,7 @@ def tile_energies(tiles, blocks, scale_exponents, factor, targets, unit, totals)
                 own[c] += energy_share(targets.weights, i, entry * factor[i], unit)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_sizes(rows, loads, targets, unit, first, last, totals):
     """Count each row in ``totals[s]``, where ``LOADS[s]`` bounds the sum of its entries' loads."""
     # Stored zeros do not count, so that the result is independent of the storage.
@@ -163,7 +163,7 @@ def row_sizes(rows, loads, targets, unit, first, last, totals):
         totals[place] += share(weight_of(targets.weights, i) * ROW * unit, ROW * unit)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_along(rows, targets, least, unit):
     """Count the mixed rows of positive weight whose squared length is at least `least`."""
     total = np.int64(0)

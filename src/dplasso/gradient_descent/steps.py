@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
@@ -26,13 +25,14 @@ from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, SCALES
 from dplasso.matrix.tiles import column_of, entries_ahead, prefetched, row_of, tile_entries
 from dplasso.matrix.unit_rows import UnitRows
 from dplasso.privacy.share import share
+from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads, even_parts
 
 # Rows whose residuals are computed together, entries that are added up in one loop.
 _ROWS, _ENTRIES = 256, 1024
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_gradients(data, loss, targets, model, units, first, last, alike, scaled, integers, totals):
     """Compute residuals at the weights of a model, scaled as the columns want them.
 
@@ -75,7 +75,7 @@ def row_gradients(data, loss, targets, model, units, first, last, alike, scaled,
     totals[0] += total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_gradient_vectors(
     data, loss, targets, model, units, first, last, alike, scaled, integers, totals
 ):
@@ -107,7 +107,7 @@ def halved(count, b):
     return (count + ((count >> 63) & ((np.int64(1) << b) - 1))) >> b
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tile_products(tiles, first, last, weights, products, ahead):
     """Add to `products` those of the rows of some chunks with weights, as `row_products` does.
 
@@ -134,7 +134,7 @@ def tile_products(tiles, first, last, weights, products, ahead):
                 begin = end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tile_product_vectors(tiles, first, last, weights, products):
     """Do what `tile_products` does, for K outputs: K numbers for each column and row."""
     constant, n_outputs = np.float64(tiles.constant), weights.shape[1]
@@ -152,7 +152,7 @@ def tile_product_vectors(tiles, first, last, weights, products):
                     own[i + k] += value * some[j + k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def halve_contributions(limit, first, last, levels):
     """Set ``levels[b]`` to ``levels[0]``, whole contributions, halved b times and then bounded."""
     most = np.int64(limit)
@@ -165,7 +165,7 @@ def halve_contributions(limit, first, last, levels):
                 own[k] = max(-most, min(most, halved(whole[k], b)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tile_gradients(
     tiles, blocks, first, last, scale_exponents, scaled, levels, limit, totals, begins, ahead
 ):
@@ -207,7 +207,7 @@ def tile_gradients(
                 begin = end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tile_gradient_vectors(
     tiles, blocks, first, last, scale_exponents, scaled, levels, limit, totals, begins
 ):
@@ -257,7 +257,7 @@ def update(
         averaged += weights
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _update_each(totals, inverse, momentum, steps, velocity, weights):
     """Take the step of one output: in numpy it would pass through memory five times."""
     for k in range(totals.size):

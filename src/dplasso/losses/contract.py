@@ -30,10 +30,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.runtime.compilation import implement, implementation
+from dplasso.runtime.compilation import implement, implementation, kernel
 
 # A class imbalance is used only as far as it exceeds this many standard deviations of the noise.
 DEVIATIONS = 2.0
@@ -81,7 +80,7 @@ def without_offset(loss: Any) -> Any:
     return loss._replace(offset=0.0 * loss.offset) if "offset" in loss._fields else loss
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def one_residual(loss, margins, target, residuals):
     """Implement `residual_vector` by `gradient`, for a loss of one margin."""
     residuals[0] = gradient(loss, margins[0], target)
@@ -103,8 +102,8 @@ def register(loss_class: type, **kernels: Callable[..., Any]) -> None:
     """
     if "gradient" in kernels:
         kernels = {"residual_vector": one_residual} | kernels
-    for name, kernel in kernels.items():
-        implement(_CONTRACT[name], loss_class, kernel)
+    for name, own in kernels.items():
+        implement(_CONTRACT[name], loss_class, own)
 
 
 def mean_target(counts: NDArray[np.float64], deviation: float) -> float:

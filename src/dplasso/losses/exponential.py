@@ -11,8 +11,9 @@ Every operation is therefore monotone in x. A test checks each place where k cha
 from decimal import Decimal, localcontext
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from dplasso.runtime.compilation import kernel
 
 _STEPS = 256
 # Adding this number leaves the nearest integer in the last bits.
@@ -46,7 +47,7 @@ def _powers() -> tuple[NDArray[np.int64], NDArray[np.float64], float, float, flo
 _POWER, _MISSING, _STEP_HIGH, _STEP_LOW, _STEPS_PER_UNIT = _powers()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exponential(x):
     """Return exp(x), to 0.52 units in the last place; 0 below -708, infinite above 709."""
     if x < -708.0:
@@ -64,7 +65,7 @@ def exponential(x):
     return power + power * (_MISSING[i] + series)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def logarithm(x):
     """Return log(x) of a normal number, to two units in the last place or 1e-16."""
     bits = np.float64(x).view(np.int64)

@@ -14,12 +14,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.losses.contract import mean_target, register
 from dplasso.losses.exponential import exponential, logarithm
 from dplasso.matrix.compressed import clip
+from dplasso.runtime.compilation import kernel
 
 _UPWARDS = 2.0**-23
 _TINY = 1e-30
@@ -108,13 +108,13 @@ class Logistic(NamedTuple):
         )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sigma(margin):
     """Return 1 / (1 + exp(-margin)), monotone in the margin despite rounding."""
     return 1.0 / (1.0 + exponential(-margin))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def logit(p):
     """Return the margin at which sigma is p; infinite from 0 down and from 1 up."""
     if p < _SMALLEST:
@@ -124,7 +124,7 @@ def logit(p):
     return logarithm(p / (1.0 - p))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def round_up(margin):
     """Round a margin up to float32, by at most a little more than a unit in its last place."""
     if np.isinf(margin):
@@ -132,14 +132,14 @@ def round_up(margin):
     return np.float32(margin + (abs(margin) * _UPWARDS + _TINY))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def logistic_gradient(loss, margin, target):
     """Return the clipped residual; 0 if the margin is NaN."""
     q = clip(sigma(margin + loss.offset) - target, loss.residual_bound)
     return q * (loss.positive_weight if target else loss.negative_weight)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def logistic_second_derivative(loss, margin, target):
     """Return ``sigma (1 - sigma)``; 0 where the residual is clipped."""
     p = sigma(margin + loss.offset)
@@ -148,7 +148,7 @@ def logistic_second_derivative(loss, margin, target):
     return p * (1.0 - p) * (loss.positive_weight if target else loss.negative_weight)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def logistic_value(loss, margin, target):
     """Return the loss: ``log(1 + exp(z))``, z the margin on the wrong side, linear from C on."""
     wrong = -(margin + loss.offset) if target else margin + loss.offset
@@ -160,7 +160,7 @@ def logistic_value(loss, margin, target):
     return (logistic + tail) * (loss.positive_weight if target else loss.negative_weight)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def logistic_margins_within(loss, q, target, tolerance):
     """Return the ends of the interval of margins whose residual is within `tolerance` of q."""
     if tolerance == 0.0:
@@ -173,7 +173,7 @@ def logistic_margins_within(loss, q, target, tolerance):
     return round_up(lowest - loss.offset), -round_up(loss.offset - highest)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def logistic_tangent_offset(loss, q, target):
     """Return ``-p log p - (1 - p) log(1 - p)`` at ``p = q + target``, for weight 1 and offset 0."""
     weight = loss.positive_weight if target else loss.negative_weight
@@ -233,7 +233,7 @@ class ManyLogistic(NamedTuple):
         return Logistic(self.link_terms[0]).link(margins.ravel())[:, 1].reshape(margins.shape)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def label_residuals(loss, margins, target, residuals):
     """Set `residuals` to the residuals of a record; `target` has a number for each label.
 

@@ -25,11 +25,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.losses.contract import class_shares, register
 from dplasso.losses.exponential import exponential
+from dplasso.runtime.compilation import kernel
 
 # How far one residual moves, at most, when all margins move by 1: p (1 - p) times the range 2.
 STEEPEST = 0.5
@@ -115,7 +115,7 @@ def residual_norm_at_zero(n_classes: int) -> float:
     return math.sqrt(1.0 - 1.0 / n_classes)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def multinomial_residuals(loss, margins, target, residuals):
     """Set `residuals` to the clipped ``p - e_y``; 0 if a margin is NaN.
 
@@ -203,7 +203,7 @@ class ClippedMultinomial(NamedTuple):
         return normalized(p * np.maximum(1.0, (1.0 - p) / self.residual_bound))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def clipped_residuals(loss, margins, target, residuals):
     """Set `residuals` to the residuals of a record; 0 if a margin is NaN."""
     largest = margins[0] + loss.offset[0]

@@ -7,12 +7,12 @@ and of straight lines beyond (docs/multiclass.md). Targets lie in [-1, 1].
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.losses.contract import mean_target, register
 from dplasso.losses.logistic import round_up
 from dplasso.matrix.compressed import clip
+from dplasso.runtime.compilation import kernel
 
 
 class Squared(NamedTuple):
@@ -68,19 +68,19 @@ class Squared(NamedTuple):
         return np.clip(margins + self.offset, -1.0, 1.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def squared_gradient(loss, margin, target):
     """Return the clipped residual; 0 if the margin is NaN."""
     return clip(margin + loss.offset - target, loss.residual_bound)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def squared_second_derivative(loss, margin, target):
     """Return 1; 0 where the residual is clipped."""
     return 1.0 if abs(margin + loss.offset - target) <= loss.residual_bound else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def squared_value(loss, margin, target):
     """Return the loss: half the square of the distance, linear from C on."""
     distance = abs(margin + loss.offset - target)
@@ -88,7 +88,7 @@ def squared_value(loss, margin, target):
     return inside * (distance - 0.5 * inside)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def squared_margins_within(loss, q, target, tolerance):
     """Return the ends of the interval of margins whose residual is within `tolerance` of q."""
     if tolerance == 0.0:
@@ -100,7 +100,7 @@ def squared_margins_within(loss, q, target, tolerance):
     return round_up(lowest), -round_up(-highest)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def squared_tangent_offset(loss, q, target):
     """Return ``-q (q / 2 + target - offset)``, inside the bound and beyond it."""
     return -q * (0.5 * q + target - loss.offset)

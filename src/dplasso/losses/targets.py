@@ -7,13 +7,13 @@ within the bound of the loss for any weight.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.losses.contract import margins_within, tangent_offset
 from dplasso.losses.logistic import round_up
 from dplasso.privacy.share import shares
+from dplasso.runtime.compilation import kernel
 
 # Fraction bits of a weight in private counts.
 _PART_BITS = 24
@@ -85,7 +85,7 @@ def count_classes(loss: Any, targets: Targets) -> tuple[list[int], int]:
     return [total - sum(others), *others], _PART_BITS
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weight_of(weights, i):
     """Return the weight of record i, clipped to [0, 1]; 0 for NaN."""
     if weights.size == 0 or weights[i] > 1.0:
@@ -99,7 +99,7 @@ def offset_of(offsets, i, k):
     return offsets[i, k] if offsets.shape[0] else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weighted_margins_within(loss, q, target, weight, offset, tolerance):
     """Return the ends of the margins whose residual times `weight` is within `tolerance` of q.
 
@@ -114,7 +114,7 @@ def weighted_margins_within(loss, q, target, weight, offset, tolerance):
     return round_up(np.float64(lowest) - offset), -round_up(offset - np.float64(highest))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weighted_tangent_offset(loss, q, target, weight, offset):
     """Return where the tangent of slope q of the loss times `weight` meets the margin `offset`."""
     if weight == 0.0:

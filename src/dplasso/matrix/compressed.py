@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.errors import DataError
+from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import cut, thread_pool
 
 _LARGEST = float(np.finfo(np.float64).max)
@@ -36,7 +36,7 @@ class Compressed(NamedTuple):
     constant: float
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def check_rows(indptr, indices, n_columns):
     """Look for rows that cannot be those of a matrix; return (outside, unordered, largest column).
 
@@ -69,7 +69,7 @@ def check_rows(indptr, indices, n_columns):
     return -1, unordered, largest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def clip(value, bound):
     """Return a number clipped to [-bound, bound], as a double; 0 for NaN."""
     number = np.float64(value)
@@ -236,7 +236,7 @@ def canonical(X: Any, n_threads: int = 1) -> Any:
     return type(X)((sums[:size], columns[:size], pointers), shape=X.shape)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_duplicates(indptr, indices, values, pointers, columns, sums):
     """Write rows whose columns ascend strictly; return how many entries they have.
 

@@ -15,7 +15,6 @@ from itertools import count
 from typing import Any, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
@@ -30,6 +29,7 @@ from dplasso.matrix.compressed import (
 )
 from dplasso.matrix.scaling import Mix
 from dplasso.matrix.unit_rows import row_factors
+from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
 
 Progress = Callable[[int, int], None]
@@ -343,7 +343,7 @@ def mixed_rows(rows: Compressed, geometry: Geometry, mix: Mix, threads: Threads)
     return mixed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mix_rows(rows, factor, place, directions, own, latent, first, begin_row, end_row, mixed):
     values, count = rows.values, directions.shape[1]
     constant = np.float64(rows.constant)
@@ -368,7 +368,7 @@ def _mix_rows(rows, factor, place, directions, own, latent, first, begin_row, en
             q += np.uint64(1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def squared_length(rows, i):
     """Return the squared length of a mixed row, added up in the order of its entries."""
     found = 0.0

@@ -17,13 +17,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.errors import DataError
 from dplasso.matrix.compressed import Compressed, Make, compress
+from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads, cut, even_parts, thread_pool
 
 # Column sums of fewer records than this fit 64 bits.
@@ -163,7 +163,7 @@ def scan_column(design: Design, j: int, threads: Threads) -> tuple[Column, int]:
     return (found, values, rows.constant), found.size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count_equal(indices, first, last, k):
     """Return how often k stands among some indices."""
     count = 0
@@ -172,7 +172,7 @@ def _count_equal(indices, first, last, k):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_rows(rows, first, last, k, found, values):
     """Write the rows among `first` to `last` that hold column k, and its entries there."""
     count = 0
@@ -287,7 +287,7 @@ def _sort_together(
     threads.run(put)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_blocks(indices, bits, begin, end, counts):
     """Add to `counts` the entries of each block of columns, among some."""
     own = np.zeros((_COUNTERS, counts.size), dtype=np.int64)
@@ -298,7 +298,7 @@ def count_blocks(indices, bits, begin, end, counts):
             counts[k] += own[m, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _deal(matrix, bits, first, last, position, columns, rows, values):
     """Deal the entries of some rows out to the blocks, from the given positions on."""
     indptr, indices, given = matrix.indptr, matrix.indices, matrix.values
@@ -315,7 +315,7 @@ def _deal(matrix, bits, first, last, position, columns, rows, values):
                 values[place] = given[p]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sort_block(columns, block_rows, block_values, indptr, begin, rows, values):
     """Sort one block by column, keeping the order of rows, and write its column pointers."""
     width = indptr.size - 1
@@ -328,14 +328,14 @@ def _sort_block(columns, block_rows, block_values, indptr, begin, rows, values):
     _put(columns, block_rows, block_values, position, rows, values)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _tally(columns, counts):
     """Count the entries of each column of a block."""
     for p in range(np.uint64(columns.size)):
         counts[np.uint64(columns[p])] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _put(columns, block_rows, block_values, position, rows, values):
     """Put entries of a block where the next of their column stands."""
     for p in range(np.uint64(columns.size)):

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload, register_jitable
 from numpy.typing import NDArray
 
 from dplasso.matrix.compressed import Compressed, Make
 from dplasso.matrix.orientations import count_blocks
+from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads, even_parts
 
 # Chunks have about as many entries as there are columns, since what is kept of these is passed
@@ -145,7 +146,7 @@ def prefetched(places, begin, end, ahead, rows, columns, times, stride):
     return middle
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _request(places, begin, end, rows, columns, times, stride):
     """Prefetch the numbers of the rows and columns of some entries."""
     if times.size and stride:
@@ -172,7 +173,7 @@ def _fill(rows: Compressed, tiles: Tiles, first: int, last: int) -> None:
         _sort(dealt, entries, tiles, r)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _deal(rows, columns, tiles, r, dealt, entries):
     """Deal the entries of a chunk out to its tiles, each row after the one before."""
     first, bits = tiles.row_edges[r], np.uint64(tiles.block_bits)
@@ -190,7 +191,7 @@ def _deal(rows, columns, tiles, r, dealt, entries):
                 entries[place] = rows.values[p]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sort(dealt, entries, tiles, r):
     """Sort the tiles of a chunk by column, keeping the order of rows."""
     bounds, width = tiles.bounds[r], np.uint64(1) << np.uint64(tiles.block_bits)

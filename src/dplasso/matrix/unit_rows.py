@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
@@ -16,6 +15,7 @@ from dplasso.matrix.compressed import Compressed, Make, compress
 from dplasso.matrix.orientations import transpose
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, SCALES, SLACK
 from dplasso.matrix.tiles import Tiles
+from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts, thread_pool
 
 # The sum of n squares is given its own room.
@@ -89,7 +89,7 @@ def _entry(rows, scale_exponents, p):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _row_factors(rows, scale_exponents, first, last, longest, norm_bound, factor):
     values = rows.values
     for i in range(first, last):
@@ -138,7 +138,7 @@ def parts_within(
     return parts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _parts_within(rows, scale_exponents, factor, longest, first, last, parts):
     for i in range(first, last):
         if longest[i] > 0.0:
@@ -149,7 +149,7 @@ def _parts_within(rows, scale_exponents, factor, longest, first, last, parts):
                 parts[i] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_products(rows, first, last, weights, products):
     """Set `products` to those of some rows as given with weights, added up in the order given."""
     indptr, indices, values = rows.indptr, rows.indices, rows.values
@@ -166,7 +166,7 @@ def row_products(rows, first, last, weights, products):
         products[i - first] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_product_vectors(rows, first, last, weights, products):
     """Set `products`, of K numbers for each of some rows, to those with K weights, shape (D, K)."""
     indptr, indices, values = rows.indptr, rows.indices, rows.values
@@ -206,7 +206,7 @@ def keep_columns(
     return taken
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count_kept(rows, places, first, last, counts):
     """Count the entries of some rows in the columns that are kept."""
     for i in range(first, last):
@@ -214,7 +214,7 @@ def _count_kept(rows, places, first, last, counts):
             counts[i + 1] += places[np.uint64(rows.indices[p])] >= 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take_kept(rows, places, first, last, taken):
     """Copy the entries of some rows in the columns that are kept."""
     for i in range(first, last):

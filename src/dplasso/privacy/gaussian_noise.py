@@ -52,11 +52,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.privacy.accounting import LARGEST_SCALE, SMALLEST_SCALE, TAIL
 from dplasso.privacy.randomness import RandomStream, fill_words, next_words, random_word
+from dplasso.runtime.compilation import kernel
 
 LAYERS = 256
 # A standard deviation spans at least 2^10 of the blocks of integers that a rectangle is made of.
@@ -149,7 +149,7 @@ def _exact_heights(blocks: list[int], low_bits: int, area: float) -> list[Fracti
     return heights
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_at_once(words, entries, low_bits, totals, places, chosen, values, left):
     """Add to `totals` the variates of their words; set `places` to those where it takes more.
 
@@ -183,7 +183,7 @@ def take_at_once(words, entries, low_bits, totals, places, chosen, values, left)
     return n_left
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_exactly(table, buffer, firsts, places, totals, ambiguous, unsettled, count):
     """Add variates to some of `totals`; `firsts` are the first words of all of them.
 

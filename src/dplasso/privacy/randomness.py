@@ -14,11 +14,11 @@ import os
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.errors import ParameterError
+from dplasso.runtime.compilation import kernel
 
 WORDS_PER_BLOCK = 8
 _TWO_64 = 18446744073709551616.0
@@ -132,7 +132,7 @@ def _two_rounds(block):
     return a, b, c, d, e, f, g, h, i, j, k, m, n, o, p, q
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_words(state, words):
     """Set `words`, whole lots of LANES blocks, to the next of a stream."""
     work = np.empty((16, LANES), dtype=np.uint32)

@@ -7,13 +7,13 @@ the number becomes an integer, and nowhere else does one become an integer.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.matrix.compressed import clip, clip_all
+from dplasso.runtime.compilation import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def share(value, limit):
     """Return a record's share as an integer within [-limit, limit].
 

@@ -53,6 +53,15 @@ _VARIABLE = "NUMBA_CACHE_DIR"
 _TEMPORARY = (None, "/dev/shm")
 
 
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a function when it is first called, and keep the result."""
+    from numba import njit
+
+    # No kernel is called from C, and the entry for that takes a twentieth of the time.
+    options: dict[str, Any] = {"no_cfunc_wrapper": True}
+    return njit(cache=True, nogil=True, **options)(function)
+
+
 def implement(function: Callable[..., Any], state_class: type, kernel: Callable[..., Any]) -> None:
     """Have a kernel do what `function` is called for, for states of a class as first argument."""
     from numba import types

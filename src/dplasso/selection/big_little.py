@@ -31,10 +31,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import bernoulli, random_word
+from dplasso.runtime.compilation import kernel
 from dplasso.selection.contract import MOVES, TRIES, VARIATES, every_change, new_counters, register
 from dplasso.selection.log_weights import draw_sign, relative_weight
 
@@ -106,14 +106,14 @@ def big_little_state(n_columns: int, exponent: float, signed: bool) -> BigLittle
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weight_in_ticks(selector, magnitude, reference):
     """Return a member's weight in ticks of its group, as a double."""
     weight = relative_weight(selector.exponent, magnitude, reference, selector.signed)
     return selector.scale * weight
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def recompute_group(selector, alpha, group):
     """Set a group's reference to its largest magnitude and recount its ticks."""
     begin = group * selector.size
@@ -131,7 +131,7 @@ def recompute_group(selector, alpha, group):
     selector.total[group] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rescale(selector):
     """Update the groups' factors to the scale of the highest reference."""
     highest = np.int64(0)
@@ -142,7 +142,7 @@ def rescale(selector):
         selector.ratio[group] = np.exp(selector.exponent * behind)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rebuild_big_little(selector, alpha):
     """Recompute every group."""
     for group in range(selector.total.size):
@@ -151,7 +151,7 @@ def rebuild_big_little(selector, alpha):
     selector.stale[0] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def recount(selector, j, old, new):
     """Recount coordinate j; return 1 if the next draw must recompute its group."""
     total, stale = selector.total, selector.stale
@@ -172,7 +172,7 @@ def recount(selector, j, old, new):
     return 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def update_many_big_little(selector, alpha, changed, old, count):
     """Recount the coordinates that changed."""
     left = 0
@@ -182,7 +182,7 @@ def update_many_big_little(selector, alpha, changed, old, count):
     selector.counters[MOVES] += left
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refresh(selector, alpha):
     """Recompute the groups that updates marked as stale."""
     waiting = selector.stale[0]
@@ -194,7 +194,7 @@ def refresh(selector, alpha):
     rescale(selector)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def high_and_low(a, b):
     """Return the upper and lower words of the 128-bit product of two words."""
     a_low, a_high = a & _LOW_HALF, a >> _HALF_WORD
@@ -206,7 +206,7 @@ def high_and_low(a, b):
     return high, (other << _HALF_WORD) | (low & _LOW_HALF)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def beyond(word, next_word, passed, boundary):
     """Return whether ``passed / U >= boundary`` for 128 bits of U, the leading ones in `word`."""
     # U boundary < passed, in units of 2^-128: (word 2^64 + next_word) boundary < passed 2^128.
@@ -217,7 +217,7 @@ def beyond(word, next_word, passed, boundary):
     return high < np.uint64(passed)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk(selector, ticks, begin, end, stream):
     """Draw an index from [begin, end) with probability proportional to its ticks, by A-ExpJ."""
     chosen = begin
@@ -241,7 +241,7 @@ def walk(selector, ticks, begin, end, stream):
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def select_big_little(selector, alpha, stream):
     """Draw a vertex: first a group by big steps, then a member of it by little steps."""
     refresh(selector, alpha)

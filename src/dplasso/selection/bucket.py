@@ -26,11 +26,11 @@ an exponential race over the members close to the top.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import below, bernoulli, exponential
+from dplasso.runtime.compilation import kernel
 from dplasso.selection.contract import MOVES, TRIES, new_counters, register, stored
 from dplasso.selection.log_weights import cosh_factor, descent_sign, draw_sign, relative_weight
 
@@ -167,7 +167,7 @@ def upper_edge(level, shift, bits):
     return steps << (octave + shift)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rebuild_bucket(selector, alpha):
     """Sort the coordinates by level (a counting sort)."""
     start = selector.start
@@ -194,7 +194,7 @@ def rebuild_bucket(selector, alpha):
     start[0] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def move(order, position, start, j, source, target):
     """Move coordinate j from one level's segment to another's, with one swap per level crossed."""
     place = np.int64(position[j])
@@ -220,7 +220,7 @@ def move(order, position, start, j, source, target):
     position[j] = place
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def update_many_bucket(selector, alpha, changed, old, count):
     """Move the coordinates that left their level."""
     order, position, start = selector.order, selector.position, selector.start
@@ -239,7 +239,7 @@ def update_many_bucket(selector, alpha, changed, old, count):
     selector.counters[MOVES] += moves
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan_top(selector, alpha, top):
     """Return the coordinate of largest magnitude; in a tie, the first one."""
     order, start = selector.order, selector.start
@@ -329,7 +329,7 @@ def select_bucket(selector, alpha, stream):
     return chosen, sign
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def race_top(selector, alpha, stream, top):
     """Draw by an exponential race over the levels close to the largest magnitude."""
     exponent, signed = selector.exponent, selector.signed

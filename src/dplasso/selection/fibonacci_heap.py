@@ -16,9 +16,9 @@ missing neighbour is -1, and the children of a node, like the roots, form a ring
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dplasso.runtime.compilation import kernel
 from dplasso.selection.contract import POPS, every_change, new_counters, register
 from dplasso.selection.log_weights import descent_sign
 
@@ -70,13 +70,13 @@ def heap_state(n_columns: int) -> HeapState:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def precedes(heap, a, b):
     """Return whether node a is popped before node b."""
     return heap.key[a] > heap.key[b] or (heap.key[a] == heap.key[b] and a < b)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def put_beside(heap, node, other):
     """Insert a node into the ring of another."""
     after = heap.right[other]
@@ -86,14 +86,14 @@ def put_beside(heap, node, other):
     heap.left[after] = node
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_out(heap, node):
     """Remove a node from its ring."""
     heap.right[heap.left[node]] = heap.right[node]
     heap.left[heap.right[node]] = heap.left[node]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_root(heap, node):
     """Make a node a root; it keeps its children."""
     heap.parent[node] = -1
@@ -109,7 +109,7 @@ def add_root(heap, node):
         heap.first[0] = node
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def insert(heap, node):
     """Insert a single node whose key is set."""
     heap.child[node] = -1
@@ -117,7 +117,7 @@ def insert(heap, node):
     add_root(heap, node)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hang(heap, node, parent):
     """Make a former root the child of another root."""
     child = heap.child[parent]
@@ -132,7 +132,7 @@ def hang(heap, node, parent):
     heap.degree[parent] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def consolidate(heap, start):
     """Merge the ring of roots that begins at `start` until no two have the same degree."""
     table = heap.by_degree
@@ -159,7 +159,7 @@ def consolidate(heap, start):
             table[degree] = -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pop(heap):
     """Remove and return the node with the largest key."""
     node = heap.first[0]
@@ -182,7 +182,7 @@ def pop(heap):
     return node
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cut(heap, node, parent):
     """Move a child to the roots."""
     if heap.degree[parent] == 1:
@@ -195,7 +195,7 @@ def cut(heap, node, parent):
     add_root(heap, node)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def raise_key(heap, node, key):
     """Raise a node's key, and cut the node off if it exceeds its parent."""
     heap.key[node] = key
@@ -219,7 +219,7 @@ def raise_key(heap, node, key):
         parent = np.int64(heap.parent[node])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rebuild_heap(heap, alpha):
     """Make every coordinate a root with its true magnitude as key."""
     last = alpha.size - 1
@@ -237,7 +237,7 @@ def rebuild_heap(heap, alpha):
     heap.first[0] = first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def update_many_heap(heap, alpha, changed, old, count):
     """Raise the keys of gradients that exceed them."""
     for m in range(count):
@@ -248,7 +248,7 @@ def update_many_heap(heap, alpha, changed, old, count):
             raise_key(heap, j, magnitude)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def select_heap(heap, alpha, stream):
     """Return the first coordinate with the largest magnitude, and the descent sign."""
     best = np.int64(-1)

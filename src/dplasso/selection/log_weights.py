@@ -9,10 +9,10 @@ exponential mechanism over the 2D signed vertices. The paper's listing uses the 
 import math
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
 from dplasso.privacy.randomness import bernoulli
+from dplasso.runtime.compilation import kernel
 
 
 @register_jitable
@@ -21,7 +21,7 @@ def descent_sign(gradient):
     return -1 if gradient >= 0 else 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cosh_factor(exponent, magnitude, signed):
     """Return ``1 + exp(-2 exponent magnitude)`` for signed weights, else 1.
 
@@ -32,7 +32,7 @@ def cosh_factor(exponent, magnitude, signed):
     return 1.0 + np.exp(-2.0 * exponent * np.float64(magnitude))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def relative_weight(exponent, magnitude, reference, signed):
     """Return the weight of `magnitude` divided by ``exp(exponent * reference)``.
 

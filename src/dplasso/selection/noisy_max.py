@@ -16,10 +16,10 @@ candidates lose digits.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import exponential, random_word
+from dplasso.runtime.compilation import kernel
 from dplasso.selection.contract import VARIATES, register
 from dplasso.selection.log_weights import descent_sign
 
@@ -44,7 +44,7 @@ class LaplaceState(NamedTuple):
     counters: NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def largest_magnitude(alpha):
     """Return max |alpha| in fixed-point units."""
     largest = np.int64(0)
@@ -53,14 +53,14 @@ def largest_magnitude(alpha):
     return largest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def behind(largest, score):
     """Return ``largest - score >= 0``, rounded to a double."""
     # The difference can reach 2^64; unsigned subtraction wraps around and is exact.
     return np.float64(np.uint64(largest) - np.uint64(score))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def select_gumbel(selector, alpha, stream):
     """Draw a signed vertex with probability proportional to ``exp(-sign * exponent * alpha)``."""
     exponent = selector.exponent
@@ -80,7 +80,7 @@ def select_gumbel(selector, alpha, stream):
     return best, best_sign
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def select_laplace(selector, alpha, stream):
     """Return the coordinate with the largest noisy magnitude, and the true descent sign."""
     best = np.int64(0)
@@ -106,7 +106,7 @@ class ArgmaxState(NamedTuple):
     counters: NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def select_argmax(selector, alpha, stream):
     """Return the first coordinate with the largest magnitude, and the descent sign."""
     best = np.int64(0)
