@@ -73,7 +73,7 @@ _STEPS = 80
 _MOST_KILLS_A_TRIAL = 5
 _ENOUGH_FAILURES = 20
 _WALK = {"kind": DPFrankWolfeClassifier, "epsilon": 2.0, "n_iter": _STEPS}
-# At this budget columns are drawn and their weights refitted.
+# At this budget gradients keep columns, and their weights are refitted.
 _LASSO = {"kind": DPLassoClassifier, "epsilon": 50.0, "max_weights": 20}
 _SHORT = {"kind": DPLogisticRegression, "epsilon": 50.0, "max_weights": 5}
 # The estimator, its settings, and what the fit starts from.

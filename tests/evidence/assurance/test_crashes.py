@@ -44,9 +44,9 @@ MUTANTS = {
         "system entropy",
         """
         original = session.KeptFit.keep
-        def keep(self, *given):
+        def keep(self, *given, **named):
             reached, self._reached = self._reached, self._start
-            original(self, *given)
+            original(self, *given, **named)
             self._reached = reached
         session.KeptFit.keep = keep
     """,
