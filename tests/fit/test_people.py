@@ -149,7 +149,7 @@ def test_a_missing_name_is_told_with_its_place(tmp_path, suffix, row):
 def test_names_are_of_one_kind_in_all_files(tmp_path):
     texts = write(tmp_path / "a.jsonl", patients=["7", "8"])
     numbers = write(tmp_path / "b.jsonl", patients=[7])
-    with pytest.raises(DataError, match=r"b.jsonl, column 'patient', line 1: whole numbers where"):
+    with pytest.raises(DataError, match=r"b.jsonl, column 'patient', line 1: the id has another"):
         read_records([texts, numbers], **PEOPLE)
     large = write(tmp_path / "large.parquet", patients=[2.0**53, 1.0])
     with pytest.raises(DataError, match=r"column 'patient', row 1: a floating-point number"):

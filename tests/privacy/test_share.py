@@ -64,11 +64,11 @@ OTHERS = {
     "_POWER[i] + (k >> 8 << 52)",
     "bits - (exponent << 52)",
     # The bound on a share, in whole units; how many cores a machine has, and shares of them.
-    *("limit", "one.count", "one.get('CPU', 0)", "part"),
+    *("limit", "launch.count", "part", "resources.get('CPU', 0)"),
     # Whether an entry is there that is read ahead, which nobody needs.
     "rows.values[p] != 0",
     # What a fit on partitions takes, and has taken: seconds, bytes and workers, for the curator.
-    *("getattr(given, 'nbytes', 0)", "seconds", "time.perf_counter() - began", "time.time()"),
+    *("getattr(arrays, 'nbytes', 0)", "seconds", "time.perf_counter() - began", "time.time()"),
     *("math.log(workers, _FAN_IN)", "workers / (self.places or workers)"),
     # Loads, of released energies, and the numbers that loads are compared with.
     "np.rint(LARGEST_LOAD * np.exp2(np.arange(-9, 49) / 3.0))",
