@@ -22,7 +22,7 @@ from dplasso.gradient_descent.schedule import (
     with_directions,
 )
 from dplasso.losses.contract import DEVIATIONS, balanced_weights
-from dplasso.phases.contract import Fit, Plan
+from dplasso.phases.contract import Plan
 from dplasso.phases.count import COUNT_SHARE, count, counted_of, levels
 from dplasso.phases.course import Course, Descent, beyond
 from dplasso.phases.descend import gradient_phases
@@ -31,7 +31,7 @@ from dplasso.phases.moments import OneHot, triangle_size
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
 from dplasso.privacy.budget import Budget
-from dplasso.privacy.parameters import check_records, share_bits
+from dplasso.privacy.parameters import share_bits
 
 # Share of the budget for intervals unless `infer` says otherwise, and at most.
 _SHARE, _LARGEST = 0.5, 0.9
@@ -160,14 +160,6 @@ class GradientDescent(Method):
             geometry=self.geometry,
         )
 
-        def lay_out(fit: Fit) -> None:
-            n_records = fit.records.shape[0]
-            check_records(n_records, share_bits(n_records))
-            rows = fit.records.gradients(loss, fit.threads, prior=fit.prior)
-            if self.geometry is None:
-                rows.lay_out()
-            fit.layouts["gradients"] = rows
-
         n_slopes = task.n_outputs if task.many_labels else 1
         most_of_each = [(stage.n_steps, stage.n_columns) for stage in stages]
         if self.learn_geometry is not None and most is not None:
@@ -186,7 +178,7 @@ class GradientDescent(Method):
         if self.infers:
             unclipped = task.gradient_loss(task.inference_bound)
             phases += inference(descent, unclipped, self.inference_share, self.one_hot)
-        return Plan((counting, *phases), lay_out)
+        return Plan((counting, *phases), descent.lay_out)
 
     @property
     def infers(self) -> bool:

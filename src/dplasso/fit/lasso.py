@@ -20,7 +20,6 @@ from dplasso.fit.column_plan import (
 from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.public_knowledge import scaled_rows
 from dplasso.fit.task import Task
-from dplasso.frank_wolfe.problem import VertexLayout
 from dplasso.gradient_descent.calibration import LEARNT, LEARNT_OF_FEW, LEARNT_WITH_DIRECTIONS
 from dplasso.phases.contract import Fit, Phase, Plan
 from dplasso.phases.count import COUNT_SHARE, count, counted_of
@@ -103,7 +102,7 @@ class Lasso(Method):
         calibrates = task.calibration > 0.0 or self.from_prior
         draws = shape.most_vertices > 0
         if shape.measures_rows:
-            found.append(row_size(first_loss, self._longest_rows(shape)))
+            found.append(row_size(self._longest_rows(shape)))
         if draws:
             found += [start_of_vertices(selection)] if self.from_prior else []
             found.append(Select(selection))
@@ -112,8 +111,10 @@ class Lasso(Method):
             found.append(calibration_of_vertices(selection))
 
         def lay_out(fit: Fit) -> None:
-            layout = VertexLayout(self.feature_bound, n_steps=shape.most_vertices)
-            fit.layouts["vertices"] = fit.records.laid_out(layout, fit.threads)
+            if draws and not (shape.measures_rows and self.is_private):
+                selection.laid_out(fit)
+            else:
+                descent.lay_out(fit)
 
         return Plan(tuple(found), lay_out)
 

@@ -18,6 +18,7 @@ from dplasso.phases.contract import Fit, OneRelease
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Calibrated, Descended, Release, Significant, Started
 from dplasso.privacy.budget import Budget, Draws
+from dplasso.privacy.parameters import check_records, share_bits
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,15 @@ class Descent:
     def constant(self) -> float:
         """The constant entry of every row; 0 for none."""
         return CONSTANT if self.fit_intercept else 0.0
+
+    def lay_out(self, fit: Fit) -> None:
+        """Lay the records out in all columns."""
+        n_records = fit.records.shape[0]
+        check_records(n_records, share_bits(n_records))
+        rows = fit.records.gradients(self.loss, fit.threads, prior=fit.prior)
+        if self.geometry is None:
+            rows.lay_out()
+        fit.layouts["gradients"] = rows
 
     def rows(self, fit: Fit, course: Course, released: Released) -> Any:
         """Return the records in the columns drawn, or in all, with the loss of the course."""

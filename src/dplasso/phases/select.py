@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.problem import Problem, VertexLayout
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.rounds import SPREAD, RoundsFrankWolfe
 from dplasso.frank_wolfe.row_part import VertexSteps
@@ -103,13 +103,20 @@ class Selection:
         """The constant entry of unit rows; 0 for none."""
         return CONSTANT if self.fit_intercept else 0.0
 
+    def laid_out(self, fit: Fit) -> Any:
+        """Return the records laid out for draws, in place of gradients of all columns."""
+        fit.layouts.pop("gradients", None)
+        if "vertices" not in fit.layouts:
+            layout = VertexLayout(self.feature_bound, n_steps=self.most_vertices)
+            fit.layouts["vertices"] = fit.records.laid_out(layout, fit.threads)
+        return fit.layouts["vertices"]
+
     def gradient_rows(self, fit: Fit, loss: Any, kept: NDArray[np.int64]) -> Any:
         """Return the records for slopes and constants."""
-        layout = fit.layouts.get("vertices", fit.records)
-        return layout.gradients(loss, fit.threads, kept, fit.prior)
+        return self.laid_out(fit).gradients(loss, fit.threads, kept, fit.prior)
 
 
-def row_size(loss: Any, limit: Callable[[Released, Budget], float]) -> OneRelease:
+def row_size(limit: Callable[[Released, Budget], float]) -> OneRelease:
     """Return the phase that measures whether rows are too long for gradients.
 
     `limit`: ``limit(released, budget)``: the length of rows from which on draws tell more; infinite
@@ -126,8 +133,7 @@ def row_size(loss: Any, limit: Callable[[Released, Budget], float]) -> OneReleas
         n_records = counted_of(released).total
         moved = fit.budget.moved_by_features(1.0)
         unit = gradient_unit(1.0, deviation_of(moved, mu), share_bits(n_records))
-        rows = fit.layouts["vertices"].gradients(loss, fit.threads, None, fit.prior)
-        fit.layouts["gradients"] = rows
+        rows = fit.layouts["gradients"]
         # Where all rows are as long as the limit, they have half of the length that counts.
         counted = Scaling(NO_COLUMNS, 0.0, math.sqrt(2.0) * longest)
         total = total_energy(rows.energies(counted, unit))
@@ -252,7 +258,7 @@ class Select:
         )
         eps0 = 2.0 * mu / math.sqrt(columns.n_vertices)
         moved = fit.budget.moved(selection.feature_bound * columns.loss.residual_bound)
-        rows = fit.layouts["vertices"].rows(steps, fit.threads)
+        rows = selection.laid_out(fit).rows(steps, fit.threads)
         selector = vertex_selector("bucket", vertex_mechanism(eps0, moved), steps, SPREAD)
         run = RoundsFrankWolfe(steps, rows, selector, fit.stream, prefix_of(snapshot))
         empty = _drawn(columns.radius, columns.late_start, 0.0, columns.loss, fit.n_features)
