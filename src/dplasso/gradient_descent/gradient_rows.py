@@ -222,6 +222,10 @@ class GradientRows:
         arrays = scaling.kept, scaling.scale_exponents, scaling.around
         asked = scaling.constant, scaling.norm_bound, *(array.tobytes() for array in arrays)
         if not self._last or self._last[0] != asked:
+            # After a cut the columns before it are not needed again.
+            self._last.clear()
+            if scaling.kept.size:
+                self.__dict__.pop("_tiles", None)
             self._last[:] = asked, self._made_unit_rows(scaling)
         made: UnitRows = self._last[1]
         if scaling.length == 1.0:
