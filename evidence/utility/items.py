@@ -53,6 +53,8 @@ _STYLES = {
     ("diffprivlib", ""): ("diffprivlib", "#E69F00", "d-"),
     ("none", ""): ("without privacy", "#000000", "--"),
 }
+# The size of pictures for a phone, in inches.
+NARROW = (4.4, 5.2)
 _BLUE, _GREY = "#0072B2", "#7F7F7F"
 # The message of the picture on the front page, and the names of its lines: text, place, colour.
 BEST_AT_ONE = "At epsilon 1, dplasso is more accurate than every other private method we measured"
@@ -258,7 +260,9 @@ def publish(
     tables += [interval_power.item(powers)] if powers else []
     if any(about["kind"] == "20" for about, _ in unlabelled):
         shown = partial(public_rows.draw, unlabelled, _TITLES)
-        drawn.append(Item("utility-public-rows", "", (), draw=shown, size=(9.0, 3.2)))
+        drawn.append(Item("utility-public-rows", "", (), draw=shown, size=(11.0, 3.3)))
+        shown = partial(shown, columns=2)
+        drawn.append(Item("utility-public-rows-narrow", "", (), draw=shown, size=NARROW))
     home = folder.resolve() == published("utility")
     place = ROOT / "docs" / "images" if home else folder
     files = {
@@ -285,13 +289,12 @@ def _text(tables: Sequence[Item]) -> str:
 
 def _pictures(found: Sequence[Found]) -> list[Item]:
     """Return the pictures of what was measured on data that no formula made."""
-    wide, narrow = (12.0, 3.6), (4.4, 5.2)
+    wide = (12.0, 3.6)
     shown = [one for one in _labels(found) if any(_at_one(found, one).values())]
     at_one = [one for one in found if one[0]["label"] in shown]
     drawn = {
         "utility-epsilon": (_draw_epsilon, found, (11.0, 3.3)),
-        # For a phone.
-        "utility-epsilon-narrow": (partial(_draw_epsilon, columns=2), found, narrow),
+        "utility-epsilon-narrow": (partial(_draw_epsilon, columns=2), found, NARROW),
         "utility-weights": (_draw_weights, at_one, wide),
     }
     return [

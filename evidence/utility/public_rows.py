@@ -5,6 +5,7 @@ there are fewer public rows; or they are of a wrong domain, their columns exchan
 are about as frequent; or a few public rows have labels too and train a prior.
 """
 
+import textwrap
 import warnings
 from dataclasses import dataclass
 from statistics import mean
@@ -22,6 +23,8 @@ from evidence.utility.fits import DELTA, EPSILONS, split
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# The message of the picture.
+MESSAGE = "Public rows without labels help most when epsilon is small"
 TITLE = "Test AUC of private rows alone, and with public rows without labels"
 KINDS = {
     "20": "20 % of all rows",
@@ -144,24 +147,29 @@ def item(measured: list[tuple[dict[str, Any], dict[str, Any]]], titles: Any = No
     return Item("public-rows", TITLE, (about, Table(head, grouped(rows))))
 
 
-def draw(measured: list[Any], titles: Any, figure: "Figure") -> None:
+def draw(measured: list[Any], titles: Any, figure: "Figure", columns: int | None = None) -> None:
     """Draw AUC against epsilon with and without public rows, a panel for each data set."""
     labels = _labels(measured, titles)
-    for label, axis in zip(labels, figure.subplots(1, len(labels), squeeze=False)[0], strict=True):
+    grid = figure.subplots(-(-len(labels) // (columns or len(labels))), columns or len(labels))
+    for label, axis in zip(labels, grid.flat, strict=True):
         plain(axis, titles.get(label, label), grid=True)
-        found = _by_epsilon(measured, label, "20")
-        for name, words, colour in (
-            ("with", "with public rows", "#0072B2"),
-            ("alone", "without", "#7F7F7F"),
-        ):
-            aucs = [mean(run[name] for run in runs) for runs in found.values()]
-            axis.plot([*found], aucs, "o-", color=colour, label=words, markersize=3)
+        by_epsilon = _by_epsilon(measured, label, "20")
+        for name, colour in (("with", "#0072B2"), ("alone", "#7F7F7F")):
+            aucs = [mean(run[name] for run in runs) for runs in by_epsilon.values()]
+            axis.plot([*by_epsilon], aucs, "o-", color=colour, markersize=3)
         axis.set_xscale("log")
         axis.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS], minor=False)
         axis.set_xticks([], minor=True)
         axis.set_xlabel("epsilon")
-    figure.axes[0].set_ylabel("test AUC")
-    figure.axes[0].legend(frameon=False, fontsize=8)
+    for axis in figure.axes[:: columns or len(labels)]:
+        axis.set_ylabel("test AUC")
+    # The last panel names the lines of all, with room above them.
+    figure.axes[-1].margins(y=0.2)
+    last = {"fontsize": 9, "transform": figure.axes[-1].transAxes}
+    figure.axes[-1].text(0.03, 0.88, "with public rows", color="#0072B2", **last)
+    figure.axes[-1].text(0.42, 0.35, "without", color="#7F7F7F", **last)
+    title = textwrap.fill(MESSAGE, 90 if columns is None else 46)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, weight="bold")
 
 
 def _labels(measured: list[Any], titles: Any) -> list[str]:

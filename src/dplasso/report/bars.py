@@ -145,10 +145,17 @@ def draw_curve(axes: "Axes", curve: Curve) -> None:
     if curve.log_scale:
         smallest = float(np.abs(curve.edges[curve.edges != 0.0]).min())
         axes.set_xscale("symlog", linthresh=smallest)
+    else:
+        axes.locator_params("x", nbins=4)
+        axes.xaxis.set_major_formatter(lambda value, _: _number(value))
     axes.set_xlim(float(curve.edges[0]), float(curve.edges[-1]))
     axes.set_title(curve.name, fontsize=9)
     axes.set_ylabel("target" if curve.label is None else "margin", fontsize=8)
     tidy(axes)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.4g}"
 
 
 def _ended(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -181,10 +188,11 @@ def curves_as_html(curves: Sequence[Curve]) -> str:
         )
         least, most = int(curve.effect.argmin()), int(curve.effect.argmax())
         effects = " to ".join(
-            f"{curve.effect[place]:+.2f} ({curve.edges[place]:.4g} to {curve.edges[place + 1]:.4g})"
+            f"{curve.effect[place]:+.2f} "
+            f"({_number(curve.edges[place])} to {_number(curve.edges[place + 1])})"
             for place in (least, most)
         )
-        ends = f"{curve.edges[0]:g} to {curve.edges[-1]:g}"
+        ends = f"{_number(curve.edges[0])} to {_number(curve.edges[-1])}"
         steps_grow = ", steps grow" if curve.log_scale else ""
         rows.append(
             f"<tr><th>{escape(curve.name)}<br><small>{ends}{steps_grow}</small></th>"
