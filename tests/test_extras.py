@@ -9,10 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 import dplasso
-from dplasso.cli import demo
 from dplasso.cli.app import app
-from dplasso.data.formats import Dataset
-from dplasso.errors import EXTRAS, missing
+from dplasso.errors import EXTRAS
 
 NOT_NEEDED = "filelock fsspec matplotlib pandas pyarrow ray requests rich typer zstandard"
 FITS = """
@@ -77,17 +75,6 @@ def test_what_lacks_a_package_says_which_and_how_to_get_it(tmp_path, monkeypatch
         "error: Reading .zst files needs zstandard, which is not installed: "
         "pip install 'dplasso[zstd]'"
     )
-
-
-def test_a_demo_without_matplotlib_lacks_the_picture_alone(tmp_path, monkeypatch, adult):
-    X, y = adult
-    few = Dataset(X, 2.0 * y - 1.0, "some records")
-    monkeypatch.setattr(demo, "load_adult", lambda part: few)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "demo")])
-    assert result.exit_code == 0, result.output
-    assert missing("matplotlib", "The picture") in " ".join(result.stderr.split())
-    assert {path.suffix for path in (tmp_path / "demo").iterdir()} == {".npz", ".json"}
 
 
 def test_every_extra_that_a_sentence_names_brings_its_package():

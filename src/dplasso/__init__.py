@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from dplasso.matrix.geometry import Geometry as Geometry
     from dplasso.privacy.wording import Caution as Caution
     from dplasso.privacy.statement import PrivacyStatement as PrivacyStatement
-    from dplasso.report.displays import BudgetDisplay as BudgetDisplay
-    from dplasso.report.displays import CalibrationDisplay as CalibrationDisplay
     from dplasso.report.displays import CurvesDisplay as CurvesDisplay
     from dplasso.report.displays import WeightsDisplay as WeightsDisplay
     from dplasso.tuning.comparison import PrivateComparison as PrivateComparison
@@ -77,9 +75,7 @@ _HOMES = {
     "weakest_association": "estimators.cost",
 }
 _HOMES |= dict.fromkeys(("BudgetError", "DataError", "LedgerError", "LedgerWarning"), "errors")
-_HOMES |= dict.fromkeys(
-    ("BudgetDisplay", "CalibrationDisplay", "CurvesDisplay", "WeightsDisplay"), "report.displays"
-)
+_HOMES |= dict.fromkeys(("CurvesDisplay", "WeightsDisplay"), "report.displays")
 _HOMES |= dict.fromkeys(("ModelFileError", "NoiseWarning", "StoreError"), "errors")
 _HOMES |= dict.fromkeys(("PrivacyLeakWarning", "WeakPrivacyWarning"), "errors")
 __all__ = sorted(["__version__", *_HOMES])

@@ -4,12 +4,12 @@ from io import BytesIO
 
 import numpy as np
 import pytest
+from evidence.audit.picture import audit_picture
 from matplotlib.image import imread
 
 from audit.mutants import settings
 from dplasso.audit import Plan, Report, builder, claim_of, run_audits
 from dplasso.audit.claims import allowed_power
-from dplasso.cli.audit import audit_picture
 from dplasso.privacy.budget import Budget, Draws, build_budget
 
 SMALL = Plan(runs=400, canaries=100, false_alarm=1e-4)

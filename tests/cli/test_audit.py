@@ -1,25 +1,20 @@
 import json
 
 import pytest
-from matplotlib.image import imread
 
 from cli.conftest import done, found, said
 
 QUICK = ("--runs", "100", "--canaries", "60")
 
 
-def test_the_default_is_consistent(tmp_path):
-    directory = tmp_path / "new" / "audit"
-    report = found("audit", "--method", "canary", *QUICK, "--out", directory)
+def test_the_default_is_consistent():
+    report = found("audit", "--method", "canary", *QUICK)
     assert report["verdict"] == "consistent"
     assert report["claim"]["epsilon"] == 1.0
     assert report["confidence"] > 0.999
     assert {one["name"] for one in report["findings"]} == {
         *("canary: whole fits", "canary: one step", "repeated releases"),
     }
-    written = json.loads((directory / "audit.json").read_text())
-    assert written == {key: value for key, value in report.items() if key != "files"}
-    assert imread(directory / "audit.png").shape[0] > 600
 
 
 def test_the_papers_mechanism_is_refuted_and_the_exit_code_says_so():
@@ -31,7 +26,7 @@ def test_the_papers_mechanism_is_refuted_and_the_exit_code_says_so():
     assert "Exit code 3 if the claim is refuted" in said("audit", "--help")
 
 
-def test_text_output_without_files():
+def test_text_output():
     text = said("audit", "--method", "one-run", *QUICK, "--neighbors", "replace-one")
     for words in (
         *("one run, many canaries", "nothing found", "the attacks on whole fits found nothing"),

@@ -183,7 +183,6 @@ audit --false-alarm 2 => --false-alarm must
 audit --method exact => --method must be one of canary, one-run
 audit --method logistic --solver standard => --solver does not go with
 audit --method logistic --epsilon inf => nothing to audit
-audit --out taken => taken
 
 PAID --seed 1 => --seed | not private
 PAID --method frank-wolfe --mechanism paper => --mechanism paper | not private

@@ -2,11 +2,11 @@
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -19,20 +19,11 @@ from dplasso.cli.scoring import score
 from dplasso.cli.training import train_with_bar
 from dplasso.data.formats import Dataset
 from dplasso.datasets import cross_name, crosses, load_adult
-from dplasso.errors import missing
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.model.weights import beyond_by_chance, weights_of
-from dplasso.report.bars import BLUE, GREY, ORANGE, draw_bars, png_of, tidy
-from dplasso.report.displays import weight_bars
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-COLORS = (ORANGE, BLUE, GREY)
-# The AUC of guessing, where the bars begin.
-GUESSING = 0.5
 DELTA = 1e-6
-HEAVIEST_PRINTED, HEAVIEST_DRAWN = 5, 15
+HEAVIEST = 5
 METHODS = {"lasso": "LASSO", "logistic": "logistic"}
 # L2 penalties for the model without privacy; a fifth of the training rows chooses one.
 INVERSE_PENALTIES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
@@ -40,7 +31,6 @@ HELD_OUT = 5
 FILES = {
     **{method: f"{method}.npz" for method in METHODS},
     **{f"{method}_statement": f"{method}.json" for method in METHODS},
-    "picture": "demo.png",
 }
 
 
@@ -67,7 +57,7 @@ def demo(
     Output
     ------
     out : DIR
-        Folder for the models, statements and the picture.
+        Folder for the models and statements.
 
     Examples
     --------
@@ -80,29 +70,20 @@ def demo(
     """
     for method in METHODS:
         privacy_cost(epsilon, DELTA, method=method)
-    undrawn = missing("matplotlib", "The picture")
     output.check_directory(out, FILES.values())
     started = time.perf_counter()
-    given: dict[str, Any] = {"classes": (-1, 1), "n_jobs": -1, "random_state": random_state}
+    settings: dict[str, Any] = {"classes": (-1, 1), "n_jobs": -1, "random_state": random_state}
     models: dict[str, PrivateLinearModel] = {
-        "lasso": DPLassoClassifier(epsilon, DELTA, **given),
-        "logistic": DPLogisticRegression(epsilon, DELTA, **given),
+        "lasso": DPLassoClassifier(epsilon, DELTA, **settings),
+        "logistic": DPLogisticRegression(epsilon, DELTA, **settings),
     }
     with output.progress_bars() as bars:
         with bars.task("crossing columns"):
             train, test = _crossed(load_adult("train")), _crossed(load_adult("test"))
         results = {key: _train(key, model, train, test, bars) for key, model in models.items()}
         results["plain"] = _train_plain(train, test, bars)
-        # Everything is held in memory until all of it is known, then put in place at once.
-        picture = None
-        if not undrawn:
-            title = f"UCI Adult, all 1- to 3-way crosses ({test.X.shape[1]:,} columns)"
-            with bars.task("drawing"):
-                picture = _picture(list(results.values()), title)
-    if undrawn:
-        output.note(undrawn)
     with output.uninterrupted():
-        files = _write(out, results, picture)
+        files = _write(out, results)
     seconds = {"seconds": time.perf_counter() - started, "compile_seconds": bars.compiled.seconds}
     report = _report(results, train, test) | seconds | {"files": files}
     return output.Result(report, partial(_print, report, results, explain=explain))
@@ -120,8 +101,7 @@ def _train(
     seconds = train_with_bar(model, train.X, train.y, bars, f"training: {name}")
     scores = score(model, test.X, test.y, test.source)
     heaviest = [
-        one | {"name": cross_name(one["column"])}
-        for one in model.top_features(HEAVIEST_DRAWN).rows()
+        row | {"name": cross_name(row["column"])} for row in model.top_features(HEAVIEST).rows()
     ]
     spent = seconds["prepare"] + seconds["train"] - seconds["compile"]
     return Trained(name, model, scores, len(weights_of(model.model_)), spent, heaviest)
@@ -151,29 +131,25 @@ def _train_plain(train: Dataset, test: Dataset, bars: output.Bars) -> Trained:
     return Trained(name, model, scores, int(np.count_nonzero(model.coef_)), seconds)
 
 
-def _write(
-    directory: Path, results: Mapping[str, Trained], picture: bytes | None
-) -> dict[str, Path]:
+def _write(directory: Path, results: Mapping[str, Trained]) -> dict[str, Path]:
     directory.mkdir(parents=True, exist_ok=True)
     files = {kind: directory / name for kind, name in FILES.items()}
     for key in METHODS:
         model = results[key].model
         model.save(files[key])
         output.write_file(files[f"{key}_statement"], model.privacy_.to_json(indent=2) + "\n")
-    if picture is not None:
-        output.write_file(files["picture"], picture)
-    return {kind: path for kind, path in files.items() if picture or kind != "picture"}
+    return files
 
 
 def _report(results: Mapping[str, Trained], train: Dataset, test: Dataset) -> dict[str, Any]:
     models = {
         key: {
-            "auc": one.scores["auc"],
-            "accuracy": one.scores["accuracy"],
-            "n_nonzero": one.n_nonzero,
-            "seconds": one.seconds,
+            "auc": trained.scores["auc"],
+            "accuracy": trained.scores["accuracy"],
+            "n_nonzero": trained.n_nonzero,
+            "seconds": trained.seconds,
         }
-        for key, one in results.items()
+        for key, trained in results.items()
     }
     return {
         "n_samples": train.X.shape[0],
@@ -182,7 +158,7 @@ def _report(results: Mapping[str, Trained], train: Dataset, test: Dataset) -> di
         "nnz": train.X.nnz,
         **models,
         "majority_accuracy": results["logistic"].scores["majority_accuracy"],
-        "heaviest": {key: results[key].heaviest[:HEAVIEST_PRINTED] for key in METHODS},
+        "heaviest": {key: results[key].heaviest for key in METHODS},
         "privacy": {key: results[key].model.privacy_.to_dict() for key in METHODS},
     }
 
@@ -204,10 +180,10 @@ def _print(report: Mapping[str, Any], results: Mapping[str, Trained], *, explain
         [name, *(format(report[model][key], form) for model in results), majority]
         for name, (key, form, majority) in quantities.items()
     ]
-    names = [">" + one.name.replace(", ", "\n") for one in results.values()]
+    names = [">" + trained.name.replace(", ", "\n") for trained in results.values()]
     output.table(["", *names, ">majority\nclass"], rows, title="On the test rows")
-    for key, ones in report["heaviest"].items():
-        output.weights(ones, f"{METHODS[key]}: the largest weights")
+    for key, weights in report["heaviest"].items():
+        output.weights(weights, f"{METHODS[key]}: the largest weights")
     chance = f"noise alone puts about {beyond_by_chance(columns):,} beyond a z of 3."
     output.text(f"Of {columns:,} columns, {chance}\n", "dim")
     output.text(
@@ -223,43 +199,3 @@ def _print(report: Mapping[str, Any], results: Mapping[str, Trained], *, explain
     note = f" ({compiling:.0f} of it compiling, once on this machine)" if compiling > 1 else ""
     files = ", ".join(map(str, report["files"].values()))
     output.text(f"\nDone in {seconds:.0f} s{note}. Written: {files}")
-
-
-def _picture(trained: Sequence[Trained], title: str) -> bytes:
-    """Draw AUC bars (left) and the heaviest weights of each private model, as a PNG image."""
-    from matplotlib.figure import Figure
-
-    private = [one for one in trained if one.heaviest]
-    statement = private[-1].model.privacy_
-    title += f": epsilon {private[-1].model.epsilon:g}, delta {statement.delta:g}"
-    figure = Figure(figsize=(17, 8.4), layout="constrained")
-    title += "" if statement.is_private else " (not private: see the statement)"
-    figure.suptitle(title, fontsize=15, fontweight="bold")
-    left, *panels = figure.subplots(
-        1, 1 + len(private), width_ratios=(0.62, *(1.0,) * len(private))
-    )
-    _draw_areas(left, trained)
-    for axes, one, color in zip(panels, private, COLORS, strict=False):
-        _draw_weights(axes, one, color)
-    return png_of(figure)
-
-
-def _draw_areas(axes: "Axes", trained: Sequence[Trained]) -> None:
-    names = [one.name.replace(", ", ",\n") for one in trained]
-    values = np.array([one.scores["auc"] or 0.0 for one in trained])
-    look: dict[str, Any] = {"bottom": GUESSING, "width": 0.6, "color": COLORS[: len(trained)]}
-    bars = axes.bar(range(len(names)), values - GUESSING, **look)
-    axes.bar_label(bars, [f"{value:.3f}" for value in values], padding=3, fontsize=12)
-    axes.set_xticks(range(len(names)), names, fontsize=10)
-    axes.set_ylim(min(GUESSING, float(values.min())), 1.0)
-    axes.set_title("AUC on the test rows (0.5: guessing)", fontsize=12, loc="left")
-    tidy(axes, grid="y")
-
-
-def _draw_weights(axes: "Axes", trained: Trained, color: str) -> None:
-    bars = weight_bars(trained.heaviest)
-    draw_bars(axes, bars, color)
-    axes.set_xlabel("weight (positive: towards income above 50,000 dollars)")
-    error = any(bar.low < bar.high for bar in bars)
-    remark = "the largest, \u00b1 3 standard errors" if error else "the largest weights"
-    axes.set_title(f"{trained.name}: {remark}", fontsize=12, loc="left")

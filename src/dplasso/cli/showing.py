@@ -211,7 +211,7 @@ def _paid(model: Model, ledger: Path | None) -> tuple[dict[str, str] | str, list
         "share": f"{share_of(budget, charge):.1%} of the budget",
         **({} if cohort is None else {"people": sentence(cohort)}),
     }
-    return facts, budget_bars(budget, digest, purposes=False)
+    return facts, budget_bars(budget, digest)
 
 
 def _cost(one: Budget | Charge) -> str:

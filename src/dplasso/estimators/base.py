@@ -24,8 +24,6 @@ from dplasso.model import write_model
 from dplasso.model.curves import Curve, curves_of
 from dplasso.model.weights import Weights, weights_of
 from dplasso.report.displays import (
-    BudgetDisplay,
-    CalibrationDisplay,
     CurvesDisplay,
     WeightsDisplay,
     as_method,
@@ -164,7 +162,6 @@ class PrivateLinearModel(BaseEstimator):
 
     plot_weights = as_method(WeightsDisplay, "plot_weights", __name__)
     plot_curves = as_method(CurvesDisplay, "plot_curves", __name__)
-    plot_budget = as_method(BudgetDisplay, "plot_budget", __name__)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file without pickle (docs/model-file.md).
@@ -302,8 +299,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         """Return the logarithms of what `predict_proba` returns."""
         logarithms: NDArray[np.float64] = np.log(self.predict_proba(X))
         return logarithms
-
-    plot_calibration = as_method(CalibrationDisplay, "plot_calibration", __name__)
 
     to_sklearn = to_sklearn
     to_onnx = to_onnx

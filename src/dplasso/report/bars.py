@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Okabe-Ito colours, distinct for colour-blind readers and in grey print.
-BLUE, ORANGE, RED, GREY = "#0072B2", "#E69F00", "#D55E00", "#999999"
+BLUE, RED, GREY = "#0072B2", "#D55E00", "#999999"
 QUIET = "#666666"
 GRID: dict[str, Any] = {"color": "#dddddd", "linewidth": 0.6}
 _LONGEST_NAME = 68
@@ -27,11 +27,10 @@ _BESIDE, _WIDTH, _HEIGHT = 3, 240.0, 90.0
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: from 0 to `value`, with a whisker from `low` to `high`.
+    """One bar from 0 to `value`, with a whisker from `low` to `high`.
 
-    `figures`: the figures in words.
-    `remark`: what makes it doubtful; such a bar is grey.
-    `expected`: where it should end, if that is known.
+    `figures` has the numbers as text. A bar with a `remark` is grey. `expected` is the interval
+    where the bar should end, if that is known.
     """
 
     name: str
@@ -44,7 +43,7 @@ class Bar:
 
 
 def reach_of(bars: Sequence[Bar]) -> tuple[float, float]:
-    """Return the ends of an axis on which all bars and whiskers are seen."""
+    """Return the ends of an axis that shows all bars and whiskers."""
     ends = [0.0, *(end for bar in bars for end in (bar.value, bar.low, bar.high))]
     return min(ends), max(ends)
 
@@ -84,12 +83,11 @@ def bars_as_html(bars: Sequence[Bar], reach: tuple[float, float] | None = None) 
     return f'<table class="bars"><tbody>{"".join(rows)}</tbody></table>'
 
 
-def draw_bars(axes: "Axes", bars: Sequence[Bar], color: str | None = None) -> None:
-    """Draw bars below their names, in one color, or blue and, below 0, red."""
+def draw_bars(axes: "Axes", bars: Sequence[Bar]) -> None:
+    """Draw bars below their names: blue, below 0 red, doubtful ones grey."""
     places, values = np.arange(len(bars)), np.array([bar.value for bar in bars])
     ends = np.array([(bar.low, bar.high) for bar in bars]).reshape(len(bars), 2)
-    sides = [color or (BLUE if bar.value >= 0 else RED) for bar in bars]
-    colors = [GREY if bar.remark else side for bar, side in zip(bars, sides, strict=True)]
+    colors = [GREY if bar.remark else BLUE if bar.value >= 0 else RED for bar in bars]
     axes.barh(places + 0.2, values, height=0.36, color=colors)
     if (ends[:, 0] < ends[:, 1]).any():
         reach = np.abs(ends.T - values)
@@ -102,7 +100,8 @@ def draw_bars(axes: "Axes", bars: Sequence[Bar], color: str | None = None) -> No
     behind = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
     for place, bar in zip(places.tolist(), bars, strict=True):
         name = bar.name
-        name = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+        if len(name) > _LONGEST_NAME:
+            name = name[: _LONGEST_NAME - 1] + "…"
         axes.text(low - margin, place - 0.2, name, fontsize=8.5, va="center", bbox=behind)
     axes.set_ylim(len(bars) - 0.4, -0.5)
     axes.set_yticks([])
