@@ -204,7 +204,8 @@ def budget_bars(budget: Budget, release: str) -> list[Bar]:
         if place < many and not paid:
             early += share
             continue
-        name = f"{charge.kind} {entry.number}{' (this model)' if paid else ''}"
+        mark = " (this model)" if paid else ""
+        name = f"{charge.kind} {entry.number}{mark}"
         epsilon = f"epsilon {rounded_up(charge.epsilon)} by itself"
         bars.append(Bar(name, share, share, share, f"{share:.1%}, {epsilon}"))
     if early:
