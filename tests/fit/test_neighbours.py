@@ -26,9 +26,8 @@ from frank_wolfe.cases import (
     forced,
     random_transcript,
     taking,
-    true_gradient,
+    true_residuals,
     watch,
-    watch_standard,
 )
 from neighbours import (
     BOUND,
@@ -122,7 +121,7 @@ RUNS = {
     "default": sparse(0.0025),
     "loose": sparse(0.1),
     "stale": sparse(None),
-    "standard": lambda problem: watch_standard(problem, vertices(problem, 0)),
+    "standard": lambda problem: watch(problem, vertices(problem, 0), None, solver="standard"),
 }
 FEW_RUNS = pytest.mark.parametrize("run", ["exact", "default", "standard"])
 
@@ -215,7 +214,7 @@ class TestPower:
             for step, state in watch(problem, forced(taken), 0.1):
                 j = taken.vertex[step - 1]
                 if j < N_COLUMNS and np.diff(problem.design.columns.indptr)[j] > N_ROWS // 2:
-                    state.rows["gradient"] = true_gradient(problem, state.margin, step)
+                    state.rows["gradient"] = true_residuals(problem, state.margin, step)[:, 0]
                 yield step, state
 
         lone = added("lone", HOSTILE["half the rows' column alone"], 0, N_ROWS)

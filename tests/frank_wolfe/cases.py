@@ -14,6 +14,7 @@ from dplasso.frank_wolfe.problem import build_problem
 from dplasso.frank_wolfe.row_part import RowPart
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.losses.contract import residual_vector
 from dplasso.losses.logistic import Logistic
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.orientations import Design, transpose
@@ -87,7 +88,7 @@ def random_transcript(problem, seed):
     """Return vertices that have nothing to do with the data, as an adversary might release."""
     rng = np.random.default_rng(seed)
     return Transcript(
-        rng.integers(0, problem.design.n_coordinates, problem.n_steps),
+        rng.integers(0, problem.n_coordinates, problem.n_steps),
         rng.choice(np.array([-1, 1], dtype=np.int8), problem.n_steps),
     )
 
@@ -140,11 +141,6 @@ def watch(problem, selector, drift_tol, *, seed=0, n_threads=1, runs=None, **opt
             yield step, run.state
 
 
-def watch_standard(problem, selector, **options):
-    """Watch Algorithm 1; its gradients are those before the step."""
-    return watch(problem, selector, None, solver="standard", **options)
-
-
 def last(states):
     """Run to the end and return the final state."""
     for _, state in states:
@@ -152,14 +148,16 @@ def last(states):
     return final
 
 
-def true_gradient(problem, margin, step):
-    """Return the clipped sigma(margin) - label of every row at its integer margin."""
-    margins = margin * margin_scale(problem, step)
-    loss = problem.loss
-    weights = np.where(problem.labels, loss.positive_weight, loss.negative_weight)
-    with np.errstate(over="ignore"):
-        residuals = 1.0 / (1.0 + np.exp(-margins - loss.offset)) - problem.labels
-    return weights * np.clip(residuals, -loss.residual_bound, loss.residual_bound)
+def true_residuals(problem, margin, step):
+    """Return the residuals at integer margins, shape (N, K), from the loss row by row."""
+    n_outputs = problem.loss.n_outputs
+    margins = margin.reshape(-1, n_outputs) * margin_scale(problem, step)
+    if problem.offsets.size:
+        margins = margins + problem.offsets
+    residuals = np.empty(margins.shape)
+    for row, label, found in zip(margins, problem.labels, residuals, strict=True):
+        residual_vector(problem.loss, row, label, found)
+    return residuals
 
 
 def row_parts(problem, n_parts, **options):

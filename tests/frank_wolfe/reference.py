@@ -63,17 +63,6 @@ def first_outside(full_margin, lowest, highest, step, n_steps):
     return n_steps + 1
 
 
-def refreshed(margins, gradient, labels, tolerance, residual_bound=1.0):
-    """Return the record gradients after a step: new ones where the old are too far off."""
-    true = [
-        residual(margin, label, residual_bound)
-        for margin, label in zip(margins, labels, strict=True)
-    ]
-    return [
-        new if abs(new - old) > tolerance else old for new, old in zip(true, gradient, strict=True)
-    ]
-
-
 def sigma(margin):
     """Return sigma(margin)."""
     return sigmoid(margin) if margin >= 0 else 1.0 - sigmoid(-margin)

@@ -1,0 +1,209 @@
+"""Both algorithms, for every loss: exact sums, the same choices, and a drift within its bound."""
+
+import numpy as np
+import pytest
+from evidence.reference.draws import fill
+from evidence.reference.gradients import EXPONENT
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dplasso.frank_wolfe.solve import FrankWolfe, solve
+from dplasso.frank_wolfe.standard import refresh_all
+from dplasso.losses.logistic import Logistic
+from dplasso.losses.multinomial import ClippedMultinomial
+from dplasso.losses.squared import Squared
+from dplasso.losses.targets import NO_OFFSETS
+from dplasso.privacy.randomness import random_stream
+from dplasso.selection.bucket import bucket_state
+from dplasso.selection.contract import new_counters
+from dplasso.selection.noisy_max import GumbelState
+from frank_wolfe.cases import (
+    LAYOUTS,
+    WAYS,
+    argmax,
+    build,
+    dense_rows,
+    forced,
+    random_transcript,
+    small_problem,
+    taking,
+    true_residuals,
+    watch,
+)
+from frank_wolfe.reference import column_gradients, frank_wolfe, integer_margins
+from selection.invariants import check
+
+ROWS, COLUMNS, STEPS = 15, 8, 20
+# How far rounding may carry a residual beyond the tolerance.
+ROUNDING = 1e-12
+# By how much rounding the ends of an interval may narrow it.
+NARROWER = 1e-6
+LOSSES = {
+    "two classes": Logistic(),
+    "clipped": Logistic(0.8),
+    "unequal classes": Logistic(0.5, 0.3, 0.5, 1.0),
+    "four classes": ClippedMultinomial(0.5, np.array([0.1, -0.4, 0.3, 1.0])),
+    "numbers": Squared(0.25, 0.1),
+}
+each_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+seeds = st.integers(0, 10**6)
+tolerances = st.sampled_from([None, 0.0, 1e-3, 0.03, 0.2])
+ways = st.sampled_from(list(WAYS))
+layouts = st.sampled_from(list(LAYOUTS))
+publics = st.fixed_dictionaries(
+    {"bound": st.sampled_from([0.3, 1.0, 1.7]), "intercept": st.booleans()}
+)
+
+
+def case(loss, seed, *, started=False, layout="as given", n_columns=COLUMNS, **public):
+    """Return rows and a problem; `started`: margins start elsewhere than at zero."""
+    rng = np.random.default_rng([seed, 2])
+    X, offsets = dense_rows(ROWS, n_columns, seed), NO_OFFSETS
+    labels = rng.uniform(-1.0, 1.0, ROWS)
+    if not isinstance(loss, Squared):
+        labels = rng.integers(0, max(2, loss.n_outputs), ROWS).astype(np.float64)
+    if started:
+        offsets = rng.choice([0.0, 0.4, -2.0, 30.0, -(2.0**20)], (ROWS, loss.n_outputs))
+    options = {"radius": 30.0, "loss": loss, "offsets": offsets} | public
+    return X, LAYOUTS[layout](build(X, labels, STEPS, **options))
+
+
+def by_output(values):
+    return values.reshape(ROWS, -1).T
+
+
+def drift_of(problem, state, step):
+    """Return how far each residual in use is from the true one."""
+    return np.abs(true_residuals(problem, state.margin, step) - by_output(state.gradient).T)
+
+
+@each_loss
+@settings(max_examples=15)
+@given(seeds, tolerances, publics, layouts, st.booleans())
+def test_sums_are_exact_and_residuals_within_the_tolerance(
+    loss, seed, drift_tol, public, layout, started
+):
+    X, problem = case(loss, seed, layout=layout, started=started, **public)
+    taken, size = random_transcript(problem, seed), problem.design.n_coordinates
+    weights = np.zeros((loss.n_outputs, size), dtype=np.int64)
+    for step, state in watch(problem, forced(taken), drift_tol):
+        output, j = divmod(int(taken.vertex[step - 1]), size)
+        weights[output, j] += int(taken.sign[step - 1]) * (step + 1)
+        assert np.abs(state.gradient).max() <= loss.residual_bound
+        if drift_tol is not None:
+            assert drift_of(problem, state, step).max() <= drift_tol + ROUNDING
+        alpha = []
+        for k in range(loss.n_outputs):
+            margin = integer_margins(
+                X, weights[k].tolist(), margin_unit=problem.margin_unit, **public
+            )
+            assert by_output(state.margin)[k].tolist() == margin
+            residuals = by_output(state.gradient)[k]
+            alpha += column_gradients(X, residuals, residual_bound=loss.residual_bound, **public)
+        assert state.alpha.tolist() == alpha
+
+
+@each_loss
+@settings(max_examples=15)
+@given(seeds, publics, layouts, ways, st.booleans(), st.booleans())
+def test_without_drift_both_algorithms_make_the_same_choices(
+    loss, seed, public, layout, way, started, drawn
+):
+    _, problem = case(loss, seed, layout=layout, started=started, **public)
+    runs = []
+    for solver in ("sparse", "standard"):
+        selector = GumbelState(3e-10, new_counters()) if drawn else argmax()
+        options = {"solver": solver, "record_history": True}
+        runs.append(FrankWolfe(problem, selector, random_stream(seed), **options))
+    sparse, standard = runs
+    with taking(way):
+        for step in range(1, STEPS + 1):
+            before = sparse.state.alpha.copy()
+            standard.advance(step, step)
+            # Those that the step draws by.
+            assert np.array_equal(before, standard.state.alpha)
+            sparse.advance(step, step)
+    assert sparse.transcript() == standard.transcript()
+    if loss.n_outputs == 1:
+        for name in ("objective", "gap"):
+            found, expected = (getattr(run.history, name) for run in runs)
+            np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+    refresh_all(problem, standard.state, STEPS)
+    for name in ("margin", "gradient", "alpha"):
+        np.testing.assert_array_equal(getattr(sparse.state, name), getattr(standard.state, name))
+
+
+@each_loss
+@settings(max_examples=10)
+@given(seeds, tolerances, layouts, ways)
+def test_the_selector_hears_of_every_change(loss, seed, drift_tol, layout, way):
+    _, problem = case(loss, seed, layout=layout, n_columns=30)
+    # Narrow levels, so that most changes cross one.
+    selector = bucket_state(problem.n_coordinates, 1e4 * EXPONENT, True)
+    with taking(way):
+        for _, state in watch(problem, selector, drift_tol, seed=seed):
+            if loss.n_outputs == 1 and state.untold[0]:
+                # As before the next draw.
+                fill(selector, state.alpha)
+                state.untold[0] = False
+            check(selector, state.alpha)
+    assert selector.counters.any()
+
+
+@pytest.mark.parametrize("loss", [one for one in LOSSES.values() if one.n_outputs == 1])
+@settings(max_examples=15)
+@given(seeds, st.sampled_from([0.0, 1e-3, 0.03, 0.2]), ways)
+def test_rows_are_refreshed_when_they_must_be_and_only_then(loss, seed, drift_tol, way):
+    _, problem = case(loss, seed)
+    expected = true_residuals(problem, np.zeros(ROWS, dtype=np.int64), 0)
+    with taking(way):
+        for step, state in watch(problem, forced(random_transcript(problem, seed)), drift_tol):
+            exact = true_residuals(problem, state.margin, step)
+            off = np.abs(exact - expected)
+            expected = np.where(off > drift_tol, exact, expected)
+            # Where the drift is the tolerance to the last digits, either is right.
+            close = np.abs(off - drift_tol) < NARROWER
+            in_use = by_output(state.gradient).T
+            assert (np.isclose(in_use, expected, rtol=0, atol=ROUNDING) | close).all()
+            expected = in_use.copy()
+
+
+def test_rows_of_several_margins_are_left_alone_within_the_tolerance():
+    """Otherwise nothing would be won by it."""
+    _, problem = case(LOSSES["four classes"], 0)
+    taken = random_transcript(problem, 0)
+    stale, exact = (
+        solve(problem, forced(taken), random_stream(0), drift_tol=tolerance).state.gradient
+        for tolerance in (0.03, 0.0)
+    )
+    assert (stale != exact).mean() > 0.05
+
+
+def test_a_tolerance_below_rounding_on_saturated_rows():
+    # sigma(margin) is 1 to the last bit here; its logit is infinite.
+    problem = build(np.ones((3, 2), dtype=np.float32), [0, 1, 0], 8, radius=1e6)
+    chosen = random_transcript(problem, 0)
+    chosen.sign[:] = 1
+    for step, state in watch(problem, forced(chosen), 1e-18):
+        exact = true_residuals(problem, state.margin, step)
+        assert np.abs(exact[:, 0] - state.gradient).max() <= ROUNDING
+
+
+@settings(max_examples=20)
+@given(seeds, st.sampled_from([0.3, 1.0]), st.sampled_from([None, 1e-3, 0.05]))
+def test_with_drift_the_objective_never_exceeds_the_loss(seed, bound, drift_tol):
+    public = {"bound": bound, "residual_bound": 0.8, "intercept": False}
+    X, labels, problem = small_problem(seed, n_steps=30, radius=15.0, **public)
+    options = {"drift_tol": drift_tol, "record_history": True}
+    run = solve(problem, argmax(), random_stream(0), **options)
+    taken = run.transcript()
+    true = frank_wolfe(
+        np.clip(X.astype(float), -bound, bound),
+        labels,
+        15.0,
+        30,
+        transcript=list(zip(taken.vertex.tolist(), taken.sign.tolist(), strict=True)),
+        residual_bound=0.8,
+    )
+    # Every contribution is rounded to 2^-32 of the bound.
+    assert (run.history.objective <= true["objective"] + 15.0 * bound * 2.0**-32).all()
