@@ -129,7 +129,7 @@ def _directions(n_columns: int) -> Geometry:
     return Geometry.learn(rng.normal(size=(60, 3)) @ rng.normal(size=(3, n_columns)))
 
 
-def _common(choices: Choices, way: str, n_rows: int) -> dict[str, Any]:
+def _common(choices: Choices, n_rows: int) -> dict[str, Any]:
     options: dict[str, Any] = {
         "epsilon": choices.pick("epsilon", (5.0, 1.0, 60.0) if n_rows < 2800 else (100.0, 5.0)),
         "neighbors": choices.pick("neighbors", ("add-remove", "replace-one")),
@@ -137,8 +137,6 @@ def _common(choices: Choices, way: str, n_rows: int) -> dict[str, Any]:
         "n_jobs": choices.pick("threads", THREADS),
         "random_state": choices.number,
     }
-    if way == "weight":
-        options["weight_bound"] = choices.pick("weight-bound", (1.0, 0.3, 2.0))
     return options
 
 
@@ -184,7 +182,7 @@ def _fit_trial(kind: str, choices: Choices) -> "Trial":
         forms += ("stores",) * (own_people or (way == "weight" and name != "labels"))
     one, other, form = draw(choices, partial(_targets, name, n_classes), way, limit, forms)
     n_rows = len(one.rows)
-    options = _common(choices, way, n_rows)
+    options = _common(choices, n_rows)
     if way == "person":
         options["rows_per_person"] = limit
     options |= {"classes": list(range(n_classes))} if n_classes else {"target_bounds": BOUNDS}

@@ -155,6 +155,7 @@ def _fit(kind, n_classes, options, relation, X, y, given):
         options = options | {"public_rows": _public_rows()}
     if "prior" in options:
         options = options | {"prior": _public(options["prior"], n_classes)}
+    options = {name: value for name, value in options.items() if name != "sample_weight"}
     target = {"classes": list(range(n_classes))} if n_classes else {"target_bounds": BOUNDS}
     # A LASSO takes rows for long, so that it draws; `_kept` has other sizes.
     longer = 1e-3 if column_plan.MOST_COLUMNS > N_COLUMNS else column_plan._LONGER_ROWS
@@ -241,7 +242,7 @@ def _of_schema(schema, kind, n_classes, options, relation, X, y, given):
     return _fit(kind, n_classes, options, relation, given_so, y, given)
 
 
-WEIGHTED, GROUPED = {"weight_bound": 2.0}, {"rows_per_person": 2}
+WEIGHTED, GROUPED = {"sample_weight": True}, {"rows_per_person": 2}
 DRAWN = {"max_weights": 5, "feature_bound": 1.5, "epsilon": 5.0}
 RADIUS = {"feature_bound": 1.5, "epsilon": 5.0, "n_iter": 8, "l1_radius": 20.0}
 # What the cases of a family are called, and their options.
@@ -337,7 +338,7 @@ def _cases():
             TABLES[id(table)], {}
         )
         for name, options in (table | scaled).items():
-            uses = ("weights",) * ("weight_bound" in options)
+            uses = ("weights",) * ("sample_weight" in options)
             uses += ("people",) * ("rows_per_person" in options)
             forms = ("csr", "dense", "partitions") if uses else tuple(FORMS)
             # A radius with three classes runs in one process.
@@ -352,7 +353,7 @@ def _cases():
     for family in ("logistic", "linear"):
         kind, classes, _ = ESTIMATORS[family]
         for name, options in WITH_INTERVALS.items():
-            uses = ("weights",) * ("weight_bound" in options)
+            uses = ("weights",) * ("sample_weight" in options)
             uses += ("people",) * ("rows_per_person" in options)
             forms = ("csr", "dense", "partitions") if uses else tuple(FORMS)
             yield (
@@ -363,7 +364,7 @@ def _cases():
     for family in ("logistic", "three classes", "labels", "linear", *lassos):
         kind, classes, _ = ESTIMATORS[family]
         for name, options in WITH_DIRECTIONS.items():
-            uses = ("weights",) * ("weight_bound" in options)
+            uses = ("weights",) * ("sample_weight" in options)
             uses += ("people",) * ("rows_per_person" in options)
             forms = ("csr", "dense") if uses else ("csr", "csc", "dense", "store")
             work, many = partial(_fit, kind, classes, options), family == "labels"
@@ -374,7 +375,7 @@ def _cases():
     yield "logistic, scaled prior of a short list", case
     for kind, classes in ((DPLassoClassifier, 2), (DPLassoClassifier, 3), (DPLasso, 0)):
         for name, options in (("", {}), (", weights", WEIGHTED), (", people", GROUPED)):
-            uses = ("weights",) * ("weight_bound" in options)
+            uses = ("weights",) * ("sample_weight" in options)
             uses += ("people",) * ("rows_per_person" in options)
             forms = ("csr", "dense") if uses or classes == 3 else tuple(FORMS)
             for rows, own in (("", {}), (", public rows", DIRECTIONS)):
@@ -401,7 +402,7 @@ def _cases():
         work = partial(_fit, kind, classes, {"class_weight": own})
         yield f"{family}, class weights", Case(work, classes)
         for name, options in BALANCED.items():
-            uses = ("weights",) * ("weight_bound" in options)
+            uses = ("weights",) * ("sample_weight" in options)
             uses += ("people",) * ("rows_per_person" in options)
             forms = ("csr", "dense", "partitions") if uses else tuple(FORMS)
             options = {"class_weight": "balanced", "epsilon": 60.0} | options
@@ -480,7 +481,7 @@ def draw_pair(rng, case, relation, *, single=False):
         tuple(base[k % N_ROWS] for k in range(n_rows)),
         y,
         people + [1000 + k // 2 for k in range(n_rows - N_ROWS)],
-        np.where(rng.random(n_rows) < 0.2, 0.0, rng.uniform(0.0, 4.0, n_rows)),
+        np.where(rng.random(n_rows) < 0.2, 0.0, rng.uniform(0.0, 2.0, n_rows)),
     )
 
     def own() -> Records:

@@ -39,7 +39,7 @@ from estimators.kinds import (
 INF = float("inf")
 DESCENT = "max_weights=None, row_norm='unit', fit_intercept=True, infer=None"
 LASSO = "max_weights=None, feature_bound=1.0, fit_intercept=True"
-PEOPLE = "neighbors='add-remove', rows_per_person=1, weight_bound=1.0"
+PEOPLE = "neighbors='add-remove', rows_per_person=1"
 START, RUN = (
     "prior=None, public_data=None",
     "random_state=None, n_jobs=None, verbose=None, ledger=None",
@@ -48,13 +48,13 @@ STEPS = "l1_radius=10.0, n_iter=100, feature_bound=1.0, residual_bound='auto', f
 DRAWS = "mechanism='exponential', solver='sparse', selector='bucket', drift_tol='auto'"
 CLASSES = "classes=None, class_weight=None"
 PARAMETERS = {
-    "logistic": (18, f"{DESCENT}, {CLASSES}, {PEOPLE}, {START}, public_rows=None, {RUN}"),
-    "lasso": (16, f"{LASSO}, classes=None, {PEOPLE}, {START}, public_rows=None, {RUN}"),
-    "linear": (17, f"target_bounds=None, {DESCENT}, {PEOPLE}, {START}, public_rows=None, {RUN}"),
+    "logistic": (17, f"{DESCENT}, {CLASSES}, {PEOPLE}, {START}, public_rows=None, {RUN}"),
+    "lasso": (15, f"{LASSO}, classes=None, {PEOPLE}, {START}, public_rows=None, {RUN}"),
+    "linear": (16, f"target_bounds=None, {DESCENT}, {PEOPLE}, {START}, public_rows=None, {RUN}"),
     "lasso of numbers": (
-        *(16, f"target_bounds=None, {LASSO}, {PEOPLE}, {START}, public_rows=None, {RUN}"),
+        *(15, f"target_bounds=None, {LASSO}, {PEOPLE}, {START}, public_rows=None, {RUN}"),
     ),
-    "frank-wolfe": (21, f"{STEPS}, {CLASSES}, {DRAWS}, {PEOPLE}, n_records=None, {RUN}"),
+    "frank-wolfe": (20, f"{STEPS}, {CLASSES}, {DRAWS}, {PEOPLE}, n_records=None, {RUN}"),
 }
 
 

@@ -48,7 +48,6 @@ BAD = {
     "target_bounds": [None, (1.0, 1.0), (0.0, INF), (0.0, NAN), 5.0, ("low", "high")],
     "n_records": COUNTS,
     "rows_per_person": COUNTS,
-    "weight_bound": [0, -1.0, NAN, INF, "x", None],
     "class_weight": ["even", {0: 1.0}, (1.0,), (1.0, -1.0), 5],
     "ledger": [5, True, b"x", ""],
     "classes": ["ab", (0,), (1, 1), 7],

@@ -324,7 +324,7 @@ def test_a_record_of_weight_0_moves_nothing(kind):
     y, prior = rng.integers(0, 2, 400), rng.normal(size=(1, 40))
     more = np.vstack([X, np.where(np.arange(40), 0.0, 0.5)]).astype(np.float32)
     pair = (X, y, np.ones(400)), (more, np.append(y, 1), np.append(np.ones(400), 0.0))
-    options = {"max_weights": 3, "feature_bound": 0.1, "weight_bound": 1.0, "prior": prior}
+    options = {"max_weights": 3, "feature_bound": 0.1, "prior": prior}
     options |= {"target_bounds": (0.0, 1.0)} if kind is DPLasso else {}
 
     def work(data):

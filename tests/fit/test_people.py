@@ -89,7 +89,7 @@ def test_the_same_model_from_every_form(model, rows, table, store):
 
 def test_weights_go_with_the_rows(table, store):
     weights = np.random.default_rng(1).random(400)
-    model = DPLogisticRegression(5.0, rows_per_person=2, weight_bound=1.0, random_state=0)
+    model = DPLogisticRegression(5.0, rows_per_person=2, random_state=0)
     data = read_records(table, **PEOPLE)
     first = sklearn.clone(model).fit(data.X, data.y, groups=data.people, sample_weight=weights)
     again = model.fit(store, sample_weight=weights)

@@ -1,4 +1,4 @@
-"""Weights of records: what each counts, and that none counts for more than the bound."""
+"""Weights of records: what each counts, and that none counts for more than one record."""
 
 import warnings
 from math import inf, sqrt
@@ -50,30 +50,22 @@ def test_weights_stand_for_repeated_rows(kind, options, n_classes):
 
 @each_kind
 class TestPrivateFits:
-    def fitted(self, kind, data, weights, bound=2.0, seed=3, **given):
+    def fitted(self, kind, data, weights, seed=3, **given):
         own = {"target_bounds": (0, 1)} if kind in REGRESSIONS else {}
         # Of so few columns the LASSO takes all and draws none.
-        model = make(kind, 20.0, random_state=seed, weight_bound=bound, **own)
+        model = make(kind, 20.0, random_state=seed, **own)
         return model.fit(*data[:2], sample_weight=weights, **given)
 
-    def test_only_the_ratio_to_the_bound_counts(self, kind, data):
-        weights = data[2]
-        first = numbers(self.fitted(kind, data, weights))
-        np.testing.assert_array_equal(first, numbers(self.fitted(kind, data, 4 * weights, 8)))
-        assert not np.array_equal(first, numbers(self.fitted(kind, data, weights, 8.0)))
-        clipped = self.fitted(kind, data, np.minimum(weights, 2.0))
-        np.testing.assert_array_equal(first, numbers(clipped))
-
-    def test_the_sensitivity_stays_and_the_bound_is_told(self, kind, data):
-        plain, told = (
-            self.fitted(kind, data, given, seed=None).privacy_ for given in (None, data[2])
+    def test_the_sensitivity_stays_and_the_bound_is_stated(self, kind, data):
+        plain, weighted = (
+            self.fitted(kind, data, weights, seed=None).privacy_ for weights in (None, data[2])
         )
-        assert told.releases == plain.releases
-        assert (told.mu, told.weight_bound) == (plain.mu, 2.0)
+        assert weighted.releases == plain.releases
+        assert (weighted.mu, weighted.weight_bound) == (plain.mu, 1.0)
         assert plain.weight_bound is None
-        assert type(told).from_json(told.to_json()) == told
-        words = "the bound on the weights of records (2; larger weights were clipped to it)"
-        assert words in told.text()
+        assert type(weighted).from_json(weighted.to_json()) == weighted
+        words = "the bound on the weights of records (1; larger weights were clipped to it)"
+        assert words in weighted.text()
 
     def test_forms_files_and_people(self, kind, data, tmp_path):
         X, y, weights = data
@@ -83,7 +75,6 @@ class TestPrivateFits:
         np.testing.assert_array_equal(numbers(first), numbers(again))
         first.save(tmp_path / "m.npz")
         loaded = load(tmp_path / "m.npz")
-        assert loaded.get_params()["weight_bound"] == 2.0
         assert loaded.privacy_ == first.privacy_
         # Rows beyond a person's go with their weights.
         one_each = self.fitted(kind, data, weights, groups=np.arange(300) // 2)
@@ -154,7 +145,7 @@ def test_bad_weights_are_refused(given, named):
 
 
 @each_kind
-def test_by_default_a_record_of_weight_1_counts_as_one(kind, data):
+def test_a_record_of_weight_1_counts_as_one(kind, data):
     """Larger weights are clipped; without privacy a weight of 3 stands for three rows."""
     X, y, weights = data
     own = {"target_bounds": (0, 1)} if kind in REGRESSIONS else {}
@@ -184,11 +175,11 @@ def test_the_curator_is_told_once_that_weights_were_clipped(monkeypatch):
     assert not warned(np.linspace(0.0, 1.0, 30))[0]
     assert not warned(np.linspace(0.0, 9.0, 30), epsilon=inf)[0]
     ((told,), statement) = warned(np.linspace(0.0, 9.0, 30))
-    assert "above weight_bound=1, which were clipped to it" in told
+    assert "above 1, which were clipped to 1" in told
+    assert "`sample_weight / limit`" in told
     assert "for you, not for release" in told
     assert statement == warned(np.linspace(0.0, 1.0, 30))[1]
     assert not warned(np.linspace(0.0, 9.0, 30))[0]
-    assert warned(np.linspace(0.0, 9.0, 30), weight_bound=3.0)[0]
 
 
 def test_class_weights_multiply_them_and_only_their_ratio_counts(data):

@@ -159,7 +159,6 @@ _NOT_GENERATED = (
     "public_data",
     "public_rows",
     "verbose",
-    "weight_bound",
 )
 # How much of a parameter's docstring ``--help`` shows.
 _SENTENCES = 2

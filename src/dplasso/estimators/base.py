@@ -59,8 +59,9 @@ class PrivateLinearModel(BaseEstimator):
             Labels, or the targets of a regression. Not needed for a store. `DPLogisticRegression`
             also takes a matrix of 0 and 1 with a column for each of L labels (docs/multiclass.md).
         sample_weight : array-like, shape (N,), default=None
-            Weight of each row, at least 0; see `weight_bound`. Weights are protected like the rows.
-            With ``epsilon=inf`` an integer weight is equivalent to repeating the row.
+            Weight of each row, from 0 to 1: the part of a record that it counts for. The fit clips
+            larger weights, so divide all by a public limit. Weights are protected like the rows.
+            With ``epsilon=inf`` only ratios matter, and an integer weight repeats the row.
         groups : array-like, shape (N,), default=None
             The person each row belongs to. The fit uses the first `rows_per_person` rows of each.
         engine : Engine, default=None
@@ -92,7 +93,7 @@ class PrivateLinearModel(BaseEstimator):
             With ``mechanism="paper"`` or a `random_state`, and if a private fit takes the classes
             from y.
         UserWarning
-            If a weight exceeds `weight_bound`. For the curator only: do not release.
+            If a weight exceeds 1. For the curator only: do not release.
         LedgerWarning
             If the ledger was charged but could not record the end of the fit.
         """

@@ -62,9 +62,6 @@ class DPLogisticRegression(PrivateClassifier):
     rows_per_person : int, default=1
         Largest number of rows of one person. The guarantee then protects a person, and the noise
         grows in proportion. With `groups`, `fit` leaves out further rows of a person.
-    weight_bound : float, default=1.0
-        Public bound on `sample_weight`, > 0. A row of this weight counts as one record, and smaller
-        weights count in proportion. The fit clips larger weights. Not used if ``epsilon=inf``.
     prior : model, mapping, array, path or Prior, default=None
         A public linear model that the fit corrects instead of starting from zero (docs/prior.md):
         fitted, by column name, as an array of D or K x D weights, or in a file. Its weights apply
@@ -151,7 +148,6 @@ class DPLogisticRegression(PrivateClassifier):
         class_weight: Mapping[Any, float] | Sequence[float] | str | None = None,
         neighbors: str = "add-remove",
         rows_per_person: int = 1,
-        weight_bound: float = 1.0,
         prior: Any = None,
         public_data: tuple[Any, Any] | None = None,
         public_rows: Any = None,
@@ -170,7 +166,6 @@ class DPLogisticRegression(PrivateClassifier):
         self.class_weight = class_weight
         self.neighbors = neighbors
         self.rows_per_person = rows_per_person
-        self.weight_bound = weight_bound
         self.prior = prior
         self.public_data = public_data
         self.public_rows = public_rows
@@ -218,9 +213,6 @@ class DPLassoClassifier(PrivateClassifier):
     rows_per_person : int, default=1
         Largest number of rows of one person. The guarantee then protects a person, and the noise
         grows in proportion. With `groups`, `fit` leaves out further rows of a person.
-    weight_bound : float, default=1.0
-        Public bound on `sample_weight`, > 0. A row of this weight counts as one record, and smaller
-        weights count in proportion. The fit clips larger weights. Not used if ``epsilon=inf``.
     prior : model, mapping, array, path or Prior, default=None
         A public linear model that the fit corrects instead of starting from zero (docs/prior.md):
         fitted, by column name, as an array of D or K x D weights, or in a file. Its weights apply
@@ -305,7 +297,6 @@ class DPLassoClassifier(PrivateClassifier):
         classes: "ArrayLike | None" = None,
         neighbors: str = "add-remove",
         rows_per_person: int = 1,
-        weight_bound: float = 1.0,
         prior: Any = None,
         public_data: tuple[Any, Any] | None = None,
         public_rows: Any = None,
@@ -322,7 +313,6 @@ class DPLassoClassifier(PrivateClassifier):
         self.classes = classes
         self.neighbors = neighbors
         self.rows_per_person = rows_per_person
-        self.weight_bound = weight_bound
         self.prior = prior
         self.public_data = public_data
         self.public_rows = public_rows

@@ -231,7 +231,7 @@ def _in_process(
         records.X, estimator.get_params(deep=False), records.feature_names, **settings
     )
     if sample_weight is not None:
-        weights = checked_weights(sample_weight, len(records.y), method.weight_bound)
+        weights = checked_weights(sample_weight, len(records.y), method.is_private)
         records = replace(records, weights=weights)
     return records.limited(groups, method.rows_per_person)
 

@@ -77,9 +77,6 @@ class DPFrankWolfeClassifier(PrivateClassifier):
     rows_per_person : int, default=1
         Largest number of rows of one person. The guarantee then protects a person, and the noise
         grows in proportion. With `groups`, `fit` leaves out further rows of a person.
-    weight_bound : float, default=1.0
-        Public bound on `sample_weight`, > 0. A row of this weight counts as one record, and smaller
-        weights count in proportion. The fit clips larger weights. Not used if ``epsilon=inf``.
     n_records : int, default=None
         Number of rows, if it is public. None counts them privately, together with the balance of
         the classes, for 1 % of the budget. If you pass it and ``fit_intercept=False``, the fit
@@ -160,7 +157,6 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         drift_tol: float | str | None = "auto",
         neighbors: str = "add-remove",
         rows_per_person: int = 1,
-        weight_bound: float = 1.0,
         n_records: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -182,7 +178,6 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         self.drift_tol = drift_tol
         self.neighbors = neighbors
         self.rows_per_person = rows_per_person
-        self.weight_bound = weight_bound
         self.n_records = n_records
         self.random_state = random_state
         self.n_jobs = n_jobs

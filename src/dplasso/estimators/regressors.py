@@ -50,9 +50,6 @@ class DPLinearRegression(PrivateRegressor):
     rows_per_person : int, default=1
         Largest number of rows of one person. The guarantee then protects a person, and the noise
         grows in proportion. With `groups`, `fit` leaves out further rows of a person.
-    weight_bound : float, default=1.0
-        Public bound on `sample_weight`, > 0. A row of this weight counts as one record, and smaller
-        weights count in proportion. The fit clips larger weights. Not used if ``epsilon=inf``.
     prior : model, mapping, array, path or Prior, default=None
         A public linear model that the fit corrects instead of starting from zero (docs/prior.md):
         fitted, by column name, as an array of D or K x D weights, or in a file. Its weights apply
@@ -135,7 +132,6 @@ class DPLinearRegression(PrivateRegressor):
         infer: str | Mapping[str, Any] | None = None,
         neighbors: str = "add-remove",
         rows_per_person: int = 1,
-        weight_bound: float = 1.0,
         prior: Any = None,
         public_data: tuple[Any, Any] | None = None,
         public_rows: Any = None,
@@ -153,7 +149,6 @@ class DPLinearRegression(PrivateRegressor):
         self.infer = infer
         self.neighbors = neighbors
         self.rows_per_person = rows_per_person
-        self.weight_bound = weight_bound
         self.prior = prior
         self.public_data = public_data
         self.public_rows = public_rows
@@ -198,9 +193,6 @@ class DPLasso(PrivateRegressor):
     rows_per_person : int, default=1
         Largest number of rows of one person. The guarantee then protects a person, and the noise
         grows in proportion. With `groups`, `fit` leaves out further rows of a person.
-    weight_bound : float, default=1.0
-        Public bound on `sample_weight`, > 0. A row of this weight counts as one record, and smaller
-        weights count in proportion. The fit clips larger weights. Not used if ``epsilon=inf``.
     prior : model, mapping, array, path or Prior, default=None
         A public linear model that the fit corrects instead of starting from zero (docs/prior.md):
         fitted, by column name, as an array of D or K x D weights, or in a file. Its weights apply
@@ -282,7 +274,6 @@ class DPLasso(PrivateRegressor):
         fit_intercept: bool = True,
         neighbors: str = "add-remove",
         rows_per_person: int = 1,
-        weight_bound: float = 1.0,
         prior: Any = None,
         public_data: tuple[Any, Any] | None = None,
         public_rows: Any = None,
@@ -299,7 +290,6 @@ class DPLasso(PrivateRegressor):
         self.fit_intercept = fit_intercept
         self.neighbors = neighbors
         self.rows_per_person = rows_per_person
-        self.weight_bound = weight_bound
         self.prior = prior
         self.public_data = public_data
         self.public_rows = public_rows

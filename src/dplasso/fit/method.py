@@ -22,7 +22,7 @@ from dplasso.model.linear import MatchedPrior, n_outputs_of
 from dplasso.phases.contract import Plan
 from dplasso.phases.count import COUNT, Spans
 from dplasso.privacy.budget import Budget, build_budget
-from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors, check_positive
+from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors
 from dplasso.privacy.randomness import check_random_state
 from dplasso.privacy.statement import PrivacyStatement, make_statement
 from dplasso.privacy.statement_entries import StatedRelease
@@ -43,7 +43,6 @@ class Method:
 
     `params`: the estimator's parameters as a model file holds them.
     `targets`: what is known of the targets before there are data.
-    `weight_bound`: None where the fit is not private.
     `start`: what makes the prior; None where the fit starts from nothing.
     `prior`: the public model that it starts from, of these records' columns and classes; None for
     none, and until they are known.
@@ -58,7 +57,6 @@ class Method:
     neighbors: str
     fit_intercept: bool
     rows_per_person: int
-    weight_bound: float | None
     n_threads: int
     random_state: Any = None
     ledger: Ledger | None = None
@@ -179,7 +177,7 @@ class Method:
             records=use_of_count(plan, budget, self.n_records),
             n_classes=task.classes.size,
             target_bounds=task.target_bounds,
-            weight_bound=self.weight_bound if weighted else None,
+            weight_bound=1.0 if weighted and self.is_private else None,
             prior="" if self.prior is None else self.prior.description,
             public_rows="" if self.geometry is None else self.geometry.description,
             many_labels=task.many_labels,
@@ -234,7 +232,6 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
         mechanism=params.get("mechanism", "gaussian"),
     )
     targets = targets_of(params)
-    weight_bound = check_positive("weight_bound", params["weight_bound"])
     right = "`None` or a whole number other than 0 (-1 for all cores)"
     n_jobs = word_or_number(params, "n_jobs", {None: None}, lambda n: n != 0, right, Integral)
     return {
@@ -245,7 +242,6 @@ def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
         "neighbors": check_neighbors(params["neighbors"]),
         "fit_intercept": bool(params["fit_intercept"]),
         "rows_per_person": checked_count(params, "rows_per_person") or 1,
-        "weight_bound": None if math.isinf(epsilon) else weight_bound,
         # More threads would only wait for each other, and each needs memory.
         "n_threads": min(count_threads(n_jobs), max(_MOST_THREADS, usable_cores())),
         "start": start_of(params),

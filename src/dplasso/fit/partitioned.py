@@ -195,7 +195,7 @@ def _checked(given: list[Any], method: Method) -> list[NDArray[np.float64]]:
     if not each or any(some.ndim != 1 for some in each):
         raise DataError("the weights of a partition are one number for each of its rows")
     flat = np.concatenate(each)
-    weights = checked_weights(flat, flat.size, method.weight_bound)
+    weights = checked_weights(flat, flat.size, method.is_private)
     return np.split(weights, np.cumsum([some.size for some in each])[:-1])
 
 

@@ -231,12 +231,8 @@ def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool, **options:
         )
 
 
-def checked_weights(
-    sample_weight: ArrayLike, n_rows: int, bound: float | None
-) -> NDArray[np.float64]:
-    """Divide weights by the bound, and clip them to 1, which a warning tells the curator.
-
-    `bound`: public; None in a fit without privacy, where the largest weight is the scale.
+def checked_weights(sample_weight: ArrayLike, n_rows: int, is_private: bool) -> NDArray[np.float64]:
+    """Clip weights to 1, and warn the curator; without privacy, divide them by the largest.
 
     Raises DataError if there is not one finite weight of at least 0 for each row, or none above 0.
     """
@@ -258,12 +254,12 @@ def checked_weights(
         raise DataError(
             "`sample_weight` is zero for every row; at least one weight must be positive"
         )
-    largest = float(weights.max()) if bound is None else bound
+    largest = 1.0 if is_private else float(weights.max())
     if (weights > largest).any():
         warn_once(
-            f"sample_weight holds weights above weight_bound={largest:g}, which were clipped to "
-            "it: no row of a private fit counts for more than one record. Pass a larger "
-            f"weight_bound that is public, or smaller weights. {FOR_THE_CURATOR}",
+            "`sample_weight` holds weights above 1, which were clipped to 1, because no row of a "
+            "private fit counts for more than one record. Divide all weights by a public upper "
+            f"limit, for example `sample_weight / limit`. {FOR_THE_CURATOR}",
             UserWarning,
             stacklevel=6,
         )

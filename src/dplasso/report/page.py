@@ -37,7 +37,6 @@ _SHOWN, _SHOWN_FIRST = 20, 8
 # Parameters that are not the fit's: where it ran, and what it showed.
 _ASIDE = (
     "classes",
-    "weight_bound",
     "ledger",
     "random_state",
     "n_jobs",
