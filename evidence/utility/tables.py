@@ -3,7 +3,8 @@
 ``python -m evidence.utility.tables trees FOLDER`` fits tables as they come: UCI Adult, from
 adult_raw_train.csv.gz and adult_raw_test.csv.gz in FOLDER, and two surveys that statsmodels ships,
 the RAND health insurance experiment and Fair's on affairs. It fits our draft with public ranges,
-and scikit-learn's boosted trees without privacy. ``pairs FOLDER`` and ``pairs`` compare fits with
+interpret-core's DP-EBM with the same ranges if it is installed, and scikit-learn's boosted trees
+without privacy. ``pairs FOLDER`` and ``pairs`` compare fits with
 and without all pairs of columns, the former on a split of Adult's training rows, the latter on
 records that a formula draws, with interactions and without. Both print rows of a table.
 """
@@ -24,6 +25,7 @@ from sklearn.metrics import roc_auc_score
 
 from dplasso import DPLogisticRegression, PublicEncoder
 from dplasso.encoding.origin import Origin, with_origin
+from evidence.machine import installed
 
 EPSILONS, ENTRIES, DRAWS, DELTA = (0.1, 0.3, 1.0, 3.0), (0.1, 0.2, 0.4), 5, 1e-6
 _PAIRED = ("levels", "categories", "bins", "date")
@@ -122,7 +124,7 @@ def pairs(table: pd.DataFrame, y: NDArray[Any]) -> Iterator[list[str]]:
 
 
 def trees(folder: Path) -> Iterator[list[str]]:
-    """Yield test AUCs of our draft for each epsilon, and of boosted trees without privacy."""
+    """Yield test AUCs of our draft and of DP-EBM, and of boosted trees without privacy."""
     (train, y), (test, y_test) = adult(folder, "train"), adult(folder, "test")
     whole = pd.concat([train, test], ignore_index=True), np.concatenate([y, y_test])
     yield from compared("UCI Adult", whole, len(y))
@@ -135,17 +137,44 @@ def trees(folder: Path) -> Iterator[list[str]]:
 def compared(name: str, whole: Labelled, n_train: int) -> Iterator[list[str]]:
     """Yield the test AUCs of one table; the first rows are for training."""
     table, y = whole
-    encoder = PublicEncoder({"parts": parts_of(table[:n_train])})
+    parts = parts_of(table[:n_train])
+    encoder = PublicEncoder({"parts": parts})
     X, split = encoder.transform(table), np.split(np.arange(len(y)), [n_train])
     for epsilon in EPSILONS:
         auc = mean_auc(encoder.schema_, X, y, split, epsilon)
         yield [name, "DPLogisticRegression", f"{epsilon:g}", f"{auc:.4f}"]
+    if installed("interpret-core"):
+        for epsilon in EPSILONS:
+            auc = mean(dp_ebm_aucs(table, y, n_train, parts, epsilon))
+            yield [name, "DP-EBM", f"{epsilon:g}", f"{auc:.4f}"]
     words = {one: "category" for one in table if not pd.api.types.is_numeric_dtype(table[one])}
     rows = table.astype(words)
     boosted = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
     boosted.fit(rows[:n_train], y[:n_train])
     auc = float(roc_auc_score(y[n_train:], boosted.predict_proba(rows[n_train:])[:, 1]))
     yield [name, "boosted trees, no privacy", "-", f"{auc:.4f}"]
+
+
+def dp_ebm_aucs(
+    table: pd.DataFrame, y: NDArray[Any], n_train: int, parts: Any, epsilon: float
+) -> Iterator[float]:
+    """Yield the test AUC of each draw of DP-EBM at its defaults, with our types and ranges."""
+    from interpret.privacy import DPExplainableBoostingClassifier
+
+    ranges = {part["column"]: (part["low"], part["high"]) for part in parts if "low" in part}
+    bounds = {place: ranges[name] for place, name in enumerate(table) if name in ranges}
+    types = ["continuous" if name in ranges else "nominal" for name in table]
+    rows = table.astype({name: str for name in table if name not in ranges}).to_numpy(object)
+    for draw in range(DRAWS):
+        model = DPExplainableBoostingClassifier(
+            epsilon=epsilon,
+            delta=DELTA,
+            feature_types=types,
+            privacy_bounds=bounds,
+            random_state=draw,
+            n_jobs=1,
+        ).fit(rows[:n_train], y[:n_train])
+        yield float(roc_auc_score(y[n_train:], model.predict_proba(rows[n_train:])[:, 1]))
 
 
 def main(arguments: list[str]) -> None:
