@@ -218,7 +218,7 @@ def _search_behind(relation, X, y, _):
 
 
 def _searched(estimator, grid, X, y):
-    search = PrivateSearch(estimator, grid, 5.0, tries=3, law="geometric", random_state=4)
+    search = PrivateSearch(estimator, grid, 5.0, tries=3, law="logarithmic", random_state=4)
     with warnings.catch_warnings(), short_runs():
         warnings.simplefilter("ignore")
         return search.fit(X, y)

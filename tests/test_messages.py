@@ -212,7 +212,7 @@ def test_models_of_others_are_not_listened_to():
     for metric in ("accuracy", "auc", "log_loss", "calibration"):
         refused(lambda m=metric: private_score(model, X, Y, metric=m), words=["raises KeyError"])
     # Ten tries are expected: that there is none has a probability of 5e-5.
-    search = PrivateSearch(Stranger(), {}, tries=10, law="geometric", random_state=0)
+    search = PrivateSearch(Stranger(), {}, tries=10, law="logarithmic", random_state=0)
     refused(lambda: search.fit(X, Y), words=["Stranger cannot take these rows"])
     search.best_estimator_ = model
     for method in (search.predict, search.predict_proba):

@@ -144,7 +144,7 @@ def test_a_table_of_people_and_its_store_give_the_same_model(visits, tmp_path):
 def test_a_search_takes_a_store_that_knows_its_people(visits, tmp_path):
     store = tmp_path / "v.store"
     done("convert", visits[0], store, *visits[1:], *PERSON)
-    grid = ("--grid", "max-weights=none,5", "--tries", 2, "--law", "geometric")
+    grid = ("--grid", "max-weights=none,5", "--tries", 2, "--law", "logarithmic")
     people = (*grid, "--metric", "accuracy", "--rows-per-person", 2, *COMMON)
     assert found("tune", store, *people)["privacy"]["rows_per_person"] == 2
     refused(run_command("tune", *visits, *people), "does not say which person each row belongs to")

@@ -309,7 +309,7 @@ def test_a_search_holds_room_for_its_model(train, tmp_path, run, monkeypatch):
     ledger, model = tmp_path / "team.ledger", tmp_path / "m.npz"
     new_ledger(ledger, 30.0, 1e-4)
     given = ("tune", train, "--epsilon", 20, "--method", "logistic", "--grid", "max-weights=none,3")
-    given = (*given, "--law", "geometric", "--tries", 2, "--ledger", ledger, "--model", model)
+    given = (*given, "--law", "logarithmic", "--tries", 2, "--ledger", ledger, "--model", model)
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -85,7 +85,7 @@ def test_private_scores_of_classes(run, rows, tmp_path):
     assert "f1, weighted by rows" in said(*score, "--metric", "f1_weighted")
     refused(run(*score, "--metric", "calibration"), "is for two classes, but this model predicts")
     tuned = ("tune", train, "--epsilon", "20", "--grid", "max-weights=none,3")
-    assert found(*tuned, "--law", "geometric")["metric"] == "accuracy"
+    assert found(*tuned, "--law", "logarithmic")["metric"] == "accuracy"
 
 
 def test_a_model_of_many_labels_predicts_and_is_not_scored_on_files(run, rows, tmp_path):

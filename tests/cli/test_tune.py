@@ -10,7 +10,7 @@ from cli.conftest import charged_to, done, found, new_ledger, refused, said
 
 def tune(train, *more):
     given = ("--epsilon", 5, "--grid", "max-weights=none,3", "--tries", 2)
-    return ("tune", train, *given, "--law", "geometric", *more)
+    return ("tune", train, *given, "--law", "logarithmic", *more)
 
 
 def test_the_model_is_written_with_the_statement_of_the_search(train, tmp_path):
@@ -70,7 +70,7 @@ def test_a_regression_is_tuned_and_scored(run, tmp_path):
     rows, model = tmp_path / "r.svm", tmp_path / "m.npz"
     rows.write_text("".join(f"{j % 7}.5 {1 + j % 9}:1 20:1\n" for j in range(300)))
     given = ("--method", "linear", "--target-bounds", "0,10", "--grid", "max-weights=5,9")
-    tuned = said("tune", rows, "--epsilon", 5, *given, "--law", "geometric", "--model", model)
+    tuned = said("tune", rows, "--epsilon", 5, *given, "--law", "logarithmic", "--model", model)
     assert "mae " in tuned
     score = ("evaluate", model, rows, "--epsilon", 1)
     assert "mae " in said(*score)

@@ -1,7 +1,6 @@
 """What a fitted model shows of itself: weights by name, numpy's idioms, a notebook's page."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -116,20 +115,3 @@ def test_a_notebook_shows_the_report_once_there_is_a_model(model):
     assert "Pipeline" in make_pipeline(model)._repr_html_()
     with config_context(display="text"):
         assert set(model._repr_mimebundle_()) == {"text/plain"}
-
-
-def test_a_pickle_of_another_version_does_not_load_silently(monkeypatch):
-    model = DPLassoClassifier(epsilon=3.0)
-    blob = pickle.dumps(model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert pickle.loads(blob).get_params() == model.get_params()
-    monkeypatch.setattr("dplasso.estimators.base.version", lambda _: "9.9")
-    words = r"this pickle of DPLassoClassifier was written by dplasso .* and version 9\.9"
-    with pytest.warns(UserWarning, match=words):
-        assert pickle.loads(blob).get_params() == model.get_params()
-    older = model.__getstate__()
-    del older["_dplasso_version"]
-    with pytest.warns(UserWarning, match="written by dplasso another version"):
-        DPLassoClassifier().__setstate__(older)
-    assert not hasattr(pickle.loads(pickle.dumps(model)), "_dplasso_version")

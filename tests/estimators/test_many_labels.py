@@ -251,7 +251,7 @@ def test_a_search_tries_settings_for_all_labels(tmp_path):
     )
     store = write_store(matrix_source(X, Y[:, 0]), tmp_path / "rows.store")
     for rows in (X, store):
-        search.set_params(law="geometric", random_state=None).fit(rows, Y)
+        search.set_params(law="logarithmic", random_state=None).fit(rows, Y)
         statement = search.privacy_
         assert (statement.many_labels, statement.n_classes) == (True, L)
         assert statement.epsilon <= 5.0

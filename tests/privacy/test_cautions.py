@@ -163,7 +163,7 @@ class TestClassesFromTheData:
     def test_many_fits_of_one_search_warn_once(self):
         model = DPLogisticRegression()
         behind = make_pipeline(Normalizer(), model)
-        search = PrivateSearch(model, {"max_weights": [2, 3]}, 3.0, tries=3, law="geometric")
+        search = PrivateSearch(model, {"max_weights": [2, 3]}, 3.0, tries=3, law="logarithmic")
         for work in (
             lambda: cross_val_score(model, X, Y, cv=4),
             lambda: cross_val_score(behind, X, Y, cv=4),

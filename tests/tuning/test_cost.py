@@ -20,7 +20,7 @@ from dplasso.tuning.search_cost import (
     tries_of,
 )
 
-SHAPES = {"poisson": math.inf, "geometric": 1.0, "logarithmic": 0.0}
+SHAPES = {"poisson": math.inf, "logarithmic": 0.0}
 CASES = [(law, mean) for law in LAWS for mean in (3.0, 10.0)]
 
 
@@ -49,8 +49,6 @@ def generating(tries, s):
         value = np.exp(tries.mean * (s - 1.0))
         return value, tries.mean * value
     rest = 1.0 - (1.0 - g) * s
-    if tries.law == "geometric":
-        return g * s / rest, g / rest**2
     return np.log(rest) / math.log(g), (g - 1.0) / rest / math.log(g)
 
 

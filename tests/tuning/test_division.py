@@ -91,7 +91,7 @@ def test_a_store_is_divided_row_by_row(binary, monkeypatch, tmp_path):
 
 def test_a_search_in_a_store(tmp_path):
     store = write_store(matrix_source(X[:, 1:], Y), tmp_path / "x.store")
-    search = PrivateSearch(DPLogisticRegression(), {"max_weights": [None]}, law="geometric")
+    search = PrivateSearch(DPLogisticRegression(), {"max_weights": [None]}, law="logarithmic")
     for given in ((store,), (store.X, store.y)):
         assert search.fit(*given).predict(store.X).shape == (ROWS,)
     assert not list(tmp_path.glob("*.search-*"))

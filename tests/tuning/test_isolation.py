@@ -274,11 +274,3 @@ class Pairs(Numerous):
 def test_a_model_that_does_not_predict_one_row_is_refused():
     with pytest.raises(DataError, match="the model returned 2 predictions for 1 row"):
         private_score(Pairs(), X, TWO)
-
-
-def test_a_long_score_says_how_long(monkeypatch, capsys):
-    monkeypatch.setattr(isolation, "_PATIENCE", 0.0)
-    private_score(Numerous(), X, TWO, random_state=0)
-    told = capsys.readouterr().err
-    assert told.startswith("Predicting 61 rows one by one; about ")
-    assert told.count("\n") == 1

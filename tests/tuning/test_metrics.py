@@ -119,7 +119,10 @@ class TestNeighbours:
             for other in found
         )
         metric, target = METRICS[name], TARGETS[kind]
-        for squares, bound in ((added, metric.share(target)), (moved, metric.exchange(target))):
+        for squares, bound in (
+            (added, metric.bound(target, "add-remove")),
+            (moved, 2.0 * metric.bound(target, "replace-one")),
+        ):
             assert math.sqrt(squares) / UNIT <= bound
             # And the bound is no larger than it has to be.
             assert math.sqrt(squares) / UNIT > 0.999 * bound

@@ -13,10 +13,8 @@ from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, St
 
 import dplasso
 from dplasso import (
-    DPFrankWolfeClassifier,
     DPLinearRegression,
     DPLogisticRegression,
-    NoiseWarning,
     PrivateSearch,
     private_score,
 )
@@ -108,13 +106,6 @@ class TestSearch:
         with pytest.raises(DataError, match="must depend on its own record only"):
             wrong.fit(NUMBER.astype(float), ILL)
         assert not read_budgets(ledger)[0].entries
-
-    def test_a_search_that_can_find_nothing_says_so_before_it_spends(self, ledger):
-        last = DPFrankWolfeClassifier(n_records=600)
-        few = search(last, {"feature_bound": [1.0]}, epsilon=0.1, ledger=ledger, random_state=None)
-        X = np.eye(900)[RNG.integers(0, 900, 600)]
-        with pytest.warns(NoiseWarning, match="^a try: with 600 records"):
-            few.fit(X, ILL)
 
     def test_of_a_store_there_is_nothing_to_make(self, tmp_path):
         store = write_store(matrix_source(NUMBER.astype(float), ILL * 1.0), tmp_path / "s")

@@ -48,7 +48,7 @@ def test_the_noise_is_what_the_guarantee_needs(metric, kind, neighbors):
         budget, sensitivity = score_budget(
             own, 0.5, 1e-6, target, neighbors=neighbors, rows_per_person=rows
         )
-        move = own.share(target) if neighbors == "add-remove" else own.exchange(target)
+        move = own.bound(target, neighbors) * (1.0 if neighbors == "add-remove" else 2.0)
         move *= rows
         mu = move / (sensitivity / budget.mu)
         assert gaussian_delta(mu, 0.5) <= 1e-6

@@ -58,7 +58,7 @@ def entries(ledger):
 
 def logistic(**changes):
     """Return a search of one setting with a real fit of few steps."""
-    settings = {"grid": {"max_weights": [None]}, "tries": 2, "law": "geometric"} | changes
+    settings = {"grid": {"max_weights": [None]}, "tries": 2, "law": "logarithmic"} | changes
     return PrivateSearch(DPLogisticRegression(), **settings)
 
 
@@ -132,9 +132,9 @@ def test_the_score_costs_as_much_as_the_fit(monkeypatch):
             plan_module, "Scorer", lambda *of, to=sigmas: to.add(of[3]) or Scorer(*of)
         )
         estimator = DPLogisticRegression(neighbors=neighbors)
-        search = PrivateSearch(estimator, {"max_weights": [None]}, tries=2, law="geometric")
+        search = PrivateSearch(estimator, {"max_weights": [None]}, tries=2, law="logarithmic")
         search.fit(X[:, 1:], Y)
-        cost = search_cost(1.0, 1e-6, tries_of(2, "geometric"), neighbors=neighbors)
+        cost = search_cost(1.0, 1e-6, tries_of(2, "logarithmic"), neighbors=neighbors)
         (sigma,) = sigmas
         mu = move / sigma
         assert 0.999 * cost.try_rho < mu * mu / 2.0 <= cost.try_rho
@@ -171,7 +171,7 @@ def test_a_try_that_warns_is_not_heard(monkeypatch):
             return super().fit(X, y)
 
     with_tries(monkeypatch, 5)
-    PrivateSearch(Loud(), GRID, tries=3, law="geometric", metric="accuracy").fit(X, Y)
+    PrivateSearch(Loud(), GRID, tries=3, law="logarithmic", metric="accuracy").fit(X, Y)
 
 
 def test_without_a_try_the_model_is_made_of_public_facts(monkeypatch, ledger):
@@ -264,7 +264,7 @@ def test_four_classes_or_numbers(estimator, metric):
     X, names = four_classes()
     y = names if metric in ("accuracy", "log_loss") else np.arange(names.size) % 4
     search = PrivateSearch(
-        estimator, {"max_weights": [4, 6]}, epsilon=3.0, tries=5, metric=metric, law="geometric"
+        estimator, {"max_weights": [4, 6]}, epsilon=3.0, tries=5, metric=metric, law="logarithmic"
     ).fit(X, y)
     assert search.privacy_.is_private
     assert search.privacy_.epsilon <= 3.0
@@ -399,7 +399,7 @@ def test_every_try_starts_from_the_same_prior_matched_by_name(monkeypatch, ledge
         DPLogisticRegression(prior=prior),
         {"max_weights": [None, 1]},
         tries=3,
-        law="geometric",
+        law="logarithmic",
         ledger=ledger,
     ).fit(frame, Y)
     told = search.privacy_.prior
@@ -449,7 +449,7 @@ class TestAsInScikitLearn:
         hashed = make_pipeline(Binarizer(), DPLogisticRegression())
         estimators = [DPLassoClassifier(), hashed, NoisyShare()]
         grids = [{"max_weights": [2, 5]}, {"binarizer__threshold": [0.0]}, {}]
-        settings = {"tries": 3, "law": "geometric", "metric": "roc_auc"}
+        settings = {"tries": 3, "law": "logarithmic", "metric": "roc_auc"}
         search = PrivateSearch(estimators, grids, 5.0, **settings).fit(X, Y)
         table = search.cv_results_
         names = ["DPLassoClassifier"] * 2 + ["DPLogisticRegression", "NoisyShare"]

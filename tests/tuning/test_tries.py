@@ -18,8 +18,6 @@ def exact(tries):
     """Return the law by another library."""
     if tries.law == "poisson":
         return stats.poisson(tries.mean)
-    if tries.law == "geometric":
-        return stats.geom(tries.gamma)
     return stats.logser(1.0 - tries.gamma)
 
 
@@ -61,7 +59,7 @@ def test_the_choice_follows_the_mean():
     ("mean", "law", "words"),
     [
         *((mean, "auto", "tries must") for mean in (0.0, -1.0, math.inf, math.nan, 1001.0)),
-        (1, "geometric", "above 1 unless law=poisson"),
+        (1, "logarithmic", "above 1 unless law=poisson"),
         (3, "fixed", "law must be"),
     ],
 )

@@ -28,7 +28,7 @@ from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.encoding.suggest import coverage_notes
 from dplasso.estimators.base import PrivateLinearModel
-from dplasso.estimators.fitting import first_entries, method_of, raw_numbers
+from dplasso.estimators.fitting import method_of, raw_numbers
 from dplasso.estimators.margins import with_odds
 from dplasso.fit.records import store_of
 from dplasso.fit.run import Hooks
@@ -209,7 +209,7 @@ def _trained(
     if engine is not None:
         estimate = asked.workers.estimate(asked.cluster, train.X, estimator)
         output.note(f"a fit on {len(train.X.places)} stores takes {estimate.text()}")
-    elif hint := raw_numbers(first_entries(train.X), estimator.get_params()):
+    elif hint := raw_numbers(train.X):
         output.note(hint)
     hooks = Hooks(
         checkpoints=kept.begin, cautioned=output.cautions, known_records=int(train.X.shape[0])

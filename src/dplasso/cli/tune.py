@@ -49,7 +49,7 @@ def tune(
     tries : M
         Expected number of tries.
     law : LAW
-        How their number is drawn: auto, poisson (costs a ledger least), geometric or logarithmic.
+        How their number is drawn: auto, poisson (costs a ledger least) or logarithmic.
     metric : METRIC
         auc (default for two classes), accuracy (default for more), f1, f1_macro or log_loss;
         auc_weighted or f1_weighted; for a regression mae (default) or r2.

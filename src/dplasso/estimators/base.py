@@ -1,10 +1,7 @@
 """Base classes of all estimators, of the classifiers, and of the regressors."""
 
 import math
-import warnings
 from copy import copy
-from functools import cache
-from importlib import metadata
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -29,9 +26,6 @@ from dplasso.report.displays import (
     as_method,
 )
 from dplasso.report.page import report_section
-
-# Cached because looking up a package reads directories, and every fit copies estimators.
-version = cache(metadata.version)
 
 
 class PrivateLinearModel(BaseEstimator):
@@ -184,23 +178,6 @@ class PrivateLinearModel(BaseEstimator):
         """
         check_is_fitted(self, "coef_")
         write_model(self.model_, path)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state for a pickle, with the version of this package."""
-        return dict(super().__getstate__()) | {"_dplasso_version": version("dplasso")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the state from a pickle; warn if another version wrote it."""
-        state = dict(state)
-        wrote, here = state.pop("_dplasso_version", "another version"), version("dplasso")
-        if wrote != here:
-            warnings.warn(
-                f"this pickle of {type(self).__name__} was written by dplasso {wrote}, and version "
-                f"{here} may read it differently; keep models in model files (save, load)",
-                UserWarning,
-                stacklevel=2,
-            )
-        super().__setstate__(state)
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy that shares the prior, as a cloned prior would be unfitted."""

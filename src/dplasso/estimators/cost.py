@@ -219,9 +219,13 @@ def weakest_association(
         return Findable(n_features, 0.0, 0.0, 0.0)
     n_weights, n_drawn = n_features, 0
     if isinstance(fitted, Lasso):
-        n_weights, n_drawn, share = _list_of(
-            fitted, budget, task, n_records, n_features, row_entries
-        )
+        shape, left = fitted.shape(task, n_features), 1.0 - COUNT_SHARE
+        rho = left * budget.mu * budget.mu / 2.0
+        plan = plan_lasso(shape, rho, n_records, long_rows=True)
+        if row_entries <= row_limit(shape, plan.n_vertices):
+            plan = plan_lasso(shape, rho, n_records, long_rows=False)
+        share = left * (1.0 - plan.refit_share - plan.calibration_share)
+        n_drawn, n_weights = plan.n_vertices, plan.n_vertices or plan.n_kept or n_features
     if n_drawn:
         bound = task.residual_bound(private=True)
         moved = budget.moved(settings.get("feature_bound", 1.0) * bound)
@@ -235,31 +239,12 @@ def weakest_association(
     return Findable(n_weights, gradient, rows, rows / n_records)
 
 
-def _list_of(
-    method: Lasso,
-    budget: Budget,
-    task: Task,
-    n_records: float,
-    n_features: int,
-    row_entries: float,
-) -> tuple[int, int, float]:
-    """Return the numbers of columns that a LASSO keeps and draws, and the draws' share."""
-    shape, left = method.shape(task, n_features), 1.0 - COUNT_SHARE
-    rho = left * budget.mu * budget.mu / 2.0
-    plan = plan_lasso(shape, rho, n_records, long_rows=True)
-    if row_entries <= row_limit(shape, plan.n_vertices):
-        plan = plan_lasso(shape, rho, n_records, long_rows=False)
-    share = left * (1.0 - plan.refit_share - plan.calibration_share)
-    return plan.n_vertices or plan.n_kept or n_features, plan.n_vertices, share
-
-
 def _weakest_estimated(
     budget: Budget, task: Task, n_records: float, n_features: int, row_entries: float
 ) -> float:
     """Return the gradient at zero of a column whose weight will exceed three standard errors.
 
-    The more rows contain a column, the smaller is the weight that explains the same gradient. This
-    assumes that all columns have the same share of the unit rows.
+    This assumes that all columns have the same share of the unit rows.
     """
     energy = n_records / n_features
     # Estimate of the curvature that the fit will compute from released energies.
@@ -289,18 +274,9 @@ _LEVEL = 0.95
 
 @dataclass(frozen=True)
 class PlannedIntervals:
-    """The intervals that a fit is expected to have.
+    """The expected intervals of a fit: standard errors with and without noise, and 95 % widths.
 
-    Attributes
-    ----------
-    identified : bool
-        Whether coefficients are likely to be identified.
-    standard_error, without_privacy : float
-        Standard error of a coefficient, with and without noise.
-    width : float
-        Width of a 95 % interval.
-    rows_needed : float or None
-        Number of rows to find `effect` with probability `power`; None if no number suffices.
+    `rows_needed`: to find the effect that was asked for; None if no number suffices.
     """
 
     identified: bool
@@ -328,41 +304,10 @@ def plan_intervals(
 ) -> PlannedIntervals:
     """Return the expected intervals of ``infer="all"``, from public numbers.
 
-    This assumes similar, uncorrelated columns; correlated columns have wider intervals.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget.
-    n_records, n_features : int
-        Public numbers of records N and columns D.
-    row_norm : float, default=None
-        As in the estimators; None for the square root of D, for columns in [-1, 1].
-    spread : float, default=0.5
-        Standard deviation of a column; 0.5 is that of 0 and 1 with equal frequency.
-    positive : float, default=0.5
-        Share of the records in the second class.
-    residual : float, default=0.25
-        Standard deviation of a regression's residuals, divided by half of the target interval.
-    effect : float, default=None
-        A coefficient to find, in the units of its column and of the target.
-    power : float, default=0.8
-        Probability of finding it at a p-value below 0.05.
-    share : float, default=0.5
-        The share of `infer`.
-    target_bounds : tuple of float, default=None
-        The interval of a regression's targets.
-    **settings
-        `neighbors`, `rows_per_person` and `fit_intercept` of the estimator.
-
-    Returns
-    -------
-    PlannedIntervals
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
+    This assumes columns that are uncorrelated, with entries in [-1, 1] unless `row_norm` is given
+    and the standard deviation `spread`. `positive` is the share of the second class, `residual` the
+    standard deviation of a regression's residuals over half of the target interval. `effect` is a
+    coefficient to find with probability `power` at a p-value below 0.05.
     """
     for name, part in (("positive", positive), ("power", power)):
         if not 0.0 < part < 1.0:

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.errors import ParameterError
-from dplasso.estimators.margins import loss_of, reading
+from dplasso.estimators.margins import loss_of
+from dplasso.model.linear import reading_for
 
 
 class Plain(NamedTuple):
@@ -41,7 +42,7 @@ class Plain(NamedTuple):
 def plain_of(fitted: Any) -> Plain:
     """Return a fitted classifier as plain arrays; ValueError for more than 10^8 columns."""
     check_is_fitted(fitted, "coef_")
-    kept, bound, norm_bound, constant, scale_exponents = reading(fitted)
+    kept, bound, norm_bound, constant, scale_exponents = reading_for(fitted.model_)
     weights = np.atleast_2d(fitted.weights(dense=True)) * math.sqrt(1.0 - constant**2)
     divisors = np.exp2(scale_exponents, dtype=np.float64) if scale_exponents.any() else np.zeros(0)
     if divisors.size:

@@ -4,17 +4,16 @@ import math
 import os
 import warnings
 from collections import defaultdict
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from dplasso.cluster import Engine
-from dplasso.errors import NoiseWarning, PrivacyLeakWarning
+from dplasso.errors import PrivacyLeakWarning
 from dplasso.fit.descent import GradientDescent
 from dplasso.fit.method import Method
 from dplasso.fit.records import LocalRecords, Records, checked_weights, local_records, store_of
@@ -31,103 +30,37 @@ from dplasso.privacy.wording import FOR_THE_CURATOR
 from dplasso.runtime.compilation import announce_compilation, say_once
 from dplasso.runtime.progress import SILENT, progress_bar, say
 
-_ROWS = 2_000
-# A column has raw numbers if its mean entry exceeds this many bounds, or this many medians.
-_BOUNDS = 2.0
-_TYPICAL = 10.0
-# Entries are small if more than this share of them is below this part of the LASSO's bound.
-_MOST_ENTRIES, _SMALL = 0.9, 0.25
+# A column of raw numbers has a mean entry above this many medians, among the first records.
+_ROWS, _TYPICAL = 2_000, 10.0
 # Nobody declares more columns than this by hand with the same name before the underscore.
 _MOST_DECLARED = 50
 
 
-class FirstEntries(NamedTuple):
-    """Columns and absolute values of the first records' entries, and the number of records."""
-
-    columns: NDArray[Any]
-    sizes: NDArray[np.floating]
-    n_rows: int
-
-
-def remark_on_entries(
-    X: Any, params: Mapping[str, Any], names: NDArray[Any] | None, *, is_private: bool, aloud: bool
-) -> None:
-    """Warn of entries far below the feature bound; if `aloud`, print a hint about raw numbers."""
-    bound = entry_bound(params) if is_private else None
-    if bound is None and not aloud:
-        return
-    first = first_entries(X)
-    sizes = first.sizes
-    most = _MOST_ENTRIES * sizes.size
-    if bound is not None and np.count_nonzero(sizes < _SMALL * float(bound)) > most:
-        warnings.warn(
-            f"most entries are far below the feature bound {float(bound):g}, which determines the "
-            "noise of Frank-Wolfe, so the model may be no better than chance. Replace entries by 1 "
-            "(--binarize, Binarizer), set a smaller public bound, or use logistic (linear) "
-            f"regression. {FOR_THE_CURATOR}",
-            NoiseWarning,
-            stacklevel=4,
-        )
-    hint = raw_numbers(first, params, names) if aloud else None
-    if hint is not None:
-        say(hint)
-
-
-def entry_bound(params: Mapping[str, Any]) -> float | None:
-    """Return the bound that entries are clipped to; None if a fit scales rows, as a LASSO may."""
-    return params.get("feature_bound") if "l1_radius" in params else None
-
-
-def raw_numbers(
-    first: FirstEntries, params: Mapping[str, Any], names: NDArray[Any] | None = None
-) -> str | None:
-    """Return a hint about a column of raw numbers, such as an age in years, if there is one.
-
-    Only the curator may see it, because it depends on the records.
-    """
-    columns, sizes, n_rows = first
-    if not sizes.size:
+def raw_numbers(X: Any, names: NDArray[Any] | None = None) -> str | None:
+    """Return a hint for the curator about a column of raw numbers, such as an age in years."""
+    store, n_rows = store_of(X), min(_ROWS, X.shape[0])
+    rows: Any = X if store is None else store.rows
+    if store is None and getattr(X, "format", "") != "csr":
+        rows = csr_array(checked(X)[:_ROWS])
+    values = rows.data if store is None else rows.values
+    end = int(rows.indptr[: n_rows + 1][-1])
+    columns, sizes = rows.indices[:end], np.abs(values[:end])
+    # A store has no values if all are equal, and the fit refuses damaged rows.
+    if not 0 < columns.size == sizes.size or not 0 <= columns.min() <= columns.max() < X.shape[1]:
         return None
     distinct, place = np.unique(columns, return_inverse=True)
     counts = np.bincount(place)
     means = np.bincount(place, sizes) / counts
-    bound = entry_bound(params)
-    limit = _TYPICAL * np.median(sizes) if bound is None else _BOUNDS * float(bound)
-    (large,) = np.nonzero((means > limit) & (2 * counts >= n_rows))
+    (large,) = np.nonzero((means > _TYPICAL * np.median(sizes)) & (2 * counts >= n_rows))
     if not large.size:
         return None
     column = int(distinct[large[np.argmax(means[large])]])
     name = f"Column {column:,} (from 0)" if names is None else f"Column {str(names[column])!r}"
-    remark = (
-        "has so large entries that the others become tiny when rows are scaled to length 1"
-        if bound is None
-        else f"exceeds the bound {float(bound):g} in most rows and is clipped to it, so it holds "
-        "almost no information"
-    )
     return (
-        f"{name} {remark}. Raw numbers need public ranges: declare them in a schema "
-        f"(docs/tables.md). {FOR_THE_CURATOR}"
+        f"{name} has much larger entries than the others, which hardly count beside it. Raw "
+        "numbers need public ranges: declare them in a schema (docs/tables.md). "
+        f"{FOR_THE_CURATOR}"
     )
-
-
-def first_entries(X: Any) -> FirstEntries:
-    """Return the entries of the first records; empty for damaged records, which a fit refuses."""
-    store, n_rows = store_of(X), min(_ROWS, X.shape[0])
-    if store is not None:
-        rows, values = store.rows, store.rows.values
-    else:
-        if getattr(X, "format", "") != "csr":
-            X = csr_array(checked(X)[:_ROWS])
-        rows, values = X, X.data
-    end = int(rows.indptr[: n_rows + 1][-1])
-    indices, values = rows.indices[:end], values[:end]
-    # Also empty for a store whose values are all equal, and stored only once.
-    if (
-        not 0 < indices.size == values.size
-        or not 0 <= int(indices.min()) <= int(indices.max()) < X.shape[1]
-    ):
-        return FirstEntries(np.zeros(0, np.int64), np.zeros(0), n_rows)
-    return FirstEntries(indices, np.abs(values), n_rows)
 
 
 def warn_of_undeclared_names(names: NDArray[Any] | None) -> None:
@@ -226,10 +159,8 @@ def _in_process(
 ) -> LocalRecords:
     """Return the checked records of one process, with at most `rows_per_person` per person."""
     records = local_records(estimator, X, y, takes_matrix=isinstance(method.targets, Labels))
-    settings = {"is_private": method.is_private, "aloud": bool(estimator.verbose)}
-    remark_on_entries(
-        records.X, estimator.get_params(deep=False), records.feature_names, **settings
-    )
+    if estimator.verbose and (hint := raw_numbers(records.X, records.feature_names)):
+        say(hint)
     if sample_weight is not None:
         weights = checked_weights(sample_weight, len(records.y), method.is_private)
         records = replace(records, weights=weights)

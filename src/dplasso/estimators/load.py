@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from inspect import Parameter, signature
+from inspect import signature
 from itertools import chain
 from typing import Any, Self
 
@@ -44,12 +44,7 @@ _MOST_NAMES = 2**20
 class FittedAnew(TransformerMixin, BaseEstimator):
     """A step from a model file, which learns nothing, so it is fitted on the rows it transforms.
 
-    Parameters
-    ----------
-    step : transformer
-        A transformer that treats each record separately.
-    inputs : sequence of str, int or None
-        Names of its input columns in order, or their number.
+    `inputs`: names of its input columns in order, or their number.
     """
 
     def __init__(self, step: Any, inputs: Any = None) -> None:
@@ -61,13 +56,7 @@ class FittedAnew(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the transformed rows.
-
-        Raises
-        ------
-        DataError
-            If X has different columns than the original step was fitted on.
-        """
+        """Return the transformed rows; `DataError` if the columns differ from the original's."""
         return clone(self.step).fit_transform(_with_columns(X, self.inputs))
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -107,10 +96,7 @@ def row_steps_of(steps: Pipeline, model: str, n_features: int) -> RowSteps:
 
 
 def pipeline_of(held: RowSteps, estimator: Any) -> Pipeline:
-    """Return the pipeline of a model file, ready to predict.
-
-    Raises ValueError for an undeclared type or function, or for steps that learn.
-    """
+    """Return the pipeline of a model file, ready to predict; ValueError for steps that learn."""
     steps = [(step["name"], _step_from_json(step)) for step in held.steps]
     for place, (name, step) in enumerate(steps):
         inputs = held.inputs if place == 0 else None
@@ -144,8 +130,7 @@ def _step_to_json(name: str, step: Any) -> dict[str, Any]:
 
 
 def _is(value: Any, default: Any) -> bool:
-    plain = bool | int | float | str | None
-    if default is Parameter.empty or not isinstance(default, plain):
+    if not isinstance(default, bool | int | float | str | None):
         return value is default
     return type(value) is type(default) and value == default
 
@@ -292,7 +277,10 @@ def top_features(model: Any, count: int = 20) -> Weights:
 def whole_model(model: Any) -> Model:
     """Return the model of a fitted estimator or pipeline, with the steps before it."""
     steps, last = record_wise_parts(model)
-    model_only = _fitted(last)
+    if not isinstance(last, PrivateLinearModel):
+        raise TypeError(f"{type(last).__name__} is not a model of dplasso")
+    check_is_fitted(last, "coef_")
+    model_only: Model = last.model_
     if steps is None:
         return model_only
     held = row_steps_of(steps, chosen(model).steps[-1][0], model_only.n_features)
@@ -300,14 +288,6 @@ def whole_model(model: Any) -> Model:
         # Steps from a file do not name columns, but the model from the file does.
         held = replace(held, columns=model_only.row_steps.columns)
     return replace(model_only, row_steps=held)
-
-
-def _fitted(model: Any) -> Model:
-    if not isinstance(model, PrivateLinearModel):
-        raise TypeError(f"{type(model).__name__} is not a model of dplasso")
-    check_is_fitted(model, "coef_")
-    released: Model = model.model_
-    return released
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dplasso.data.store import Store, check_entries
+from dplasso.data.store import check_entries
 from dplasso.encoding.encoder import PublicEncoder, is_frame
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
@@ -18,15 +18,10 @@ from dplasso.matrix.compressed import Compressed, checked, clipped, compress
 from dplasso.matrix.orientations import transpose
 from dplasso.matrix.unit_rows import keep_columns, row_factors, unit_row_margins
 from dplasso.model.curves import typical_factor
-from dplasso.model.linear import Reading, reading_for
+from dplasso.model.linear import reading_for
 from dplasso.model.weights import Weights
 from dplasso.phases.releases import Descended
 from dplasso.runtime.threads import Threads, count_threads, thread_pool
-
-
-def reading(fitted: Any) -> Reading:
-    """Return the clipping or scaling that a fitted model applies to rows."""
-    return reading_for(fitted.model_)
 
 
 def task_of(fitted: Any) -> Task:
@@ -45,11 +40,7 @@ def loss_of(fitted: Any) -> Any:
 
 
 def margins(fitted: Any, X: Any) -> NDArray[np.float64]:
-    """Compute the margins of rows, shape (N,), or (N, K) for K > 2 classes.
-
-    The model's schema encodes a table. Raises ValueError if X has a different number of columns
-    than the training data, or NaN or infinity.
-    """
+    """Compute the margins of rows, shape (N,), or (N, K) for K > 2 classes."""
     check_is_fitted(fitted, "coef_")
     with thread_pool(count_threads(fitted.n_jobs)) as threads:
         rows, weights, factor = read_rows(fitted, encoded(fitted, X), threads)
@@ -59,18 +50,19 @@ def margins(fitted: Any, X: Any) -> NDArray[np.float64]:
 def read_rows(
     fitted: Any, X: Any, threads: Threads
 ) -> tuple[Compressed, NDArray[np.float64], NDArray[np.float64]]:
-    """Return the rows that the model uses, its weights, and the factor of each row.
-
-    Rows and weights have the columns of `reading(fitted).kept`.
-    """
-    kept, bound, norm_bound, constant, scale_exponents = reading(fitted)
+    """Return the rows and weights of the columns that the model uses, and the rows' factors."""
+    kept, bound, norm_bound, constant, scale_exponents = reading_for(fitted.model_)
     weights, store = _weights(fitted.coef_, kept), store_of(X)
     if store is None:
         X = validated(fitted, X, reset=False)
         matrix, by_rows = compress(X if kept is None else checked(X)[:, kept])
         rows = matrix if by_rows else transpose(matrix, X.shape[0], threads.count)
     else:
-        _check_columns(fitted, store)
+        if store.shape[1] != fitted.n_features_in_:
+            raise DataError(
+                f"{store.path} has {store.shape[1]:,} columns, but the model was trained on "
+                f"{fitted.n_features_in_:,}; convert the data with this number (--features)"
+            )
         check_entries(store, n_threads=threads.count)
         rows = store.rows
         if kept is not None:
@@ -106,14 +98,6 @@ def encoded(fitted: Any, X: Any) -> Any:
     return X
 
 
-def _check_columns(fitted: Any, store: Store) -> None:
-    if store.shape[1] != fitted.n_features_in_:
-        raise DataError(
-            f"{store.path} has {store.shape[1]:,} columns, but the model was trained on "
-            f"{fitted.n_features_in_:,}; convert the data with this number (--features)"
-        )
-
-
 _SHOWN = 8
 
 
@@ -124,8 +108,7 @@ class Contribution:
     `column`: the column, or the columns that are encoded together.
     `words`: the value of the row in words.
     `effect`: the contribution to the margin.
-    `odds`: for two classes, the factor of the odds of the class compared with the row without this
-    value; otherwise None.
+    `odds`: for two classes, the factor by which the value changes the odds of the class.
     """
 
     column: str
@@ -198,7 +181,7 @@ def explain(fitted: Any, X: Any, label: Any = None) -> list[Explanation]:
     with thread_pool(count_threads(fitted.n_jobs)) as threads:
         rows, weights, factor = read_rows(fitted, X, threads)
     weights = weights.reshape(len(weights), -1)
-    numbers, columns_read = np.atleast_1d(fitted.intercept_), reading(fitted).kept
+    numbers, columns_read = np.atleast_1d(fitted.intercept_), reading_for(fitted.model_).kept
     kept = np.arange(len(weights)) if columns_read is None else columns_read
     model, names = fitted.model_, _Names(fitted)
     values = rows.values if rows.values.size else np.full(rows.indices.size, rows.constant)

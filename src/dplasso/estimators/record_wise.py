@@ -1,9 +1,6 @@
 """Steps before a private model that learn nothing from the records (docs/howto-pipelines.md).
 
-The privacy guarantee covers only the last step. If an earlier step learns something, such as a
-mean, a vocabulary or a choice of columns, the pipeline reveals it. If a transformed row depends on
-other records, so does its contribution to the fit. Therefore a step must be in the list of known
-steps, or declared.
+The guarantee covers only the last step, so every other step must be a known one, or declared.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,10 +32,6 @@ _INSTEAD = {
 }
 
 
-def _nothing(step: Any) -> str:  # noqa: ARG001
-    return ""
-
-
 def _vocabulary(step: Any) -> str:
     if step.vocabulary is None:
         return "set a public vocabulary=, or hash the words (HashingVectorizer)"
@@ -64,24 +57,24 @@ def _constant(step: Any) -> str:
 
 
 # Known types of steps. Each function returns what to change so that a step learns nothing.
-_KNOWN: dict[str, Callable[[Any], str]] = {
-    "dplasso.encoding.encoder.PublicEncoder": _nothing,
-    "dplasso.estimators.load.FittedAnew": _nothing,
-    "sklearn.compose.ColumnTransformer": _nothing,
-    "sklearn.feature_extraction.FeatureHasher": _nothing,
+_KNOWN: dict[str, Callable[[Any], str] | None] = {
+    "dplasso.encoding.encoder.PublicEncoder": None,
+    "dplasso.estimators.load.FittedAnew": None,
+    "sklearn.compose.ColumnTransformer": None,
+    "sklearn.feature_extraction.FeatureHasher": None,
     "sklearn.feature_extraction.text.CountVectorizer": _vocabulary,
-    "sklearn.feature_extraction.text.HashingVectorizer": _nothing,
+    "sklearn.feature_extraction.text.HashingVectorizer": None,
     "sklearn.feature_extraction.text.TfidfTransformer": _no_idf,
     "sklearn.feature_extraction.text.TfidfVectorizer": _vocabulary,
     "sklearn.impute.SimpleImputer": _constant,
-    "sklearn.pipeline.FeatureUnion": _nothing,
-    "sklearn.pipeline.Pipeline": _nothing,
-    "sklearn.preprocessing.Binarizer": _nothing,
-    "sklearn.preprocessing.FunctionTransformer": _nothing,
-    "sklearn.preprocessing.Normalizer": _nothing,
+    "sklearn.pipeline.FeatureUnion": None,
+    "sklearn.pipeline.Pipeline": None,
+    "sklearn.preprocessing.Binarizer": None,
+    "sklearn.preprocessing.FunctionTransformer": None,
+    "sklearn.preprocessing.Normalizer": None,
     "sklearn.preprocessing.OneHotEncoder": _categories,
     "sklearn.preprocessing.OrdinalEncoder": _categories,
-    "sklearn.preprocessing.PolynomialFeatures": _nothing,
+    "sklearn.preprocessing.PolynomialFeatures": None,
 }
 # Types and functions that users have declared, by module and name.
 _declared: dict[str, Any] = {}
@@ -186,8 +179,8 @@ def check_record_wise(steps: Pipeline) -> None:
                     "the privacy guarantee does not cover: name the columns"
                 )
         kind, held = type(step).__name__, name_of(type(step))
-        rule = None if held is None else _KNOWN.get(held, _nothing)
-        change = _INSTEAD.get(kind, "") if rule is None else rule(step)
+        rule = None if held is None else _KNOWN.get(held)
+        change = _INSTEAD.get(kind, "") if held is None else rule(step) if rule else ""
         if held in _KNOWN and getattr(step, "memory", None) is not None:
             raise ValueError(f"step {name!r} caches records on the disk: leave out memory=")
         if held in _KNOWN and getattr(step, "input", "content") != "content":
@@ -197,7 +190,7 @@ def check_record_wise(steps: Pipeline) -> None:
                 f"step {name!r} ({kind}) learns from the records, which the pipeline would reveal "
                 f"without any guarantee: {change}"
             )
-        if rule is None:
+        if held is None:
             raise ValueError(
                 f"step {name!r} ({kind}) is not known to treat each record separately. If a step "
                 "learns something, the pipeline reveals it without any guarantee. If this step "
@@ -206,10 +199,7 @@ def check_record_wise(steps: Pipeline) -> None:
 
 
 def record_wise_parts(model: Any) -> tuple[Pipeline | None, Any]:
-    """Return the steps before a model, or None, and the model itself.
-
-    A search is replaced by its best estimator. Raises ValueError as `check_record_wise` does.
-    """
+    """Return the steps before a model, or None, and the model itself; of a search, the best."""
     parts = split(chosen(model))
     if parts is None:
         return None, chosen(model)
@@ -265,11 +255,7 @@ def rows_of(steps: Pipeline, X: Any, *, fit: bool = False) -> tuple[Pipeline, An
 
 
 def last_step(model: Any, X: Any) -> tuple[Any, Any]:
-    """Return the model at the end of a fitted pipeline, and the rows after the other steps.
-
-    Any other model is returned with X. Steps before a third-party model may have learnt from
-    records; their cost is not included here.
-    """
+    """Return the model at the end of a fitted pipeline, and the rows after the other steps."""
     best = chosen(model)
     parts = split(best)
     if parts is None:

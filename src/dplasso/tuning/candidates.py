@@ -12,7 +12,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
 from dplasso.data.store import Store
-from dplasso.errors import DataError, NoiseWarning, ParameterError, of_a_stranger
+from dplasso.errors import DataError, ParameterError, of_a_stranger
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import check_columns_fit, method_of, warn_of_undeclared_names
 from dplasso.estimators.record_wise import check_record_wise, rows_of, split
@@ -34,11 +34,8 @@ _ENOUGH = 1.0 - 1e-6
 
 @dataclass(frozen=True)
 class Candidate:
-    """Settings that a try may draw, with their names in the grid.
+    """Settings that a try may draw, as the last step of `original` and the steps before it.
 
-    `estimator`: an unfitted estimator with these settings; of a pipeline the last step.
-    `steps`: the other steps of a pipeline.
-    `original`: the estimator or pipeline that was passed to the search.
     `records`: the rows after these steps; None before the search has data.
     """
 
@@ -90,10 +87,7 @@ def _shared_settings(estimator: Any) -> dict[str, Any]:
 
 
 def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
-    """Return the candidates of a grid, which has the format of scikit-learn's `ParameterGrid`.
-
-    For several estimators, `grid` is one grid for all of them or a list of one for each.
-    """
+    """Return the candidates of a grid for all estimators, or of a list of one grid for each."""
     estimators = estimators_of(estimator)
     grids = [grid] if estimators == [estimator] else grid
     if isinstance(grids, Mapping):
@@ -180,12 +174,7 @@ def _check_records(estimator: Any, records: LocalRecords) -> None:
 
 
 def cost_of_try(estimator: Any, records: LocalRecords | None) -> tuple[float, float]:
-    """Return the zCDP of a fit, and the total variation of its draws from the accounted ones.
-
-    `records`: of declared classes, or None if there are no data yet.
-    A third-party estimator reports its cost in a method ``privacy_event()``, as an event of
-    ``dp-accounting``.
-    """
+    """Return the zCDP of a fit, and the total variation of its draws from the accounted ones."""
     if hasattr(estimator, "privacy_event"):
         rho, variation = rho_of_event(estimator.privacy_event()), 0.0
     elif isinstance(estimator, PrivateLinearModel):
@@ -208,9 +197,7 @@ def cost_of_try(estimator: Any, records: LocalRecords | None) -> tuple[float, fl
 def fix_starts(candidates: list[Candidate]) -> str:
     """Set each candidate's prior and public geometry by the column names; describe them in words.
 
-    This is done before the records are divided, because the parts have no column names.
-
-    Raises ValueError if a prior does not match the records.
+    This comes before the records are divided, because the parts have no column names.
     """
     descriptions = dict[str, None]()
     for candidate in candidates:
@@ -225,28 +212,8 @@ def fix_starts(candidates: list[Candidate]) -> str:
     return ", or ".join(filter(None, descriptions))
 
 
-def warn_of_noise(candidates: list[Candidate]) -> None:
-    """Issue `NoiseWarning` if public numbers show that noise hides any signal in every try."""
-    messages = []
-    for candidate in candidates:
-        if not isinstance(candidate.estimator, PrivateLinearModel):
-            return
-        method, rows = method_of(candidate.estimator), candidate.rows
-        if method.n_records is None or method.from_prior:
-            return
-        task = method.targets.task(rows)
-        budget = method.budget(task, rows.shape[1])
-        n_records = float(method.n_records)
-        messages.append(method.noise_warning(task, budget, n_records, rows.shape[1]))
-    if all(messages):
-        warnings.warn(f"a try: {messages[0]}", NoiseWarning, stacklevel=3)
-
-
 def largest_variation(candidates: list[Candidate], epsilon: float) -> float:
-    """Set the candidates' epsilon, and return the largest total variation of their fits' draws.
-
-    The epsilon of the whole search gives an upper bound, because a try has a smaller epsilon.
-    """
+    """Return the largest total variation of the candidates' draws, at most that at `epsilon`."""
     for candidate in candidates:
         candidate.estimator.set_params(epsilon=float(epsilon))
     return max(cost_of_try(each.estimator, each.records)[1] for each in candidates)
@@ -269,8 +236,7 @@ def give_epsilon(candidate: Candidate, rho: float, delta: float) -> None:
 def largest_within(cost: Callable[[float], float], allowed: float, delta: float) -> float:
     """Return the largest epsilon whose cost is at most `allowed`, or 0 if there is none.
 
-    The result uses at least all but a millionth of `allowed`. The cost must grow about with the
-    square of epsilon. `delta` determines the first guess.
+    The cost must grow about with the square of epsilon.
     """
     epsilon, best = allowed + 1.9 * math.sqrt(-allowed * math.log(delta)), 0.0
     for _ in range(_ATTEMPTS):
@@ -326,11 +292,7 @@ def last_of(estimator: Any) -> Any:
 def settings_by_step(
     estimator: Any, params: Mapping[str, Any]
 ) -> tuple[Pipeline | None, dict[str, Any]]:
-    """Return the steps before the last with their settings, and the settings of the last.
-
-    An estimator that is not a pipeline has no steps. Raises ValueError for a step that learns from
-    the records, or a setting of no step.
-    """
+    """Return the steps before the last with their settings, and the settings of the last."""
     if split(estimator) is None:
         return None, dict(params)
     steps, last = clone(estimator[:-1]), f"{estimator.steps[-1][0]}__"
@@ -355,14 +317,10 @@ def behind(candidate: Candidate, fitted: Any) -> Any:
 
 
 def results_of(candidates: list[Candidate], best: Try | None) -> dict[str, Any]:
-    """Return a table of the public settings of all candidates, and the score of the released one.
-
-    The columns have the names of scikit-learn's `cv_results_`.
-    """
+    """Return `cv_results_`: the public settings of all candidates, and the released score."""
     count = len(candidates)
-    named = list(dict.fromkeys(name for candidate in candidates for name in candidate.params))
     columns: dict[str, Any] = {}
-    for name in named:
+    for name in dict.fromkeys(name for candidate in candidates for name in candidate.params):
         column = np.ma.masked_array(np.empty(count, dtype=object), mask=True)
         for place, candidate in enumerate(candidates):
             if name in candidate.params:

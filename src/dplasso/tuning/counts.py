@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from dplasso.errors import DataError
 from dplasso.tuning.estimates import (
-    MANY_LABELS,
-    SEVERAL_CLASSES,
     UNKNOWN,
     ClassScore,
     ConfusionCell,
@@ -36,12 +34,10 @@ _DROWNED = 2.0
 
 
 class _Part(NamedTuple):
-    """The score of one class or label, from its own noisy counts.
+    """The score of one class or label; `value` is None if noise hides it.
 
-    `value`: None if noise hides it.
     `own`, `shared`, `noise`: its variances from sampling the rows of the class, from sampling rows
     that all classes share, and from the noise.
-    `rows`: noisy number of rows of the class.
     """
 
     value: float | None
@@ -60,11 +56,9 @@ class _Part(NamedTuple):
 def _average(
     parts: list[_Part], weights: NDArray[np.float64], z: float, *, disjoint: bool
 ) -> Estimate:
-    """Return the weighted mean of parts; `disjoint`: whether each row has one class.
-
-    Errors from shared rows are added, which bounds them for any correlation. An unknown part may
-    have any value from 0 to 1.
-    """
+    """Return the weighted mean of parts; `disjoint`: whether each row has one class."""
+    # Errors from shared rows are added, which bounds them for any correlation. An unknown part may
+    # have any value from 0 to 1.
     is_known = np.array([part.value is not None for part in parts])
     values = np.array([0.5 if part.value is None else part.value for part in parts])
     own, shared, noise = np.array([(part.own, part.shared, part.noise) for part in parts]).T
@@ -160,10 +154,7 @@ def _sigmoid(margins: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _auc_part(noisy: NDArray[np.float64], sigma: float, least: float) -> _Part:
-    """Compute the AUC of probabilities rounded to the grid; rows in the same bin are ties.
-
-    `least`: smallest number of rows of a class for which the AUC is computed.
-    """
+    """Compute the AUC over the grid, if both classes have `least` rows; equal bins are ties."""
     negative, positive = noisy.reshape(2, -1)
     n_negative, n_positive = float(negative.sum()), float(positive.sum())
     if min(n_negative, n_positive) < least:
@@ -255,10 +246,7 @@ def _label_sums(positive: NDArray[np.bool_], actual: NDArray[np.bool_]) -> NDArr
 
 
 def _f1_part(hits: float, false: float, missed: float, sigma: float, extra: float) -> _Part:
-    """Compute an F1 from noisy counts of hits (true positives), false positives and misses.
-
-    `extra`: variance of false positives plus misses, in units of sigma^2.
-    """
+    """Compute an F1; `extra` is the variance of false positives plus misses over sigma^2."""
     size, rows = 2.0 * hits + false + missed, hits + missed
     if size < max(1.0, _DROWNED * sigma * math.sqrt(4.0 + extra)):
         return _Part(None, 0.0, 0.0, 0.0, rows)
@@ -291,10 +279,7 @@ def f1(
     by_rows: bool = False,
     of_all: bool = False,
 ) -> Estimate:
-    """Estimate the F1 of the second of two classes, or the mean F1 of more classes or of labels.
-
-    `of_all`: use the mean for two classes too. `by_rows`: weight the mean by rows.
-    """
+    """Estimate the F1 of the second of two classes, or else (or `of_all`) the mean F1."""
     parts = _f1_parts(noisy, sigma, target)
     weights = _weights_of(parts, by_rows=by_rows)
     if weights is None:
@@ -353,7 +338,3 @@ def confusion_details(
             share = mean_estimate(sums, sigma, z, sigma * math.sqrt(size - 1))
             cells.append(ConfusionCell(actual, predicted, max(count, 0.0), *share))
     return Details(by_class=by_class, confusion=tuple(cells))
-
-
-# Kinds of target where a row adds to the counts of every class or label.
-IN_EACH_CLASS, IN_EACH_LABEL = (SEVERAL_CLASSES, MANY_LABELS), (MANY_LABELS,)

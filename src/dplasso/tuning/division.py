@@ -25,10 +25,7 @@ from dplasso.privacy.randomness import RandomStream, random_word
 def entering_rows(
     inputs: LocalRecords, groups: ArrayLike | None, rows_per_person: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows within the limit, ascending, and the number of each row's person.
-
-    Without `groups` the people are those of a store, or else every row is its own person.
-    """
+    """Return the rows within the limit, ascending, and the number of each row's person."""
     if groups is None and isinstance(inputs.X, Store):
         groups = inputs.X.people
     if groups is None:
@@ -47,10 +44,8 @@ def entering_rows(
 def draw_held_out(
     person: NDArray[np.intp], share: float, stream: RandomStream
 ) -> NDArray[np.bool_]:
-    """Draw the rows on which tries are scored, separately for each person.
-
-    The assignment does not depend on the data, so an ordinary random generator is safe.
-    """
+    """Draw the rows on which tries are scored, separately for each person."""
+    # The assignment does not depend on the data, so an ordinary random generator is safe.
     drawn = np.random.default_rng(int(random_word(stream))).random(int(person.max()) + 1) < share
     held: NDArray[np.bool_] = drawn[person]
     if held.all() or not held.any():
@@ -62,11 +57,7 @@ def draw_held_out(
 def divided(
     inputs: LocalRecords, rows: NDArray[np.intp], held: NDArray[np.bool_]
 ) -> Iterator[tuple[LocalRecords, LocalRecords]]:
-    """Divide rows into those for fitting and those `held` out, for the time of a block.
-
-    The parts of a store are in a folder beside it, which only this user can read. The folder is
-    removed after the block.
-    """
+    """Divide rows into those for fitting and those `held` out, for the time of a block."""
     if not isinstance(inputs.X, Store):
         fitted, scored = rows[~held], rows[held]
         X = checked(inputs.X)

@@ -46,12 +46,7 @@ UNKNOWN = Estimate(0.5, 0.0, 1.0)
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """A bin of a calibration curve.
-
-    `predicted_low`, `predicted_high`: edges of the bin of the predicted probability.
-    `rows`: noisy number of rows in the bin.
-    `observed`: share of the second class among them, with its interval `low` to `high`.
-    """
+    """A bin of predicted probabilities, its noisy number of rows, and the second class's share."""
 
     predicted_low: float
     predicted_high: float
@@ -63,12 +58,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class ClassScore:
-    """The score of one class against all others, or of one label.
-
-    `label`: the class, or the name of the label.
-    `rows`: noisy number of its rows.
-    `value`: the score, with its interval `low` to `high`.
-    """
+    """The score of one class against all others, or of one label, and its noisy number of rows."""
 
     label: Any
     rows: float
@@ -79,11 +69,7 @@ class ClassScore:
 
 @dataclass(frozen=True)
 class ConfusionCell:
-    """A cell of a confusion matrix.
-
-    `rows`: noisy number of rows of the class `actual` for which the model predicts `predicted`.
-    `share`: their share of the rows of the class `actual`, with its interval `low` to `high`.
-    """
+    """A cell of a confusion matrix: its noisy number of rows, and their share of the class."""
 
     actual: Any
     predicted: Any
@@ -103,12 +89,7 @@ class Details(NamedTuple):
 
 @dataclass(frozen=True)
 class Target:
-    """The public description of what models predict.
-
-    `classes`: the classes or labels; empty for numbers.
-    `many_labels`: whether a row may have any subset of them.
-    `bounds`: the interval of numbers.
-    """
+    """What models predict: classes or labels, or numbers within bounds; public."""
 
     classes: tuple[Any, ...] = ()
     many_labels: bool = False
@@ -142,16 +123,12 @@ Losses = Callable[[Any, Any, NDArray[Any], Target], NDArray[np.float64]]
 class Metric:
     """How to compute a metric from sums over rows.
 
-    `sums`: ``sums(model, X, y, target)`` returns int64 sums in units of 2^-32; None if they are not
-    of one model.
-    `estimate`: ``estimate(noisy, sigma, z, target)`` returns the `Estimate` for noise of standard
-    deviation sigma, with an interval of z standard errors. `details` returns `Details` likewise.
-    `kinds`: the kinds of target that the metric supports.
+    `sums`: of one model's predictions, int64 in units of 2^-32.
+    `estimate`, `details`: the results from noisy sums, the noise's standard deviation, and the
+    number of standard errors of an interval.
     `one_share`, `one_exchange`: L2 sensitivity of the sums to adding a row and to replacing a row,
     in units of 1; for the kinds in `outputs_counted`, of the sums for a single output.
-    `larger_is_better`: whether a better model has a larger value.
-    `losses`: for a mean of losses, ``losses(model, X, y, target)`` returns the loss of each row in
-    [0, 1], which `span` scales to the metric.
+    `losses`: of each row in [0, 1], if the metric is their mean; `span` scales it.
     """
 
     sums: Any
@@ -165,18 +142,13 @@ class Metric:
     losses: Losses | None = None
     span: Callable[[Target], float] | None = None
 
-    def share(self, target: Target) -> float:
-        """Return the L2 sensitivity of the sums to adding a row."""
-        return self.one_share * self._counted(target)
-
-    def exchange(self, target: Target) -> float:
-        """Return the L2 sensitivity of the sums to replacing a row."""
-        return self.one_exchange * self._counted(target)
-
-    def _counted(self, target: Target) -> float:
+    def bound(self, target: Target, neighbors: str) -> float:
+        """Return C such that adding a row moves the sums by C in L2, or replacing one by 2 C."""
+        added = check_neighbors(neighbors) == "add-remove"
+        single = self.one_share if added else self.one_exchange / 2.0
         if target.kind not in self.outputs_counted or target.n_outputs == 1:
-            return 1.0
-        return math.nextafter(math.sqrt(target.n_outputs), math.inf)
+            return single
+        return single * math.nextafter(math.sqrt(target.n_outputs), math.inf)
 
 
 def mean_estimate(
@@ -187,9 +159,8 @@ def mean_estimate(
     The interval is Wilson's with noise: all m that differ from the estimate by at most z standard
     errors at m. The variance of the losses is m (1 - m) minus a part that the third sum estimates.
     At another mean m the variance differs: where sampling moved the mean, the variance is assumed
-    to be the same share of m (1 - m); where noise moved it, only m (1 - m) changes.
-
-    `others`: standard deviation of the noise of the second sum; by default `sigma`.
+    to be the same share of m (1 - m); where noise moved it, only m (1 - m) changes. `others` is the
+    standard deviation of the noise of the second sum; by default `sigma`.
     """
     count = float(noisy[0] + noisy[1])
     if count < 1.0:
@@ -329,7 +300,7 @@ def score_budget(
         neighbors=neighbors,
         rows_per_person=rows_per_person,
     )
-    moved = budget.moved(share_bound(metric, target, neighbors))
+    moved = budget.moved(metric.bound(target, neighbors))
     check_noise(moved / budget.mu)
     return budget, moved
 
@@ -340,13 +311,6 @@ def most_sums(target: Target) -> int:
     if (most := max(_SUMS * size, size * size)) > _LARGEST_SUMS:
         raise ValueError(f"{size:,} classes or labels are too many for a private score")
     return most
-
-
-def share_bound(metric: Metric, target: Target, neighbors: str) -> float:
-    """Return C such that adding a row moves the sums by at most C in L2, or 2 C if replacing."""
-    if check_neighbors(neighbors) == "add-remove":
-        return metric.share(target)
-    return metric.exchange(target) / 2.0
 
 
 def check_noise(sigma: float) -> None:

@@ -1,27 +1,19 @@
 """Predict each row by that row alone, to the last bit.
 
-The sensitivity of a score assumes that a row's contribution does not depend on other rows. Matrix
-products break that assumption: BLAS chooses the order of a sum by the number of rows and the place
-of a row among them. Adding a row can then change the last bit of other rows' margins. If many equal
-rows have a margin at a threshold, all of them may change their class at once. Three rules avoid
-this:
+BLAS chooses the order of a sum by the number of rows and the place of a row among them, so adding a
+row can change the last bit of other rows' margins, and the classes of all that are at a threshold.
 
 - *Models of this package* compute margins with a kernel that sums a row's entries in stored order.
 - *Linear models of scikit-learn* use the same kernel. A copy of the model with the identity matrix
-  as coefficients then converts the margins to predictions. Its products with 0 and 1 are exact in
-  any order.
-- *Any other model* predicts one row per call, so it cannot see other rows. Larger blocks would be
-  faster, but adding a record would move later rows to other places in a block, where BLAS may round
-  differently. Decision trees and forests predict all rows in one call, because they only compare
-  entries with thresholds and sum the leaves tree by tree.
+  as coefficients then converts the margins to predictions, exactly in any order.
+- *Decision trees and forests* predict all rows in one call, because they only compare entries with
+  thresholds. Joblib runs sequentially, because threads would sum trees as they finish.
+- *Any other model* predicts one row per call.
 
-The steps of a pipeline follow the same rules. If all of them treat each entry or each row
-separately (`_BY_ENTRY`), they transform all rows in one call. Otherwise the whole pipeline predicts
-one row per call. Joblib runs sequentially, because threads would sum a forest in the order in which
-they finish.
+The steps of a pipeline transform all rows in one call if each of them treats each entry or each row
+separately (`_BY_ENTRY`). Otherwise the whole pipeline predicts one row per call.
 """
 
-import time
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
@@ -50,7 +42,6 @@ from dplasso.errors import DataError, is_ours, of_a_stranger
 from dplasso.estimators.record_wise import chosen, every_step, split
 from dplasso.fit.records import LocalRecords
 from dplasso.matrix.unit_rows import by_rows, unit_row_margins
-from dplasso.runtime.progress import duration, say
 from dplasso.runtime.threads import ONE_THREAD
 
 # Compared with exact types, because a subclass may predict differently.
@@ -90,8 +81,6 @@ _BY_ENTRY = {
     "TfidfVectorizer",
     "VarianceThreshold",
 }
-# Seconds after which a message shows the remaining time.
-_PATIENCE = 2.0
 
 
 def isolated(model: Any) -> Any:
@@ -107,8 +96,7 @@ def isolated(model: Any) -> Any:
 def isolate(model: Any, X: Any, rows: LocalRecords) -> tuple[Any, LocalRecords]:
     """Return a model and rows that give a pipeline's predictions for X, each row separately.
 
-    `rows`: the output of the steps before the last. If these treat each row separately, the result
-    is the last step and these rows; otherwise the matrix in `rows` is replaced by row numbers.
+    `rows`: the output of the steps before the last, whose matrix row numbers may replace.
     """
     model = chosen(model)
     parts = split(model)
@@ -185,10 +173,7 @@ def _margins(X: Any, coefficients: NDArray[Any], intercept: Any) -> NDArray[np.f
 
 @dataclass(frozen=True)
 class _OneByOne(_Sequential):
-    """Predictions of one row per call.
-
-    `records`: the rows, if the matrix holds row numbers; None if the matrix holds the rows.
-    """
+    """Predictions of one row per call; `records` holds the rows if the matrix holds numbers."""
 
     records: Any = None
 
@@ -196,19 +181,13 @@ class _OneByOne(_Sequential):
         predict, predictions = getattr(self.model, method), []
         row = _reader(X) if self.records is None else self._record
         numbers = range(X.shape[0]) if self.records is None else X[:, 0].astype(np.intp).tolist()
-        begun, waiting = time.monotonic(), True
-        for done, number in enumerate(numbers):
+        for number in numbers:
             # Copied, because a prediction may be a view of the row, whose memory is reused.
             predictions.append(np.array(predict(row(number))))
             if len(predictions[-1]) != 1:
                 raise DataError(
                     f"the model returned {len(predictions[-1]):,} predictions for 1 row"
                 )
-            spent = time.monotonic() - begun
-            if waiting and spent > _PATIENCE:
-                waiting = False
-                left = duration(spent * (len(numbers) / (done + 1) - 1.0))
-                say(f"Predicting {len(numbers):,} rows one by one; about {left} left")
         return np.concatenate(predictions)
 
     def _record(self, number: int) -> Any:

@@ -11,6 +11,7 @@ Estimates and their intervals depend only on the noisy sums (`dplasso.tuning.est
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -168,45 +169,28 @@ def _r2(noisy: NDArray[np.float64], sigma: float, z: float, _: Target) -> Estima
 _ROUNDING = 1.0 + 2.0**-28
 
 
+_AUC = Metric(
+    counts.auc_sums,
+    counts.auc,
+    outputs_counted=(SEVERAL_CLASSES, MANY_LABELS),
+    details=counts.auc_details,
+)
+_F1 = Metric(
+    counts.confusion_sums,
+    counts.f1,
+    outputs_counted=(MANY_LABELS,),
+    details=counts.confusion_details,
+)
 METRICS = {
     "accuracy": _mean(_wrong, lambda _: 1.0, estimate=_accuracy, larger_is_better=True),
-    "auc": Metric(
-        counts.auc_sums,
-        counts.auc,
-        outputs_counted=counts.IN_EACH_CLASS,
-        details=counts.auc_details,
+    "auc": _AUC,
+    "auc_weighted": replace(
+        _AUC, estimate=partial(counts.auc, by_rows=True), kinds=(SEVERAL_CLASSES, MANY_LABELS)
     ),
-    "auc_weighted": Metric(
-        counts.auc_sums,
-        partial(counts.auc, by_rows=True),
-        kinds=(SEVERAL_CLASSES, MANY_LABELS),
-        outputs_counted=counts.IN_EACH_CLASS,
-        details=counts.auc_details,
-    ),
-    "f1": Metric(
-        counts.confusion_sums,
-        counts.f1,
-        outputs_counted=counts.IN_EACH_LABEL,
-        details=counts.confusion_details,
-    ),
-    "f1_macro": Metric(
-        counts.confusion_sums,
-        partial(counts.f1, of_all=True),
-        outputs_counted=counts.IN_EACH_LABEL,
-        details=counts.confusion_details,
-    ),
-    "f1_weighted": Metric(
-        counts.confusion_sums,
-        partial(counts.f1, by_rows=True),
-        outputs_counted=counts.IN_EACH_LABEL,
-        details=counts.confusion_details,
-    ),
-    "confusion": Metric(
-        counts.confusion_sums,
-        counts.share_correct,
-        kinds=ONE_CLASS,
-        details=counts.confusion_details,
-    ),
+    "f1": _F1,
+    "f1_macro": replace(_F1, estimate=partial(counts.f1, of_all=True)),
+    "f1_weighted": replace(_F1, estimate=partial(counts.f1, by_rows=True)),
+    "confusion": replace(_F1, estimate=counts.share_correct, kinds=ONE_CLASS),
     "log_loss": _mean(_clipped_losses, lambda _: LARGEST_LOSS),
     "calibration": Metric(
         counts.calibration_sums,

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from sklearn.base import clone
@@ -28,7 +29,6 @@ from dplasso.tuning.estimates import (
     check_noise,
     most_sums,
     score_budget,
-    share_bound,
 )
 from dplasso.tuning.metrics import METRICS
 from dplasso.tuning.search_cost import SearchCost, search_cost, tries_of
@@ -60,13 +60,12 @@ def scorer_of(cost: SearchCost, name: str, target: Target) -> Scorer:
     """Return the scorer of the tries; a score may cost as much as the fit of a try."""
     metric, margin = METRICS[name], _SCORE_MARGIN * (most_sums(target) / 64.0)
     mu = math.sqrt(2.0 * cost.try_rho * (1.0 - margin))
-    share = share_bound(metric, target, cost.neighbors)
     sensitivity = Budget(
         epsilon=cost.epsilon,
         delta=cost.delta,
         neighbors=cost.neighbors,
         rows_per_person=cost.rows_per_person,
-    ).moved(share)
+    ).moved(metric.bound(target, cost.neighbors))
     check_noise(sensitivity / mu)
     return Scorer(metric, target, sensitivity, sensitivity / mu, _CONFIDENCE)
 
@@ -84,12 +83,10 @@ def whole_budget(cost: SearchCost, ledger: Ledger | None) -> SearchCost:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a plan.
+    """A part of a plan with its share of the budget's zCDP; epsilon is 0 if that is too small.
 
-    `share`: share of the budget's zCDP.
-    `epsilon`: the epsilon of this part at its own `delta`; 0 if the share is too small for any.
-    `try_epsilon`: for a search, the approximate epsilon of a try; otherwise 0.
-    `noise`: for a score or encoding, the standard deviation of its sums in records; otherwise 0.
+    `try_epsilon`: of a try of a search. `noise`: standard deviation, in records, of the sums of a
+    score or an encoding.
     """
 
     name: str
@@ -116,12 +113,8 @@ def plan_budget(
 ) -> tuple[Part, ...]:
     """Divide a budget into parts that a ledger with this budget can pay for, in order.
 
-    `score`, `encoding`, `refit`: shares for a private score of the final model, a private encoding
-    of the columns, and a second fit. The fit gets the rest.
-    `tries`: expected number of tries of a search instead of the fit, with Poisson's law, which has
-    the lowest cost in a ledger; 0 plans one fit with the defaults.
-
-    Raises ValueError for a share out of range, or for parameters that cannot be combined.
+    The fit gets what the shares `score`, `encoding` and `refit` leave. With `tries`, a search by
+    Poisson's law, which costs a ledger least, takes its place.
     """
     shares = {"encoding": encoding, "refit": refit, "score": score}
     for name, share in shares.items():
@@ -165,30 +158,21 @@ def plan_budget(
         "score": lambda part: score_budget(metric, part, **common)[0],
     }
     # Bounds on a record's contribution to the sums of a release.
-    bounds = {"encoding": 1.0, "score": share_bound(metric, NUMBERS_ALONE, neighbors)}
-    return tuple(
-        _part(name, shares.get(name, main), limit, delta, make, bounds.get(name, 0.0))
-        for name, make in makers.items()
-        if shares.get(name, main) > 0.0
-    )
+    bounds = {"encoding": 1.0, "score": metric.bound(NUMBERS_ALONE, neighbors)}
+    parts = []
+    for name, make in makers.items():
+        share, bound = shares.get(name, main), bounds.get(name, 0.0)
+        if share == 0.0:
+            continue
+        allowed = Fraction(share) * limit / UNITS * (1 - Fraction(1, 10**9))
+        epsilon = largest_within(partial(_rho, make), float(allowed), delta)
+        made = make(epsilon) if epsilon else None
+        try_rho = getattr(made, "try_rho", 0.0)
+        try_epsilon = epsilon_of_rho(try_rho, delta) if try_rho else 0.0
+        noise = made.moved(bound) / made.mu if made and bound else 0.0
+        parts.append(Part(name, share, epsilon, delta, try_epsilon, noise))
+    return tuple(parts)
 
 
-def _part(
-    name: str,
-    share: float,
-    limit: int,
-    delta: float,
-    make: Callable[[float], Any],
-    bound: float,
-) -> Part:
-    allowed = Fraction(share) * limit / UNITS * (1 - Fraction(1, 10**9))
-
-    def cost(epsilon: float) -> float:
-        return float(Fraction(charge_of(make(epsilon)).rho, UNITS))
-
-    epsilon = largest_within(cost, float(allowed), delta)
-    made = make(epsilon) if epsilon else None
-    try_rho = getattr(made, "try_rho", 0.0)
-    try_epsilon = epsilon_of_rho(try_rho, delta) if try_rho else 0.0
-    noise = made.moved(bound) / made.mu if made and bound else 0.0
-    return Part(name, share, epsilon, delta, try_epsilon, noise)
+def _rho(make: Callable[[float], Any], epsilon: float) -> float:
+    return float(Fraction(charge_of(make(epsilon)).rho, UNITS))

@@ -186,11 +186,7 @@ def private_score(
 
 @dataclass(frozen=True)
 class Scored:
-    """A model and the rows to score, checked.
-
-    `predicting`: the model that predicts each row separately.
-    `digest`: of the model; empty for a third-party model.
-    """
+    """A model that predicts each row separately, and the rows to score, checked."""
 
     predicting: Any
     rows: LocalRecords
@@ -267,10 +263,7 @@ def paid_sums(
 
 
 def checked_bounds(metric: str, bounds: Any, estimator: Any) -> Bounds:
-    """Return the public interval of the target, (0, 1) for a metric without one.
-
-    The default is the estimator's own parameter `target_bounds`.
-    """
+    """Return the public interval of the target, (0, 1) for a metric without one."""
     if NUMBERS not in METRICS[metric].kinds:
         if bounds is not None:
             raise ParameterError(f"`target_bounds` does not go with `metric={metric!r}`")
@@ -283,10 +276,7 @@ def checked_bounds(metric: str, bounds: Any, estimator: Any) -> Bounds:
 
 
 def target_of(model: Any, classes: Any, n_labels: int = 0) -> Target:
-    """Return the target of a model with these classes; `DataError` if y has another shape.
-
-    `n_labels`: number of columns of y, if it has one for each label; otherwise 0.
-    """
+    """Return the target of a model with these classes; `DataError` if y has another shape."""
     if classes is None:
         return Target()
     names = tuple(np.asarray(classes).tolist())

@@ -38,7 +38,6 @@ from dplasso.tuning.candidates import (
     last_of,
     list_candidates,
     results_of,
-    warn_of_noise,
     with_records,
 )
 from dplasso.tuning.division import divided, draw_held_out, entering_rows
@@ -72,7 +71,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         Delta of the whole search, in (0, 1).
     tries : float, default=10
         Expected number of tries. The actual number is random and not released.
-    law : {"auto", "poisson", "geometric", "logarithmic"}, default="auto"
+    law : {"auto", "poisson", "logarithmic"}, default="auto"
         The distribution of the number of tries; "auto" chooses the one that leaves the largest
         budget for a try. With "poisson" there is no try with probability e^-tries, and the model is
         then a constant.
@@ -205,7 +204,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             If there was no try.
         """
         self.check()
-        stream, last = random_stream(self.random_state), self._last
+        stream, last = random_stream(self.random_state), last_of(estimators_of(self.estimator)[0])
         candidates = with_records(list_candidates(self.estimator, self.grid, self.delta), X, y)
         y = candidates[0].rows.y
         settings = last.get_params(deep=False)
@@ -233,7 +232,6 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         }
         warn_of(state_search(None, cost, **stated).cautions(), stacklevel=3)
         check_affordable(ledger, cost)
-        warn_of_noise(candidates)
         held = draw_held_out(person, self.held_out, stream)
         notes = {"prior": started or None}
         if ledger is not None and classes is not None:
@@ -253,11 +251,6 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         self.metric_, self._target = metric, scorer.target
         return self
 
-    @property
-    def _last(self) -> Any:
-        """The last step of the first estimator, whose shared settings hold for all."""
-        return last_of(estimators_of(self.estimator)[0])
-
     def _metric(self, kind: str) -> str:
         """Return our name of the metric, or the default for the kind of target."""
         return default_metric(kind) if self.metric is None else metric_named(self.metric, CHOOSING)
@@ -267,7 +260,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         """Whether the target is numbers, according to the metric or else the estimator."""
         if self.metric is not None:
             return METRICS[self._metric(NUMBERS)].kinds == (NUMBERS,)
-        return bool(is_regressor(self._last))
+        return bool(is_regressor(last_of(estimators_of(self.estimator)[0])))
 
     def _set_best(
         self,

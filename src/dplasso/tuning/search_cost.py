@@ -6,8 +6,8 @@ the larger of the two, not their sum: if both are at most rho-zCDP, its Renyi di
 is at most ``a rho``. The best of K tries is released. With m = E[K] and the laws below (arXiv
 2110.03620, theorems 2 and 6; e is the bound of one try):
 
-    logarithmic (eta = 0), geometric (eta = 1):
-        e'(a) = e(a) + (1 + eta) min_b [(1 - 1/b) e(b) + ln(1/g) / b] + ln(m) / (a - 1)
+    logarithmic:
+        e'(a) = e(a) + min_b [(1 - 1/b) e(b) + ln(1/g) / b] + ln(m) / (a - 1)
     poisson:
         e'(a) = e(a) + m delta(ln(a / (a - 1))) + ln(m) / (a - 1),   delta: curve of one try
 
@@ -20,7 +20,6 @@ times as much. Delta includes this with the factor ``1 + e^epsilon``.
 The laws of the number of tries K:
 
     poisson       P(K = k) = e^-m m^k / k!,                       k >= 0, mean m
-    geometric     P(K = k) = g (1 - g)^(k - 1),                   k >= 1, mean 1/g
     logarithmic   P(K = k) = (1 - g)^k / (k ln(1/g)),             k >= 1, mean (1/g - 1) / ln(1/g)
 
 To draw K, an integer of 128 random bits is compared with integer cumulative probabilities that are
@@ -49,7 +48,7 @@ from dplasso.privacy.parameters import (
 )
 from dplasso.privacy.randomness import RandomStream, random_word
 
-LAWS = ("poisson", "geometric", "logarithmic")
+LAWS = ("poisson", "logarithmic")
 DRAW_ERROR = 2.0**-90
 # From this expected number on, the logarithmic law leaves a try more budget than Poisson's law.
 _LOGARITHMIC_FROM = 4.5
@@ -73,13 +72,7 @@ class Tries:
 
 
 def tries_of(mean: float, law: str = "auto") -> Tries:
-    """Return the law with this expected number of tries.
-
-    "auto" chooses the law that leaves a try the largest budget: Poisson's for a mean below 4.5,
-    otherwise the logarithmic law.
-
-    Raises TypeError or ValueError for an invalid parameter.
-    """
+    """Return the law with this mean; "auto" chooses the one that leaves a try the most budget."""
     check_choice("law", law, ("auto", *LAWS))
     mean = check_positive("tries", mean)
     if law == "auto":
@@ -91,20 +84,14 @@ def tries_of(mean: float, law: str = "auto") -> Tries:
         )
     if law == "poisson":
         return Tries(law, mean, 0.0)
-    if law == "geometric":
-        return Tries(law, mean, 1.0 / mean)
     low, high = 1e-6, 1.0 - 2.0**-30
     for _ in range(200):
         middle = 0.5 * (low + high)
-        if _logarithmic_mean(middle) > mean:
+        if -(1.0 / middle - 1.0) / math.log(middle) > mean:
             low = middle
         else:
             high = middle
     return Tries(law, mean, high)
-
-
-def _logarithmic_mean(gamma: float) -> float:
-    return -(1.0 / gamma - 1.0) / math.log(gamma)
 
 
 def draw_tries(tries: Tries, stream: RandomStream) -> int:
@@ -122,8 +109,6 @@ def _cumulative(tries: Tries) -> tuple[int, list[int]]:
         mean, gamma = Decimal(tries.mean), Decimal(tries.gamma)
         if tries.law == "poisson":
             first, mass = 0, (-mean).exp()
-        elif tries.law == "geometric":
-            first, mass = 1, gamma
         else:
             first, mass = 1, (1 - gamma) / -gamma.ln()
         total, thresholds, number = Decimal(0), [], first
@@ -134,8 +119,6 @@ def _cumulative(tries: Tries) -> tuple[int, list[int]]:
             number += 1
             if tries.law == "poisson":
                 mass *= mean / number
-            elif tries.law == "geometric":
-                mass *= 1 - gamma
             else:
                 mass *= (1 - gamma) * (number - 1) / number
         return first, thresholds
@@ -143,14 +126,7 @@ def _cumulative(tries: Tries) -> tuple[int, list[int]]:
 
 @dataclass(frozen=True)
 class SearchCost:
-    """The privacy cost of a search, computed from public parameters.
-
-    `epsilon`, `delta`: the requested guarantee.
-    `try_rho`: largest zCDP of a try.
-    `epsilon_spent`: accounted epsilon of the whole search, at most `epsilon`.
-    `sampling_delta`: the part of `delta` for inexact draws.
-    `rho`: zCDP of the whole search, for a ledger.
-    """
+    """The privacy cost of a search: `try_rho` is the zCDP of a try, `rho` that of the search."""
 
     epsilon: float
     delta: float
@@ -182,8 +158,7 @@ def search_cost(
 ) -> SearchCost:
     """Return the cost of a search with the largest tries that stay within (epsilon, delta).
 
-    The search spends more than 99.9 % of epsilon. `draw_variation` bounds the total variation
-    between the actual and the accounted distribution of a try.
+    `draw_variation` bounds the total variation of a try from its accounted distribution.
     """
     epsilon, delta = check_positive("epsilon", check_epsilon(epsilon)), check_delta(delta)
     moved = tries.mean * draw_variation + DRAW_ERROR
@@ -208,10 +183,7 @@ def search_cost(
 
 
 def epsilon_of_search(rho: float, tries: Tries, delta: float) -> float:
-    """Return the epsilon of a search whose tries are each rho-zCDP.
-
-    This uses the conversion of arXiv 2004.00010, proposition 12, at the best Renyi order.
-    """
+    """Return the epsilon of a search of rho-zCDP tries, by arXiv 2004.00010, proposition 12."""
     orders = np.array(renyi_orders())
     divergence = search_divergence(rho, tries, orders)
     converted = (
@@ -221,17 +193,13 @@ def epsilon_of_search(rho: float, tries: Tries, delta: float) -> float:
 
 
 def search_divergence(rho: float, tries: Tries, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return non-decreasing bounds on the Renyi divergence of a search of rho-zCDP tries.
-
-    `orders`: increasing, above 1.
-    """
+    """Return non-decreasing bounds on the Renyi divergence of a search of rho-zCDP tries."""
     single = rho * orders
     total = single + math.log(tries.mean) / (orders - 1.0)
     if tries.law == "poisson":
         total += tries.mean * _delta_of_try(rho, np.log1p(1.0 / (orders - 1.0)), orders)
     else:
-        extra = np.min((1.0 - 1.0 / orders) * single - math.log(tries.gamma) / orders)
-        total += (2.0 if tries.law == "geometric" else 1.0) * extra
+        total += np.min((1.0 - 1.0 / orders) * single - math.log(tries.gamma) / orders)
     return _not_decreasing(total)
 
 
@@ -292,10 +260,7 @@ def _all_tries(rho: float, tries: Tries, orders: NDArray[np.float64]) -> NDArray
         else:
             # The mean is finite if q = (1 - g) e^s is below 1.
             q = np.exp(s + math.log1p(-tries.gamma))
-            if tries.law == "geometric":
-                log_mean = s + math.log(tries.gamma) - np.log1p(-q)
-            else:
-                log_mean = np.log(np.log1p(-q) / math.log(tries.gamma))
+            log_mean = np.log(np.log1p(-q) / math.log(tries.gamma))
             log_mean = np.where(q < 1.0, log_mean, np.inf)
         return np.asarray(log_mean / (orders - 1.0))
 
@@ -309,10 +274,9 @@ def rho_of_event(event: Any) -> float:
 
 
 def _rho_of(divergence: NDArray[np.float64]) -> float:
-    """Return the zCDP for divergences at our orders: the largest ratio of divergence and order.
+    """Return the largest ratio of a divergence and the order below its own.
 
-    Between two orders the divergence is at most that of the larger order, so this divides by the
-    smaller one.
+    Between two orders the divergence is at most that of the larger one.
     """
     orders = np.array(renyi_orders())
     return float(np.max(divergence / np.concatenate([[1.0], orders[:-1]])))
