@@ -31,8 +31,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         Privacy budget of the whole fit, > 0, in nats. ``float("inf")`` is Frank-Wolfe without
         noise, and `history_` is kept.
     delta : float, default=1e-6
-        Probability that the epsilon guarantee fails, in (0, 1). Choose it well below one over the
-        number of people. The fit never derives it from the data.
+        Probability that epsilon does not hold, in (0, 1): well below one over the number of people.
     l1_radius : float, default=10.0
         Radius of the L1 ball, > 0: lambda of the paper. Public.
     n_iter : int, default=100
@@ -49,7 +48,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         ``mechanism="paper"``, it is a constant column of value `feature_bound` inside the L1 ball.
     classes : sequence of labels, default=None
         The class labels, declared as public; of two, the negative one first. None takes them from
-        y, which the guarantee does not protect: a private fit then warns, and `privacy_` says so.
+        y, which the guarantee does not protect: a private fit then warns.
     class_weight : mapping or sequence of floats, default=None
         Public weight of each class in the loss, by label or in the order of `classes`. Only the
         ratios matter: the largest weight counts as 1, so no record contributes more than without
@@ -72,26 +71,24 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         0.1, as far as the noise hides the error. 0 gives the iterates of Algorithm 1, and None the
         stale ones of the paper. It does not affect privacy.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
-        Which data sets are neighbours: one record added or removed, or one replaced by another
-        (which doubles the noise), or one label (docs/label-privacy.md): features are then public.
+        What the guarantee hides: one record added or removed, one replaced by another (which
+        doubles the noise), or one label of public features (docs/label-privacy.md).
     rows_per_person : int, default=1
-        Largest number of rows of one person. The guarantee then protects a person, and the noise
-        grows in proportion. With `groups`, `fit` leaves out further rows of a person.
+        Largest number of rows of one person, whom the guarantee then protects. The noise grows in
+        proportion. With `groups`, `fit` leaves out further rows of a person.
     n_records : int, default=None
         Number of rows, if it is public. None counts them privately, together with the balance of
         the classes, for 1 % of the budget. If you pass it and ``fit_intercept=False``, the fit
         counts nothing.
     random_state : int, Generator or RandomState, default=None
-        None draws from the operating system. Anything else makes the fit repeatable, and the
-        statement then says that the model is not private.
+        None draws from the operating system. Anything else makes the fit repeatable, not private.
     n_jobs : int, default=None
         Number of threads; -1 uses all cores. The result does not depend on it.
     verbose : int, default=None
-        1 shows a progress bar on standard error, and 0 shows nothing. None prints one line if a
-        first fit compiles for more than two seconds.
+        1 shows a progress bar, 0 nothing. None prints one line if a first fit compiles for long.
     ledger : path or Ledger, default=None
-        A budget ledger (docs/ledger.md). Every private fit of this estimator and of its clones is
-        charged to it before the fit begins. `Ledger` also names the data set and the purpose.
+        A budget ledger (docs/ledger.md) to which every private fit is charged before it begins.
+        `Ledger` also names the data set and the purpose.
 
     Attributes
     ----------

@@ -24,16 +24,14 @@ class DPLinearRegression(PrivateRegressor):
         Privacy budget of the whole fit, > 0, in nats. ``float("inf")`` is gradient descent without
         noise. The fit never spends more than 60.
     delta : float, default=1e-6
-        Probability that the epsilon guarantee fails, in (0, 1). Choose it well below one over the
-        number of people. The fit never derives it from the data.
+        Probability that epsilon does not hold, in (0, 1): well below one over the number of people.
     target_bounds : tuple of float
         Interval (low, high) of the targets, **required** and public: never take it from the data.
         The fit clips targets to it, and `predict` clips predictions. The noise is proportional to
         its width.
     max_weights : int, "significant" or None, default=None
-        Largest number of columns in the model; None gives every column a weight. The fit reaches a
-        number k by successive cuts, each followed by a run on the remaining columns. "significant"
-        keeps the weights of a dense model that exceed three standard errors.
+        Largest number of columns in the model, reached by successive cuts; None gives every column
+        a weight. "significant" keeps the weights that exceed three standard errors.
     row_norm : "unit" or float, default="unit"
         "unit" scales every row to L2 norm 1, so only its direction counts. A number R shortens
         longer rows to norm R, leaves shorter ones as they are, and divides all by R. Public.
@@ -45,33 +43,30 @@ class DPLinearRegression(PrivateRegressor):
         number as `row_norm`. ``{"columns": "all", "share": 0.3}`` gives another share of the budget
         to the intervals.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
-        Which data sets are neighbours: one record added or removed, or one replaced by another
-        (which doubles the noise), or one label (docs/label-privacy.md): features are then public.
+        What the guarantee hides: one record added or removed, one replaced by another (which
+        doubles the noise), or one label of public features (docs/label-privacy.md).
     rows_per_person : int, default=1
-        Largest number of rows of one person. The guarantee then protects a person, and the noise
-        grows in proportion. With `groups`, `fit` leaves out further rows of a person.
+        Largest number of rows of one person, whom the guarantee then protects. The noise grows in
+        proportion. With `groups`, `fit` leaves out further rows of a person.
     prior : model, mapping, array, path or Prior, default=None
-        A public linear model that the fit corrects instead of starting from zero (docs/prior.md):
-        fitted, by column name, as an array of D or K x D weights, or in a file. Its weights apply
-        to rows as this estimator scales them. This fit does not protect the people behind it.
+        A public linear model that the fit corrects (docs/prior.md): fitted, by column name, as an
+        array of D or K x D weights, or in a file. This fit does not protect the people behind it.
     public_data : tuple (X, y), default=None
-        Public rows and their labels, instead of `prior`. scikit-learn trains the prior on them and
-        chooses its regularisation by cross-validation. This fit does not protect these rows.
+        Public rows and labels, on which scikit-learn trains the prior by cross-validation. This fit
+        does not protect them.
     public_rows : matrix, DataFrame, store, Geometry or path, default=None
         Public rows of the same columns, without labels, or the `Geometry` learnt from such rows, or
         its file (docs/public-rows.md). They say which columns go together. This fit does not
         protect them, and no private row may be among them.
     random_state : int, Generator or RandomState, default=None
-        None draws from the operating system. Anything else makes the fit repeatable, and the
-        statement then says that the model is not private.
+        None draws from the operating system. Anything else makes the fit repeatable, not private.
     n_jobs : int, default=None
         Number of threads; -1 uses all cores. The result does not depend on it.
     verbose : int, default=None
-        1 shows a progress bar on standard error, and 0 shows nothing. None prints one line if a
-        first fit compiles for more than two seconds.
+        1 shows a progress bar, 0 nothing. None prints one line if a first fit compiles for long.
     ledger : path or Ledger, default=None
-        A budget ledger (docs/ledger.md). Every private fit of this estimator and of its clones is
-        charged to it before the fit begins. `Ledger` also names the data set and the purpose.
+        A budget ledger (docs/ledger.md) to which every private fit is charged before it begins.
+        `Ledger` also names the data set and the purpose.
 
     Attributes
     ----------
@@ -170,8 +165,7 @@ class DPLasso(PrivateRegressor):
     epsilon : float, default=1.0
         Privacy budget of the whole fit, > 0, in nats. ``float("inf")`` fits without noise.
     delta : float, default=1e-6
-        Probability that the epsilon guarantee fails, in (0, 1). Choose it well below one over the
-        number of people. The fit never derives it from the data.
+        Probability that epsilon does not hold, in (0, 1): well below one over the number of people.
     target_bounds : tuple of float
         Interval (low, high) of the targets, **required** and public: never take it from the data.
         The fit clips targets to it, and `predict` clips predictions. The noise is proportional to
@@ -188,34 +182,30 @@ class DPLasso(PrivateRegressor):
         Whether margins have a constant term: the mean of the targets and, in the refit, a constant
         entry of a tenth of each row.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
-        Which data sets are neighbours: one record added or removed, or one replaced by another
-        (which doubles the noise), or one label (docs/label-privacy.md): features are then public.
+        What the guarantee hides: one record added or removed, one replaced by another (which
+        doubles the noise), or one label of public features (docs/label-privacy.md).
     rows_per_person : int, default=1
-        Largest number of rows of one person. The guarantee then protects a person, and the noise
-        grows in proportion. With `groups`, `fit` leaves out further rows of a person.
+        Largest number of rows of one person, whom the guarantee then protects. The noise grows in
+        proportion. With `groups`, `fit` leaves out further rows of a person.
     prior : model, mapping, array, path or Prior, default=None
-        A public linear model that the fit corrects instead of starting from zero (docs/prior.md):
-        fitted, by column name, as an array of D or K x D weights, or in a file. Its weights apply
-        to rows as this estimator reads them. This fit does not protect the people behind it.
+        A public linear model that the fit corrects (docs/prior.md): fitted, by column name, as an
+        array of D or K x D weights, or in a file. This fit does not protect the people behind it.
     public_data : tuple (X, y), default=None
-        Public rows and their labels, instead of `prior`. scikit-learn trains the prior on them and
-        chooses its regularisation by cross-validation. This fit does not protect these rows.
+        Public rows and labels, on which scikit-learn trains the prior by cross-validation. This fit
+        does not protect them.
     public_rows : matrix, DataFrame, store, Geometry or path, default=None
-        Public rows of the same columns, without labels. They say which columns go together
-        (docs/public-rows.md). The fit then keeps the columns by noisy gradients and draws none.
-        `Geometry` is what was learnt from such rows before; a path is that of its file. Public rows
-        are not protected by this fit, and no private row may be among them.
+        Public rows of the same columns, without labels, or the `Geometry` learnt from such rows, or
+        its file (docs/public-rows.md). They say which columns go together. This fit does not
+        protect them, and no private row may be among them.
     random_state : int, Generator or RandomState, default=None
-        None draws from the operating system. Anything else makes the fit repeatable, and the
-        statement then says that the model is not private.
+        None draws from the operating system. Anything else makes the fit repeatable, not private.
     n_jobs : int, default=None
         Number of threads; -1 uses all cores. The result does not depend on it.
     verbose : int, default=None
-        1 shows a progress bar on standard error, and 0 shows nothing. None prints one line if a
-        first fit compiles for more than two seconds.
+        1 shows a progress bar, 0 nothing. None prints one line if a first fit compiles for long.
     ledger : path or Ledger, default=None
-        A budget ledger (docs/ledger.md). Every private fit of this estimator and of its clones is
-        charged to it before the fit begins. `Ledger` also names the data set and the purpose.
+        A budget ledger (docs/ledger.md) to which every private fit is charged before it begins.
+        `Ledger` also names the data set and the purpose.
 
     Attributes
     ----------
