@@ -2,9 +2,7 @@
 
 The neighbours differ in a canary that owns a feature. One part of the runs builds scores, a second
 chooses one event, and the rest tests only that event, so the confidence needs no correction for the
-search (Ding et al. 2018, Tramer et al. 2022). An audit finds a lower bound on epsilon that holds
-with the stated confidence. If it finds nothing, that proves nothing. Fits on empty records test the
-randomness: their releases must not repeat.
+search (Ding et al. 2018, Tramer et al. 2022).
 """
 
 import math
@@ -77,11 +75,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Roc:
-    """The ROC curve of an attack: rates of "score at least tau" for all tau.
-
-    `chosen`: the event tested: its two rates with their Clopper-Pearson bounds, as ``rate``,
-    ``rate_bound`` (where it is unlikely) and ``power``, ``power_bound`` (where it is likely).
-    """
+    """The ROC curve of an attack, and the rates of the tested event with their bounds."""
 
     false_positive_rate: NDArray[np.float64]
     true_positive_rate: NDArray[np.float64]
@@ -144,11 +138,7 @@ def build_scores(one: Runs, other: Runs) -> list[Callable[[Runs], NDArray[Any]]]
 def _best_threshold(
     high: NDArray[np.float64], low: NDArray[np.float64], delta: float, alpha: float
 ) -> tuple[float, float, float]:
-    """Choose tau such that "at least tau" bounds epsilon best, `high` being likelier to be so.
-
-    Returns the bound at `alpha`, what breaks ties at 0 (the bound at a lenient confidence), and
-    tau.
-    """
+    """Return the best bound at `alpha` of an event "at least tau", one to break ties, and tau."""
     values = np.unique(np.concatenate([high, low]))
     if values.size > _THRESHOLDS:
         values = np.unique(np.quantile(values, np.linspace(0, 1, _THRESHOLDS)))
@@ -197,7 +187,6 @@ def compare(
 ) -> tuple[Finding, Roc]:
     """Choose one event by the first runs, and test that one by the others.
 
-    `scored`: for each score its values over the runs, on the one data set and on the other.
     `runs`: fits on each data set in all, and how many of the scored ones choose.
     """
     n_runs, n_choice = runs
@@ -253,8 +242,7 @@ def audit_canary_step(
 ) -> Finding:
     """Bound eps0 from below by the last of two steps, given what the first released.
 
-    Whole fits need a large effect to exceed epsilon at a small delta; a step has none to spare. So
-    this is the audit that notices a factor of 2 in the sensitivity.
+    Unlike audits of whole fits, this one notices a factor of 2 in the sensitivity.
     """
     claim = target.claim
     one, other = _both(target, runs, progress)
@@ -296,9 +284,7 @@ def audit_repeats(
     """Look for repeated releases: noise that is reused, or drawn from too small a seed.
 
     On empty records every gradient is 0, so the steps of a sound mechanism are uniform and
-    independent, and two releases are the same with probability at most 64^-T. A seed of s bits is
-    noticed from about 2^((s + 5) / 2) runs on. Raises ValueError if there are too few steps (12,
-    say, are enough) to tell releases apart.
+    independent, and two releases are the same with probability at most 64^-T.
     """
     steps = target.claim.n_iter
     chance = repeat_probability(runs, steps * math.log(_BLANK_COLUMNS))

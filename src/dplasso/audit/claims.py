@@ -1,8 +1,6 @@
 """Claims to audit, the data of audits, their findings, and the statistics that lead to these.
 
-An auditor knows nothing of the estimator. It is given a `Target`: the claim, and a function that
-fits and returns the release. Anything of that shape can be audited, broken implementations
-included. From counts of what is released follows a lower bound on epsilon.
+An auditor gets a `Target`: the claim, and a function that fits and returns the release.
 """
 
 import math
@@ -52,11 +50,8 @@ Fit = Callable[[Data], Release]
 class Claim:
     """The promise that an audit tries to refute.
 
-    `epsilon`, `delta`: of a whole fit of `n_iter` steps.
-    `neighbors`: which data sets the promise compares.
-    `feature_bound`: bound B on the magnitude of an entry.
-    `eps0`: bounded-range parameter of one step; 0 with Gaussian noise.
-    `step_delta`: probability with which a step's draw may fall outside `eps0`.
+    `eps0`: bounded-range parameter of one step; 0 with Gaussian noise. `step_delta`: probability
+    with which a step's draw may fall outside it.
     """
 
     epsilon: float
@@ -70,10 +65,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Target:
-    """An implementation under audit.
-
-    `fit`: ``fit(data)`` trains once, with fresh randomness, and returns the release.
-    """
+    """An implementation under audit; ``fit(data)`` trains once, with fresh randomness."""
 
     claim: Claim
     fit: Fit
@@ -83,13 +75,9 @@ class Target:
 class Finding:
     """The result of one audit.
 
-    `claimed`, `delta`: what it tried to refute: the claim of a step or of a whole fit, see `about`.
-    `audited`: lower bound on the true epsilon, 0 where the attack found nothing. NaN where the
-    audit refutes independence and bounds no epsilon.
+    `audited`: lower bound on the true epsilon; NaN where the audit refutes independence alone.
     `false_alarm`: probability that a true claim is called violated.
     `about`: "step", "fit" or "randomness".
-    `detail`: one sentence.
-    `figures`: the numbers behind it, for JSON.
     """
 
     name: str
@@ -153,10 +141,8 @@ def make_data(rows: NDArray[np.float64], labels: NDArray[np.int64]) -> Data:
 def canary_pair(claim: Claim) -> tuple[Data, Data]:
     """Return two neighbours, with and without a canary: a record that owns its features.
 
-    The others are `COMPANY` empty records of both labels. Under add-remove the canary owns column 0
-    and is left out of the second. Under replace-one it owns columns 0 and 1, and is replaced by a
-    record of the other label that differs in the sign of column 1: a step along column 1 then
-    drives their contributions to column 0 apart, to all of twice the bound.
+    Under replace-one a record of the other label replaces it that differs in the sign of column 1:
+    a step along column 1 drives their contributions to column 0 apart, to all of twice the bound.
     """
     labels = np.arange(COMPANY) % 2
     if claim.neighbors == "add-remove":
@@ -172,11 +158,7 @@ def canary_pair(claim: Claim) -> tuple[Data, Data]:
 
 
 def many_canaries(claim: Claim, bits: NDArray[np.bool_]) -> Data:
-    """Return one data set with a canary per bit: canary k has the bound in column k.
-
-    Under add-remove the bit says who is in; under replace-one all are, and it is the label. Two
-    empty records carry either label.
-    """
+    """Return one data set with a canary per bit: who is in, or under replace-one the label."""
     entries, labels = claim.feature_bound * np.eye(bits.size), bits.astype(int)
     if claim.neighbors == "add-remove":
         entries, labels = entries[bits], labels[bits]
@@ -291,11 +273,7 @@ def epsilon_lower_bound(
 
 
 def odds_p_value(hits: tuple[int, int], trials: tuple[int, int], log_ratio: float) -> float:
-    """Test that the log of an event's odds ratio is at most `log_ratio`; Fisher's p-value.
-
-    Given the number of hits in all, how many of them fall to the first set, where the event is
-    thought likelier, follows the noncentral hypergeometric distribution.
-    """
+    """Test that the log of an event's odds ratio is at most `log_ratio`; Fisher's p-value."""
     total = sum(hits)
     first = np.arange(max(0, total - trials[1]), min(trials[0], total) + 1)
     logs = _log_choose(trials[0], first) + _log_choose(trials[1], total - first)

@@ -1,9 +1,7 @@
 """Audits of the estimators: which are run on what, and how they share the false-alarm rate.
 
 The one-run audit needs a single fit with many canaries, each in or out by a fair coin (Steinke,
-Nasr and Jagielski 2023, arXiv 2305.08846). The coins are independent, so a claim about each record
-bounds how many of them can be guessed right together. It is cheap, and weak for a sound mechanism,
-where many canaries share one budget.
+Nasr and Jagielski 2023, arXiv 2305.08846).
 """
 
 import warnings
@@ -145,13 +143,7 @@ class AuditSettings:
 
 @dataclass(frozen=True)
 class Plan:
-    """The extent of the audits.
-
-    `n_iter`: steps of the whole fits of the canary audit.
-    `runs`: fits on each of the canary's two data sets.
-    `canaries`: of the one-run audit.
-    `false_alarm`: probability, over all audits together, that a true claim is called violated.
-    """
+    """The extent of the audits; `false_alarm` is their probability, together, of a false one."""
 
     methods: tuple[str, ...] = METHODS
     n_iter: int = 10
