@@ -66,7 +66,7 @@ def test_what_is_asked_for_is_drawn_and_every_column_weighs_the_same():
     found = plan(10**5, 50_000, asked=30)
     assert (found.n_vertices, found.n_kept, found.refit_share) == (30, 0, 0.3)
     # Every column weighs 0.8 / sqrt(T): radius times 2 / (t0 + T).
-    assert found.l1_radius * 2 / (30 + found.late_start) == pytest.approx(0.8 / math.sqrt(30))
+    assert found.l1_radius * 2 / (30 + column_plan.LATE_START) == pytest.approx(0.8 / math.sqrt(30))
 
 
 def test_gradients_keep_200_columns_and_more_where_records_and_budget_suffice():

@@ -18,7 +18,7 @@ from dplasso.phases.count import COUNT_SHARE
 from dplasso.phases.releases import Counted, Curvature, Descended, Kept, RowLength, Scaled
 from dplasso.runtime.threads import ONE_THREAD
 from gradient_descent.reference import factor
-from phases.cases import N_COLUMNS, N_ROWS, PLANS, Answers, Case, Notes, begin, rows, walked
+from phases.cases import N_COLUMNS, N_ROWS, PLANS, Answers, Case, Notes, rows, walked
 from recorded_fits import short_runs
 
 ALARM = 1e-6
@@ -54,28 +54,24 @@ def test_margins_start_from_the_released_balance_of_the_classes():
     deviation = 1.0 / (begun.budget.mu * math.sqrt(COUNT_SHARE))
     assert counted.deviation == pytest.approx(deviation)
     offset = float(Logistic(0.5).starting_offset(counted.counts, deviation))
-    started, error = first.phase.starting_weights(
-        first.phase.course(first.before, begun.budget), first.before, N_COLUMNS
-    )
+    started, error = descend.starting_weights(first.steps.course, first.before, N_COLUMNS)
     # As far as it is beyond twice what noise may move it, by the constant entry of a row.
     assert offset < -2.0
     assert started[-1] * 0.1 == pytest.approx(offset + 2.0 * KAPPA, rel=1e-6)
     assert error == 0.0
     assert not started[:-1].any()
     # A balance within the noise is none.
-    taken, _, begun = walked(PLANS["logistic"])
+    taken, _, _ = walked(PLANS["logistic"])
     first = next(one for one in taken if one.phase.name == "gradients")
-    course = first.phase.course(first.before, begun.budget)
-    assert first.phase.starting_weights(course, first.before, N_COLUMNS) == (None, 0.0)
+    assert descend.starting_weights(first.steps.course, first.before, N_COLUMNS) == (None, 0.0)
 
 
 def test_a_cut_halves_what_was_learnt_and_not_where_margins_start():
-    taken, _, begun = walked(PLANS["short list"], Counts())
+    taken, _, _ = walked(PLANS["short list"], Counts())
     first, *later = runs(taken)
-    constant = first.phase.course(first.before, begun.budget).constant
+    constant = first.steps.course.constant
     for before, one in zip([first, *later], later, strict=False):
-        course = one.phase.course(one.before, begun.budget)
-        weights, error = one.phase.starting_weights(course, one.before, N_COLUMNS)
+        weights, error = descend.starting_weights(one.steps.course, one.before, N_COLUMNS)
         kept = one.before.kept_columns
         own = np.isin(before.release.columns, kept) if before.release.columns.size else kept
         np.testing.assert_array_equal(weights[:-1], 0.5 * before.release.weights[own, 0])
@@ -118,13 +114,13 @@ def test_the_steps_follow_from_the_released_curvature(name):
     taken, _, begun = walked(PLANS[name])
     for one in runs(taken):
         bounded = one.before.last(Curvature).eigenvalue
-        course = one.phase.course(one.before, begun.budget)
-        stage, mu = one.phase.own(course), begun.budget.mu_of(one.share)
+        course, stage = one.steps.course, one.steps.stage
+        mu = begun.budget.mu_of(one.share)
         told = further(course.weight * mu, stage.n_columns)
         kappa = stage.kappa * (told if stage.grows else 1.0)
         n_steps = None if stage.is_adaptive else stage.n_steps
         expected = schedule_for(bounded, mu, 0.5, n_steps, kappa)
-        assert one.phase.schedule(begun.budget, course, one.before, mu) == expected
+        assert descend.schedule_of(stage, course, one.before, begun.budget, mu) == expected
         assert bounded <= course.weight
 
 
@@ -138,7 +134,7 @@ def test_rows_are_scaled_by_the_released_energies():
     assert scale_exponents.any()
     assert 0.0 < bound < 1.5
     (run,) = runs(taken)
-    scaling = run.phase.descent.scaling(begin(begun), run.before)
+    scaling = run.steps.scaling
     np.testing.assert_array_equal(scaling.scale_exponents, scale_exponents)
     assert scaling.norm_bound == bound
     data = begun.records.gradients(Logistic(0.5), ONE_THREAD)._unit_rows(scaling)

@@ -1,15 +1,9 @@
 """The settings that a LASSO chooses for itself, and warnings of fits that can find nothing.
 
-Both depend on the records only through public numbers and releases.
-
-With t columns drawn, the t-th best one's gradient has fallen to about ``theta N / (2 sqrt(t))``.
-The exponential mechanism at ``eps0 = sqrt(8 rho / T)`` finds it if ``eps0`` times that exceeds
-``ln 2D``, the largest of 2D noises. So T grows linearly with ``sqrt(rho) N / ln 2D``.
-
-The noise of T draws grows with sqrt(T). The noise of one gradient of all columns does not depend on
-how many are kept by it; in units of a draw's it grows with the length of a row, in units of the
-bound on an entry. So it is the smaller one if the square of that length is below ``T ln(2D) / 2``.
-Beyond, gradients still win for a while: each adds up all columns that tell the same.
+Of t columns drawn, the weakest one's gradient is about ``theta N / (2 sqrt(t))``. A draw at ``eps0
+= sqrt(8 rho / T)`` finds it if ``eps0`` times that exceeds ``ln 2D``, so T grows with ``sqrt(rho) N
+/ ln 2D``. The noise of a gradient of all columns does not depend on T but grows with the length of
+a row. It is the smaller one for rows whose squared length is below ``T ln(2D) / 2``.
 """
 
 import math
@@ -24,6 +18,7 @@ from dplasso.gradient_descent.schedule import (
     steps_that_pay,
     with_directions,
 )
+from dplasso.phases.select import LATE_START
 from dplasso.privacy.budget import Budget
 
 # The most columns of a model unless more are asked for or can be found.
@@ -32,8 +27,6 @@ MOST_COLUMNS = 200
 MOST_KEPT, _MOST_COORDINATES = 2**16, 2**24
 # The most and the fewest gradients of the refit of columns drawn.
 _MOST_REFIT_STEPS, _FEWEST_REFIT_STEPS = 100, 40
-# Steps of constant size, not shrinking ones: as if this many had been taken before.
-LATE_START = 2**20
 # theta: how strong the best column is.
 _STRENGTH = 0.35
 # Squared length of rows up to which gradients tell more than T draws, over T ln(2D) / 2. Chosen
@@ -49,9 +42,9 @@ FEWEST_REFITTED = 8
 class Shape:
     """The public facts that a plan follows from besides the budget and the number of records.
 
-    `asked`: the most columns that the model may have; None for the default.
-    `longer`: how much longer a record's gradient may be than that of a draw.
-    `mixes`: whether gradients use directions of public rows, which draws cannot.
+    `asked`: the most columns of the model, None for the default. `longer`: how much longer a
+    record's gradient may be than that of a draw. `mixes`: whether gradients use directions of
+    public rows.
     """
 
     task: Task
@@ -115,19 +108,15 @@ class LassoPlan:
     """What a fit does once the classes are counted; shares are of what is left of the budget.
 
     `n_vertices`: vertices to draw; 0 where gradients keep columns, or all columns are taken.
-    `refit_share`: share of gradients; 0 for none.
-    `l1_radius`, `late_start`: lambda and t0 of the step sizes.
-    `calibration_share`: share that calibrates the margins of the vertices where there is no refit.
-    `refit_calibration`: part of the refit's share that calibrates its margins.
-    `start_share`: share that finds the slope of a public start for vertices and refit.
-    `refit_start`: part of the refit's share that finds it where no vertex is drawn.
+    `calibration_share`: for the margins of vertices that are not refitted.
+    `start_share`: for the slope of a public start, if vertices are drawn.
+    `refit_calibration`, `refit_start`: parts of `refit_share`.
     `n_kept`: columns that gradients of all columns keep; 0 where they keep none.
     """
 
     n_vertices: int
     refit_share: float
     l1_radius: float
-    late_start: int = LATE_START
     calibration_share: float = 0.0
     refit_calibration: float = 0.0
     start_share: float = 0.0
@@ -144,9 +133,7 @@ class LassoPlan:
     ) -> tuple[Stage | None, ...]:
         """Return the runs of gradient descent, as many as `Shape.stages`; None for one left out.
 
-        `n_columns`: of the first run. `bent`: how much all records bend the loss at most, times mu
-        of the refit over its sensitivity. `mixed`: whether the first run uses directions of public
-        rows.
+        `n_columns`: of the first run. `bent`: bound on the curvature of the loss, over the noise.
         """
         n_stages = len(shape.stages)
         if self.n_vertices:
@@ -176,11 +163,7 @@ def row_limit(shape: Shape, n_vertices: int) -> float:
 
 
 def plan_lasso(shape: Shape, rho: float, n_records: float, *, long_rows: bool) -> LassoPlan:
-    """Choose how columns are found and refitted.
-
-    `rho`: the zCDP that the counts leave.
-    `long_rows`: whether rows were found to be longer than `row_limit`.
-    """
+    """Choose how columns are found and refitted, with `rho` of zCDP left."""
     most, task = shape.most_vertices, shape.task
     start = CALIBRATION_SHARE if shape.from_prior else 0.0
     calibration = start or task.calibration
@@ -226,9 +209,8 @@ def findable_columns(
 ) -> float:
     """Return how many of the columns drawn can be expected to stand out, from public numbers.
 
-    At the noise of T draws the t-th best column still does where its gradient exceeds the largest
-    of 2D noises. Of K classes a column tells one from the others, and its gradient is 2/K of what
-    it is of two.
+    The t-th best column does if its gradient exceeds the largest of 2D noises. Of K classes, a
+    gradient is 2/K of that of two.
     """
     found = columns_to_be_found(rho, n_records, n_outputs * n_features)
     strong = 2.0 * found / max(2, n_outputs)
@@ -251,12 +233,9 @@ def columns_warning(
 
 
 def gradients_warning(budget: Budget, mu: float, n_records: float, n_outputs: int) -> str:
-    """Say that noise outweighs what so many records can tell, where that is so.
+    """Return a warning if the noise outweighs the signal of so many records, else an empty text.
 
-    The signal is what N rows that agree add to a gradient, in units of the noise of all steps; of
-    K classes each has its part of the rows.
-
-    `mu`: what the gradients spend.
+    `mu`: what the gradients spend. The signal is the gradient of N rows that agree, over the noise.
     """
     signal = n_records * mu / budget.moved(1.0)
     if signal / max(2, n_outputs) >= _LEAST_SIGNAL:

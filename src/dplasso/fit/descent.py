@@ -44,10 +44,8 @@ _RIGHT = "`None`, 'all' or {'columns': 'all', 'share': S}"
 class GradientDescent(Method):
     """Parameters of a fit by noisy gradient descent.
 
-    `max_weights`: a number, "significant", or None for all.
-    `norm_bound`: what `row_norm` stands for; None scales every row to unit length.
-    `inference_share`: of the budget, for intervals with sampling error; 0 for none.
-    `one_hot`: groups of columns of which the intervals leave out one, the reference category.
+    `max_weights`: a number, "significant", or None for all. `norm_bound`: None for unit rows.
+    `inference_share`: of the budget, for intervals. `one_hot`: groups with a reference category.
     """
 
     max_weights: int | str | None
@@ -155,7 +153,6 @@ class GradientDescent(Method):
             significant=kept == "significant",
             from_prior=self.from_prior,
             n_columns=n_features,
-            n_outputs=task.n_outputs,
             loss=loss,
             geometry=self.geometry,
         )

@@ -15,12 +15,12 @@ from dplasso.frank_wolfe.drift import tolerance_of, tolerance_within_noise
 from dplasso.frank_wolfe.problem import VertexLayout
 from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.frank_wolfe.solve import SOLVERS
-from dplasso.phases.contract import Fit, Plan
+from dplasso.phases.contract import Fit, Phase, Plan, Snapshot, Steps
 from dplasso.phases.count import COUNT_SHARE, count
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
-from dplasso.phases.select import FrankWolfe
-from dplasso.privacy.budget import Budget
+from dplasso.phases.select import Vertices, drawn_by, prefix_of, vertex_numbers, vertex_selector
+from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.exponential_mechanism import (
     TRUE_SIGN,
     VertexMechanism,
@@ -41,9 +41,8 @@ _ONE_PROCESS = ("standard", "big-little", "paper")
 class FrankWolfeLoop(Method):
     """Parameters of a fit by the paper's algorithms.
 
-    `step`, `algorithm`: `mechanism` and `solver` of the estimator.
-    `drift_tol`: what the parameter stands for where the number of records is not known.
-    `given_bound`: `residual_bound`; None leaves it to the task.
+    `step`, `algorithm`: `mechanism` and `solver` of the estimator. `given_bound`: `residual_bound`,
+    None for the task's own.
     """
 
     l1_radius: float
@@ -191,17 +190,33 @@ class FrankWolfeLoop(Method):
                 share_bits=share_bits(n_records),
             )
 
-        draw = FrankWolfe(
-            steps=steps,
-            mechanism=lambda eps0, fit: self.mechanism(
-                eps0, task, fit.budget, int(fit.records.shape[0])
-            ),
-            selector=self.selector,
-            solver=self.algorithm,
-            n_iter=self.n_iter,
-            spends=spends,
-            feature_bound=self.feature_bound,
-            residual_bound=bound,
+        def begin(fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:
+            run = steps(released, fit.budget)
+            eps0 = 2.0 * mu / math.sqrt(self.n_iter)
+            mechanism = self.mechanism(eps0, task, fit.budget, int(fit.records.shape[0]))
+            rows = fit.layouts["vertices"].vertex_rows(run, fit.threads)
+            walk = rows.walk(
+                vertex_selector(self.selector, mechanism, rows.problem),
+                fit.stream,
+                solver=self.algorithm,
+                drift_tol=run.drift_tol,
+                threads=fit.threads,
+                prefix=prefix_of(snapshot),
+                record_history=mechanism.name == "none",
+                record_work=mechanism.name != "exponential",
+            )
+            constant = run.bound if run.intercept else 0.0
+            return Vertices(walk, drawn_by(run.radius, 0, constant, run.loss, fit.n_features))
+
+        stated = vertex_numbers(self.feature_bound, bound)
+        draw = Phase(
+            "vertices",
+            Draws(vertices=self.n_iter),
+            lambda *_: spends,
+            begin,
+            "{n_steps} steps, each a random choice by the exponential mechanism",
+            lambda budget: stated(budget) | {"eps0": budget.eps0_of(spends, self.n_iter)},
+            self.n_iter,
         )
         chosen = {"solver": self.algorithm, "selector": self.selector, "mechanism": self.step}
         one_process = [

@@ -21,7 +21,7 @@ from dplasso.fit.method import Method, common_parameters, word_or_number
 from dplasso.fit.public_knowledge import scaled_rows
 from dplasso.fit.task import Task
 from dplasso.gradient_descent.calibration import LEARNT, LEARNT_OF_FEW, LEARNT_WITH_DIRECTIONS
-from dplasso.phases.contract import Fit, Phase, Plan
+from dplasso.phases.contract import Fit, Plan
 from dplasso.phases.count import COUNT_SHARE, count, counted_of
 from dplasso.phases.course import Course, Descent
 from dplasso.phases.descend import gradient_phases
@@ -29,10 +29,10 @@ from dplasso.phases.released import Released
 from dplasso.phases.releases import RowSize
 from dplasso.phases.select import (
     Columns,
-    Select,
     Selection,
     calibration_of_vertices,
     row_size,
+    select,
     start_of_vertices,
 )
 from dplasso.privacy.budget import Budget
@@ -41,10 +41,7 @@ from dplasso.privacy.parameters import check_feature_bound
 
 @dataclass(frozen=True, kw_only=True)
 class Lasso(Method):
-    """Parameters of a LASSO fit that chooses its own settings.
-
-    `max_weights`: the most columns of the model; None leaves it to the plan.
-    """
+    """Parameters of a LASSO; `max_weights=None` leaves the number of columns to the plan."""
 
     max_weights: int | None
     feature_bound: float
@@ -97,18 +94,17 @@ class Lasso(Method):
         """Count, draw columns or keep them by gradients, refit and calibrate."""
         shape = self.shape(task, n_features)
         selection, descent = self._selection(shape), self._descent(shape)
-        first_loss = task.vertex_loss(selection.residual_bound)
-        found: list[Phase] = [count(task, first_loss)]
+        phases = [count(task, selection.loss)]
         calibrates = task.calibration > 0.0 or self.from_prior
         draws = shape.most_vertices > 0
         if shape.measures_rows:
-            found.append(row_size(self._longest_rows(shape)))
+            phases.append(row_size(self._longest_rows(shape)))
         if draws:
-            found += [start_of_vertices(selection)] if self.from_prior else []
-            found.append(Select(selection))
-        found += gradient_phases(descent, shape.stages, calibrates=calibrates, mixes=shape.mixes)
+            phases += [start_of_vertices(selection)] if self.from_prior else []
+            phases.append(select(selection))
+        phases += gradient_phases(descent, shape.stages, calibrates=calibrates, mixes=shape.mixes)
         if draws and task.calibration:
-            found.append(calibration_of_vertices(selection))
+            phases.append(calibration_of_vertices(selection))
 
         def lay_out(fit: Fit) -> None:
             if draws and not (shape.measures_rows and self.is_private):
@@ -116,7 +112,7 @@ class Lasso(Method):
             else:
                 descent.lay_out(fit)
 
-        return Plan(tuple(found), lay_out)
+        return Plan(tuple(phases), lay_out)
 
     def _loss(self, task: Task, released: Released) -> Any:
         """Return the loss, whose margins start at the balance of the classes."""
@@ -152,7 +148,7 @@ class Lasso(Method):
     def _selection(self, shape: Shape) -> Selection:
         """Return the public parameters of drawing columns."""
         task = shape.task
-        bound = task.residual_bound(private=self.is_private)
+        loss = task.vertex_loss(task.residual_bound(private=self.is_private))
 
         def columns(released: Released, budget: Budget) -> Columns | None:
             plan, left = self.settings(shape, budget, released), self._left(shape, released)
@@ -163,11 +159,9 @@ class Lasso(Method):
                 n_records=counted_of(released).total,
                 n_vertices=plan.n_vertices,
                 radius=plan.l1_radius,
-                late_start=plan.late_start,
                 share=left * plan.vertex_share,
                 start=left * plan.start_share,
                 calibration=left * plan.calibration_share,
-                learnt=LEARNT_OF_FEW,
             )
 
         return Selection(
@@ -175,9 +169,8 @@ class Lasso(Method):
             feature_bound=self.feature_bound,
             fit_intercept=self.fit_intercept,
             most_vertices=shape.most_vertices,
-            n_outputs=task.n_outputs,
-            residual_bound=bound,
-            joint_loss=self._joint_loss(task, task.vertex_loss(bound)),
+            loss=loss,
+            joint_loss=self._joint_loss(task, loss),
         )
 
     def _descent(self, shape: Shape) -> Descent:
@@ -213,7 +206,6 @@ class Lasso(Method):
             significant=False,
             from_prior=self.from_prior,
             n_columns=n_features,
-            n_outputs=task.n_outputs,
             loss=self._joint_loss(task, first_loss),
             geometry=self.geometry if shape.mixes else None,
         )

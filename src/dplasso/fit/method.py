@@ -39,15 +39,10 @@ _REST, _VERTEX, _NUMBER = 2**16, 9, 8
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A method of fitting with its parameters: those of an estimator, valid.
+    """A method of fitting with its parameters, checked.
 
-    `params`: the estimator's parameters as a model file holds them.
-    `targets`: what is known of the targets before there are data.
-    `start`: what makes the prior; None where the fit starts from nothing.
-    `prior`: the public model that it starts from, of these records' columns and classes; None for
-    none, and until they are known.
-    `levels`: bins that may be too fine for the fit, as the schema of the columns says.
-    `learn_geometry`, `geometry`: the same of the latent directions of public rows.
+    `params`: as a model file holds them. `start` and `learn_geometry` make `prior` and `geometry`
+    once columns and classes are known. `levels`: bins that may be too fine for the fit.
     """
 
     params: Mapping[str, Any]
@@ -107,10 +102,7 @@ class Method:
         return replace(self, params=self.targets.written(self.params, task.classes))
 
     def starting(self, task: Task, records: Any) -> Self:
-        """Return the method once the columns are known too: with prior, geometry and levels.
-
-        Raises ValueError, which says why the prior is not for such records.
-        """
+        """Return the method once the columns are known, with prior, geometry and levels."""
         schema = None if records.origin is None else records.origin.schema
         known = self if schema is None else replace(self, levels=schema.levels)
         if self.start is not None:
@@ -124,17 +116,11 @@ class Method:
         raise NotImplementedError
 
     def noise_warning(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
-        """Say that a fit can find nothing, where that follows from public numbers; else nothing.
-
-        `n_records`: public, or counted privately.
-        """
+        """Return a warning if so many records are too few for the budget, else an empty text."""
         raise NotImplementedError
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
-        """Return the phases of a fit of so many columns.
-
-        `weighted`: whether records have weights; without privacy they stand for repeated rows.
-        """
+        """Return the phases of a fit of so many columns, whose records may have weights."""
         raise NotImplementedError
 
     def budget(self, task: Task, n_features: int) -> Budget:
@@ -164,14 +150,11 @@ class Method:
         before: Sequence[StatedRelease] = (),
         weighted: bool = False,
     ) -> PrivacyStatement:
-        """Return what a fit guarantees, and what is public in it.
-
-        `before`: what was released of the same records earlier.
-        """
+        """Return what a fit guarantees after the releases `before` of the same records."""
         plan = self.plan(task, n_features)
         return make_statement(
             budget,
-            [*before, *plan.stated(budget, task)],
+            [*before, *plan.stated(budget)],
             seeded=self.random_state is not None,
             classes_declared=self.targets.is_declared or task.many_labels,
             records=use_of_count(plan, budget, self.n_records),
@@ -219,11 +202,7 @@ def use_of_count(plan: Plan, budget: Budget, n_records: int | None) -> str:
 
 
 def common_parameters(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of `Method`, checked.
-
-    Raises TypeError, ValueError: one sentence that names the parameter, what was given and what
-    would be right.
-    """
+    """Return the fields of `Method`, checked; TypeError or ValueError names the parameter."""
     epsilon = check_epsilon(params["epsilon"])
     ledger = checked_ledger(
         params.get("ledger"),
@@ -287,10 +266,7 @@ def word_or_number(
     right: str,
     kind: Any = Real,
 ) -> Any:
-    """Return what the parameter's word stands for, or its number if that is valid.
-
-    Raises ValueError, which says that the parameter must be `right`.
-    """
+    """Return what the parameter's word stands for, or its number if that is valid."""
     value = params[name]
     if (value is None or isinstance(value, str)) and value in words:
         return words[value]

@@ -127,15 +127,11 @@ def cluster_records(
     sample_weight: Any = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> ClusterRecords:
-    """Start a worker for every partition and see that they make one data set.
+    """Start a worker for every partition, and check that they make one data set.
 
-    `X` is a partition or a list of them, all of one kind: stores, their paths on the workers'
-    machines or addresses on object storage, or matrices. With matrices, `y` has the labels of each,
-    and `groups` may be given; `sample_weight` with either. `progress` is told the bytes copied from
-    object storage, and those to be copied.
-
-    Raises DataError for partitions that do not go together; ClusterError if a worker cannot be
-    had.
+    `X`: a partition or a list of them, all stores, all paths or addresses of stores, or all
+    matrices. `progress` is called with the bytes copied from object storage, and those to be
+    copied.
     """
     given = list(X) if isinstance(X, list | tuple) else [X]
     labels = [None] * len(given) if y is None else _each(y, X, len(given), "labels")
@@ -200,10 +196,7 @@ def _checked(given: list[Any], method: Method) -> list[NDArray[np.float64]]:
 
 
 def _limited(parts: list[Partition], people: list[Any], rows_per_person: int) -> list[Partition]:
-    """Leave out all but the first rows of each person, wherever they lie.
-
-    Raises DataError for stores, and as `number_groups`.
-    """
+    """Leave out all but the first rows of each person, in whatever partitions they are."""
     found, named = [], []
     for part, own in zip(parts, people, strict=True):
         if part.y is None:

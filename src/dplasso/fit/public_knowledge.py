@@ -1,8 +1,4 @@
-"""What a fit takes from public knowledge: a prior, and latent directions of public rows.
-
-Both follow from the parameters `prior`, `public_data` and `public_rows`, the names of the columns
-and the classes, and from no record (docs/prior.md).
-"""
+"""What a fit takes from public knowledge: a prior, and latent directions of public rows."""
 
 import os
 import warnings
@@ -47,10 +43,7 @@ Start = Callable[[Any, Task, Any], MatchedPrior]
 
 
 def start_of(params: Mapping[str, Any]) -> Start | None:
-    """Return what makes an estimator's prior for some records; None if the fit starts from nothing.
-
-    Raises TypeError, ValueError, OSError: one sentence on what is wrong with the prior.
-    """
+    """Return what makes the prior for some records; None if the fit starts from nothing."""
     prior, data = (params.get(name) for name in _STARTS)
     if prior is not None and data is not None:
         raise ParameterError(
@@ -84,10 +77,7 @@ def _as_it_is(prior: MatchedPrior, task: Task, records: Any) -> MatchedPrior:
 
 
 def _matched(model: PublicModel, task: Task, records: Any) -> MatchedPrior:
-    """Return the prior for the columns and classes of some records.
-
-    Raises ValueError if it is of other classes or targets, or not one of its columns is there.
-    """
+    """Return the prior for the columns and classes of some records; ValueError for others."""
     n_features = int(records.shape[1])
     if model.learns is not None and model.learns != task.learns:
         raise ParameterError(
@@ -179,9 +169,7 @@ def _quoted(names: list[str]) -> str:
 def trained_on(X: Any, y: Any, method: Any, task: Task) -> PublicModel:
     """Return a model of public rows, read as the method reads rows; of many labels one of each.
 
-    Its strength of regularisation is the best of a few by cross-validation on the same rows.
-
-    Raises DataError for NaN, missing labels, or a class that is not the task's.
+    Cross-validation on the same rows chooses its strength of regularisation.
     """
     model, strength, _ = task.plain_model()
     try:
@@ -242,12 +230,7 @@ Learn = Callable[[Any], Geometry]
 
 
 def geometry_of(public_rows: Any, verbose: int | None = None) -> Learn | None:
-    """Return what makes the geometry for some records; None without public rows.
-
-    If it takes long, it says how far it is, unless `verbose` is 0.
-
-    Raises OSError, ModelFileError if the path is not that of a geometry; TypeError for no rows.
-    """
+    """Return what makes the geometry for some records; None without public rows."""
     if public_rows is None:
         return None
     if isinstance(public_rows, str | os.PathLike):
@@ -263,10 +246,7 @@ def geometry_of(public_rows: Any, verbose: int | None = None) -> Learn | None:
 
 
 def _for_records(public_rows: Any, records: Any, progress: Progress | None) -> Geometry:
-    """Return the geometry of public rows that have the records' columns.
-
-    Raises DataError for rows that have others.
-    """
+    """Return the geometry of public rows that have the records' columns; DataError for others."""
     if not isinstance(records, LocalRecords):
         raise ParameterError(
             "`public_rows` needs all records in one process", advice="leave `engine` out"

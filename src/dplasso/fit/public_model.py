@@ -55,15 +55,9 @@ class Prior:
 class PublicModel:
     """A linear model that was given as a prior, before it is matched to the records.
 
-    `weights`, shape (R, n): R = 1, or a row for each class.
-    `intercept`, shape (R,): None where nothing is said of it.
-    `kind`: what it is, in words.
-    `error`, shape (R, n): standard deviation of each weight by noise; None for none.
-    `names`, shape (n,): of its columns, if they have any besides those of a schema.
-    `labels`: its classes, in the order of the rows, of one row the positive last; None if unknown.
-    `learns`: "classes" or "numbers"; None if unknown.
-    `schema`: what made its columns, where that is known.
-    `is_table`: whether the order of its columns means nothing.
+    `weights` and `error`, shape (R, n): R = 1, or a row for each class. `intercept`, shape (R,).
+    `labels`: in the order of the rows; if R = 1, the positive one is last. `learns`: "classes" or
+    "numbers". `is_table`: whether columns are known by name or number only.
     """
 
     weights: NDArray[np.float64]
@@ -88,11 +82,7 @@ class PublicModel:
 
 
 def read_prior(prior: Any) -> PublicModel:
-    """Return the model that was given as a prior, in any form.
-
-    Raises TypeError for what is no linear model; ValueError if it is not fitted, has NaN or
-    infinity, or its parts do not fit together; OSError, ModelFileError for a file.
-    """
+    """Return the model that was given as a prior, in any form; ValueError for a wrong one."""
     error = None
     if isinstance(prior, Prior):
         prior, error = prior.model, prior.standard_error

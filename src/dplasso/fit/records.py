@@ -1,7 +1,6 @@
 """What a fit sees of the data: records in one process, in memory or in a store.
 
-A fit asks its records for integer statistics and for nothing else. Rows in partitions
-(`dplasso.fit.partitioned`) answer the same questions by asking their workers.
+Rows in partitions (`dplasso.fit.partitioned`) answer the same questions by asking their workers.
 """
 
 from dataclasses import dataclass, replace
@@ -41,13 +40,9 @@ _NO_TARGETS = targets_of(np.zeros(0))
 class LocalRecords:
     """Records that one process holds, checked.
 
-    `X`, shape (N, D): float32 or float64, or a store, whose entries `check` looks at.
-    `weights`, shape (N,): how much each record counts, in [0, 1]; None for 1 each.
-    `within`, shape (N,): which records of a store enter; None for all.
-    `by_person`: whether of each person no more rows than may are left.
-    `targets`: empty until the task is known.
-    `design`, `whole`: the matrix laid out for Frank-Wolfe, and its rows with all columns.
-    `every_step`: whether each step is to be on the disk before the next begins.
+    `X`, shape (N, D): a matrix or a store. `weights`, shape (N,), in [0, 1]: None for 1 each.
+    `within`, shape (N,): which records of a store enter. `by_person`: whether rows of people are
+    limited. `every_step`: whether a checkpoint is written after each step.
     """
 
     X: Any
@@ -89,10 +84,7 @@ class LocalRecords:
         return self.weights is not None
 
     def limited(self, groups: ArrayLike | None, rows_per_person: int) -> "LocalRecords":
-        """Leave out all but the first rows of each person; DataError as `person_numbers`.
-
-        Without `groups`, those that a store knows are used; without any, nothing is left out.
-        """
+        """Leave out all but the first rows of each person, who may be those of a store."""
         if groups is None and isinstance(self.X, Store):
             groups = self.X.people
         if groups is None:
@@ -157,10 +149,7 @@ class LocalRecords:
         kept: NDArray[np.int64] | None = None,
         prior: StartingModel | None = None,
     ) -> GradientRows:
-        """Return the records for gradient descent, in the columns that are kept or in all.
-
-        `prior`: a public model that margins can start from.
-        """
+        """Return the records for gradient descent, in the columns that are kept or in all."""
         check_row_count(self.shape[0])
         design = self.design
         columns = design.columns if design is not None and design.has_columns else None
@@ -172,12 +161,10 @@ class LocalRecords:
 def local_records(
     estimator: BaseEstimator, X: Any, y: ArrayLike | None, *, takes_matrix: bool = False
 ) -> LocalRecords:
-    """Check what `fit` is given; the estimator, named in messages, is left as it is.
+    """Check what `fit` is called with; the estimator, named in messages, is left as it is.
 
-    `takes_matrix`: whether y may have a column for each of several labels.
-
-    A store has its own labels. Raises ValueError for NaN or infinity in X, labels that are missing
-    or of another length, or no records.
+    `takes_matrix`: whether y may have a column for each of several labels. A store has its own
+    labels.
     """
     store = store_of(X)
     options = {"multi_output": True} if takes_matrix and _is_matrix(y) else {}
@@ -232,9 +219,9 @@ def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool, **options:
 
 
 def checked_weights(sample_weight: ArrayLike, n_rows: int, is_private: bool) -> NDArray[np.float64]:
-    """Clip weights to 1, and warn the curator; without privacy, divide them by the largest.
+    """Clip weights to 1 with a warning; without privacy, divide them by the largest.
 
-    Raises DataError if there is not one finite weight of at least 0 for each row, or none above 0.
+    DataError if there is not one finite weight of at least 0 for each row, or none above 0.
     """
     try:
         weights: NDArray[Any] = np.asarray(sample_weight, dtype=np.float64)
@@ -273,10 +260,7 @@ def person_numbers(groups: Any, n_rows: int) -> NDArray[np.int64]:
 
 
 def rows_within_limit(person: NDArray[np.int64], rows_per_person: int) -> NDArray[np.bool_]:
-    """Choose the rows that enter: of each person, the first `rows_per_person`.
-
-    Which rows of a person enter depends on that person's rows alone.
-    """
+    """Choose the first `rows_per_person` rows of each person; other people change nothing."""
     n_rows = person.size
     order = np.argsort(person, kind="stable")
     ordered = person[order]

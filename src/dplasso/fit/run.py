@@ -1,7 +1,4 @@
-"""The path from a method and records to a model: the phases of its plan, one after another.
-
-`Session` and `Hooks` are what checkpoints and the command line add to a fit.
-"""
+"""The path from a method and records to a model: the phases of its plan, one after another."""
 
 import time
 import warnings
@@ -31,11 +28,7 @@ Snapshots = Callable[[int], Snapshot]
 
 @dataclass(frozen=True)
 class Begun:
-    """What is known of a fit before anything private is computed.
-
-    `records`: for what is public of them: D, the names of the columns and how they were made.
-    `notes`: what the ledger's entry holds besides the cost.
-    """
+    """What is public of a fit before anything private is computed; `notes` are for the ledger."""
 
     method: Method
     task: Task
@@ -50,7 +43,6 @@ class Session:
     """A fit that keeps no checkpoint; `dplasso.checkpoint.session` has one that does.
 
     `released`: what an interrupted fit has released, which is not drawn again.
-    `payment`: how the fit is charged, if there is a ledger and the fit can be resumed.
     """
 
     released = Released()
@@ -72,15 +64,11 @@ class Session:
 
 @dataclass(frozen=True)
 class Hooks:
-    """What a fit is given besides data and method; all of it is optional.
+    """What a fit is called with besides data and method; all of it is optional.
 
-    `progress`: called between chunks with the steps done and T, at most.
-    `seconds`: receives the times of preparing and training; the curator's, no part of the model.
-    `checkpoints`: takes a `Begun` fit, returns its `Session`.
-    `copied`: called with the bytes that workers have copied from object storage, and those to be
-    copied.
-    `cautioned`: called with what is to be said of the promise, before the charge.
-    `known_records`: the number of records, of which the curator's screen alone may speak.
+    `seconds`: receives the times of preparing and training. `copied`: called with the bytes that
+    workers have copied, and those to be copied. `cautioned`: called with the cautions before the
+    charge. `known_records`: the number of records, for the curator's screen alone.
     """
 
     progress: Progress | None = None
@@ -92,22 +80,17 @@ class Hooks:
 
     def progress_of(self, plan: Plan, place: int, taken: int) -> Progress | None:
         """Return the progress of one phase as that of the fit; `taken` steps came before it."""
-        progress, later = self.progress, sum(one.most_steps for one in plan.phases[place + 1 :])
+        progress, later = self.progress, sum(p.most_steps for p in plan.phases[place + 1 :])
         if progress is None:
             return None
         return lambda done, n_steps: progress(taken + done, taken + n_steps + later)
 
 
 def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | None]:
-    """Fit a model; return all that may leave the fit, and the work per step if it is not private.
+    """Fit a model; return it, and the work per step if it is not private.
 
     Everything that can be refused is refused, and the records are laid out, before the ledger is
-    charged. Whatever is drawn is drawn after that, phase by phase, and each release is kept before
-    the next phase begins.
-
-    Raises ValueError for an undeclared label, or fewer than two without `classes`; DataError for a
-    damaged store; BudgetError, LedgerError if the ledger has too little left or cannot be used;
-    nothing is spent then.
+    charged. Each release is kept before the next phase begins.
     """
     began = time.perf_counter()
     begun = _prepared(method, records, hooks)
@@ -115,9 +98,8 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     session = Session() if hooks.checkpoints is None else hooks.checkpoints(begun)
     released, taken = session.released, 0
     steps: Steps | None = None
-    warn = _noise_warning(begun, known=len(released) > 0)
-    # Before the charge, where the number of records is public.
-    warn(released)
+    if method.n_records is not None and not len(released):
+        _warn_of_noise(begun, method.n_records)
     with thread_pool(method.n_threads) as threads:
         stream = random_stream(method.random_state)
         fit = Fit(budget, records, stream, threads, method.starting_model)
@@ -142,7 +124,9 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
                 )
                 released, taken = released.then(share, steps.release()), taken + steps.n_steps
                 session.keep(released)
-                warn(released)
+                counted = released.entries[-1].release
+                if method.n_records is None and isinstance(counted, Counted):
+                    _warn_of_noise(begun, counted.total)
     if hooks.seconds is not None:
         hooks.seconds["prepare"] = laid_out - began
         hooks.seconds["train"] = time.perf_counter() - laid_out
@@ -179,26 +163,15 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
     return Begun(method, task, budget, plan, statement, records, notes)
 
 
-def _noise_warning(begun: Begun, *, known: bool) -> Callable[[Released], None]:
-    """Return what warns once, when the number of records is known, that noise may hide them all.
-
-    `known`: whether an interrupted fit has warned before.
-    """
+def _warn_of_noise(begun: Begun, n_records: float) -> None:
+    """Warn if noise may hide so many records, public or counted, in a fit without public models."""
     method = begun.method
-    warned = [known or method.from_prior or method.geometry is not None]
-
-    def warn(released: Released) -> None:
-        counted = released.last(Counted)
-        n_records = method.n_records if counted is None else counted.total
-        if warned[0] or n_records is None:
-            return
-        warned[0] = True
-        size = float(n_records), begun.records.shape[1]
-        words = method.noise_warning(begun.task, begun.budget, *size)
-        if words:
-            warnings.warn(words, NoiseWarning, stacklevel=5)
-
-    return warn
+    if method.from_prior or method.geometry is not None:
+        return
+    size = float(n_records), begun.records.shape[1]
+    words = method.noise_warning(begun.task, begun.budget, *size)
+    if words:
+        warnings.warn(words, NoiseWarning, stacklevel=5)
 
 
 def _modelled(
@@ -207,13 +180,13 @@ def _modelled(
     """Return the model that follows from the releases, and what a fit without privacy notes."""
     counted, method, statement = released.last(Counted), begun.method, begun.statement
     n_records = method.n_records if hooks.known_records is None else hooks.known_records
-    # What the released count adds; a delta that was said to be too large is not said again.
+    # What the released count adds to the cautions.
     classes = begun.task.classes.tolist()
     before = after = statement.cautions(n_records, classes=classes)
     if n_records is None and counted:
         after = statement.cautions(counted.total, classes=classes)
     if len(after) > len(before):
-        hooks.cautioned([one for one in after if one not in before])
+        hooks.cautioned([caution for caution in after if caution not in before])
     run_of_last = getattr(last, "run", None)
     model = Model(
         params=dict(method.params),

@@ -368,10 +368,7 @@ class Labels:
 
 
 def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, ...]:
-    """Return the weights of the classes in their order, scaled so that the largest is 1.
-
-    Weights by label keep their own order without `classes`. Raises ParameterError.
-    """
+    """Return the weights of the classes in their order, scaled so that the largest is 1."""
     if class_weight is None:
         return 1.0, 1.0
     weights = class_weight

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.phases.contract import Fit, OneRelease
+from dplasso.phases.contract import Fit, Phase, at_once
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted, Entered, Release
 from dplasso.privacy.accounting import LARGEST_SCALE
@@ -28,21 +28,18 @@ def count(
     n_records: int | None = None,
     *,
     by_weight: bool = False,
-) -> OneRelease:
-    """Return the phase that counts the records.
+) -> Phase:
+    """Return the phase that counts the records: with `loss` by class, otherwise all alike.
 
-    `loss`: knows the classes; None counts all records alike.
-    `n_records`: N, where it is public: then only counts by class need noise.
-    `by_weight`: without privacy, whether the sum of the weights stands for N.
+    `n_records`: N, where it is public. `by_weight`: without privacy, the sum of the weights is N.
     """
-    said = "" if n_records is not None else "a noisy count of the records"
+    words = "" if n_records is not None else "a noisy count of the records"
     if loss is not None:
-        said = "noisy counts at both ends of the interval of the targets"
+        words = "noisy counts at both ends of the interval of the targets"
         if task.classes.size:
-            said = f"noisy counts of the {number_of_classes(task.classes.size)} classes"
+            words = f"noisy counts of the {number_of_classes(task.classes.size)} classes"
 
     def moved(budget: Budget) -> float:
-        """Return how far the counts can move between neighbours, in L2."""
         if loss is None and n_records is not None:
             return 0.0
         return budget.moved_counts(by_class=loss is not None)
@@ -54,24 +51,28 @@ def count(
         sensitivity = moved(fit.budget)
         # Where people are replaced, everybody counts with at least one row, also of weight 0.
         weighing = fit.budget.neighbors == "add-remove"
-        exact, part_bits, known = [n_records or records.count_rows(weighing=weighing)], 0, n_records
+        exact, part_bits, public = (
+            [n_records or records.count_rows(weighing=weighing)],
+            0,
+            n_records,
+        )
         if loss is not None:
-            if not (known or fit.budget.moved_by_features(1.0)):
-                known = int(release(np.array(exact, dtype=np.int64), 0.0, None)[0])
+            if not (public or fit.budget.moved_by_features(1.0)):
+                public = int(release(np.array(exact, dtype=np.int64), 0.0, None)[0])
             exact, part_bits = records.counts(loss)
         noisy = noisy_counts(exact, sensitivity, mu, fit.stream, part_bits)
-        if known is not None and not records.weighted:
+        if public is not None and not records.weighted:
             # The sum is known: an excess over it is taken from all counts alike.
-            noisy = np.maximum(1.0, noisy - (noisy.sum() - known) / noisy.size)
+            noisy = np.maximum(1.0, noisy - (noisy.sum() - public) / noisy.size)
         exactly = math.isinf(mu) or not sensitivity
         return Counted(noisy, 0.0 if exactly else sensitivity / mu)
 
-    return OneRelease(
+    return Phase(
         COUNT,
         Draws(gaussian=float(max(2, task.classes.size))),
         share=lambda budget, _: COUNT_SHARE if moved(budget) > 0.0 else 0.0,
-        make=counted,
-        said=said,
+        begin=at_once(counted),
+        words=words,
         numbers=lambda budget: {
             "share": COUNT_SHARE,
             "sensitivity": moved(budget),
@@ -83,10 +84,9 @@ def count(
 def noisy_counts(
     counts: list[int], sensitivity: float, mu: float, stream: RandomStream, part_bits: int = 0
 ) -> NDArray[np.float64]:
-    """Count records privately with a budget of `mu`: at least 1 each if there is noise.
+    """Return noisy counts of at least 1; exact ones where `sensitivity` is 0 or `mu` infinite.
 
-    `counts`: exact, in parts of a record, `part_bits` bits of it.
-    `sensitivity`: how far they can move between neighbours, in L2; 0 releases them as they are.
+    `counts`: in units of ``2**-part_bits`` records. `sensitivity`: in records, in L2.
     """
     exact = np.array(counts, dtype=np.int64)
     if sensitivity == 0 or math.isinf(mu):
@@ -103,9 +103,9 @@ def noisy_counts(
 
 def counted_of(released: Released) -> Counted:
     """Return the counts that every plan begins with."""
-    found = released.last(Counted)
-    assert found is not None, "records are counted first"
-    return found
+    counted = released.last(Counted)
+    assert counted is not None, "records are counted first"
+    return counted
 
 
 # A level of `_BINS` bins enters where all records pull with so many standard deviations of the
@@ -115,14 +115,11 @@ def counted_of(released: Released) -> Counted:
 _SIGNAL, _BINS = 2.5, 16
 
 Spans = Sequence[tuple[int, int, int]]
-"""Of each level that may be too fine its bins, its first column and the one after its last."""
+"""Levels that may be too fine: number of bins, first column, and the column after the last."""
 
 
 def entering(spans: Spans, n_features: int, n_outputs: int, signal: float) -> NDArray[np.int64]:
-    """Return the columns that enter: all but those of levels that are too fine.
-
-    `signal`: how many standard deviations of all the noise the records pull with at most: N mu.
-    """
+    """Return all columns but those of levels that are too fine; `signal` is N mu."""
     taken = np.ones(n_features, np.bool_)
     for level in {bins for bins, _, _ in spans}:
         own = [(first, last) for bins, first, last in spans if bins == level]
@@ -133,13 +130,13 @@ def entering(spans: Spans, n_features: int, n_outputs: int, signal: float) -> ND
     return np.flatnonzero(taken).astype(np.int64)
 
 
-def levels(spans: Spans, n_features: int, n_outputs: int) -> OneRelease:
-    """Leave out the levels that are too fine: of what was released, for nothing."""
+def levels(spans: Spans, n_features: int, n_outputs: int) -> Phase:
+    """Return the phase that leaves out levels that are too fine, from releases alone."""
 
     def make(fit: Fit, released: Released, mu: float) -> Release | None:  # noqa: ARG001
         budget = fit.budget
-        pull = budget.mu_of(1.0 - released.spent) / budget.moved(1.0)
-        columns = entering(spans, n_features, n_outputs, counted_of(released).total * pull)
+        mu_left = budget.mu_of(1.0 - released.spent) / budget.moved(1.0)
+        columns = entering(spans, n_features, n_outputs, counted_of(released).total * mu_left)
         return None if columns.size == n_features else Entered(columns)
 
-    return OneRelease("levels", Draws(), lambda *_: 0.0, make)
+    return Phase("levels", Draws(), lambda *_: 0.0, at_once(make))

@@ -1,4 +1,4 @@
-"""What the gradient phases of a fit share, and the phases that find slopes and constants."""
+"""What the gradient phases of a fit share, and the phases for slopes and constants."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from dplasso.gradient_descent.margins import LinearModel
 from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT, SIGNIFICANT, Stage
 from dplasso.matrix.geometry import Geometry
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, Scaling
-from dplasso.phases.contract import Fit, OneRelease
+from dplasso.phases.contract import Fit, Phase, at_once
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Calibrated, Descended, Release, Significant, Started
 from dplasso.privacy.budget import Budget, Draws
@@ -25,15 +25,9 @@ from dplasso.privacy.parameters import check_records, share_bits
 class Course:
     """What the gradient phases of a fit share, once the records are counted.
 
-    `loss`: with class weights and offset.
-    `weight`: what bounds the sum of the records' weights: the number of records, or less where
-    classes weigh the same.
-    `n_records`: the number of records.
-    `share`: of the budget, of all these phases together.
-    `stages`: the runs, the first on all columns or on those drawn; None for one that is left out.
-    `calibration`, `start`: parts of `share` for calibration, and for the slope of a public model.
-    `learnt`: records times mu up to which a start is taken whole, see `part_taken`.
-    `constant`, shape (K,): the margins that the first run starts from.
+    `weight`: bound on the sum of the records' weights. `share`: of the budget for all of them;
+    `calibration` and `start` are parts of it. `stages`: None for a run that is left out. `learnt`:
+    see `part_taken`. `constant`, shape (K,): the margins that the first run starts from.
     """
 
     loss: Any
@@ -52,36 +46,23 @@ class Course:
         return [stage for stage in self.stages if stage is not None]
 
 
-# ``choose(released, budget)``: None where no gradients are taken.
-ChooseCourse = Callable[[Released, Budget], Course | None]
-
-
 @dataclass(frozen=True)
 class Descent:
-    """The public parameters of the gradient phases of a fit, and what they choose by the count.
+    """The public parameters of the gradient phases of a fit.
 
-    `fit_intercept`: whether rows have a constant entry.
-    `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
-    `significant`: whether only significant weights are kept in the end.
-    `from_prior`: whether the fit starts from a public model.
-    `n_columns`, `n_outputs`: D and K.
-    `loss`: that of the course, but for class weights and offset.
-    `geometry`: latent directions of public rows; None for none, and until they are known.
+    `course`: ``course(released, budget)``, None where no gradients are taken. `norm_bound`: None
+    for unit rows. `loss`: that of the course, but for class weights and offset. `geometry`: latent
+    directions of public rows.
     """
 
-    course: ChooseCourse
+    course: Callable[[Released, Budget], Course | None]
     fit_intercept: bool
     norm_bound: float | None
     significant: bool
     from_prior: bool
     n_columns: int
-    n_outputs: int
     loss: Any
     geometry: Geometry | None = None
-
-    def bounds(self, budget: Budget) -> dict[str, float]:
-        """Return the bound on a record's residuals, and how far a gradient can move, in L2."""
-        return bounds(budget, self.loss)
 
     @property
     def constant(self) -> float:
@@ -122,20 +103,23 @@ class Descent:
         return Scaling(kept, self.constant, norm_bound, scale_exponents_of(own), around, length)
 
 
-def bounds(budget: Budget, loss: Any) -> dict[str, float]:
-    """Return what a statement says of gradients of a loss that bounds the length of residuals."""
-    return {"residual_bound": loss.residual_bound, "sensitivity": budget.moved_by(loss)}
+def bounds(loss: Any) -> Callable[[Budget], dict[str, float]]:
+    """Return the `numbers` of a phase whose gradients have residuals within the loss's bound."""
+    return lambda budget: {
+        "residual_bound": loss.residual_bound,
+        "sensitivity": budget.moved_by(loss),
+    }
 
 
 def length_share(course: Course, descent: Descent) -> float:
-    """Return the part of the share for lengths: rows have the length of all columns of a prior."""
-    some = descent.from_prior and any(one.n_columns < descent.n_columns for one in course.runs)
-    return REACH_SHARE if some else 0.0
+    """Return the part of the share for row lengths; from a prior, rows keep that of all columns."""
+    shorter = any(stage.n_columns < descent.n_columns for stage in course.runs)
+    return REACH_SHARE if descent.from_prior and shorter else 0.0
 
 
 # ``part(course, released, budget)``: None leaves the phase out.
 Part = Callable[[Course, Released, Budget], float | None]
-Make = Callable[[Fit, Course, Released, float], Release | None]
+MakeOfCourse = Callable[[Fit, Course, Released, float], Release | None]
 
 
 def course_phase(
@@ -143,15 +127,14 @@ def course_phase(
     name: str,
     draws: float,
     part: Part,
-    make: Make,
+    make: MakeOfCourse,
     **stated: Any,
-) -> OneRelease:
+) -> Phase:
     """Return a phase with a part of the course's share."""
 
     def share(budget: Budget, released: Released) -> float:
         course = descent.course(released, budget)
-        own = None if course is None else part(course, released, budget)
-        return 0.0 if course is None or own is None else course.share * own
+        return 0.0 if course is None else course.share * (part(course, released, budget) or 0.0)
 
     def made(fit: Fit, released: Released, mu: float) -> Release | None:
         course = descent.course(released, fit.budget)
@@ -159,29 +142,30 @@ def course_phase(
             return None
         return make(fit, course, released, mu)
 
-    return OneRelease(name, Draws(gaussian=draws), share, made, **stated)
+    return Phase(name, Draws(gaussian=draws), share, at_once(made), **stated)
 
 
 START_WORDS = f"{CALIBRATION_STEPS} noisy gradients that find how much of the public model to use"
 CALIBRATION_WORDS = f"{CALIBRATION_STEPS} such gradients that correct the probabilities"
 
 
-def start(descent: Descent) -> OneRelease:
+def start(descent: Descent) -> Phase:
     """Find how much of the public model the gradients start from, unless vertices did so."""
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:
         rows, scaling = descent.rows(fit, course, released), descent.scaling(fit, released)
-        moved = fit.budget.moved_by(course.loss)
-        return started(fit, rows, scaling, course, mu, moved, descent.fit_intercept)
+        moved, weight = fit.budget.moved_by(course.loss), course.weight
+        part = part_taken(weight, mu, course.learnt)
+        return started(fit, rows, scaling, weight, part, mu, moved, descent.fit_intercept)
 
     return course_phase(
         descent,
         "start",
-        CALIBRATION_STEPS * (descent.n_outputs + 1.0),
+        CALIBRATION_STEPS * (descent.loss.n_outputs + 1.0),
         lambda course, released, _: course.start if released.last(Started) is None else None,
         make,
-        said=START_WORDS,
-        numbers=descent.bounds,
+        words=START_WORDS,
+        numbers=bounds(descent.loss),
     )
 
 
@@ -189,21 +173,18 @@ def started(
     fit: Fit,
     rows: Any,
     scaling: Scaling,
-    course: Course,
+    weight: float,
+    part: float,
     mu: float,
     moved: float,
     fit_intercept: bool,
 ) -> Started:
-    """Release the slope and the constants of the fit's public model.
-
-    `moved`: how far a gradient can move, in L2.
-    """
-    part = part_taken(course.weight, mu, course.learnt)
+    """Release a part of the slope and the constants of the fit's public model."""
     slope, *shift = part * find_start(
         rows,
         scaling,
         fit.stream,
-        n_records=course.weight,
+        n_records=weight,
         mu=mu,
         sensitivity=moved,
         fit_intercept=fit_intercept,
@@ -211,31 +192,35 @@ def started(
     return Started(float(slope), np.array(shift), part)
 
 
-def significance(descent: Descent) -> OneRelease:
-    """Mark the weights beyond three standard errors: of what was released, for nothing."""
+def significance(descent: Descent) -> Phase:
+    """Mark the weights beyond three standard errors, from releases alone."""
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release:  # noqa: ARG001
-        found = released.last(Descended)
-        assert found is not None, "weights come before their significance"
-        least = SIGNIFICANT * found.errors * scales_of(released.energies)
-        beyond_noise = np.abs(found.weights) > np.reshape(least, (-1, 1))
+        descended = released.last(Descended)
+        assert descended is not None, "weights come before their significance"
+        least = SIGNIFICANT * descended.errors * scales_of(released.energies)
+        beyond_noise = np.abs(descended.weights) > np.reshape(least, (-1, 1))
         return Significant(beyond_noise.astype(np.int8))
 
     return course_phase(descent, "significant", 0.0, lambda *_: 0.0, make)
 
 
-def calibration(descent: Descent, n_slopes: int) -> OneRelease:
-    """Set the margins of the complete model right; see `dplasso.gradient_descent.calibration`."""
+def calibration(descent: Descent, n_slopes: int) -> Phase:
+    """Calibrate the margins of the complete model."""
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release | None:
-        start, found = released.last(Started), released.last(Descended)
+        start, descended = released.last(Started), released.last(Descended)
         # Without noise only those from a start.
-        if found is None or (math.isinf(mu) and start is None):
+        if descended is None or (math.isinf(mu) and start is None):
             return None
         rows, loss = descent.rows(fit, course, released), course.loss
         scaling = descent.scaling(fit, released)
-        model = LinearModel(significant_weights(found, released), found.intercept, scaling)
-        known: dict[str, Any] = {
+        marks = released.last(Significant)
+        weights = descended.weights
+        if marks is not None:
+            weights = np.where(marks.marks, weights, 0.0)
+        model = LinearModel(weights, descended.intercept, scaling)
+        public: dict[str, Any] = {
             "n_records": course.weight,
             "mu": mu,
             "sensitivity": fit.budget.moved_by(loss),
@@ -243,40 +228,34 @@ def calibration(descent: Descent, n_slopes: int) -> OneRelease:
         }
         if start is not None:
             begun = np.append(start.slope, start.shift)
-            return calibrated(weigh(rows, model, fit.stream, begun, start.part, **known))
+            return calibrated(weigh(rows, model, fit.stream, begun, start.part, **public))
         # Around the margins they started from.
         centre = 0.0 * model.intercept + beyond(loss.offset, course.runs[-1].kappa)
         centre[: course.constant.size] += course.constant
         margins = rows.margins(replace(model, intercept=model.intercept - centre))
-        return calibrated(calibrate_margins(margins, loss, fit.stream, centre=centre, **known))
+        return calibrated(calibrate_margins(margins, loss, fit.stream, centre=centre, **public))
 
     weighed = f"{CALIBRATION_STEPS} such gradients that weigh the public model and the learnt one"
     return course_phase(
         descent,
         "calibration",
         # A variate for each slope and constant, step by step; for two slopes from a prior.
-        CALIBRATION_STEPS * (descent.n_outputs + n_slopes + 1.0),
+        CALIBRATION_STEPS * (descent.loss.n_outputs + n_slopes + 1.0),
         lambda course, *_: course.calibration or None,
         make,
-        said=weighed if descent.from_prior else CALIBRATION_WORDS,
-        numbers=descent.bounds,
+        words=weighed if descent.from_prior else CALIBRATION_WORDS,
+        numbers=bounds(descent.loss),
     )
 
 
-def calibrated(found: Any) -> Calibrated:
-    """Return a calibration as a release."""
+def calibrated(slopes: Any) -> Calibrated:
+    """Return the result of a calibration as a release."""
     return Calibrated(
-        found.slope, np.array(found.shift), found.prior_slope, np.array(found.label_slopes)
+        slopes.slope, np.array(slopes.shift), slopes.prior_slope, np.array(slopes.label_slopes)
     )
-
-
-def significant_weights(found: Descended, released: Released) -> NDArray[np.float64]:
-    """Return the weights, 0 where significance was asked for and is not there."""
-    marks = released.last(Significant)
-    return found.weights if marks is None else np.where(marks.marks, found.weights, 0.0)
 
 
 def beyond(margins: Any, kappa: float) -> NDArray[np.float64]:
-    """Return margins as far as they are beyond twice what noise will move them, shape (K,)."""
+    """Return the part of each margin, shape (K,), beyond twice what noise will move it."""
     limit = 2.0 * kappa
     return np.atleast_1d(margins - np.clip(margins, -limit, limit))

@@ -1,8 +1,7 @@
-"""Phases after the gradients that release what intervals with sampling error follow from.
+"""Phases after the gradients, for intervals with sampling error (docs/howto-inference.md).
 
-Both phases are at weights that were released before: the first takes a Newton step away from those
-of the fit, which its clipped residuals bend and its length holds back, and the second is where the
-estimate and its covariance come from. See docs/howto-inference.md.
+The first takes a Newton step away from the weights of the fit, which are biased. The estimate and
+its covariance come from the second.
 """
 
 import math
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.gradient_descent.row_sums import Units
 from dplasso.matrix.scaling import Scaling, constant_entry
-from dplasso.phases.contract import Fit, OneRelease, deviation_of
+from dplasso.phases.contract import Fit, Phase, at_once, deviation_of
 from dplasso.phases.course import Course, Descent
 from dplasso.phases.moments import Moments, OneHot, triangle_size, with_references
 from dplasso.phases.released import Released
@@ -40,10 +39,7 @@ _LARGEST_RATIO = 0.9
 
 
 class Precision(NamedTuple):
-    """What noise the sums will have, from public numbers.
-
-    `share`: of the budget. `loss`: as in `inference`. `size`: number of coefficients.
-    """
+    """What noise the sums of so many (`size`) coefficients will have, from public numbers."""
 
     budget: Budget
     share: float
@@ -55,7 +51,7 @@ class Precision(NamedTuple):
     def of(
         self, curvature: float, squares: float, spread: float, *, noise: bool = True
     ) -> tuple[float, bool]:
-        """Return the standard error of a coefficient, and whether it is about to be identified.
+        """Return the standard error of a coefficient, and whether it will be identified.
 
         `curvature`, `squares`: sums over the records of the residuals' derivatives and squares.
         `spread`: standard deviation of each column.
@@ -85,9 +81,9 @@ class Precision(NamedTuple):
 
 
 def _of_inverse(ratio: float) -> float:
-    """Return by how much noise raises the mean square of the inverse of an eigenvalue.
+    """Return by how much noise with the semicircle law raises an eigenvalue's mean inverse square.
 
-    `ratio`: of the noise's largest eigenvalue to it; those of noise have the semicircle law.
+    `ratio`: the noise's largest eigenvalue, over the eigenvalue.
     """
     ratio = min(ratio, _LARGEST_RATIO)
     if ratio < 1e-4:
@@ -100,15 +96,8 @@ def n_coefficients(n_columns: int, fit_intercept: bool) -> int:
     return n_columns + int(fit_intercept)
 
 
-def inference(
-    descent: Descent, loss: Any, whole: float, one_hot: OneHot = ()
-) -> tuple[OneRelease, ...]:
-    """Return the phases.
-
-    `loss`: clips no residual that the model can explain.
-    `whole`: their share of the budget.
-    `one_hot`: groups of columns that get a reference category.
-    """
+def inference(descent: Descent, loss: Any, whole: float, one_hot: OneHot = ()) -> tuple[Phase, ...]:
+    """Return the two phases with a share `whole`; `loss` clips no residual of the model."""
     size = n_coefficients(min(descent.n_columns, MOST_COLUMNS), descent.fit_intercept)
     pairs = triangle_size(size)
 
@@ -116,7 +105,7 @@ def inference(
         names = ("gradient", "curvature", "squares")
         bounds = _private_bounds(loss, budget)
         both = _spent(bounds, _STEP), _spent(bounds, _MOMENTS)
-        parts = [whole * (one + other) for one, other in zip(*both, strict=True)]
+        parts = [whole * math.fsum(pair) for pair in zip(*both, strict=True)]
         costs = {f"share_{name}": part for name, part in zip(names, parts, strict=True)}
         moved = {
             f"sensitivity_{name}": budget.moved(bound)
@@ -124,7 +113,7 @@ def inference(
         }
         return {"share": whole, "sensitivity": budget.moved(1.0)} | costs | moved
 
-    def phase(parts: tuple[float, float, float], start: Any) -> OneRelease:
+    def phase(parts: tuple[float, float, float], start: Any) -> Phase:
         def make(fit: Fit, released: Released, mu: float) -> Moments:
             course = descent.course(released, fit.budget)
             assert course is not None, "gradients come first"
@@ -144,7 +133,7 @@ def inference(
             f"noisy sums for intervals, with {100.0 * whole:g} % of mu^2: of residuals "
             "times rows, of the curvature and of squared residuals over all pairs of columns"
         )
-        return OneRelease("inference", draws, share, make, words, stated)
+        return Phase("inference", draws, share, at_once(make), words, stated)
 
     def fitted(fit: Fit, course: Course, released: Released) -> NDArray[np.float64]:
         return _fitted(descent, fit, course, released)
@@ -165,8 +154,8 @@ def _bounds(loss: Any) -> tuple[float, float, float]:
 def _private_bounds(loss: Any, budget: Budget) -> tuple[float, float, float]:
     """Return what stands for these bounds in the noise.
 
-    If labels alone are private, another label changes an unclipped residual by 1 and its square by
-    at most 1. That is twice half of their bounds. It does not change the curvature.
+    If labels alone are private, another label changes an unclipped residual and its square by at
+    most 1: twice half of their bounds. It does not change the curvature.
     """
     if budget.moved_by_features(1.0) or not loss.bends_alike:
         return _bounds(loss)
@@ -220,10 +209,11 @@ def _moments(
     totals = descent.rows(fit, course, released).moments(loss, scaling, weights, units)
     pairs = triangle_size(size)
     sums = np.split(totals, [size, size + pairs])
-    found: list[NDArray[np.float64]] = []
-    for total, far, own, unit in zip(sums, moved, mus, units, strict=True):
-        found.append(fit.release(total, far, own, unit) / unit if unit else np.zeros(0))
-    gradient, curvature, squares = found
+    noisy = [
+        fit.release(total, far, own, unit) / unit if unit else np.zeros(0)
+        for total, far, own, unit in zip(sums, moved, mus, units, strict=True)
+    ]
+    gradient, curvature, squares = noisy
     return Moments(
         weights,
         gradient,
@@ -241,16 +231,16 @@ def _moments(
 def _fitted(descent: Descent, fit: Fit, course: Course, released: Released) -> NDArray[np.float64]:
     """Return the weights of the fit for rows as the sums take them.
 
-    Of classes they are those of the logistic loss that gives about the same probabilities.
+    Of classes they are those of the logistic loss with about the same probabilities.
     """
-    found, (scaling, entry_scale) = released.last(Descended), _scaling(descent)
+    descended, (scaling, entry_scale) = released.last(Descended), _scaling(descent)
     before = descent.scaling(fit, released)
-    assert found is not None, "gradients come first"
+    assert descended is not None, "gradients come first"
     assert before.norm_bound is not None, "rows keep their lengths"
     slopes = released.last(Calibrated) or Calibrated(1.0, np.zeros(1))
     factor = math.sqrt(1.0 - before.constant**2) / before.norm_bound / entry_scale
-    weights = found.weights[:, 0] * slopes.slope * factor
-    margin = float(((found.intercept + found.offset) * slopes.slope + slopes.shift)[0])
+    weights = descended.weights[:, 0] * slopes.slope * factor
+    margin = float(((descended.intercept + descended.offset) * slopes.slope + slopes.shift)[0])
     if course.loss.two_targets:
         ends = np.array([margin - _AROUND, margin + _AROUND]) - course.loss.offset
         chances = np.clip(course.loss.link(ends)[:, 1], 1e-6, 1.0 - 1e-6)

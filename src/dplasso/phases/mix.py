@@ -1,13 +1,9 @@
 """How much of the latent directions of public rows a fit uses: two small releases decide.
 
-The noise ends training before a direction is learnt whose eigenvalue is small beside 1 / (N mu). So
-the number of directions follows from N mu. Whether they help depends on the labels: on the part of
-the gradient at zero weights that lies in the leading directions. The fit releases this gradient.
-The noisier it is, the less it counts, and the more counts what is expected without it: a usual
-relevance, if as many records lie along the leading directions as public rows do. The fit counts
-them, with noise, because public rows of another kind have other directions. A fit of so many
-records that directions do not matter releases nothing here. All constants were chosen on public
-data (docs/public-rows.md).
+The number of directions follows from N mu. Whether they help depends on the labels, so the fit
+releases the gradient at zero weights in the leading directions. It also counts the records along
+them, because public rows of another kind have other directions. The noisier both are, the more
+count expected values. All constants were chosen on public data (docs/public-rows.md).
 """
 
 import math
@@ -18,8 +14,8 @@ import numpy as np
 from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.matrix.geometry import ALONG, FEWEST_DIRECTIONS, LEADING, Geometry
 from dplasso.matrix.scaling import Mix, Scaling
-from dplasso.phases.contract import Fit, OneRelease, deviation_of
-from dplasso.phases.course import Course, Descent, course_phase
+from dplasso.phases.contract import Fit, Phase, deviation_of
+from dplasso.phases.course import Course, Descent, bounds, course_phase
 from dplasso.phases.released import Released
 from dplasso.phases.releases import NO_COLUMNS, Mixed
 from dplasso.privacy.budget import Budget
@@ -41,16 +37,16 @@ _STRENGTH, _LARGEST_PART, _LEAST_PART = 200.0, 0.94, 0.05
 
 
 def signal_to_noise(course: Course, budget: Budget) -> float:
-    """Return N mu: in how many standard deviations of the noise all records pull together."""
-    pulled = course.weight * float(course.loss.residual_bound)
-    return pulled * budget.mu_of(course.share) / budget.moved_by(course.loss)
+    """Return N mu: the largest gradient of all records, in standard deviations of the noise."""
+    largest = course.weight * float(course.loss.residual_bound)
+    return largest * budget.mu_of(course.share) / budget.moved_by(course.loss)
 
 
 def directions_of(geometry: Geometry, snr: float) -> int:
     """Return how many directions are learnt before noise ends training."""
     most = geometry.n_directions
     counts = range(min(FEWEST_DIRECTIONS, most), most + 1)
-    learnt = [one for one in counts if snr * geometry.eigenvalue(one) >= _LEARNT]
+    learnt = [count for count in counts if snr * geometry.eigenvalue(count) >= _LEARNT]
     return max(learnt, default=counts[0])
 
 
@@ -59,11 +55,6 @@ def part_of(geometry: Geometry, snr: float, relevance: float) -> Mix:
     count = directions_of(geometry, snr)
     part = _STRENGTH * relevance / max(snr * geometry.eigenvalue(count), 1e-30)
     return Mix(count, min(_LARGEST_PART, part)) if part >= _LEAST_PART else Mix(0, 0.0)
-
-
-def _noise_of_relevance(n_leading: int, n_outputs: int, snr: float) -> float:
-    """Return the standard deviation of a relevance by the noise."""
-    return math.sqrt(2.0 * n_leading * n_outputs) / (snr * snr * _GRADIENT_SHARE)
 
 
 def _count_share(geometry: Geometry, snr: float, budget: Budget) -> float:
@@ -80,7 +71,7 @@ def mix_share(descent: Descent, course: Course, budget: Budget) -> float:
 
 
 def _certainty(around: float, noise: float) -> float:
-    """Return how much a noisy number counts beside an expected one."""
+    """Return the weight of a noisy number beside an expected one."""
     return around**2 / (around**2 + noise**2)
 
 
@@ -96,14 +87,7 @@ def _overlap(
     return float(count[0]) / unit / usual, deviation / usual
 
 
-def _expected(overlap: float, noise: float) -> float:
-    """Return the part of the usual relevance that is expected before its own release."""
-    certain = _certainty(_OVERLAP_AROUND, noise)
-    likely = certain * overlap + (1.0 - certain)
-    return min(1.0, max(0.0, (likely - _NO_OVERLAP) / (_OVERLAP - _NO_OVERLAP)))
-
-
-def mix(descent: Descent) -> OneRelease:
+def mix(descent: Descent) -> Phase:
     """Release how much the labels have to do with the directions, and decide on their use."""
 
     def part(course: Course, released: Released, budget: Budget) -> float | None:  # noqa: ARG001
@@ -131,21 +115,24 @@ def mix(descent: Descent) -> OneRelease:
         totals = latent.part(scaling, unit).whole(np.zeros(leading * n_outputs))
         gradient = fit.release(totals, moved, mu, unit) / unit
         squares = float(gradient @ gradient) - totals.size * deviation**2
-        found = squares / (course.weight * bound) ** 2
-        noise_found = _noise_of_relevance(leading, n_outputs, snr)
-        usual = _expected(overlap, noise)
-        certain = _certainty(_AROUND * max(usual, _LEAST_AROUND), noise_found)
-        relevance = certain * found + (1.0 - certain) * _EXPECTED * usual
+        measured = squares / (course.weight * bound) ** 2
+        noise_measured = math.sqrt(2.0 * leading * n_outputs) / (snr * snr * _GRADIENT_SHARE)
+        # The part of the usual relevance that is expected at this overlap.
+        certain = _certainty(_OVERLAP_AROUND, noise)
+        likely = certain * overlap + (1.0 - certain)
+        usual = min(1.0, max(0.0, (likely - _NO_OVERLAP) / (_OVERLAP - _NO_OVERLAP)))
+        certain = _certainty(_AROUND * max(usual, _LEAST_AROUND), noise_measured)
+        relevance = certain * measured + (1.0 - certain) * _EXPECTED * usual
         relevance = min(_LARGEST, max(0.0, relevance))
         return Mixed(overlap, relevance, *part_of(geometry, snr, relevance))
 
     return course_phase(
         descent,
         "public rows",
-        1.0 + LEADING * float(descent.n_outputs),
+        1.0 + LEADING * float(descent.loss.n_outputs),
         part,
         make,
-        said="a noisy count of records like the public rows, and a noisy gradient that says how "
+        words="a noisy count of records like the public rows, and a noisy gradient that says how "
         "much the latent directions of public rows matter",
-        numbers=descent.bounds,
+        numbers=bounds(descent.loss),
     )

@@ -1,9 +1,7 @@
 """The release that intervals with sampling error follow from, and the estimate that it gives.
 
 The columns of a whole one-hot group add up to the constant entry, so only differences between their
-coefficients are identified. Leaving out one column, the reference category, makes the others
-differences from it. The sums of the other columns are then the entries that remain: this costs no
-privacy.
+coefficients are identified. One of them is left out as the reference category.
 """
 
 import math
@@ -42,10 +40,9 @@ def symmetric(triangle: NDArray[np.float64], size: int) -> NDArray[np.float64]:
 
 
 class Estimate(NamedTuple):
-    """An estimate and its error, in the units of the rows; of all columns and the constant.
+    """Coefficients of all columns and the constant, with covariances, shape (n, n).
 
-    `identified`: which coefficients are. A reference category is not, and is 0 everywhere.
-    `noise`, `sampling`: covariances, shape (n, n), by the noise and by the sample.
+    `identified`: false for a reference category too, which is 0 everywhere.
     """
 
     coefficients: NDArray[np.float64]
@@ -58,14 +55,9 @@ class Estimate(NamedTuple):
 class Moments(Release):
     """Noisy sums at some weights, of rows that are not longer than 1.
 
-    `weights`, `gradient`, shape (n,): of all columns and the constant entry, if rows have one.
-    `curvature`, `squares`, shape (n (n + 1) / 2,): triangles, see
-    `dplasso.gradient_descent.row_sums`; the second is empty where it was not taken.
-    `gradient_deviation`, `curvature_deviation`, `squares_deviation`: of the noise of their entries.
-    `n_records`: noisy or public.
-    `entry_scale`, `constant`: what the columns' entries are multiplied by, and the constant entry;
-    0 for none.
-    `references`, ascending: columns without a coefficient, which are reference categories.
+    `curvature`, `squares`: upper triangles with n (n + 1) / 2 entries, or empty. `entry_scale`:
+    factor of the columns' entries. `constant`: the constant entry, 0 for none. `references`:
+    columns that are reference categories.
     """
 
     kind: ClassVar[str] = "moments"
@@ -92,10 +84,7 @@ class Moments(Release):
             raise ValueError(f"its squares are not those of {size} coefficients")
 
     def with_curvature_of(self, before: "Moments") -> "Moments":
-        """Return the sums with the mean of two noisy curvatures, weighted by their precisions.
-
-        The curvature hardly differs between the weights of both, and less noise identifies more.
-        """
+        """Return the sums with the mean of two noisy curvatures, weighted by their precisions."""
         if not (self.curvature_deviation and before.curvature_deviation):
             return self
         own, other = self.curvature_deviation**-2, before.curvature_deviation**-2
@@ -114,10 +103,7 @@ class Moments(Release):
         return scales
 
     def edge(self, size: int) -> float:
-        """Return below what no eigenvalue of the curvature of so many coefficients counts.
-
-        Noise alone has none beyond about ``sqrt(2 n)`` of its standard deviations.
-        """
+        """Return the largest eigenvalue of noise alone, about ``sqrt(2 n)`` standard deviations."""
         return self.curvature_deviation * math.sqrt(2.0 * size)
 
     def estimate(self) -> Estimate:
@@ -158,10 +144,9 @@ class Moments(Release):
     def _identified(
         self, curvature: NDArray[np.float64], vectors: NDArray[np.float64]
     ) -> NDArray[np.bool_]:
-        """Return which coefficients are identified; `vectors`: directions that are not lost.
+        """Return which coefficients are identified by the directions `vectors`.
 
-        The intercept depends on what every column explains, so it is identified if all of them are
-        that are not nearly empty.
+        The intercept is if all columns are that are not nearly empty.
         """
         identified: NDArray[np.bool_] = 1.0 - np.sum(vectors**2, axis=1) <= _LOST
         filled = self._filled(np.diag(curvature))
@@ -182,10 +167,10 @@ class Moments(Release):
         return filled
 
     def _left_out(self, curvature: NDArray[np.float64], step: NDArray[np.float64]) -> float:
-        """Return how much of the constant entry's coefficient a Newton step leaves out, about.
+        """Return about how much of the constant entry's coefficient a Newton step leaves out.
 
-        With classes of different sizes, errors of all weights before the step raise the rare
-        class's probabilities more than they lower them. The step corrects the first order alone.
+        With classes of different sizes, errors raise the rare class's probabilities more than they
+        lower them. The step corrects the first order alone.
         """
         total = float(curvature[-1, -1]) / self.constant**2
         if total <= 0.0:
@@ -198,8 +183,8 @@ class Moments(Release):
     def _lifted(self, squares: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return noisy squares without negative eigenvalues.
 
-        This raises their sum. The noise of the sum itself is small, so all are scaled down to one
-        standard deviation above it.
+        This raises their sum, whose noise is small, so all are scaled down to one standard
+        deviation above it.
         """
         values, vectors = np.linalg.eigh(squares)
         lifted = np.maximum(values, 0.0)
@@ -221,10 +206,9 @@ _ROUNDING = 1e-6
 
 
 def with_references(moments: Moments, groups: OneHot) -> Moments:
-    """Return the sums with a reference category for each whole group.
+    """Return the sums with the column of the largest curvature of each whole group as reference.
 
-    The reference is the column with the largest curvature, usually the most frequent one. The
-    weights become differences from it, which leaves margins as they are.
+    The weights become differences from it, which leaves margins as they are.
     """
     if not moments.constant:
         # Without an intercept, a group stands for it.

@@ -1,8 +1,4 @@
-"""What the phases of a fit release.
-
-A release is a frozen dataclass of numbers and arrays, private by composition.
-`dplasso.phases.released` holds those of a fit.
-"""
+"""What the phases of a fit release: frozen dataclasses of numbers and arrays."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -28,11 +24,7 @@ KINDS: dict[str, type["Release"]] = {}
 
 @dataclass(frozen=True)
 class Release:
-    """What one phase released; every field is a number or an array.
-
-    `kind`: what a file calls it.
-    `dtypes`: of the arrays that are not float64.
-    """
+    """What one phase released; `dtypes` are those of arrays that are not float64."""
 
     kind: ClassVar[str] = ""
     dtypes: ClassVar[Mapping[str, str]] = {}
@@ -73,11 +65,9 @@ class Release:
 
 @dataclass(frozen=True)
 class Counted(Release):
-    """Noisy numbers of records.
+    """Noisy numbers of records, of all or of each class, with noise of a standard deviation.
 
-    `counts`, shape (1,) or (K,): of all, or of each class (of a regression: of both ends of the
-    interval, for each of which a record counts in part).
-    `deviation`: standard deviation of the noise of each; 0 without noise.
+    Of a regression they are those of both ends of the interval; a record counts in part for each.
     """
 
     kind: ClassVar[str] = "count"
@@ -93,12 +83,10 @@ class Counted(Release):
 
 @dataclass(frozen=True)
 class Mixed(Release):
-    """How much of the latent directions of public rows the gradients use.
+    """How much of the latent directions of public rows the gradients use; 0 directions for none.
 
-    `overlap`: how often records lie along the leading directions, in parts of how often public
-    rows do; exact but for the noise.
-    `relevance`: the part of the first gradient that the leading directions hold, but for the noise.
-    `n_directions`: 0 where they are left out. `part`: of the squared length of rows.
+    `overlap`: how often records lie along the leading ones, over how often public rows do.
+    `relevance`: their part of the first gradient. `part`: of the squared length of rows.
     """
 
     kind: ClassVar[str] = "mix"
@@ -111,11 +99,7 @@ class Mixed(Release):
 
 @dataclass(frozen=True)
 class Scaled(Release):
-    """Energies of the columns, which scale them.
-
-    `energies`, shape (D,) or of the columns that gradients are of: over the energy beyond which a
-    column is scaled.
-    """
+    """Energies of the columns, over the energy beyond which a column is scaled."""
 
     kind: ClassVar[str] = "scales"
     dtypes: ClassVar[Mapping[str, str]] = {"energies": "<f4"}
@@ -125,11 +109,7 @@ class Scaled(Release):
 
 @dataclass(frozen=True)
 class Started(Release):
-    """How much of a public model the fit starts from.
-
-    `slope`, `shift`, shape (K,): of its margins, as they are taken.
-    `part`: what part of the slope found that is.
-    """
+    """How much of a public model the fit starts from: `part` of the slope and shift found."""
 
     kind: ClassVar[str] = "start"
 
@@ -142,13 +122,9 @@ class Started(Release):
 class Drawn(Release):
     """Vertices, in the order in which they were drawn.
 
-    `vertex`, shape (T,): coordinates. Coordinate ``k (D + 1) + j``, without a constant column
-    ``k D + j``, is that of output k and column j.
-    `sign`, shape (T,): +1 for the vertex ``+radius e_j``, -1 for ``-radius e_j``.
-    `radius`: of the L1 ball. `late_start`: t0 of the step sizes.
-    `constant`: the value of the constant column, which is coordinate D; 0 for none.
-    `offset`, shape (K,): where the margins start.
-    `n_features`: D.
+    Coordinate ``k (D + 1) + j``, without a constant column ``k D + j``, is that of output k and
+    column j. A sign of +1 is the vertex ``+radius e_j``. `late_start`: t0 of the step sizes.
+    `constant`: value of the constant column, 0 for none. `offset`, shape (K,): where margins start.
     """
 
     kind: ClassVar[str] = "vertices"
@@ -217,10 +193,7 @@ class Kept(Release):
 
 @dataclass(frozen=True)
 class Entered(Release):
-    """The columns that enter a fit, ascending, shape (k,): bins that are not too fine for it.
-
-    They follow from the schema, the noisy count and the budget.
-    """
+    """The columns that enter a fit, ascending: bins that are not too fine for it."""
 
     kind: ClassVar[str] = "levels"
     dtypes: ClassVar[Mapping[str, str]] = {"columns": "<i8"}
@@ -259,13 +232,9 @@ class Curvature(Release):
 class Descended(Release):
     """Weights of unit rows, from noisy gradients.
 
-    `columns`, shape (k,): those that have one, ascending; empty for all of D.
-    `weights`, shape (k, K) or (D, K), and `constant`, shape (K,) or (0,): of the constant entry.
-    `offset`, shape (K,): what margins start from besides.
-    `standard_error`: of each weight by the noise alone, but for the scale of its column.
-    `n_steps`: gradients.
-    `spread`, shape of `columns`: what the standard error of each weight is multiplied by, where
-    they differ; empty for 1.
+    `columns`, shape (k,), ascending: empty for all of D. `weights`, shape (k, K). `constant`, shape
+    (K,) or (0,): weights of the constant entry. `offset`, shape (K,): added to margins.
+    `standard_error`: by the noise alone, times `spread`, shape (k,), if there is one.
     """
 
     kind: ClassVar[str] = "gradients"
@@ -304,10 +273,9 @@ class Significant(Release):
 
 @dataclass(frozen=True)
 class Calibrated(Release):
-    """Slopes for margins, and what is added to each of K.
+    """Slopes and shifts, shape (K,), of margins.
 
-    `slope`: of what was learnt. `prior_slope`: of the public model that the fit started from.
-    `label_slopes`, shape (L,): where each of many labels has a slope, what part of `slope` it is.
+    `label_slopes`, shape (L,): of many labels, the part of `slope` that each has.
     """
 
     kind: ClassVar[str] = "calibration"

@@ -1,12 +1,9 @@
-"""Drawing vertices as phases: in rounds for the default LASSO, or over a given radius.
-
-The exponential mechanism draws signed columns, see `dplasso.privacy.exponential_mechanism`.
-"""
+"""The phases of a LASSO that draws columns by the exponential mechanism."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +11,19 @@ from numpy.typing import NDArray
 from dplasso.frank_wolfe.problem import Problem, VertexLayout
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.rounds import SPREAD, RoundsFrankWolfe
-from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.gradient_descent.calibration import calibrate_margins
+from dplasso.gradient_descent.calibration import LEARNT_OF_FEW, calibrate_margins, part_taken
 from dplasso.gradient_descent.energies import SIZE_SHARE, mean_square, total_energy
 from dplasso.gradient_descent.margins import LinearModel
 from dplasso.gradient_descent.noisy_descent import gradient_unit
 from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT
 from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
-from dplasso.phases.contract import NOTHING, Fit, OneRelease, Snapshot, Steps, deviation_of
+from dplasso.phases.contract import NOTHING, Fit, Phase, Snapshot, Steps, at_once, deviation_of
 from dplasso.phases.count import counted_of
 from dplasso.phases.course import (
     CALIBRATION_WORDS,
     START_WORDS,
-    Course,
     bounds,
     calibrated,
     started,
@@ -41,45 +36,35 @@ from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.release import drawing_from
 from dplasso.selection.registry import make_selector
 
+# The step sizes are those after so many steps: about constant.
+LATE_START = 2**20
+
 
 class Columns(NamedTuple):
-    """How many columns are drawn, once the records are counted, and with what.
-
-    `loss`: starts at the balance of the classes.
-    `n_records`: the number of records.
-    `n_vertices`: vertices to draw; `radius`, `late_start`: what they weigh.
-    `share`: of the budget, for the vertices. `start`: for the slope of a public model.
-    `calibration`: for the calibration of their margins, where nothing is refitted.
-    `learnt`: as of `Course`.
-    """
+    """How many columns are drawn, once the records are counted; `loss` starts at their balance."""
 
     loss: Any
     n_records: float
     n_vertices: int
     radius: float
-    late_start: int
     share: float
     start: float
     calibration: float
-    learnt: float
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The public parameters of the phases that draw columns, and what they choose by the count.
+    """The public parameters of the phases that draw columns.
 
-    `columns`: ``columns(released, budget)``; None where none are drawn.
-    `feature_bound`, `residual_bound`: B and C.
-    `joint_loss`: a loss whose residuals are at least as long together as those within C.
-    `most_vertices`: the most that are drawn.
+    `columns`: ``columns(released, budget)``, None where none are drawn. `loss`: that of `Columns`,
+    but for the offset. `joint_loss`: bounds the length of all residuals of a record together.
     """
 
     columns: Callable[[Released, Budget], Columns | None]
     feature_bound: float
     fit_intercept: bool
     most_vertices: int
-    n_outputs: int
-    residual_bound: float
+    loss: Any
     joint_loss: Any
 
     def share(self, of: Callable[[Columns], float]) -> Callable[[Budget, Released], float]:
@@ -104,7 +89,7 @@ class Selection:
         return CONSTANT if self.fit_intercept else 0.0
 
     def laid_out(self, fit: Fit) -> Any:
-        """Return the records laid out for draws, in place of gradients of all columns."""
+        """Return the records laid out for draws; a layout for gradients is dropped."""
         fit.layouts.pop("gradients", None)
         if "vertices" not in fit.layouts:
             layout = VertexLayout(self.feature_bound, n_steps=self.most_vertices)
@@ -116,12 +101,8 @@ class Selection:
         return self.laid_out(fit).gradients(loss, fit.threads, kept, fit.prior)
 
 
-def row_size(limit: Callable[[Released, Budget], float]) -> OneRelease:
-    """Return the phase that measures whether rows are too long for gradients.
-
-    `limit`: ``limit(released, budget)``: the length of rows from which on draws tell more; infinite
-    where this need not be measured.
-    """
+def row_size(limit: Callable[[Released, Budget], float]) -> Phase:
+    """Measure whether rows are longer than a limit from which on draws tell more than gradients."""
 
     def share(budget: Budget, released: Released) -> float:
         return budget.share_of_features(SIZE_SHARE) if math.isfinite(limit(released, budget)) else 0
@@ -140,41 +121,41 @@ def row_size(limit: Callable[[Released, Budget], float]) -> OneRelease:
         total = fit.release(total, moved, mu, unit)
         return RowSize(mean_square(total, unit, n_records))
 
-    return OneRelease(
+    return Phase(
         "rows",
         Draws(gaussian=1.0),
         share,
-        make,
+        at_once(make),
         "a noisy sum of the squared lengths of rows, each up to a limit",
         lambda budget: {"sensitivity": budget.moved_by_features(1.0)},
     )
 
 
-def start_of_vertices(selection: Selection) -> OneRelease:
-    """Return the phase that finds how much of the public model the vertices start from."""
+def start_of_vertices(selection: Selection) -> Phase:
+    """Find how much of the public model the vertices start from."""
 
     def make(fit: Fit, released: Released, mu: float) -> Release | None:
         columns = selection.columns(released, fit.budget)
         if columns is None:
             return None
         weight, scaling = max(1.0, columns.n_records), Scaling(NO_COLUMNS, selection.constant, None)
-        course = Course(columns.loss, weight, weight, 0.0, (), 0.0, learnt=columns.learnt)
         rows = selection.gradient_rows(fit, columns.loss, NO_COLUMNS)
         moved = fit.budget.moved_by(selection.joint_loss)
-        return started(fit, rows, scaling, course, mu, moved, selection.fit_intercept)
+        part = part_taken(weight, mu, LEARNT_OF_FEW)
+        return started(fit, rows, scaling, weight, part, mu, moved, selection.fit_intercept)
 
-    return OneRelease(
+    return Phase(
         "start",
-        Draws(gaussian=CALIBRATION_STEPS * (selection.n_outputs + 1.0)),
+        Draws(gaussian=CALIBRATION_STEPS * (selection.loss.n_outputs + 1.0)),
         selection.share(lambda columns: columns.start),
-        make,
+        at_once(make),
         START_WORDS,
-        lambda budget: bounds(budget, selection.joint_loss),
+        bounds(selection.joint_loss),
     )
 
 
-def calibration_of_vertices(selection: Selection) -> OneRelease:
-    """Return the phase that calibrates the margins of vertices that are not refitted."""
+def calibration_of_vertices(selection: Selection) -> Phase:
+    """Calibrate the margins of vertices that are not refitted."""
 
     def make(fit: Fit, released: Released, mu: float) -> Release | None:
         columns, drawn = selection.columns(released, fit.budget), released.last(Drawn)
@@ -188,7 +169,7 @@ def calibration_of_vertices(selection: Selection) -> OneRelease:
             Scaling(NO_COLUMNS, 0.0, None),
             selection.feature_bound,
         )
-        found = calibrate_margins(
+        slopes = calibrate_margins(
             selection.gradient_rows(fit, columns.loss, kept).margins(model),
             columns.loss,
             fit.stream,
@@ -197,52 +178,22 @@ def calibration_of_vertices(selection: Selection) -> OneRelease:
             sensitivity=fit.budget.moved_by(selection.joint_loss),
             fit_intercept=selection.fit_intercept,
         )
-        return calibrated(found)
+        return calibrated(slopes)
 
-    return OneRelease(
+    return Phase(
         "calibration",
-        Draws(gaussian=CALIBRATION_STEPS * (selection.n_outputs + 1.0)),
+        Draws(gaussian=CALIBRATION_STEPS * (selection.loss.n_outputs + 1.0)),
         selection.share(lambda columns: columns.calibration),
-        make,
+        at_once(make),
         CALIBRATION_WORDS,
-        lambda budget: bounds(budget, selection.joint_loss),
+        bounds(selection.joint_loss),
     )
 
 
-@dataclass(frozen=True)
-class Select:
+def select(selection: Selection) -> Phase:
     """Draw columns in rounds, each column at most once."""
 
-    selection: Selection
-
-    name: ClassVar[str] = "vertices"
-
-    def words(self, task: Any, n_steps: int) -> str:  # noqa: ARG002
-        """Say how many columns are drawn at most."""
-        return f"at most {n_steps:,} columns drawn by the exponential mechanism"
-
-    def numbers(self, budget: Budget) -> dict[str, float]:
-        """Return bounds and sensitivity."""
-        selection = self.selection
-        return vertex_numbers(budget, selection.feature_bound, selection.residual_bound)
-
-    @property
-    def draws(self) -> Draws:
-        """The most vertices."""
-        return Draws(vertices=self.selection.most_vertices)
-
-    @property
-    def most_steps(self) -> int:
-        """The most vertices."""
-        return self.selection.most_vertices
-
-    def share(self, budget: Budget, released: Released) -> float:
-        """Return the share of the vertices."""
-        return self.selection.share(lambda columns: columns.share)(budget, released)
-
-    def begin(self, fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:
-        """Return the run; from a snapshot, its vertices are taken instead of drawn."""
-        selection = self.selection
+    def begin(fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:
         columns = selection.columns(released, fit.budget)
         if columns is None:
             return NOTHING
@@ -252,7 +203,7 @@ class Select:
             n_columns=fit.n_features,
             n_steps=columns.n_vertices,
             # What each vertex weighs after a late start, but for one part in t0 / T.
-            vertex_weight=2.0 * columns.radius / (columns.n_vertices + columns.late_start),
+            vertex_weight=2.0 * columns.radius / (columns.n_vertices + LATE_START),
             share_bits=share_bits(columns.n_records),
             start=selection.started(fit, released),
         )
@@ -261,8 +212,18 @@ class Select:
         rows = selection.laid_out(fit).rows(steps, fit.threads)
         selector = vertex_selector("bucket", vertex_mechanism(eps0, moved), steps, SPREAD)
         run = RoundsFrankWolfe(steps, rows, selector, fit.stream, prefix_of(snapshot))
-        empty = _drawn(columns.radius, columns.late_start, 0.0, columns.loss, fit.n_features)
+        empty = drawn_by(columns.radius, LATE_START, 0.0, columns.loss, fit.n_features)
         return Vertices(run, empty)
+
+    return Phase(
+        "vertices",
+        Draws(vertices=selection.most_vertices),
+        selection.share(lambda columns: columns.share),
+        begin,
+        "at most {n_steps} columns drawn by the exponential mechanism",
+        vertex_numbers(selection.feature_bound, selection.loss.residual_bound),
+        selection.most_vertices,
+    )
 
 
 class Vertices:
@@ -270,10 +231,7 @@ class Vertices:
 
     def __init__(self, run: Any, empty: Callable[[Transcript], Drawn]) -> None:
         self.run, self.n_steps, self.done, self._empty = run, run.n_steps, run.done, empty
-
-    def advance(self, first: int, last: int) -> None:
-        """Take steps `first` to `last`, counted from 1, both included."""
-        self.run.advance(first, last)
+        self.advance = run.advance
 
     def snapshot(self, done: int) -> Snapshot:
         """Return the vertices drawn so far."""
@@ -290,7 +248,7 @@ def prefix_of(snapshot: Snapshot) -> Transcript | None:
     return Transcript(snapshot["vertex"], snapshot["sign"]) if snapshot else None
 
 
-def _drawn(
+def drawn_by(
     radius: float, late_start: int, constant: float, loss: Any, n_features: int
 ) -> Callable[[Transcript], Drawn]:
     """Return what makes a release of a transcript."""
@@ -300,83 +258,21 @@ def _drawn(
     )
 
 
-@dataclass(frozen=True)
-class FrankWolfe:
-    """The paper's loop: T vertices of the L1 ball of a given radius.
-
-    `steps`: ``steps(released, budget)``: the public numbers of the run.
-    `mechanism`: ``mechanism(eps0, fit)``: how a vertex is drawn.
-    `selector`, `solver`: as of `dplasso.frank_wolfe.solve.FrankWolfe`.
-    `spends`: share of the vertices: what the count leaves.
-    `feature_bound`, `residual_bound`: B and C.
-    """
-
-    steps: Callable[[Released, Budget], VertexSteps]
-    mechanism: Callable[[float, Fit], VertexMechanism]
-    selector: str
-    solver: str
-    n_iter: int
-    spends: float
-    feature_bound: float
-    residual_bound: float
-
-    name: ClassVar[str] = "vertices"
-
-    def words(self, task: Any, n_steps: int) -> str:  # noqa: ARG002
-        """Say how vertices are drawn."""
-        return f"{n_steps:,} steps, each a random choice by the exponential mechanism"
-
-    def numbers(self, budget: Budget) -> dict[str, float]:
-        """Return bounds and sensitivity, and the bounded-range parameter of a step."""
-        eps0 = {"eps0": budget.eps0_of(self.spends, self.n_iter)}
-        return vertex_numbers(budget, self.feature_bound, self.residual_bound) | eps0
-
-    @property
-    def draws(self) -> Draws:
-        """The vertices."""
-        return Draws(vertices=self.n_iter)
-
-    @property
-    def most_steps(self) -> int:
-        """The vertices."""
-        return self.n_iter
-
-    def share(self, budget: Budget, released: Released) -> float:  # noqa: ARG002
-        """Return all that the count leaves."""
-        return self.spends
-
-    def begin(self, fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:
-        """Return the run; from a snapshot, its vertices are taken instead of drawn."""
-        steps = self.steps(released, fit.budget)
-        mechanism = self.mechanism(2.0 * mu / math.sqrt(self.n_iter), fit)
-        rows = fit.layouts["vertices"].vertex_rows(steps, fit.threads)
-        run = rows.walk(
-            vertex_selector(self.selector, mechanism, rows.problem),
-            fit.stream,
-            solver=self.solver,
-            drift_tol=steps.drift_tol,
-            threads=fit.threads,
-            prefix=prefix_of(snapshot),
-            record_history=mechanism.name == "none",
-            record_work=mechanism.name != "exponential",
-        )
-        constant = steps.bound if steps.intercept else 0.0
-        return Vertices(run, _drawn(steps.radius, 0, constant, steps.loss, fit.n_features))
-
-
 def vertex_selector(
     kind: str, mechanism: VertexMechanism, problem: Problem | RoundSteps, spread: float = 2.0
 ) -> Any:
-    """Return an empty selection structure for this mechanism and problem.
-
-    `spread`: as of `SelectionRule`.
-    """
+    """Return an empty selection structure for this mechanism and problem."""
     rule = mechanism.rule(problem.unit, spread)
     selector = make_selector(kind, problem.n_coordinates, rule)
     return drawing_from(selector, mechanism.sensitivity * problem.unit)
 
 
-def vertex_numbers(budget: Budget, feature_bound: float, residual_bound: float) -> dict[str, float]:
-    """Return the bounds B and C, and how far one coordinate of the gradient can move."""
-    moved = budget.moved(feature_bound * residual_bound)
-    return {"feature_bound": feature_bound, "residual_bound": residual_bound, "sensitivity": moved}
+def vertex_numbers(
+    feature_bound: float, residual_bound: float
+) -> Callable[[Budget], dict[str, float]]:
+    """Return the `numbers` of vertices: B, C, and how far an entry of the gradient can move."""
+    return lambda budget: {
+        "feature_bound": feature_bound,
+        "residual_bound": residual_bound,
+        "sensitivity": budget.moved(feature_bound * residual_bound),
+    }
