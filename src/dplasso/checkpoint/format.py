@@ -1,7 +1,4 @@
-"""The checkpoint's file: what has been released so far and the public parameters, nothing else.
-
-The format is described in ``docs/checkpoints.md``.
-"""
+"""The checkpoint's file: public parameters and what has been released (docs/checkpoints.md)."""
 
 import os
 import re
@@ -51,13 +48,8 @@ class ChargeNote:
 class Checkpoint(ReleasedFile):
     """What a checkpoint holds.
 
-    `params`: the estimator's parameters that the model depends on; no seed, and none that only says
-    how to compute or to report.
-    `statement`: what the whole fit guarantees.
-    `n_phases`: how many phases the fit has.
-    `state`: the snapshot of the phase under way, released too; empty between phases.
-    `finished`: whether the fit's results are where they belong, so that nothing is left to do.
-    `charge`: the entry of the ledger that the fit is charged to, if there is one.
+    `statement`: of the whole fit. `state`: the snapshot of the phase under way, released too.
+    `finished`: whether the fit's results are where they belong. `charge`: the entry of the ledger.
     """
 
     n_phases: int = 1

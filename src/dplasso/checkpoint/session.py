@@ -1,9 +1,8 @@
 """Fits that survive being killed, and resuming them (docs/checkpoints.md).
 
 The checkpoint is written with a random token before the ledger is charged under that token, and
-with the entry's number before the first phase. Whenever the process is killed, resuming can tell
-whether the charge was made. When the fit has ended the entry keeps a digest of its releases, so
-that the same model can be had again and no other.
+with the entry's number before the first phase. So a resumed fit knows whether it was charged. When
+the fit has ended the entry keeps a digest of its releases.
 """
 
 import os

@@ -1,11 +1,4 @@
-"""The budget ledger: a file that adds up what the fits on each data set have spent.
-
-A fit reserves its cost before anything private is computed; the entry stays, whatever becomes of
-the fit. ``entries.py`` says what a charge counts for whom, ``composition.py`` what a budget has
-room for, and ``cohorts.py`` what is declared about people. ``budgets.py`` keeps them in a file,
-which ``database.py`` opens and replaces and whose rows ``rows.py`` knows. ``charging.py`` is what a
-fit does with all this. See docs/ledger.md.
-"""
+"""The budget ledger, a file that adds up what fits on data sets have spent (docs/ledger.md)."""
 
 # isort: off
 from dplasso.ledger.budgets import (

@@ -1,13 +1,7 @@
 """Operations on a ledger file: create budgets, charge them, declare data sets disjoint.
 
-Every operation locks the file, does one transaction and closes it, so nothing is held while a fit
-runs and nothing is inherited by a fork. A charge reads the budget and writes its entry under one
-lock: two processes can never both take the last of a budget, whatever name they know the file by.
-All raise LedgerError if the ledger cannot be used.
-
-Each data set keeps its own budget, and a declaration changes none: it says what the budgets mean
-for a person. Somebody in one data set of a group has the total of that data set. If the declaration
-is wrong, somebody in several has the sum, in zCDP.
+Every operation locks the file, does one transaction and closes it. A charge reads the budget and
+writes its entry under one lock, so two processes can never both take the last of a budget.
 """
 
 import os
@@ -246,8 +240,7 @@ def rejoin(
 ) -> Reservation:
     """Return the reservation of an interrupted fit that is resumed, so that it is not paid twice.
 
-    `charge`: its whole cost. `release`: digest of its complete release; a finished entry that paid
-    for this release may be taken up again.
+    `release`: digest of its complete release, which alone a finished entry may be taken up for.
     """
     with transaction(path, write=False) as db:
         read_rows(db, path)
@@ -295,11 +288,7 @@ def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
 
 @dataclass(frozen=True)
 class People:
-    """The privacy loss of a person who may be in several data sets, at their largest delta.
-
-    `declared`: the largest epsilon of a person if the declarations hold.
-    `in_all`: the epsilon of a person in all data sets.
-    """
+    """The privacy loss of a person in several data sets: if the declarations hold, and in all."""
 
     delta: float
     declared: float

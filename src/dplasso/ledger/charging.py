@@ -64,10 +64,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Payment:
-    """How a fit that can be resumed pays once, however often it is resumed.
-
-    `release`: returns, after the fit, the digest of the one release that the charge pays for.
-    """
+    """How a fit that can be resumed pays once: its reservation, and the digest of its release."""
 
     take: Callable[[], Reservation]
     release: Callable[[], str]
@@ -133,13 +130,9 @@ def charged(
 ) -> Iterator[Reservation | None]:
     """Charge the work inside the block to a ledger, if there is one, before it begins.
 
-    The charge is on the disk when the block begins, and stays spent however the block ends.
-    `payment` is for a fit that can be resumed. For others, `release` returns the digest of what the
-    block released, and `notes` are further facts for the entry.
-
-    Raises LedgerError after the block if the charge has paid for another model meanwhile, or if the
-    end of a fit that can be resumed cannot be noted, because a copy could be released as well. Do
-    not use the result then. For other fits, an end that cannot be noted is a LedgerWarning.
+    The charge stays spent however the block ends. LedgerError after the block means that another
+    model was paid for, or that the end of a fit that can be resumed cannot be noted. Do not use the
+    result then.
     """
     if ledger is None:
         yield None

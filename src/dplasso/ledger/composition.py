@@ -1,20 +1,10 @@
 """Composition: the cost of several fits on one data set, in integers.
 
-A charge has two numbers: the zCDP parameter rho of the fit, and a part of delta that covers the
-inexactness of its draws. T steps that are each eps0-bounded-range have ``rho = T eps0^2 / 8``;
-Gaussian noise gives rho directly. So a fit is delta_i-approximately rho_i-zCDP (arXiv 1605.02065,
-section 8). Epsilons are never added.
-
-Whoever looks at one model before choosing the next fit also chooses the next cost. A privacy
-filter covers this. Fits and their costs may be chosen adaptively if the limits of rho and delta
-were fixed beforehand and the fits stop before a sum passes its limit. Together they are then
-delta-approximately rho-zCDP with these limits (Whitehouse, Ramdas, Rogers and Wu 2023, arXiv
-2203.05481; for single Renyi orders Feldman and Zrnic 2021, arXiv 2008.11193, and Lecuyer 2021,
-arXiv 2103.01379).
-
-So a budget (epsilon, delta) fixes both limits when it is created: `Budget.draw_delta_limit` for
-the draws, and the `capacity` of epsilon at the rest of delta for rho. One exception, before
-anything was released: a first fit that is within (epsilon, delta) alone may take the whole budget.
+A charge is a rho of zCDP and a part of delta for inexact draws (arXiv 1605.02065, section 8).
+Epsilons are never added. Fits and costs may be chosen adaptively if limits of both sums were fixed
+beforehand: a privacy filter (arXiv 2203.05481). A budget fixes them when it is created:
+`Budget.draw_delta_limit`, and the `capacity` of epsilon at the rest of delta. One exception, before
+anything was released: a first fit within (epsilon, delta) alone may take the whole budget.
 """
 
 import math
@@ -89,10 +79,7 @@ def draws_part(delta: float) -> int:
 
 
 def rho_limit(budget: Budget, draw_delta: int = 0, count: int = 0) -> int:
-    """Return the largest sum of rho that the charges to a budget may come to, in units.
-
-    `count` further fits, whose draws use `draw_delta`, are part of it.
-    """
+    """Return the largest sum of rho in units that charges may reach, with `count` more fits."""
     draws = budget.draw_delta + draw_delta
     limit = 0
     if draws <= budget.draw_delta_limit:
@@ -144,8 +131,7 @@ def largest_epsilon(
 ) -> float:
     """Return the epsilon of each of some equal fits that use up the rest of a budget; 0 for none.
 
-    It is accurate to about 12 digits and never too large. By default each fit covers the rows of a
-    person that the budget covers. `draws`: the random draws of a fit; by default those of `n_iter`
+    It is accurate to 12 digits and never too large. By default a fit has the draws of `n_iter`
     steps of `mechanism`.
     """
     epsilon_of = EPSILON_OF_RHO[mechanism]

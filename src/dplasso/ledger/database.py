@@ -1,13 +1,9 @@
 """A ledger's file: one SQLite database that is read whole and replaced whole, under one lock.
 
-SQLite names its journals after the path of the database. A file with two names (a hard link, a bind
-mount of the file alone) has two journals, and a commit that waits in one is invisible under the
-other name. So the database is changed in memory, and the file is written here.
-
-- The *lock* is the file's own (``flock``), so all names of it have the same one.
-- A *commit* appends a copy of the new database to the file, with its digest, and waits for the
-  disk. Then it writes the same over the old database, waits again, and cuts the copy off. Whoever
-  opens the file after a crash finds a whole copy, which counts, or else the old database whole.
+SQLite names its journals after a path, so a file with two names would have two. Here the database
+is changed in memory. A commit appends the new database to the file with its digest, waits for the
+disk, writes it over the old one, waits again and cuts the copy off. After a crash there is a whole
+copy, which counts, or the old database whole.
 """
 
 import errno
@@ -217,8 +213,7 @@ def _size(content: bytes) -> int:
 def transaction(path: LedgerPath, *, write: bool = True) -> Iterator[sqlite3.Connection]:
     """Open a ledger, as a database in memory, for one transaction.
 
-    Its changes are on the disk when the block has been left, and undone if it raises anything. A
-    file that is no ledger is refused with a LedgerError, and never created or changed.
+    Its changes are on the disk when the block has been left, and undone if it raises anything.
     """
     shown, target = os.fspath(path), Path(path)
     try:

@@ -1,21 +1,12 @@
 """Budgets, charges and entries of a ledger, and the cost of a charge to a person.
 
-A charge covers m rows of a person that may change together (`rows_per_person` of the fit; 1 covers
-a row). For a person with more rows, say b, two data sets are ``k = ceil(b / m)`` steps apart:
+For a person with b rows, where a charge covers m, two data sets are ``k = ceil(b / m)`` steps
+apart. Then rho counts k^2 times (arXiv 1605.02065, proposition 27). The delta of a draw grows with
+``1 + exp(k eps0)``, where eps0 is at most ``sqrt(8 rho)``. Fewer than 2^60 Gaussian variates lack
+less than 1e-38 of total variation, times ``exp(L)``: the loss exceeds ``L = k^2 rho + 2 k sqrt(40
+rho)`` with a probability below e^-40. A search has a cost only for the rows that it was made for.
 
-- rho counts k^2 times: group privacy of zCDP (arXiv 1605.02065, proposition 27).
-- The delta of draws grows with the loss that they may hide. A draw of a vertex that is
-  eps0-bounded-range is (k eps0)-bounded-range, and its delta is proportional to
-  ``1 + exp(k eps0)``. If a charge has no eps0, that is at most ``sqrt(8 rho)``. For Gaussian
-  noise, fewer than 2^60 variates of a run lack less than 1e-38 of total variation. This is
-  multiplied by ``exp(L)``, where the loss exceeds ``L = k^2 rho + 2 k sqrt(40 rho)`` with a
-  probability below e^-40.
-- For a search, only the cost for the rows that it was made for is known.
-
-A person with fewer rows is covered too, at no more than the same cost.
-
-Both numbers are whole multiples of 10^-30, rounded up when spent and down when granted. Sums and
-comparisons are exact: k equal parts of a budget are the budget.
+Both numbers are whole multiples of 10^-30, rounded up when spent and down when granted.
 """
 
 import math
@@ -63,15 +54,9 @@ class Cost(Protocol):
 class Charge:
     """The cost of one fit, and its public parameters.
 
-    `rho`, `draw_delta`: zCDP of the whole fit, and the delta that covers the inexactness of its
-    draws, in units of 10^-30, rounded up.
-    `mechanism`: of the fit, or one of `KINDS`.
-    `eps0`: accounted bounded-range parameter of a step; None without such steps.
-    `rows_per_person`: rows of one person, at most, that the cost covers together; None in an entry
-    of dplasso 0.2.0 that does not say.
-    `purpose`: what the model is for, in the curator's words.
-    `fingerprint`: of the records; `data_fingerprint` before the charge, `keyed` in an entry.
-    `prior`: the public model that the fit starts from, in words, with its digest.
+    `rho`, `draw_delta`: in units of 10^-30. `mechanism`: of the fit, or one of `KINDS`. `eps0`:
+    None without common steps. `rows_per_person`: None in entries of 0.2.0. `fingerprint`:
+    `data_fingerprint` before the charge, `keyed` in an entry.
     """
 
     rho: int
@@ -95,15 +80,9 @@ class Charge:
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge in a ledger.
+    """One charge in a ledger, which counts in every state: "reserved", "finished" or "failed".
 
-    `number`: 1, 2, 3 ... in the order of the reservations, over all data sets of the ledger.
-    `state`: "finished", "failed", or "reserved" if the fit still runs or its process died. The cost
-    counts in every state.
-    `user`, `host`, `program`, `process`: who charged it, where, with which version, and the number
-    of the process.
-    `reserved_at`, `ended_at`: UTC, ISO 8601.
-    `release`: digest of the fit's release, once it is known.
+    `number`: in the order of the reservations. `release`: digest of what the fit released.
     """
 
     number: int
@@ -120,13 +99,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Budget:
-    """The budget of one data set and what was charged to it.
+    """The budget of one data set, and what was charged to it.
 
-    `name`: the data set; None as long as nobody has named it.
-    `epsilon`, `delta`: what all fits, which have the relation `neighbors`, may spend together.
-    `draw_delta_limit`: the part of `delta` that all draws together may use, in units of 10^-30.
-    `rows_per_person`: whom the budget protects: a person with up to so many rows; 1 for each row.
-    `entries`: in the order of the reservations.
+    `draw_delta_limit`: the part of `delta` for all draws, in units of 10^-30. `rows_per_person`: a
+    person with up to so many rows is protected.
     """
 
     name: str | None
@@ -150,10 +126,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Declaration:
-    """A declaration about the people of several data sets, which nothing checks.
-
-    `disjoint`: nobody is in two of them; False withdraws what was declared about them before.
-    """
+    """A declaration that nobody is in two of some data sets, or its withdrawal."""
 
     datasets: tuple[str, ...]
     disjoint: bool

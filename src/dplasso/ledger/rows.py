@@ -1,7 +1,4 @@
-"""The rows of a ledger, the checksums that tie them together, and the facts that only it holds.
-
-Who charged what, where and when, and which records: for the curator, and never released.
-"""
+"""The rows of a ledger, and the checksums that tie them together."""
 
 import getpass
 import hashlib
@@ -55,23 +52,19 @@ def origin() -> dict[str, str]:
 
 
 def data_fingerprint(labels: NDArray[np.int8] | NDArray[np.float64]) -> str:
-    """Return what tells one data set from another, however its columns are made.
+    """Return a hash of the number of records and of their labels, in order.
 
-    A hash without a key of the number of records and their labels, 0 or 1 in the order of the
-    records: who knows all labels but one can read that one from it. It leaves memory as `keyed`
-    makes it, and no other way.
+    It has no key: who knows all labels but one can read that one from it. Only `keyed` may save it.
     """
     bits = np.packbits(labels != 0).tobytes()
     return hashlib.sha256(f"{labels.size}\n".encode() + bits).hexdigest()
 
 
 def keyed(path: str | os.PathLike[str], fingerprint: str) -> str | None:
-    """Return a fingerprint as an entry of a ledger holds it: of no use without the ledger's key.
+    """Return a fingerprint's HMAC-SHA-256, cut to 16 digits, with 8 digits that say which key.
 
-    That is which key, a colon, and HMAC-SHA-256 under it, cut to 8 and 16 hexadecimal digits. The
-    key is 32 random bytes in a file beside the ledger, ``NAME.key``, for its owner's eyes. It is
-    made when it is first needed; the caller holds the ledger's lock. None where there can be no
-    key: another user's, or a folder that takes no file.
+    The key is 32 random bytes in the private file ``NAME.key`` beside the ledger, made when it is
+    first needed. None where there can be no key.
     """
     place = f"{os.path.realpath(path)}.key"
     try:

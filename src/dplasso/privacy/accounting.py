@@ -1,21 +1,16 @@
 """What private steps cost together, and what one of them may spend.
 
-`epsilon_of` and `calibrate` take any event of the ``dp-accounting`` package and know no mechanism.
-That package composes events and converts them to (epsilon, delta).
-
 A vertex step is *bounded range* with parameter ``eps0``: over all outcomes, the log-ratio of its
-probabilities on two neighbouring data sets varies by at most ``eps0``. Such a step is
-``eps0**2 / 8``-zCDP (arXiv 2004.07223), and T adaptive steps add up. That holds for the exponential
-mechanism **only**: it is false for noisy maxima with Laplace noise and for permute-and-flip.
+probabilities on neighbouring data sets varies by at most ``eps0``. It is ``eps0**2 / 8``-zCDP
+(arXiv 2004.07223). That is true of the exponential mechanism **only**, not of noisy maxima or
+permute-and-flip.
 
-Gaussian noise of standard deviation sigma on what one record moves by at most ``mu sigma`` (L2) is
-mu-Gaussian differentially private, and so are adaptive steps whose mu_i have ``mu^2 = sum mu_i^2``.
-Its curve (arXiv 1805.06530, theorem 8) is exact:
+Gaussian noise is mu-Gaussian differentially private with ``mu = sensitivity / sigma``, and the mu^2
+of adaptive steps add up. The exact curve (arXiv 1805.06530, theorem 8) is
 
     delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)
 
-It is mu^2/2-zCDP. All results lie on the private side of the exact ones: delta and epsilon are
-never too small, mu is never too large.
+All results are rounded towards more privacy.
 """
 
 import math
@@ -99,20 +94,15 @@ def epsilon_spent(eps0: float, n_iter: int, delta: float) -> float:
 
 
 def epsilon_of_steps(eps0: float, n_iter: int, delta: float) -> float:
-    """Return the epsilon of `n_iter` steps by the better of two bounds.
-
-    Over few steps with a large `eps0` the plain sum, rounded up, is the smaller one: a step that is
-    eps0-bounded-range is also eps0-differentially private, at delta 0.
-    """
+    """Return the epsilon of `n_iter` steps by zCDP, or by the plain sum if that is smaller."""
     plain = math.nextafter(n_iter * float(eps0), math.inf)
     return min(epsilon_spent(eps0, n_iter, delta), plain)
 
 
 def root_rho(epsilon: float, delta: float) -> float:
-    """Return the root of a rho that is surely within (epsilon, delta), a start for bisections.
+    """Return the root of a rho within (epsilon, delta), a start for bisections.
 
-    By the classical conversion, epsilon = rho + 2 sqrt(rho log(1/delta)), which is never below the
-    accountant's; written so that a small epsilon is not cancelled.
+    By the classical conversion, epsilon = rho + 2 sqrt(rho log(1/delta)), without cancellation.
     """
     log_term = -math.log(delta)
     return epsilon / (math.sqrt(log_term + epsilon) + math.sqrt(log_term))
@@ -121,10 +111,9 @@ def root_rho(epsilon: float, delta: float) -> float:
 def bracket(
     holds: Callable[[float], bool], start: float, tolerance: float = _TOLERANCE
 ) -> tuple[float, float]:
-    """Return the last positive value for which something holds and the first where it does not.
+    """Return the last positive value for which something holds, and the first where it does not.
 
-    The two are a relative `tolerance` apart, and `holds` was asked about both. Raises ValueError if
-    it holds for no value, or for all.
+    They are a relative `tolerance` apart. ValueError if it holds for no value, or for all.
     """
     low = start
     while not holds(low):
@@ -149,8 +138,7 @@ def calibrate(
 ) -> float:
     """Return the largest parameter of an event that stays within (epsilon, delta).
 
-    ``make_event(x)`` is the ``dp_accounting`` event for x > 0; the larger x, the larger its privacy
-    loss. The accountant has accepted the result, which is the largest to a relative 1e-12.
+    The privacy loss of ``make_event(x)`` grows with x. The accountant has accepted the result.
     """
     accepted, _ = bracket(lambda x: epsilon_of(make_event(x), delta) <= epsilon, start)
     return accepted
@@ -158,19 +146,13 @@ def calibrate(
 
 @lru_cache(maxsize=256)
 def calibrate_eps0(epsilon: float, delta: float, n_iter: int) -> float:
-    """Return the largest eps0 that keeps `n_iter` steps within (epsilon, delta).
-
-    ``epsilon_spent(eps0, n_iter, delta) <= epsilon`` always, and above ``0.99 * epsilon``.
-    """
+    """Return the largest eps0 that keeps `n_iter` steps within (epsilon, delta)."""
     start = root_rho(epsilon, delta) * math.sqrt(8.0 / n_iter)
     return calibrate(lambda eps0: steps_event(eps0, n_iter), epsilon, delta, start=start)
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """Return the delta of mu-Gaussian differential privacy at an epsilon of at least 0.
-
-    In (0, 1], above the exact value by some 1e-13 of the curve's first term; at least 1e-300.
-    """
+    """Return the delta, at least 1e-300, of mu-Gaussian differential privacy at an epsilon."""
     from scipy.special import erfcx
 
     # e^epsilon Phi(-v) = phi(u) Phi(-v) / phi(v), and erfcx is that ratio without underflow.
@@ -191,11 +173,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 # A fit asks for the same few budgets several times, and a bisection takes a third of a millisecond.
 @lru_cache(maxsize=1024)
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Return the epsilon of mu-Gaussian differential privacy at a delta of at least 1e-300.
-
-    ``gaussian_delta(mu, epsilon) <= delta``, and to a relative 1e-13 it is the smallest; 0 where
-    that is enough.
-    """
+    """Return the smallest epsilon of mu-Gaussian differential privacy at a delta, rounded up."""
     _check_delta(delta)
     if gaussian_delta(mu, 0.0) <= delta:
         return 0.0
@@ -205,10 +183,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def calibrate_mu(epsilon: float, delta: float) -> float:
-    """Return the largest mu that stays within (epsilon, delta), to a relative 1e-13.
-
-    Raises ValueError if delta is below 1e-300.
-    """
+    """Return the largest mu that stays within (epsilon, delta); ValueError for a tiny delta."""
     _check_delta(delta)
     start = min(epsilon, 1.0)
     private, _ = bracket(lambda mu: gaussian_delta(mu, epsilon) <= delta, start, _CURVE_TOLERANCE)

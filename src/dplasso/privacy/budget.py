@@ -1,28 +1,16 @@
 """What a fit may spend, and what its parts cost: the one place where a cost is computed.
 
-A fit releases, one after another and each by what was released before: counts, energies of columns,
-vertices, gradients. Each part has a share of one total, and shares add up to at most 1:
+The shares of the phases add up to at most 1. Gaussian noise with a share s is ``mu
+sqrt(s)``-Gaussian differentially private (arXiv 1905.02383). With it, n draws of the exponential
+mechanism are each eps0-bounded-range, ``eps0 = 2 mu sqrt(s / n)``, together ``s mu^2 / 2``-zCDP
+(arXiv 2004.07223). Gaussian parts alone add up to mu-GDP exactly, others as zCDP. A share may
+follow from earlier releases (a filter, arXiv 2203.05481); the total never does.
 
-- Gaussian noise with a share s is ``mu sqrt(s)``-Gaussian differentially private. T gradients with
-  noise of standard deviations ``s_t`` are mu-GDP together, ``mu^2`` the sum of all
-  ``(sensitivity / s_t)^2``, whatever was chosen between them (arXiv 1905.02383).
-- n draws of the exponential mechanism with a share s are each eps0-bounded-range,
-  ``eps0 = 2 mu sqrt(s / n)``, so ``eps0^2 / 8``-zCDP (arXiv 2004.07223), together ``s mu^2 / 2``.
-
-Parts whose noise is Gaussian add up to mu-GDP exactly, and the exact curve
-turns that into (epsilon, delta). With vertices the parts add up as zCDP (arXiv 1605.02065, lemma
-7). Shares may follow from what was released (a filter, arXiv 2203.05481); the total never does.
-
-Rounding
---------
-The noise is a floored real Gaussian but for two things (`dplasso.privacy.gaussian_noise`). The mass
-of every integer is off by a factor of at most ``1 + z``, ``z = TAIL^2 / (24 s^2)``, with s the
-standard deviation in units: over n draws, on both data sets, log-ratios of probabilities move by at
-most ``2 n z``, which is withheld from epsilon. A unit is ``C / 2^32`` of a gradient and 2^-32 of a
-count, so no run and no share of the budget has a smaller s than ``2^32 / mu``; where units are made
-coarser for the largest noise of a run, than half of `LARGEST_SCALE` over `LARGEST_RATIO`. And no
-mass lies beyond `TAIL` standard deviations: that much total variation, times ``1 + exp(epsilon)``,
-is charged to delta for every draw, as for the vertices (`dplasso.privacy.exponential_mechanism`).
+Rounding: the mass of every integer is off by a factor of at most ``1 + z``, ``z = TAIL^2 / (24
+s^2)``, with s the standard deviation in units. So n draws move log-ratios by at most ``2 n z``,
+which is withheld from epsilon. Units are so fine that s is at least ``2^32 / mu``, or half of
+`LARGEST_SCALE` over `LARGEST_RATIO`. The mass beyond `TAIL` standard deviations, times ``1 +
+exp(epsilon)``, is charged to delta for every draw.
 """
 
 import math
@@ -72,18 +60,11 @@ NO_DRAWS = Draws()
 class Budget:
     """How a fit is private, and what that costs; made of public parameters alone.
 
-    `epsilon`, `delta`: the guarantee asked for.
-    `neighbors`: the neighbour relation, a name of `dplasso.privacy.parameters.RELATIONS`.
-    `rows_per_person`: rows of one person, at most, that may change between neighbours.
-    `draws`: the most random draws of the fit.
-    `n_iter`: number of steps T, at most.
-    `mu`: what all shares together may spend (see the module's notes); infinite without privacy.
-    `epsilon_spent`: what the accountant reports, at most `epsilon`; infinite if not private.
-    `sampling_delta`: the part of `delta` set aside for the inexactness of the draws.
-    `ratio_error`: what rounding of Gaussian noise can add to a log-ratio of probabilities.
-    `leak`: why no fit with it is private; empty if fits are.
-    `plain_sum`: whether few vertices may be accounted by the sum of their eps0.
-    `before`: the mu of what was released of the same records before, see `after`; 0 for nothing.
+    `draws`: the most random draws of the fit. `n_iter`: the most steps. `mu`: of all shares
+    together, infinite without privacy. `sampling_delta`: the part of `delta` for the inexactness of
+    draws. `ratio_error`: what rounding adds to a log-ratio. `leak`: why no fit with it is private.
+    `plain_sum`: whether vertices may be accounted by the sum of their eps0. `before`: the mu of
+    earlier releases.
     """
 
     epsilon: float
@@ -114,11 +95,7 @@ class Budget:
         return " and ".join(kind for kind, count in kinds.items() if count)
 
     def moved(self, bound: float) -> float:
-        """Return how far a sum moves between neighbours to which a record adds at most `bound`.
-
-        m times as much for m rows of a person; twice that where they, or their labels, are replaced
-        by others.
-        """
+        """Return the sensitivity of a sum to which a record adds at most `bound`."""
         moved = bound * self.rows_per_person
         return RELATIONS[self.neighbors].times * moved
 
@@ -130,11 +107,11 @@ class Budget:
 
     @property
     def rounding(self) -> float:
-        """What is kept back of `mu` where labels alone differ, so that contributions may be close.
+        """The part of `mu` kept back if labels alone differ, for the rounding of contributions.
 
-        Rounded towards zero, none of them grows, but two may get further apart: by less than a unit
-        for each of n variates, which is up to ``sqrt(n) / s`` standard deviations. With the fewest
-        bits and C up to sqrt(2), s is at least ``2^29 / mu``, or what coarser units leave.
+        Rounded towards zero, none grows, but two may get further apart: by less than a unit for
+        each of n variates, which is up to ``sqrt(n) / s`` standard deviations. s is at least ``2^29
+        / mu``.
         """
         if RELATIONS[self.neighbors].hides_features:
             return 0.0
@@ -150,10 +127,9 @@ class Budget:
         return share if self.moved_by_features(1.0) else 0.0
 
     def moved_counts(self, by_class: bool) -> float:
-        """Return how far the number of records can move, or the numbers by class in L2.
+        """Return the sensitivity of the number of records, or of the numbers by class, in L2.
 
-        Each row is in one class, and all of a person may be in another's; everybody has at least
-        one row, so replacing a person moves their number by one less.
+        A person has at least one row, so replacing a person moves their number by one less.
         """
         if self.neighbors == "add-remove":
             return float(self.rows_per_person)
@@ -214,10 +190,7 @@ class Budget:
         return accounting.zcdp_event(self.rho + self.before * self.before / 2.0)
 
     def epsilon_of_rows(self, count: int) -> float:
-        """Return the epsilon for somebody with `count` times as many rows as are covered.
-
-        Infinite where the inexactness of the draws, which counts for more then, uses delta up.
-        """
+        """Return the epsilon for somebody with `count` times as many rows as are covered."""
         if self.leak:
             return math.inf
         if not self.draws.vertices:
@@ -276,11 +249,8 @@ def build_budget(
 ) -> Budget:
     """Return what a fit with at most so many draws spends to stay within (epsilon, delta).
 
-    `plain_sum` says whether few vertices may be accounted by the plain sum of their eps0, which no
-    ledger adds up. With Gaussian noise no more than `LARGEST_EPSILON` is spent.
-
-    Raises TypeError, ValueError for a parameter out of range, and if `epsilon` or `delta` is too
-    small to cover the rounding of the draws.
+    With Gaussian noise no more than `LARGEST_EPSILON` is spent. ValueError for a parameter out of
+    range, or too small to cover the rounding of the draws.
     """
     budget = Budget(
         epsilon=check_epsilon(epsilon),
@@ -372,10 +342,7 @@ def _calibrated_rho(epsilon: float, delta: float) -> float:
 
 
 def _inexactness(draws: float, mu: float, epsilon: float) -> tuple[float, float]:
-    """Return the delta of the tails that are not drawn, and what rounding adds to a log-ratio.
-
-    `mu` and `epsilon` are the most that so many Gaussian variates spend.
-    """
+    """Return the delta of the tails that are not drawn, and what rounding adds to a log-ratio."""
     scale = min(2.0**32 / mu, LARGEST_SCALE / 2.0 / LARGEST_RATIO)
     ratio = 2.0 * draws * TAIL * TAIL / (24.0 * scale * scale)
     tails = draws * 2.0 * math.erfc(TAIL / math.sqrt(2.0)) * (1.0 + math.exp(min(epsilon, 700.0)))

@@ -1,29 +1,15 @@
 """The exponential mechanism over signed vertices: how a column is drawn, and what a draw costs.
 
-The mechanism draws one of the 2D signed vertices,
+It draws vertex -radius e_j in proportion to exp(c alpha_j), and +radius e_j to exp(-c alpha_j),
+where ``alpha`` is the gradient summed over records. A neighbour moves every ``alpha_j`` by at most
+s, so the step is bounded range with ``eps0 = 2 c s``.
 
-    P(-radius e_j) proportional to exp(+c alpha_j),  P(+radius e_j) proportional to exp(-c alpha_j),
-
-where ``alpha`` is the gradient summed over records. A neighbouring data set moves every
-``alpha_j`` by at most the sensitivity s, the utilities ``+alpha_j`` and ``-alpha_j`` in opposite
-directions, so the log-probabilities move within [-c s, c s] and the step is bounded range with
-``eps0 = 2 c s``. The number of records enters nowhere.
-
-Rounding
---------
-Two things separate a computed draw from the ideal one, and both are paid for.
-
-*The exponent.* ``c alpha`` is rounded to a double. With fewer than 2^31 records its error is below
-2^-22 of eps0 for each of two outcomes on each of two data sets; `EXPONENT_SLACK` of eps0 is
-withheld from the mechanism.
-
-*The draw.* A selection structure leaves out candidates far behind the best and rounds its weights:
-its distribution is within `SAMPLING_ERROR` (total variation) of the exponential mechanism's. Let
-P, Q be the ideal and P', Q' the real distributions of a step on neighbours, and
-``r = min(1, P'/P, Q'/Q)``. Then ``r P <= P'`` and ``r Q <= Q'`` have the same ratios as P and Q,
-and what they lack is at most ``SAMPLING_ERROR (1 + exp(eps0))``. So the step is approximately zCDP
-with that much delta (arXiv 1605.02065, section 8), and the delta of T steps adds up. Charging the
-total variation alone would be too little: a lost outcome can be ``exp(eps0)`` times likelier on
+Two kinds of rounding are paid for. ``c alpha`` is rounded to a double: with fewer than 2^31 records
+the error is below 2^-22 of eps0, and `EXPONENT_SLACK` of eps0 is withheld. The draw's distribution
+P' is within `SAMPLING_ERROR` (total variation) of the mechanism's P, and Q' of Q on the neighbour.
+With ``r = min(1, P'/P, Q'/Q)``, ``r P <= P'`` and ``r Q <= Q'`` have the ratios of P and Q and lack
+at most ``SAMPLING_ERROR (1 + exp(eps0))``, which is charged to delta (arXiv 1605.02065, section 8).
+The total variation alone would not be enough: a lost outcome can be ``exp(eps0)`` times likelier on
 the neighbour.
 """
 
@@ -49,12 +35,9 @@ TRUE_SIGN = (
 class SelectionRule:
     """The distribution that a selection structure has to draw from.
 
-    `mechanism`: signed exponential mechanism; the paper's true-sign variant; plain argmax.
-    `exponent`: log-weight per fixed-point unit of alpha; infinity for the argmax.
-    `laplace`: scale of the paper's Laplace noise in fixed-point units; 0 unless
-    ``mechanism="paper"``.
-    `spread`: by what factor weights may differ that a structure does not tell apart at once; it
-    decides how a draw is made, not what is drawn from.
+    `exponent`: log-weight per fixed-point unit of alpha, infinite for the argmax. `laplace`: scale
+    of the paper's noise in these units. `spread`: by what factor weights in one group may differ,
+    which changes no probability.
     """
 
     mechanism: str
@@ -65,12 +48,9 @@ class SelectionRule:
 
 @dataclass(frozen=True)
 class VertexMechanism:
-    """How the vertices of a fit are drawn.
+    """How vertices are drawn: "exponential", "paper", which is not private, or "none", exact.
 
-    `name`: "exponential"; "paper", the published step, which is not differentially private; "none"
-    for the exact argmax.
-    `sensitivity`: how far one coordinate of the summed gradient can move between neighbours.
-    `exponent_scale`: c, the log-weight per unit of alpha; infinite without privacy.
+    `exponent_scale`: c, the log-weight per unit of alpha, infinite without privacy.
     `laplace_scale`: of the published step alone.
     """
 
@@ -104,9 +84,8 @@ def paper_mechanism(
 ) -> VertexMechanism:
     """Return the scales published in arXiv 2310.19978, with Lipschitz constant L = 1.
 
-    Algorithm 2, line 5: N epsilon / (2 lambda sqrt(8 T log(1/delta))). Algorithm 1, line 8:
-    lambda sqrt(8 T log(1/delta)) / (N epsilon). Radius and number of rows enter both, which is one
-    more reason why the step is not private.
+    Algorithm 2, line 5: N epsilon / (2 lambda sqrt(8 T log(1/delta))). Algorithm 1, line 8: lambda
+    sqrt(8 T log(1/delta)) / (N epsilon).
     """
     radius = check_positive("l1_radius", l1_radius)
     rows = check_positive("n_records", n_records)

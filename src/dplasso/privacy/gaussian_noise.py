@@ -1,48 +1,25 @@
 """Integer Gaussian noise: floored real Gaussian variates, drawn without floating-point bias.
 
-``floor(n + g) = n + floor(g)`` for an integer n, so adding ``floor(g)`` to an exact integer sum is
-a function of the real Gaussian mechanism's output and inherits its guarantee
-(docs/threat-model.md).
+For an integer n, ``floor(n + g) = n + floor(g)``, so adding ``floor(g)`` to an exact sum is
+post-processing of the real Gaussian mechanism (docs/threat-model.md).
 
-A variate is drawn by an integer ziggurat. Under the curve ``f(x) = exp(-(x + 1/2)^2 / (2 s^2))``
-lie 256 rectangles of exactly the same area: rectangle i is `widths[i]` integers wide and reaches
-from height `heights[i]` to ``heights[i + 1]``, with heights that follow from area and widths, so
-that no rounding enters. One 64-bit word chooses rectangle, sign and integer. An integer that lies
-under the curve over the whole height of the rectangle is taken at once; for the others a second
-word is compared with f, and where double precision cannot settle the comparison, it is settled with
-more words and `decimal`.
+An integer ziggurat draws a variate. Under ``f(x) = exp(-(x + 1/2)^2 / (2 s^2))`` lie 256 rectangles
+of exactly the same area A. Rectangle i has the width ``w_i = blocks_i 2^low_bits`` and the heights
+``h_i`` to ``h_(i+1)``. One 64-bit word chooses rectangle, sign and integer. Most integers lie under
+the curve over the whole height and are taken at once (`take_at_once`). For the others,
+`draw_exactly` compares a second word with f, and `settle` decides exactly what doubles cannot.
 
-Every integer has exactly the mass that f gives it
---------------------------------------------------
-Write ``w_i = blocks_i 2^low_bits`` for the width of rectangle i, ``A = w_i (h_(i+1) - h_i)`` for
-the common area, and H for the number of high bits of a word, those above rectangle, sign and low
-bits.
+Every integer has exactly the mass that f gives it:
 
-1. The low 9 bits of a word choose rectangle and sign, with probability ``1/256`` and ``1/2``. The
-   next bits are the low bits of the integer, with probability ``2^-low_bits`` each.
-2. The high bits u choose the block ``floor(u blocks_i / 2^H)``. Words with
-   ``u blocks_i mod 2^H < 2^H mod blocks_i`` are rejected; then every block has exactly
-   ``floor(2^H / blocks_i)`` values of u left (arXiv 1805.10941). A rejection draws u again and
-   keeps rectangle, sign and low bits. So a rectangle is chosen with probability ``1/256`` however
-   many of its words are rejected, and a magnitude m below ``w_i`` in it with ``1 / w_i``. (A new
-   rectangle at this point would be chosen in proportion to the share of words that it keeps: at
-   s = 2^45.8 the widest rectangle rejects 2 % of its words, and the average one 0.14 %.)
-3. The candidate is accepted with probability ``a_i(m)``, the part of the height of rectangle i that
-   is below ``f(m)``. Otherwise everything is drawn again: acceptance depends on the rectangle, so
-   a rejected point has to be replaced by a uniform point of all rectangles.
+1. The low 9 bits of a word choose rectangle and sign, the next ones the low bits of the integer.
+2. The high bits u choose the block ``floor(u blocks_i / 2^H)``. Words with ``u blocks_i mod 2^H <
+2^H mod blocks_i`` are rejected, so that every block has equally many u (arXiv 1805.10941). A
+rejection draws u again and keeps the rest, so the rectangle keeps its probability of 1/256.
+3. The candidate m is accepted with probability ``a_i(m)``, the part of the height of rectangle i
+below ``f(m)``. Otherwise everything is drawn again.
 
-One pass therefore returns m, with either sign, with probability
-``sum_i a_i(m) / (512 w_i) = sum_i a_i(m) (h_(i+1) - h_i) / (512 A) = f(m) / (512 A)``, since the
-rectangles cover the points below f over m, each once. Passes are independent, so the variate has
-the mass ``f(m) / sum f``, over all magnitudes below the width of the lowest rectangle.
-
-98 of 100 words are taken at once, by loops without a branch (`take_at_once`); which are not is
-looked up too readily rather than too seldom, and those go on, one by one, to what decides exactly
-(`draw_exactly`).
-
-What remains is the difference between f and the mass of a unit cell, a relative
-``|x^2 / s^2 - 1| / (24 s^2)``, and the tail beyond `TAIL` standard deviations: what they cost is in
-`dplasso.privacy.budget`.
+So a pass returns m with probability ``sum_i a_i(m) / (512 w_i) = f(m) / (512 A)``. What remains is
+the difference between f and the mass of a unit cell, and the tail (`dplasso.privacy.budget`).
 """
 
 import math
@@ -70,18 +47,11 @@ AMBIGUOUS, MOST_UNSETTLED = 2.0**-44, 16
 
 
 class NoiseTable(NamedTuple):
-    """The ziggurat of one standard deviation.
+    """The ziggurat of a standard deviation `scale`, in units.
 
-    `scale`: standard deviation s, in units.
-    `low_bits`: the low bits of an integer that are uniform by themselves.
-    `blocks`, shape (256,): widths of the rectangles, in blocks of ``2**low_bits`` integers.
-    `whole`, shape (256,): integers below are under the curve over the whole height of the
-    rectangle.
-    `heights`, shape (257,): where the rectangles begin and end, rounded; the exact ones follow
-    from `area`.
-    `area`: area of every rectangle, exact as a double.
-    `entries`, shape (256,): of each rectangle, in one number, its width and where blocks are taken
-    at once.
+    `low_bits`: of an integer. `blocks`, shape (256,): widths in blocks of ``2**low_bits``. `whole`,
+    shape (256,): integers below are under the curve. `heights`, shape (257,), rounded: exact ones
+    follow from `area`. `entries`, shape (256,): width and first block that is not taken at once.
     """
 
     scale: float
@@ -151,10 +121,9 @@ def _exact_heights(blocks: list[int], low_bits: int, area: float) -> list[Fracti
 
 @kernel
 def take_at_once(words, entries, low_bits, totals, places, chosen, values, left):
-    """Add to `totals` the variates of their words; set `places` to those where it takes more.
+    """Add to `totals` the variates of their words; return how many places need more.
 
-    Returns how many of these there are; nothing is added there.
-    `chosen`, `values`, `left`: room for as many words as are looked at together.
+    Their `places` are set, and nothing is added there. `chosen`, `values`, `left`: room.
     """
     low_mask = (np.uint64(1) << low_bits) - np.uint64(1)
     high_bits = np.uint64(64 - 9) - low_bits
@@ -185,10 +154,7 @@ def take_at_once(words, entries, low_bits, totals, places, chosen, values, left)
 
 @kernel
 def draw_exactly(table, buffer, firsts, places, totals, ambiguous, unsettled, count):
-    """Add variates to some of `totals`; `firsts` are the first words of all of them.
-
-    `unsettled` holds `count` comparisons already. Returns how many there are then: see `add_noise`.
-    """
+    """Add variates to some of `totals`, with their first words; return the larger `count`."""
     low_bits = np.uint64(table.low_bits)
     low_mask = (np.uint64(1) << low_bits) - np.uint64(1)
     high_bits = np.uint64(64 - 9) - low_bits
@@ -254,10 +220,8 @@ def add_noise(
 ) -> int:
     """Add a variate to each of `totals` in place; return how many comparisons were left open.
 
-    `firsts`: their first words; any further ones are those of `buffer`.
-    Comparisons nearer than `ambiguous` are left open: nothing is added there. `unsettled`, shape
-    (U, 4), is filled with place in `totals`, rectangle, candidate, and the word that was compared,
-    of the first U.
+    `firsts`: their first words. Comparisons nearer than `ambiguous` are left open: nothing is
+    added, and `unsettled`, shape (U, 4), gets place, rectangle, candidate and word of the first U.
     """
     low_bits, count = np.uint64(table.low_bits), 0
     chosen, left, values = (np.empty(_TOGETHER, kind) for kind in (np.uint64, np.uint64, np.int64))
@@ -285,10 +249,9 @@ def noisy(table: NoiseTable, buffer: RandomStream, totals: NDArray[np.int64]) ->
 
 
 def settle(table: NoiseTable, value: int, layer: int, words: list[int]) -> bool:
-    """Return whether a candidate, whose comparison double precision left open, is under the curve.
+    """Return whether a candidate that doubles left open is under the curve.
 
-    `words`: the 64-bit words of its height, most significant first: the one that was compared, and
-    fresh ones. ValueError if they do not settle it (with two fresh ones: never in practice).
+    `words`: of its height, most significant first. ValueError if they do not settle it.
     """
     magnitude = value if value >= 0 else -value - 1
     heights = _exact_heights([int(b) for b in table.blocks], table.low_bits, table.area)

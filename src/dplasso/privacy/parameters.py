@@ -1,11 +1,7 @@
 """Checks of the public parameters of a guarantee, and the neighbour relations.
 
-Each check returns the value as a plain Python number or string. It raises TypeError for a value of
-another kind and ValueError for one out of range.
-
-With "label" the records of neighbours have the same features, weights and people, and one record
-has another label or target. Such neighbours are also neighbours of "replace-one". In addition, what
-depends on features alone does not move at all.
+With "label", neighbours differ in one label or target. What depends on features alone does not
+move.
 """
 
 import math
@@ -97,10 +93,9 @@ def check_positive(name: str, value: Any) -> float:
 
 
 def share_bits(n_records: float | None) -> int:
-    """Return how many bits a record's share of a sum has, from a number of records that is public.
+    """Return the bits of a record's share of a sum: 32 for up to 2^30 records or an unknown number.
 
-    32 for fewer than 2^31 records, or where their number is not known (None); 29 where there may be
-    more, up to 2^34. That sums then fit 64 bits is for `check_records` to see.
+    Otherwise 29. `check_records` refuses more records than 64-bit sums have room for.
     """
     return 32 if n_records is None or n_records <= 2.0**30 else 29
 
@@ -116,10 +111,8 @@ def check_records(n_records: int, bits: int) -> None:
 
 
 class Relation(NamedTuple):
-    """A neighbour relation.
+    """A neighbour relation: a sum moves by `times` contributions of one record.
 
-    `times`: how many contributions of one record a sum moves by at most.
-    `hides_features`: whether the rows of neighbours differ, and not only the labels.
     `changed`, `exchanged`: what happens to records, in words of a statement and of a report.
     """
 

@@ -84,8 +84,7 @@ def random_stream(random_state: Any = None) -> RandomStream:
     """Return a stream that no other call shares, at its beginning.
 
     ``None`` takes a fresh 256-bit key from the operating system: the only choice that gives
-    privacy. Anything else that `check_random_state` lets pass makes the run repeatable, for
-    experiments.
+    privacy.
     """
     check_random_state(random_state)
     if random_state is None:
@@ -256,10 +255,7 @@ def bernoulli(stream, probability):
 
 
 def word_buffers(stream: RandomStream, count: int) -> list[RandomStream]:
-    """Return independent streams, at most 2^32, told apart by their nonces.
-
-    `stream` gives the 256 bits of their key; no other stream will have them.
-    """
+    """Return independent streams, at most 2^32, of one fresh key and different nonces."""
     key = np.array([random_word(stream) for _ in range(4)], dtype=np.uint64).view(np.uint32)
     buffers = [stream_from_key(key) for _ in range(count)]
     for number, buffer in enumerate(buffers):

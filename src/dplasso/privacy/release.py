@@ -1,9 +1,6 @@
-"""The one door: every statistic of private records leaves through `release` or `drawing_from`.
+"""The one way out: every statistic of private records leaves by `release` or `drawing_from`.
 
-What comes out is all that a fit, a score or a search may use besides public parameters. Tests put a
-recorder in the door's place: it sees each statistic before its noise, with the sensitivity that the
-noise was made for, and answers a neighbouring data set with what was released before
-(docs/assurance.md).
+Tests put a recorder in place of `Door` (docs/assurance.md).
 """
 
 from typing import Any
@@ -48,19 +45,13 @@ def release(
 ) -> NDArray[np.int64]:
     """Return an exact statistic of private records, changed in place, with its noise.
 
-    `statistic`: a sum of `dplasso.privacy.share.share` over records, or a part of it.
-    `sensitivity`: how far one record (or person, by the fit's neighbour relation) can move the
-    statistic in L2, in its units.
-    `noise`: made for that sensitivity; None where neighbours agree in the statistic (a number of
-    records that is public) and in fits without privacy.
+    `sensitivity`: in L2 and in units of the statistic; `noise` was made for it. No noise is for
+    fits without privacy, and for what neighbours agree in.
     """
     released: NDArray[np.int64] = _door.release(statistic, sensitivity, noise)
     return released
 
 
 def drawing_from(selector: Any, sensitivity: float) -> Any:
-    """Return a selection structure that compiled loops may draw coordinates with.
-
-    `sensitivity`: how far one record can move each column gradient, in fixed-point units.
-    """
+    """Return a selection structure to draw with; a record moves a gradient by `sensitivity`."""
     return _door.drawing_from(selector, sensitivity)

@@ -1,9 +1,8 @@
 """The one conversion by which a float becomes part of an integer statistic (docs/architecture.md).
 
-Statistics are exact int64 sums of records' shares, and noise is made for a bound on a share. The
-bound has to hold whatever the floats were that a share was computed from: margins that overflow, a
-NaN out of ``0 * inf``, residuals of rows that nobody expected. So the bound is enforced here, where
-the number becomes an integer, and nowhere else does one become an integer.
+Noise is made for a bound on a record's share. It has to hold whatever the float was: margins that
+overflow, or a NaN out of ``0 * inf``. So the bound is enforced where the number becomes an integer,
+and nowhere else does one become an integer.
 """
 
 import numpy as np
@@ -15,11 +14,7 @@ from dplasso.runtime.compilation import kernel
 
 @kernel
 def share(value, limit):
-    """Return a record's share as an integer within [-limit, limit].
-
-    `value`: in fixed-point units, rounded towards zero: no share grows. NaN gives 0.
-    `limit`: the bound that the statistic's sensitivity is computed from, in the same units.
-    """
+    """Return a record's share within [-limit, limit], rounded towards zero; NaN gives 0."""
     return np.int64(clip(value, limit))
 
 

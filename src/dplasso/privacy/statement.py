@@ -1,7 +1,4 @@
-"""The privacy statement of a fit: what is guaranteed, to whom, and on what assumptions.
-
-A statement is made of public parameters alone, so it can be released with the model.
-"""
+"""The privacy statement of a fit, made of public parameters alone."""
 
 import json
 import math
@@ -186,10 +183,7 @@ def make_statement(
     n_classes: int = 2,
     **public: Any,
 ) -> PrivacyStatement:
-    """Return what a fit with this budget guarantees, from public parameters alone.
-
-    `public`: other attributes of the statement.
-    """
+    """Return what a fit with this budget guarantees; `public` are other attributes."""
     drawn = budget.name != "none"
     reasons = [budget.leak] if budget.leak else []
     by_rows = {} if reasons else {str(rows): budget.epsilon_of_rows(rows) for rows in _ROWS}
@@ -237,10 +231,9 @@ def state_search(
     target_bounds: tuple[float, float] | None = None,
     n_labels: int = 0,
 ) -> PrivacyStatement:
-    """Return what a search of a `dplasso.tuning.search_cost.SearchCost` guarantees.
+    """Return what a search with a `dplasso.tuning.search_cost.SearchCost` guarantees.
 
-    `fit`: the statement of the best try by itself; None for an estimator that makes none.
-    `n_labels`: of each row, where it may have several.
+    `fit`: the statement of the best try; None for an estimator that makes none.
     """
     tries = StatedRelease(
         "search",

@@ -12,12 +12,7 @@ PRIVATE_MECHANISMS = ("exponential", "gaussian", "exponential and gaussian", "st
 
 
 class StatedRelease(NamedTuple):
-    """One of the releases that a statement is about.
-
-    `name`: of what made it, "count" or "gradients" for example.
-    `words`: what is released, as a part of a sentence.
-    `numbers`: what a reader can check: "steps", "sensitivity", "eps0", "feature_bound" and others.
-    """
+    """A release that a statement is about: name, words, and numbers such as "sensitivity"."""
 
     name: str
     words: str

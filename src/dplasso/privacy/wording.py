@@ -47,10 +47,7 @@ _said = set[str]()
 
 
 def rounded_up(value: float, digits: int = 4) -> str:
-    """Return a privacy loss or a delta in a few digits, never as less than it is.
-
-    A part in 10^12 is forgiven, so that 0.1 stays 0.1.
-    """
+    """Return a privacy loss or a delta in a few digits, not less but for a part in 10^12."""
     if math.isinf(value):
         return "inf"
     # Values that print exactly, 0.1 say, must not be pushed up by their own rounding, and what
@@ -366,10 +363,7 @@ def warn_of(cautions: Sequence[Caution], stacklevel: int = 6) -> None:
 
 
 def warn_once(sentence: str, warning: type[Warning], stacklevel: int) -> None:
-    """Warn unless this process was warned with the same sentence.
-
-    Python's own list of what was said is emptied whenever a filter changes, as in every fit.
-    """
+    """Warn unless this process was warned with the same sentence."""
     if sentence not in _said:
         warnings.warn(sentence, warning, stacklevel)
         # Not where a filter turned the warning into an error.

@@ -1,21 +1,12 @@
 """The compiler: kernels for each class of state, notices, and kernels that are out of date.
 
-A contract of kernels is one name, and an implementation for each class of state. A state is a
-NamedTuple defined at the top of an importable module. numba picks the implementation by the type of
-the state when it compiles a caller, so that the compiled loop is found in its disk cache again;
-plain Python picks it by the class, so that kernels also run interpreted.
+numba picks an implementation by the type of the state, a NamedTuple, when it compiles a caller.
+Plain Python picks it by the class.
 
-numba checks only the file a kernel is written in, not the files of the kernels it calls. A repaired
-selection structure would go unnoticed by a training loop compiled before the repair, and that could
-be a privacy repair. So the package stamps its sources, and drops its compiled kernels when the
-stamp no longer fits.
-
-Where the package cannot be written to, numba keeps kernels in a folder of the user's, which nobody
-would clear. There numba is pointed to a folder named after the stamp: other sources find another
-one. In a folder that ``NUMBA_CACHE_DIR`` names, the package's own kernels are dropped as well.
-
-Where that folder takes no file either, as in a hardened container, kernels are kept in a private
-temporary folder for as long as the process runs, or not at all.
+numba checks only the file a kernel is written in, not the files of the kernels it calls. So the
+package stamps its sources, and drops its compiled kernels when the stamp no longer fits. Where the
+package cannot be written to, numba is pointed to a folder of the user's that is named after the
+stamp, or else to a private temporary folder.
 """
 
 import atexit
@@ -107,10 +98,7 @@ def say_once() -> None:
 def announce_compilation(
     announce: Callable[[str], None], after: float = 0.0
 ) -> Iterator[CompileTime]:
-    """Call `announce` when compiling inside the block has taken `after` seconds, and every `STILL`.
-
-    Kernels that are loaded from numba's cache on disk do not count. The time that is yielded grows.
-    """
+    """Call `announce` when compiling has taken `after` seconds, and every `STILL` seconds."""
     from numba.core import event
 
     spent, begun, due = CompileTime(), list[float](), [after]
@@ -176,10 +164,9 @@ def source_stamp(package: Path) -> str:
 
 
 def drop_stale_kernels(package: Path) -> bool:
-    """Keep numba from loading kernels below `package` that other sources were compiled to.
+    """Keep numba from loading kernels of other sources; return whether there were any.
 
-    None of the package's kernels may have been imported yet. Return whether there was anything to
-    forget.
+    None of the package's kernels may have been imported yet.
     """
     try:
         root: Path | None = user_cache() / "kernels"

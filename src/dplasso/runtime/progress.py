@@ -67,10 +67,9 @@ def run_in_chunks(
     checkpoint: Callable[[int], None] | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Take all steps (`dplasso.phases.contract.Steps`), about a tenth of a second at a time.
+    """Take all steps, about a tenth of a second at a time; a chunk ends at each of `marks`.
 
-    A chunk ends at each of `marks` in any case. After each chunk, `checkpoint` is called with the
-    steps done, then `progress` with these and T.
+    After each chunk, `checkpoint` is called with the steps done, then `progress` with these and T.
     """
     done, chunk = steps.done, 1
     while done < steps.n_steps:

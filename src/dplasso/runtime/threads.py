@@ -1,7 +1,7 @@
 """How many cores and threads a run may use, and even parts of its work for them.
 
-Cores are counted by the affinity of the process and by the CPU quota of its container. This file
-needs numpy and the standard library alone: evidence/machine.py runs it without the package.
+This file needs numpy and the standard library alone: evidence/machine.py runs it without the
+package.
 """
 
 import math
@@ -51,11 +51,7 @@ def thread_pool(n_threads: int) -> Iterator[Threads]:
 
 
 def count_threads(n_jobs: int | None) -> int:
-    """Return how many threads `n_jobs` asks for: -1 is all usable cores, -2 all but one.
-
-    None is what the active `joblib.parallel_config` says, or one. Joblib is not asked about the
-    others: where processes cannot share semaphores it answers 1, but threads need none.
-    """
+    """Return how many threads `n_jobs` asks for: -1 is all usable cores, None what joblib says."""
     if n_jobs is None:
         from joblib import effective_n_jobs
 
@@ -76,10 +72,7 @@ def even_parts(indptr: NDArray[np.integer], n_parts: int) -> NDArray[np.int64]:
 
 
 def usable_cores(root: Path = Path("/")) -> int:
-    """Return how many cores this process may use; a CPU quota is rounded up to whole cores.
-
-    `root` is where the system's files are.
-    """
+    """Return how many cores this process may use, by its affinity and CPU quota."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     return max(1, math.ceil(min([cores, *_quotas(root)])))
