@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import dplasso
-from cli.conftest import done, found
+from cli.conftest import charged_to, done, found, new_ledger, refused, run_command
 
 INFER = ("--infer", "all", "--row-norm", 2, "--epsilon", 3, "--classes", "0,1")
 
@@ -45,6 +45,16 @@ def test_intervals_may_have_another_share_of_the_budget(table, tmp_path):
     assert stated["numbers"]["share"] == 0.3
     assert report["reference_categories"] == []
     assert found("show", out)["params"]["infer"] == {"columns": "all", "share": 0.3}
+
+
+def test_named_columns_alone_are_shown(table, tmp_path):
+    ledger = new_ledger(tmp_path / "ledger", 5.0, 1e-5)
+    paid = *INFER[2:], "--ledger", ledger, "--model", tmp_path / "model.npz"
+    report = found("fit", *table, "--infer", "x2,x0", *paid)
+    assert [row["name"] for row in report["inference"]] == ["x0", "x2"]
+    wrong = run_command("fit", *table, "--infer", "dose", *paid, "--force")
+    refused(wrong, "--infer names the column 'dose', which the data do not have; name some of 'x0'")
+    assert len(charged_to(ledger)) == 1
 
 
 def test_without_it_nothing_is_said_of_intervals(table, tmp_path):

@@ -44,7 +44,7 @@ BAD = {
     "residual_bound": [0.0, 2.1, NAN, "x"],
     "max_weights": [0, "few", 2.5],
     "row_norm": [0.0, INF, "long"],
-    "infer": ["some", 5, {"columns": "some"}],
+    "infer": [[], 5, {"columns": 3}],
     "target_bounds": [None, (1.0, 1.0), (0.0, INF), (0.0, NAN), 5.0, ("low", "high")],
     "n_records": COUNTS,
     "rows_per_person": COUNTS,

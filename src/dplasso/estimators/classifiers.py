@@ -39,11 +39,12 @@ class DPLogisticRegression(PrivateClassifier):
         longer rows to norm R, leaves shorter ones as they are, and divides all by R. Public.
     fit_intercept : bool, default=True
         Whether every row gets a constant entry, a tenth of its length.
-    infer : "all" or mapping, default=None
+    infer : "all", list of str, or mapping, default=None
         "all" adds intervals and p-values that hold the sampling error besides the noise
-        (docs/howto-inference.md), for half of the budget. It takes two classes, at most 300
-        columns, and a number as `row_norm`. ``{"columns": "all", "share": 0.3}`` gives another
-        share of the budget to the intervals.
+        (docs/howto-inference.md), for half of the budget. Names of columns or variables show
+        only theirs, given all the others. It takes two classes, at most 300 columns, and a number
+        as `row_norm`. ``{"columns": "all", "share": 0.3}`` gives another share of the budget to the
+        intervals.
     classes : sequence of labels, default=None
         The class labels, declared as public; of two, the negative one first. None takes them from
         y, which the guarantee does not protect: a private fit then warns. For a label matrix,
@@ -137,7 +138,7 @@ class DPLogisticRegression(PrivateClassifier):
         max_weights: int | str | None = None,
         row_norm: float | str = "unit",
         fit_intercept: bool = True,
-        infer: str | Mapping[str, Any] | None = None,
+        infer: str | Sequence[str] | Mapping[str, Any] | None = None,
         classes: "ArrayLike | None" = None,
         class_weight: Mapping[Any, float] | Sequence[float] | str | None = None,
         neighbors: str = "add-remove",

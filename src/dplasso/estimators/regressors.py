@@ -1,6 +1,6 @@
 """The regressors: scikit-learn's interface around the private methods."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -37,11 +37,12 @@ class DPLinearRegression(PrivateRegressor):
         longer rows to norm R, leaves shorter ones as they are, and divides all by R. Public.
     fit_intercept : bool, default=True
         Whether every row gets a constant entry, a tenth of its length.
-    infer : "all" or mapping, default=None
+    infer : "all", list of str, or mapping, default=None
         "all" adds intervals and p-values that hold the sampling error besides the noise
-        (docs/howto-inference.md), for half of the budget. It takes at most 300 columns, and a
-        number as `row_norm`. ``{"columns": "all", "share": 0.3}`` gives another share of the budget
-        to the intervals.
+        (docs/howto-inference.md), for half of the budget. Names of columns or variables show
+        only theirs, given all the others. It takes at most 300 columns, and a number as
+        `row_norm`. ``{"columns": "all", "share": 0.3}`` gives another share of the budget to the
+        intervals.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         What the guarantee hides: one record added or removed, one replaced by another (which
         doubles the noise), or one label of public features (docs/label-privacy.md).
@@ -124,7 +125,7 @@ class DPLinearRegression(PrivateRegressor):
         max_weights: int | str | None = None,
         row_norm: float | str = "unit",
         fit_intercept: bool = True,
-        infer: str | Mapping[str, Any] | None = None,
+        infer: str | Sequence[str] | Mapping[str, Any] | None = None,
         neighbors: str = "add-remove",
         rows_per_person: int = 1,
         prior: Any = None,

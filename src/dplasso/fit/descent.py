@@ -12,7 +12,7 @@ from dplasso.encoding.origin import one_hot_groups
 from dplasso.errors import ParameterError
 from dplasso.fit.column_plan import gradients_warning
 from dplasso.fit.method import Method, common_parameters, word_or_number
-from dplasso.fit.public_knowledge import scaled_rows
+from dplasso.fit.public_knowledge import check_named, scaled_rows
 from dplasso.fit.task import Labels, Task
 from dplasso.gradient_descent.calibration import LEARNT, LEARNT_WITH_DIRECTIONS
 from dplasso.gradient_descent.schedule import (
@@ -26,7 +26,12 @@ from dplasso.phases.contract import Plan
 from dplasso.phases.count import COUNT_SHARE, count, counted_of, levels
 from dplasso.phases.course import Course, Descent, beyond
 from dplasso.phases.descend import gradient_phases
-from dplasso.phases.inference import MOST_COLUMNS, inference, n_coefficients
+from dplasso.phases.inference import (
+    MOST_COLUMNS,
+    inference,
+    n_coefficients,
+    named_columns,
+)
 from dplasso.phases.moments import OneHot, triangle_size
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
@@ -35,9 +40,7 @@ from dplasso.privacy.parameters import share_bits
 
 # Share of the budget for intervals unless `infer` says otherwise, and at most.
 _SHARE, _LARGEST = 0.5, 0.9
-# Names of columns in a message, at most.
-_SHOWN = 3
-_RIGHT = "`None`, 'all' or {'columns': 'all', 'share': S}"
+_RIGHT = "`None`, 'all', names of columns, or {'columns': 'all' or names, 'share': S}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +48,14 @@ class GradientDescent(Method):
     """Parameters of a fit by noisy gradient descent.
 
     `max_weights`: a number, "significant", or None for all. `norm_bound`: None for unit rows.
-    `inference_share`: of the budget, for intervals. `one_hot`: groups with a reference category.
+    `inference_share`: of the budget, for intervals. `named`: the columns shown;
+    none for all. `one_hot`: groups with a reference category.
     """
 
     max_weights: int | str | None
     norm_bound: float | None
     inference_share: float
+    named: tuple[str, ...] = ()
     one_hot: OneHot = ()
 
     many_labels: ClassVar[bool] = True
@@ -62,6 +67,7 @@ class GradientDescent(Method):
         found = cls(
             **common_parameters(params),
             inference_share=inference_share(params),
+            named=named_columns(params["infer"]),
             max_weights=word_or_number(
                 params,
                 "max_weights",
@@ -103,9 +109,11 @@ class GradientDescent(Method):
         if self.infers and records.shape[1] > MOST_COLUMNS:
             raise ParameterError(
                 f"`infer` takes at most {MOST_COLUMNS} columns, and X has {records.shape[1]:,}; "
-                "choose columns by what is public"
+                "choose columns by what is public. Noise hides which of more columns confound"
             )
         known = super().starting(task, records)
+        if self.named:
+            check_named(self.named, records)
         return replace(known, one_hot=one_hot_groups(records)) if self.infers else known
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
@@ -231,15 +239,11 @@ def inference_share(params: Mapping[str, Any]) -> float:
         return 0.0
     known = infer if isinstance(infer, Mapping) else {"columns": infer}
     columns, share = known.get("columns"), known.get("share", _SHARE)
-    names = _column_names(columns)
-    if names is not None:
-        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-        raise ParameterError(
-            f"`infer` takes 'all' and not some columns, got {', '.join(names[:_SHOWN])}{more}: "
-            "noise hides which other columns confound them",
-            advice="choose up to 300 columns by what is public, and pass `infer='all'`",
-        )
-    if known.keys() - {"columns", "share"} or columns != "all":
+    if (
+        known.keys() - {"columns", "share"}
+        or not isinstance(columns, Iterable)
+        or len([*columns]) == 0
+    ):
         raise ParameterError(f"`infer` must be {_RIGHT}, got {infer!r}")
     if not isinstance(share, int | float) or isinstance(share, bool) or not 0.0 < share <= _LARGEST:
         raise ParameterError(
@@ -258,10 +262,3 @@ def inference_share(params: Mapping[str, Any]) -> float:
                 "in all columns. Leave one of them out"
             )
     return float(share)
-
-
-def _column_names(columns: Any) -> list[str] | None:
-    """Return the names in a list of columns, as in Python or on the command line; None for none."""
-    if isinstance(columns, str):
-        return columns.split(",") if "," in columns else None
-    return [str(name) for name in columns] if isinstance(columns, Iterable) else None

@@ -150,6 +150,21 @@ def _by_name(
     return own, data, f"{len(own):,} of {n_features:,} columns matched by name{left}"
 
 
+def check_named(wanted: tuple[str, ...], records: Any) -> None:
+    """Raise ParameterError if `infer` names a column, or a variable, that the records lack."""
+    schema = getattr(records.origin, "schema", None)
+    blocks = _names(records.feature_names, schema)
+    numbered = [[f"x{j}" for j in range(records.shape[1])]]
+    names = list(chain.from_iterable(numbered if blocks is None else blocks))
+    known = {*names, *(name.partition("=")[0] for name in names)}
+    for name in wanted:
+        if name not in known:
+            raise ParameterError(
+                f"`infer` names the column {name!r}, which the data do not have",
+                advice=f"name some of {_quoted(names)}, or give 'all'",
+            )
+
+
 def _names(names: Any, schema: Schema | None) -> Iterator[list[str]] | None:
     """Return the names of columns, some at a time; None where they have none."""
     if names is not None:

@@ -203,6 +203,8 @@ def _from_json(name: str, value: Any, classes: NDArray[Any]) -> Any:
         return tuple(float(one) for one in value["numbers"])
     if isinstance(value, dict) and set(value) == {"mapping"} and isinstance(value["mapping"], dict):
         return {key: _from_json(name, one, classes) for key, one in value["mapping"].items()}
+    if name == "infer" and isinstance(value, dict) and isinstance(value.get("labels"), list):
+        return value["labels"]
     if isinstance(value, dict | list):
         raise ValueError("a parameter is of no known kind")
     return value

@@ -14,6 +14,7 @@ from dplasso.errors import ParameterError
 from dplasso.model.file import Model
 from dplasso.model.linear import counted_records
 from dplasso.model.weights import given_names, target_unit
+from dplasso.phases.inference import named_columns
 from dplasso.phases.moments import Moments
 
 INTERCEPT = "(intercept)"
@@ -204,7 +205,10 @@ class Inference:
 
 
 def inference_of(model: Model) -> Inference | None:
-    """Return the estimates of a model that was fitted with `infer`; None for any other."""
+    """Return the estimates of a model that was fitted with `infer`; None for any other.
+
+    If `infer` names columns, the estimates are those of these columns and variables.
+    """
     moments = model.released.last(Moments)
     if moments is None:
         return None
@@ -217,7 +221,10 @@ def inference_of(model: Model) -> Inference | None:
         names = np.append(names, INTERCEPT)
         coef[-1] += middle
     shown = np.ones(names.size, dtype=np.bool_)
-    shown[moments.references] = False
+    if named := named_columns(model.params["infer"]):
+        shown[:] = [not {name, name.partition("=")[0]}.isdisjoint(named) for name in names]
+    references = moments.references[shown[moments.references]]
+    shown[references] = False
     identified = found.identified[shown]
     coef, noise, sampling = (np.where(identified, part[shown], math.nan) for part in (coef, *parts))
     return Inference(
@@ -229,7 +236,7 @@ def inference_of(model: Model) -> Inference | None:
         identified,
         model.statement.target_bounds is None,
         _title(model),
-        tuple(map(str, names[moments.references])),
+        tuple(map(str, names[references])),
     )
 
 
