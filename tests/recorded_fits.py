@@ -49,6 +49,7 @@ from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema
 from dplasso.fit import column_plan
 from dplasso.gradient_descent import schedule
+from dplasso.gradient_descent.energies import scale_exponents_of
 from dplasso.matrix.compressed import canonical
 from dplasso.model.linear import matched_prior
 from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
@@ -545,11 +546,17 @@ def _outcome(result: Any) -> Any:
     return model.digest
 
 
+def _is_scaled(result: Any) -> bool:
+    model = getattr(result, "model_", None)
+    return model is not None and bool(scale_exponents_of(model.released.energies).any())
+
+
 @dataclass
 class Found:
     """What came of many pairs.
 
     `spent`: the least part of what it was charged for that a fit or a score released.
+    `scaled`: models whose columns were scaled.
     """
 
     pairs: int = 0
@@ -557,6 +564,7 @@ class Found:
     largest: float = 0.0
     spent: float = 1.0
     violations: int = 0
+    scaled: int = 0
 
     def add(self, comparison: Comparison) -> tuple[str, ...]:
         """Count a pair, and return what is wrong with it."""
@@ -568,6 +576,7 @@ class Found:
         self.largest = max(self.largest, comparison.largest)
         self.spent = min(self.spent, comparison.spent)
         self.violations += len(wrong)
+        self.scaled += sum(map(_is_scaled, comparison.results))
         return wrong
 
 

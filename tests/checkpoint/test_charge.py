@@ -151,14 +151,6 @@ def test_an_error_in_the_fit_is_noted_and_the_fit_resumed(ledger, kept, monkeypa
     assert states(ledger) == ["finished"]
 
 
-def test_too_little_left_leaves_no_checkpoint(ledger, kept):
-    reserve(ledger, None, charge(2.9))
-    with pytest.raises(BudgetError):
-        fit_with_checkpoints(model(ledger), *DATA, kept)
-    assert not kept.exists()
-    assert len(entries(ledger)) == 1
-
-
 def test_a_copy_cannot_end_in_a_second_model(ledger, begun, tmp_path):
     copy = Path(shutil.copy(begun, tmp_path / "copy"))
     first = resume_fit(model(ledger), *DATA, begun)

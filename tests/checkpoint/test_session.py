@@ -31,50 +31,6 @@ def model(**options):
     return DPFrankWolfeClassifier(**({"epsilon": 2.0, "n_iter": STEPS} | options))
 
 
-def same_model(one, other):
-    assert one.transcript_ == other.transcript_
-    np.testing.assert_array_equal(one.coef_.toarray(), other.coef_.toarray())
-    assert one.intercept_ == other.intercept_
-    assert one.privacy_ == other.privacy_
-    assert one.classes_.tolist() == other.classes_.tolist()
-
-
-def test_a_fit_with_checkpoints_is_an_ordinary_fit(data, path):
-    one = fit_with_checkpoints(model(random_state=1), *data, path)
-    same_model(one, model(random_state=1).fit(*data))
-    assert read_checkpoint(path).released.digest == one.model_.digest
-    assert [other.name for other in path.parent.iterdir()] == [path.name]
-
-
-@pytest.mark.parametrize(
-    ("selector", "solver"),
-    [("bucket", "sparse"), ("big-little", "standard"), ("noisy-max", "sparse")],
-)
-def test_an_unseeded_fit_keeps_its_steps_and_draws_the_rest(selector, solver, data, path, killed):
-    make = model(selector=selector, solver=solver)
-    killed(clone(make), data, path, 20)
-    kept = read_checkpoint(path).state
-    content = path.read_bytes()
-    ends = []
-    for _ in range(2):
-        path.write_bytes(content)
-        resumed = resume_fit(clone(make), *data, path)
-        assert resumed.privacy_ == clone(make).fit(*data).privacy_
-        assert resumed.privacy_.is_private
-        np.testing.assert_array_equal(resumed.transcript_.vertex[:18], kept["vertex"])
-        np.testing.assert_array_equal(resumed.transcript_.sign[:18], kept["sign"])
-        ends.append(resumed.transcript_)
-    # Fresh draws: 42 equal ones among 82 vertices do not happen.
-    assert ends[0] != ends[1]
-
-
-def test_what_was_returned_cannot_be_drawn_differently_again(data, path):
-    """The last steps are written before `fit` returns: a second resume has nothing to draw."""
-    first = fit_with_checkpoints(model(), *data, path, seconds=1e9)
-    for _ in range(2):
-        same_model(resume_fit(model(), *data, path, seconds=1e9), first)
-
-
 def test_it_is_written_when_due_and_at_the_end(data, path, monkeypatch):
     clock, written = [0.0], []
     original = module.write_checkpoint

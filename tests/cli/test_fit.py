@@ -1,12 +1,10 @@
 """``fit``, by every method: what is printed, written and passed on to the estimator."""
 
-import gzip
 import json
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, save_npz
-from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 import dplasso
 from cli.conftest import done, found, new_ledger, refused, said
@@ -204,26 +202,6 @@ def test_a_fit_that_can_find_nothing_warns_in_one_line(train):
     result = done("fit", train, "--epsilon", "0.1", *VERTICES, "--n-records", 800)
     (warning,) = [line for line in result.stderr.splitlines() if line.startswith("warning:")]
     assert "columns can be told from noise" in warning
-
-
-def test_every_way_to_write_the_rows_gives_the_same_model(fitted, train, tmp_path):
-    """As text, compressed, in an archive, made of ones, and in a store."""
-    X, y = load_svmlight_file(str(train))
-    (tmp_path / "train.svm.gz").write_bytes(gzip.compress(train.read_bytes()))
-    save_npz(tmp_path / "train.npz", csr_array(X.astype(np.float32)))
-    np.save(tmp_path / "labels.npy", y.astype(int))
-    X.data[:] = 1
-    dump_svmlight_file(X, y.astype(int), str(tmp_path / "ones.svm"), zero_based=False)
-    done("convert", train, tmp_path / "train.store")
-
-    def made(*data):
-        report = fitted(data=data, epsilon="inf")
-        return [(one["column"], round(one["weight"], 4)) for one in report["heaviest"]]
-
-    raw = made(train)
-    assert raw == made(tmp_path / "train.svm.gz") == made(tmp_path / "train.store")
-    assert raw == made(tmp_path / "train.npz", "--labels", tmp_path / "labels.npy")
-    assert raw != made(train, "--binarize") == made(tmp_path / "ones.svm")
 
 
 @pytest.mark.parametrize("labels", [["no", "yes"], [False, True]])

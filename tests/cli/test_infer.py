@@ -55,11 +55,3 @@ def test_named_columns_alone_are_shown(table, tmp_path):
     wrong = run_command("fit", *table, "--infer", "dose", *paid, "--force")
     refused(wrong, "--infer names the column 'dose', which the data do not have; name some of 'x0'")
     assert len(charged_to(ledger)) == 1
-
-
-def test_without_it_nothing_is_said_of_intervals(table, tmp_path):
-    out = tmp_path / "model.npz"
-    report = found("fit", *table, "--epsilon", 3, "--classes", "0,1", "--model", out)
-    assert "inference" not in report
-    assert "inference" not in found("show", out)
-    assert "std err" not in done("show", out).stdout

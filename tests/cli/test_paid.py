@@ -148,9 +148,8 @@ def disk(monkeypatch):
     return Disk(monkeypatch)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_full_disk_loses_nothing_that_is_paid_for(method, train, ledger, run, disk):
-    done(*paid(train, ledger, method))
+def test_a_full_disk_loses_nothing_that_is_paid_for(train, ledger, run, disk):
+    done(*paid(train, ledger, "lasso"))
     count = disk.writes
     assert count > 30
     ended = set()
@@ -161,7 +160,7 @@ def test_a_full_disk_loses_nothing_that_is_paid_for(method, train, ledger, run, 
             path.unlink()
         new_ledger(ledger, 1.2, 1e-5)
         disk.writes, disk.full_at = 0, place
-        result = run(*paid(train, ledger, method))
+        result = run(*paid(train, ledger, "lasso"))
         disk.full_at = None
         if result.exit_code == 0:
             # The last to be done is to sync the folder, where that can be done.
@@ -174,7 +173,7 @@ def test_a_full_disk_loses_nothing_that_is_paid_for(method, train, ledger, run, 
         assert kept.exists() or not states(ledger)
         charged = "paid" if states(ledger) else "nothing spent"
         ended.add((charged, kept.exists() and kept_in(kept).is_complete))
-        command = told_command(result.stderr) if kept.exists() else paid(train, ledger, method)
+        command = told_command(result.stderr) if kept.exists() else paid(train, ledger, "lasso")
         done(*command)
         check_paid_once(ledger)
     assert {("nothing spent", False), ("paid", False), ("paid", True)} <= ended
@@ -245,10 +244,9 @@ def killed_at(moment, arguments, run):
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
 
 
-@pytest.mark.parametrize("method", ["logistic", "lasso"])
 @pytest.mark.parametrize("name", KILLS)
-def test_a_killed_fit_is_paid_for_once_and_ends_in_a_model(name, method, train, ledger, run):
-    arguments = paid(train, ledger, method)
+def test_a_killed_fit_is_paid_for_once_and_ends_in_a_model(name, train, ledger, run):
+    arguments = paid(train, ledger, "lasso")
     killed_at(KILLS[name], arguments, run)
     assert len(states(ledger)) == int(name not in ("before the checkpoint", "before the charge"))
     kept = ledger.with_name("m.npz.checkpoint")
@@ -286,11 +284,6 @@ def test_a_fit_that_is_given_up_is_named(train, tmp_path, run):
     assert "m.npz.checkpoint held an unfinished fit; --force discards it" in told
     assert states(ample) == ["reserved", "finished"]
     assert names(ample.parent) == ["m.npz", "team.ledger"]
-
-
-def test_resuming_needs_something_to_resume(train, ledger, run, no_training):
-    refused(run(*paid(train, ledger), "--resume"), "There is no checkpoint")
-    assert states(ledger) == []
 
 
 def test_what_is_refused_before_the_charge_leaves_nothing(train, ledger, run, monkeypatch):

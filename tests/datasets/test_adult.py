@@ -112,14 +112,6 @@ def test_the_names():
     assert FEATURE_NAMES[122] == "native-country=Holand-Netherlands"
 
 
-@pytest.mark.parametrize("part", ["train", "test"])
-@pytest.mark.parametrize("attribute", ATTRIBUTES)
-def test_at_most_one_column_of_each_attribute(part, attribute):
-    told = load_adult(part).X.toarray()[:, columns_of(attribute)].sum(axis=1)
-    lowest = 0 if attribute in ("workclass", "occupation", "native-country") else 1
-    assert (told.min(), told.max()) == (lowest, 1)
-
-
 def test_the_first_records_by_name(train):
     with (Path(__file__).parent / "adult_head.csv").open() as file:
         records = list(csv.reader(file, skipinitialspace=True))
@@ -146,21 +138,6 @@ def test_value_counts_are_the_published_ones(train):
     assert ages[:4].tolist() == [sum(band) for band in AGES_17_TO_49]
     assert hours[1:4].tolist() == [sum(band) for band in HOURS_35_TO_47]
     assert ages.sum() == hours.sum() == 32561
-
-
-def test_bands_of_education_num_follow_education(train):
-    """Each kind of education has one number, so the two agree record by record."""
-    by_number = [
-        *("Preschool", "1st-4th", "5th-6th", "7th-8th", "9th", "10th", "11th", "12th"),
-        *("HS-grad", "Some-college", "Assoc-voc", "Assoc-acdm"),
-        *("Bachelors", "Masters", "Prof-school", "Doctorate"),
-    ]
-    dense = train.X.toarray()
-    kinds = np.array([by_number.index(kind) + 1 for kind in ATTRIBUTES["education"]])
-    number = kinds[dense[:, columns_of("education")].argmax(axis=1)]
-    band = dense[:, columns_of("education-num")].argmax(axis=1)
-    for k, (low, high) in enumerate(NUMBERS["education-num"]):
-        np.testing.assert_array_equal(band == k, (low <= number) & (number <= high))
 
 
 # --- crosses ------------------------------------------------------------------------------

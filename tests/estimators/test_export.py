@@ -24,7 +24,6 @@ from dplasso import (
     save,
     to_onnx,
 )
-from dplasso.gradient_descent.energies import scales_of
 from dplasso.phases.releases import Mixed
 from dplasso.privacy.statement import PrivacyStatement
 
@@ -99,18 +98,10 @@ def test_without_probabilities_it_has_the_margins(fitted):
 
 def test_without_scaling_it_is_the_linear_part_and_takes_sparse_rows(fitted):
     linear = fitted.to_sklearn(scaling=False, probabilities=False)
-    if not hasattr(fitted, "coef_standard_error_"):
-        rows = np.clip(X, -fitted.feature_bound, fitted.feature_bound)
-    else:
-        kept, model = X, fitted.model_
-        halves, columns = scales_of(model.released.energies), model.linear.columns
-        if columns.size:
-            halves = np.bincount(columns, halves, 6) if halves.size == columns.size else halves
-            kept = np.zeros_like(X)
-            kept[:, columns] = X[:, columns]
-        kept = kept * halves
-        length = np.sqrt((kept**2).sum(axis=1, keepdims=True))
-        rows = np.divide(kept, length, where=length > 0, out=np.zeros_like(X))
+    kept = fitted.to_sklearn()[:-1].transform(X)
+    rows = kept if kept.shape == X.shape else np.zeros_like(X)
+    if kept.shape != X.shape:
+        rows[:, np.unique(fitted.coef_.indices)] = kept
     np.testing.assert_allclose(
         linear.decision_function(sp.csr_array(rows)), fitted.decision_function(X), atol=1e-7
     )

@@ -91,22 +91,6 @@ def test_threads_of_a_wide_matrix():
     assert all(run == runs[0] for run in runs)
 
 
-@pytest.mark.parametrize(
-    ("sort", "options"),
-    [
-        ("vertices", {"selector": "noisy-max"}),
-        ("vertices, not private", {}),
-        ("vertices, four classes", {"epsilon": INF}),
-    ],
-)
-def test_both_solvers_take_the_same_steps(sort, options):
-    models = []
-    for solver in ("sparse", "standard"):
-        model, X, y = sort_of(sort, solver=solver, drift_tol=0.0, **options)
-        models.append(model.fit(X, y))
-    same(*models)
-
-
 @pytest.mark.parametrize("sort", ["logistic, four classes", "linear", "lasso of numbers"])
 def test_a_fit_with_checkpoints_is_the_same_fit(sort, tmp_path):
     path = tmp_path / "fit.checkpoint"

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.metrics import roc_auc_score
 
 from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, PrivacyLeakWarning
 from estimators.kinds import each_classifier, few, four, make, many, numbers
@@ -147,13 +146,6 @@ class TestLearning:
         assert far == model.fit(clipped, y).transcript_
         np.testing.assert_array_equal(model.decision_function(X), model.decision_function(clipped))
 
-    def test_real_data_at_epsilon_1(self, adult):
-        X, y = adult
-        model = DPFrankWolfeClassifier(epsilon=1.0, l1_radius=5.0, n_iter=30, random_state=0).fit(
-            X, y
-        )
-        assert roc_auc_score(y, model.decision_function(X)) > 0.7
-
 
 class TestPaperMechanism:
     def test_it_warns_and_takes_the_true_sign(self, data):
@@ -175,16 +167,6 @@ class TestPaperMechanism:
             assert s * gradient[j] < 1e-6
             w *= 1.0 - 2.0 / (step + 2.0)
             w[j] += 2.0 / (step + 2.0) * s * 10.0
-
-    def test_the_private_mechanism_draws_its_signs(self, data):
-        # The same check fails for the exponential mechanism at this epsilon.
-        X, y = data
-        model = DPFrankWolfeClassifier(epsilon=0.1, n_iter=15, l1_radius=10.0, random_state=0).fit(
-            X, y
-        )
-        gradient = np.append(X.T @ (0.5 - y), (0.5 - y).sum())
-        taken = model.transcript_
-        assert (taken.sign[:3] * gradient[taken.vertex[:3]] > 0).any()
 
     def test_it_is_for_two_classes(self):
         with pytest.raises(ValueError, match="mechanism='paper' is for two classes; there are 4"):

@@ -45,13 +45,6 @@ def test_rows_depend_on_the_seed_alone(monkeypatch):
     assert (other != X).nnz > 0
 
 
-def test_sparse_truths_have_few_weights():
-    weights = known_weights._weights(Known(TRUTHS["zipf-sparse"], 300_000, 0))
-    # 1 % of 200,000 and 20 % of 200; six standard deviations.
-    assert abs(np.count_nonzero(weights) - 2_038) < 6 * 45
-    assert weights[weights != 0].std() == pytest.approx(4 * 0.7, rel=0.1)
-
-
 def test_names_say_how_many_rows():
     (source,) = find_sources(["zipf-dense@30000"], twin=False, scale=1.0, seed=0, n_jobs=1)
     assert source.label == "zipf-dense-30000"

@@ -2,13 +2,10 @@
 
 import json
 import math
-import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from evidence.datasets import UnavailableError
 from evidence.report import fill, markdown_table
 from evidence.runner import published
 from evidence.utility import (
@@ -19,11 +16,10 @@ from evidence.utility import (
     public_rows,
     public_start,
 )
-from evidence.utility.fits import DELTA, METHODS, auc, scores, split
+from evidence.utility.fits import DELTA, METHODS, auc, scores
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from dplasso.datasets import load_adult
 from dplasso.privacy.accounting import calibrate_mu
 from evidence import __main__ as command
 from evidence import datasets, known_weights
@@ -35,16 +31,6 @@ def records(n_rows=400, n_columns=12, seed=0):
     X.data[:] = 1.0
     y = (X[:, [0]].toarray().ravel() + rng.random(n_rows) > 0.8).astype(np.int8)
     return sp.csr_array(X), y
-
-
-def test_rows_are_of_length_one_with_their_constant():
-    X, _ = records()
-    rows = competitors.with_constant(X, unit=True)
-    lengths = np.sqrt(rows.multiply(rows).sum(axis=1))
-    np.testing.assert_allclose(lengths[np.diff(X.indptr) > 0], 1.0)
-    np.testing.assert_array_equal(rows[:, [12]].toarray(), competitors.CONSTANT)
-    plain = competitors.with_constant(X, unit=False)
-    np.testing.assert_array_equal(plain.toarray(), np.c_[X.toarray(), np.ones(400)])
 
 
 def test_the_minimum_is_scikit_learns():
@@ -109,56 +95,6 @@ def test_with_a_large_budget_competitors_learn(method, monkeypatch):
     found = competitors.COMPETITORS[method](X, y, 50.0, DELTA, rng, lambda _: None)
     assert found.argmax() == 0
     assert found[0] > 3 * np.abs(found[1:12]).max()
-
-
-def test_dp_ebm_becomes_weights_of_columns(monkeypatch):
-    """A stand-in that scores one attribute at a time is told apart from its weights by nothing."""
-    tables = []
-
-    class Additive:
-        def __init__(self, **options):
-            assert options["feature_types"] == ["nominal"] * 14
-            assert (options["epsilon"], options["delta"]) == (0.5, DELTA)
-
-        def fit(self, table, y):
-            tables.append(table)
-            return self
-
-        def decision_function(self, table):
-            value = lambda text: 3.0 if text == "" else math.sin(float(text))  # noqa: E731
-            return 0.25 + np.array([[value(text) for text in row] for row in table]).sum(axis=1)
-
-    package = SimpleNamespace(DPExplainableBoostingClassifier=Additive)
-    monkeypatch.setitem(sys.modules, "interpret", SimpleNamespace(privacy=package))
-    monkeypatch.setitem(sys.modules, "interpret.privacy", package)
-    monkeypatch.setattr(competitors, "installed", lambda _: "0")
-    X = load_adult("test").X[:50]
-    rng = np.random.default_rng(0)
-    weights = competitors.dp_ebm(X, np.zeros(50), 0.5, DELTA, rng, lambda _: None)
-    expected = Additive(feature_types=["nominal"] * 14, epsilon=0.5, delta=DELTA)
-    np.testing.assert_allclose(
-        competitors.with_constant(X, unit=False) @ weights,
-        expected.decision_function(tables[0]),
-        rtol=1e-6,
-    )
-    assert (tables[0] == "").any()
-
-
-def test_dp_ebm_says_why_it_did_not_run(monkeypatch):
-    X, y = records()
-    with pytest.raises(UnavailableError, match="needs a table"):
-        competitors.dp_ebm(X, y, 1.0, DELTA, np.random.default_rng(0), lambda _: None)
-    monkeypatch.setattr(competitors, "installed", lambda _: None)
-    adult = load_adult("test").X[:9]
-    with pytest.raises(UnavailableError, match="not installed"):
-        competitors.dp_ebm(adult, y[:9], 1.0, DELTA, np.random.default_rng(0), lambda _: None)
-
-
-def test_the_split_is_the_stated_one():
-    training, test = split(11, 0)
-    order = np.random.default_rng(1).permutation(11)
-    assert (training.tolist(), test.tolist()) == (order[:8].tolist(), order[8:].tolist())
-    assert split(5, 2)[1].tolist() == [3, 4]
 
 
 def test_scores_against_their_definitions():

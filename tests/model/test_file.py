@@ -2,7 +2,6 @@
 
 import json
 import math
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dplasso import DPFrankWolfeClassifier
 from dplasso.encoding.origin import Origin
 from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema
-from dplasso.estimators.load import load
 from dplasso.frank_wolfe.transcript import History
 from dplasso.model import read_model, write_model
 from dplasso.phases.released import Released
@@ -144,40 +141,3 @@ def test_parts_that_do_not_fit_are_refused(change, words):
 
 
 # --- Writing -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("error", "older", "after"), [(KeyboardInterrupt, True, 1), (OSError, False, 2)]
-)
-def test_an_interrupted_save_keeps_what_was_there(path, monkeypatch, error, older, after):
-    if older:
-        write_model(fitted(names=["a", "b", "c", "d"]), path)
-    before = path.read_bytes() if older else None
-    written = zipfile.ZipFile.writestr
-    done = []
-
-    def interrupt(self, *arguments, **options):
-        if len(done) == after:
-            raise error
-        done.append(written(self, *arguments, **options))
-
-    monkeypatch.setattr(zipfile.ZipFile, "writestr", interrupt)
-    with pytest.raises(error):
-        write_model(fitted(), path)
-    assert names_in(path.parent) == (["model.npz"] if older else [])
-    assert not older or path.read_bytes() == before
-
-
-def test_settings_changed_since_the_fit_are_not_the_models(tmp_path):
-    """What is saved is what was fitted, with the parameters it was fitted with."""
-    X, y = np.eye(4, dtype=np.float32), [0, 1, 0, 1]
-    model = DPFrankWolfeClassifier(n_iter=3, random_state=0).fit(X, y)
-    margins = model.decision_function(X)
-    model.save(tmp_path / "before.npz")
-    model.set_params(l1_radius=20.0, n_iter=7, fit_intercept=False, random_state=None)
-    model.save(tmp_path / "after.npz")
-    assert (tmp_path / "after.npz").read_bytes() == (tmp_path / "before.npz").read_bytes()
-    np.testing.assert_array_equal(model.decision_function(X), margins)
-    loaded = load(tmp_path / "after.npz")
-    assert (loaded.l1_radius, loaded.n_iter, loaded.fit_intercept) == (10.0, 3, True)
-    np.testing.assert_array_equal(loaded.decision_function(X), margins)

@@ -1,4 +1,3 @@
-import multiprocessing
 import os
 
 import numpy as np
@@ -215,28 +214,10 @@ class TestUniform:
         assert small == pytest.approx(1.25 * 2.0**-64, rel=1e-15)
 
 
-def stream_key(queue):
-    queue.put(random_stream(None).state.tobytes())
-
-
 class TestSeeds:
     def test_none_never_repeats(self):
         keys = {random_stream(None).state.tobytes() for _ in range(200)}
         assert len(keys) == 200
-
-    # Newer Pythons warn where a process with threads forks.
-    @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-    @pytest.mark.parametrize("method", ["fork", "spawn"])
-    def test_processes_share_no_stream(self, method):
-        context = multiprocessing.get_context(method)
-        queue = context.SimpleQueue()
-        workers = [context.Process(target=stream_key, args=(queue,)) for _ in range(2)]
-        for worker in workers:
-            worker.start()
-        keys = [queue.get() for _ in workers] + [random_stream(None).state.tobytes()]
-        for worker in workers:
-            worker.join()
-        assert len(set(keys)) == 3
 
     def test_none_asks_the_operating_system(self, monkeypatch):
         asked = []

@@ -1,7 +1,5 @@
 """The progress bar: on standard error, and gone when it should be."""
 
-import pytest
-
 from dplasso.runtime.progress import progress_bar
 
 
@@ -13,14 +11,3 @@ def test_it_counts_on_standard_error(capsys):
     assert shown.out == ""
     assert "counting" in shown.err
     assert "4/4" in shown.err
-
-
-def test_an_interruption_passes_through(capsys):
-    def count():
-        with progress_bar("counting") as progress:
-            progress(1, 4)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        count()
-    assert "1/4" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
@@ -39,14 +39,16 @@ UNFIT = ("MultiTask", "SGDOneClassSVM", "Isotonic", "RANSAC", "Quadratic", "SV",
 
 
 def linear():
-    found = all_estimators(type_filter=["classifier", "regressor"])
-    return [
-        (name, one)
-        for name, one in found
-        if one.__module__.startswith(isolation._LINEAR)
-        and not name.startswith(UNFIT)
-        and not name.endswith("CV")
-    ]
+    """List linear models of scikit-learn with a target of each kind that they predict."""
+    for name, one in all_estimators(type_filter=["classifier", "regressor"]):
+        fits = not name.startswith(UNFIT) and not name.endswith("CV")
+        if not one.__module__.startswith(isolation._LINEAR) or not fits:
+            continue
+        targets = {"two": TWO, "three": THREE}
+        if is_regressor(one()):
+            targets = {"numbers": np.exp(SCORES) if name[:5] in ("Gamma", "Poiss") else SCORES}
+        for kind, target in targets.items():
+            yield pytest.param(one, target, id=f"{name}-{kind}")
 
 
 def fitted(model, y, rows=X):
@@ -75,17 +77,9 @@ def check_rows(model, rows=X, choices=CHOICES):
             np.testing.assert_array_equal(whole, own)
 
 
-@pytest.mark.parametrize(("name", "kind"), linear())
-@pytest.mark.parametrize("target", [TWO, THREE], ids=["two", "three"])
-def test_linear_models_of_scikit_learn(name, kind, target):
-    model = kind()
-    if is_regressor(model):
-        if target is THREE:
-            pytest.skip("numbers")
-        target = np.exp(SCORES) if "Gamma" in name or "Poisson" in name else SCORES
-    if name == "SGDClassifier":
-        model.set_params(loss="log_loss")
-    model = fitted(model, target)
+@pytest.mark.parametrize(("kind", "target"), [*linear()])
+def test_linear_models_of_scikit_learn(kind, target):
+    model = fitted(kind(loss="log_loss") if kind is SGDClassifier else kind(), target)
     assert isolation._linear(model)
     for rows in (X, sp.csr_array(X)):
         check_rows(model, rows)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from data.row_blocks import check_same
-from dplasso.data.svmlight_parser import parse_block
 from dplasso.errors import DataError
 
 DIGITS = st.text("0123456789", min_size=1, max_size=25)
@@ -93,20 +92,6 @@ def test_reads_what_scikit_learn_reads(
     assert (ours.shape, ours.indices.dtype, labels.dtype) == (tuple(shape), np.int32, np.float64)
 
 
-def test_comments_blank_lines_queries_and_line_ends(write):
-    text = (
-        b"# a comment\r\n\r\n+1 qid:3 1:0.5\t3:-2e-1 # the first\r\n   \n"
-        b"0\n 2 2:.5 3:7.#no space\n1.0 qid:-4\n-1 007:1"
-    )
-    X, y = read_svmlight(write(text))
-    np.testing.assert_array_equal(y, [1, 0, 2, 1, -1])
-    expected = np.zeros((5, 7), np.float32)
-    expected[0, [0, 2]] = 0.5, -0.2
-    expected[2, [1, 2]] = 0.5, 7
-    expected[4, 6] = 1
-    np.testing.assert_array_equal(X.toarray(), expected)
-
-
 @pytest.mark.parametrize(
     ("index", "expected"),
     [(2**31 - 1, np.int32), (2**31, np.int64), (2**31 + 5, np.int64), (2**63 - 1, np.int64)],
@@ -164,32 +149,6 @@ number_texts = st.one_of(
 def test_numbers_are_those_of_python(write, texts):
     text = "".join(f"{number} 1:{number}\n" for number in texts).encode()
     check_like_reference(write, text)
-
-
-@pytest.mark.parametrize(
-    ("numbers", "n_hard"),
-    [
-        (["0.01652723178267479", "-1234567."], 0),
-        (["0.013066593557596211234567", "1e-05", "+1", "1e309", "seven"], 1),
-        (["1.000000059604644775390625"], 1),  # midway between two float32
-        (["1.00000005960464477539062500001"], 1),
-    ],
-)
-def test_few_numbers_are_left_to_python(numbers, n_hard):
-    for number in numbers:
-        text = f"1 1:{number}".encode() + TAIL
-        labels, starts, ends = np.empty(9), np.empty(9, np.int64), np.empty(9, np.int64)
-        columns, values = np.empty(9, np.int64), np.empty(9, np.float32)
-        hard = np.empty((9, 3), np.int64)
-        eights = np.frombuffer(text, np.uint64, len(text) // 8)
-        found = parse_block(
-            np.frombuffer(text, np.uint8),
-            *(eights, 1, 9, labels, starts, ends, columns, values, hard),
-        )
-        # The last line stands too near to the end for the quick way.
-        of_first = [place for place in hard[: found[2]].tolist() if place[1] < 4 + len(number)]
-        assert of_first == ([[0, 4, 4 + len(number)]] if n_hard else [])
-        assert n_hard or values[0] == np.float32(float(number))
 
 
 # --- errors -------------------------------------------------------------------------------
