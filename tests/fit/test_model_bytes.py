@@ -1,4 +1,4 @@
-"""No model file is larger than was foretold from public numbers, and none much smaller."""
+"""No model file is larger than was foretold from public numbers, and dense ones are not far smaller."""
 
 import numpy as np
 import pandas
@@ -53,8 +53,8 @@ def test_the_largest_size(name, named, n_classes, tmp_path):
     names = getattr(model, "feature_names_in_", None)
     most = method.model_bytes(3000, classes, names)
     assert size <= most
-    if name != "significant" and "short list" not in name:
-        assert most < size + 2**16 + 2**15
+    if name in ("logistic", "linear", "vertices"):
+        assert most < 8 * size + 2**17
 
 
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])

@@ -10,8 +10,7 @@ from dplasso.model import Model
 from dplasso.phases.released import Entry, Released
 from dplasso.phases.releases import Drawn
 from dplasso.privacy.budget import Draws, build_budget
-from dplasso.privacy.statement import make_statement
-from dplasso.privacy.statement_entries import StatedRelease
+from dplasso.privacy.statement import StatedRelease, make_statement
 
 STEPS = 6
 N_FEATURES = 4

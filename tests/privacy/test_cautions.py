@@ -24,8 +24,7 @@ from dplasso.ledger import create_ledger
 from dplasso.phases import count
 from dplasso.privacy import wording
 from dplasso.privacy.budget import Draws, build_budget
-from dplasso.privacy.statement import make_statement
-from dplasso.privacy.statement_entries import StatedRelease
+from dplasso.privacy.statement import StatedRelease, make_statement
 from dplasso.privacy.wording import level_of
 
 RNG = np.random.default_rng(0)

@@ -22,8 +22,7 @@ from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number
 from dplasso.errors import ParameterError
 from dplasso.privacy.budget import Budget
-from dplasso.privacy.statement import PrivacyStatement
-from dplasso.privacy.statement_entries import StatedRelease
+from dplasso.privacy.statement import PrivacyStatement, StatedRelease
 from dplasso.privacy.wording import rounded_up
 
 _KINDS: dict[str, Any] = {

@@ -29,10 +29,9 @@ from dplasso.phases.descend import gradient_phases
 from dplasso.phases.inference import (
     MOST_COLUMNS,
     inference,
-    n_coefficients,
     named_columns,
 )
-from dplasso.phases.moments import OneHot, triangle_size
+from dplasso.phases.moments import OneHot
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
 from dplasso.privacy.budget import Budget
@@ -64,7 +63,7 @@ class GradientDescent(Method):
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
         """Check the parameters of an estimator; TypeError, ValueError as `common_parameters`."""
-        found = cls(
+        method = cls(
             **common_parameters(params),
             inference_share=inference_share(params),
             named=named_columns(params["infer"]),
@@ -84,12 +83,12 @@ class GradientDescent(Method):
                 "'unit' or a number > 0",
             ),
         )
-        if found.learn_geometry is not None and found.norm_bound is not None:
+        if method.learn_geometry is not None and method.norm_bound is not None:
             raise ParameterError(
-                f"`public_rows` needs rows of unit length, got `row_norm={found.norm_bound:g}`",
+                f"`public_rows` needs rows of unit length, got `row_norm={method.norm_bound:g}`",
                 advice="leave out one of them",
             )
-        return found
+        return method
 
     def loss(self, task: Task) -> Any:
         """Return the loss, whose bound clips no residual at zero weights."""
@@ -111,10 +110,10 @@ class GradientDescent(Method):
                 f"`infer` takes at most {MOST_COLUMNS} columns, and X has {records.shape[1]:,}; "
                 "choose columns by what is public. Noise hides which of more columns confound"
             )
-        known = super().starting(task, records)
+        method = super().starting(task, records)
         if self.named:
             check_named(self.named, records)
-        return replace(known, one_hot=one_hot_groups(records)) if self.infers else known
+        return replace(method, one_hot=one_hot_groups(records)) if self.infers else method
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
         """Count, scale, descend and calibrate; a short list by successive cuts."""
@@ -138,7 +137,7 @@ class GradientDescent(Method):
         def course(released: Released, budget: Budget) -> Course:  # noqa: ARG001
             counted, entered = counted_of(released), released.drawn_columns
             own = stages if entered is None else plan_stages(most, entered.size, task.kappa)
-            known: dict[str, Any] = {
+            public: dict[str, Any] = {
                 "share": fitted - released.entries[0].share,
                 "stages": own if released.mix is None else with_directions(own),
                 "calibration": calibration,
@@ -147,12 +146,12 @@ class GradientDescent(Method):
                 "n_records": counted.total,
             }
             if balanced:
-                return Course(*self._balanced(task, counted), **known)
+                return Course(*self._balanced(task, counted), **public)
             if vertex_loss is None:
-                return Course(loss, counted.total, **known)
+                return Course(loss, counted.total, **public)
             margins = vertex_loss.starting_offset(counted.counts, counted.deviation)
             start = beyond(margins, stages[-1].kappa)
-            return Course(loss, counted.total, **known, constant=start)
+            return Course(loss, counted.total, **public, constant=start)
 
         descent = Descent(
             course=course,
@@ -177,8 +176,8 @@ class GradientDescent(Method):
             mixes=self.learn_geometry is not None,
         )
         # Cuts choose among all levels; public models, latent directions and intervals are of all.
-        public = self.from_prior or self.learn_geometry is not None
-        if self.levels and kept is None and not (public or self.infers):
+        whole = self.from_prior or self.learn_geometry is not None or self.infers
+        if self.levels and kept is None and not whole:
             phases = (levels(self.levels, n_features, task.n_outputs), *phases)
         if self.infers:
             unclipped = task.gradient_loss(task.inference_bound)
@@ -211,25 +210,6 @@ class GradientDescent(Method):
         """Say where the noise outweighs what so many records can tell."""
         mu = budget.mu_of(1.0 - COUNT_SHARE - self.inference_share)
         return gradients_warning(budget, mu, n_records, task.n_outputs)
-
-    def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:
-        """Return how many vertices and how many numbers a fit releases at most."""
-        kept = self.max_weights
-        # Energies are numbers of half the size; a mark of a significant weight is a byte.
-        numbers = n_outputs * n_features + n_features // 2 + 1
-        if kept == "significant":
-            numbers += n_outputs * n_features // 8 + 1
-        elif isinstance(kept, int):
-            # Of each cut its columns, as it left them and with their weights.
-            stages = plan_stages(kept, n_features)[1:]
-            numbers += sum((n_outputs + 2) * stage.n_columns for stage in stages)
-        if self.infers:
-            size = n_coefficients(n_features, self.fit_intercept)
-            numbers += 2 * (2 * size + triangle_size(size) + 8) + triangle_size(size)
-        if self.learn_geometry is not None:
-            # Of each weight, how its error differs from the others', also after a cut.
-            numbers += n_features * (1 + isinstance(kept, int)) + 3
-        return 0, numbers
 
 
 def inference_share(params: Mapping[str, Any]) -> float:

@@ -247,7 +247,3 @@ class FrankWolfeLoop(Method):
         rho = budget.mu * budget.mu / 2.0
         findable = findable_columns(rho, *drawn)
         return columns_warning(findable, 1, n_records, n_features, self.epsilon)
-
-    def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:  # noqa: ARG002
-        """Return how many vertices and how many numbers a fit releases at most."""
-        return self.n_iter, 0

@@ -223,14 +223,3 @@ class Lasso(Method):
         drawn = plan.n_vertices, n_records, task.n_outputs, n_features
         known = self.max_weights, n_records, n_features, self.epsilon
         return columns_warning(findable_columns(rho, *drawn), *known)
-
-    def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:
-        """Return how many vertices and how many numbers a fit releases at most."""
-        shape = self.shape(self.targets.of_size(max(2, n_outputs)), n_features)
-        # Of some columns their numbers too, as they were kept and with their weights; energies are
-        # numbers of half the size. Of each mixed weight, how its error differs from the others'.
-        numbers = sum(
-            (n_outputs + 2 * (columns < n_features) + shape.mixes) * columns
-            for _, columns in shape.stages
-        )
-        return shape.most_vertices, numbers + n_features // 2 + 4

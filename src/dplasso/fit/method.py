@@ -24,16 +24,14 @@ from dplasso.phases.count import COUNT, Spans
 from dplasso.privacy.budget import Budget, build_budget
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors
 from dplasso.privacy.randomness import check_random_state
-from dplasso.privacy.statement import PrivacyStatement, make_statement
-from dplasso.privacy.statement_entries import StatedRelease
+from dplasso.privacy.statement import PrivacyStatement, StatedRelease, make_statement
 from dplasso.privacy.wording import COUNT_BY_CLASS, COUNT_PRIVATE, COUNT_PUBLIC, COUNT_UNUSED
 from dplasso.runtime.threads import count_threads, usable_cores
 
 _MOST_THREADS = 64
 # Assumed where a cost is asked for before there are data.
 MANY_COLUMNS = 2**24
-# Bytes in a model file: of the statement, the other parameters and the container; of a drawn
-# vertex with its sign; of a number.
+# Bytes in a model file of the statement and other parameters, of a vertex, and of a number.
 _REST, _VERTEX, _NUMBER = 2**16, 9, 8
 
 
@@ -62,8 +60,7 @@ class Method:
     learn_geometry: Learn | None = None
     geometry: Geometry | None = None
 
-    # Whether y may have a column for each label; memory that a fit takes for each column, as
-    # measured, without any entry in it.
+    # Whether y may have a column for each label; measured bytes of memory for an empty column.
     many_labels: ClassVar[bool] = False
     column_bytes: ClassVar[int] = 12
 
@@ -94,7 +91,7 @@ class Method:
     def public_knowledge(self) -> str:
         """Prior and public rows in words, for a ledger; empty for neither."""
         return " and ".join(
-            one.description for one in (self.prior, self.geometry) if one is not None
+            public.description for public in (self.prior, self.geometry) if public is not None
         )
 
     def knowing(self, task: Task) -> Self:
@@ -104,12 +101,12 @@ class Method:
     def starting(self, task: Task, records: Any) -> Self:
         """Return the method once the columns are known, with prior, geometry and levels."""
         schema = None if records.origin is None else records.origin.schema
-        known = self if schema is None else replace(self, levels=schema.levels)
+        method = self if schema is None else replace(self, levels=schema.levels)
         if self.start is not None:
-            known = replace(known, prior=self.start(self, task, records))
+            method = replace(method, prior=self.start(self, task, records))
         if self.learn_geometry is not None:
-            known = replace(known, geometry=self.learn_geometry(records))
-        return known
+            method = replace(method, geometry=self.learn_geometry(records))
+        return method
 
     def as_read(self, rows: csr_array) -> csr_array:
         """Return rows as the method's weights act on them: clipped, or scaled."""
@@ -166,10 +163,6 @@ class Method:
             many_labels=task.many_labels,
         )
 
-    def released_numbers(self, n_features: int, n_outputs: int) -> tuple[int, int]:
-        """Return how many vertices and how many numbers a fit releases at most."""
-        raise NotImplementedError
-
     def model_bytes(
         self,
         n_features: int,
@@ -179,7 +172,10 @@ class Method:
     ) -> int:
         """Return how large the model file of a private fit can be, from public numbers."""
         n_outputs = n_outputs_of(classes.size)
-        vertices, numbers = self.released_numbers(n_features, n_outputs)
+        plan = self.plan(self.targets.of_size(max(2, n_outputs)), n_features)
+        # No phase releases more than three numbers for each variate of one of its steps.
+        variates = sum(p.draws.gaussian / max(1, p.most_steps) for p in plan.phases)
+        numbers = 3 * math.ceil(variates)
         names = [] if feature_names is None else [str(name) for name in feature_names]
         header = len(json.dumps([names, None if origin is None else origin.to_json()]))
         # Labels stand in an array and, escaped, among the parameters; so may a weight of each.
@@ -187,7 +183,7 @@ class Method:
         if self.start is not None:
             # Its weights, and where they stand or their noise.
             numbers += 2 * n_outputs * n_features
-        return _REST + header + _VERTEX * vertices + _NUMBER * (numbers + 4 * n_outputs)
+        return _REST + header + _VERTEX * plan.draws.vertices + _NUMBER * (numbers + 4 * n_outputs)
 
 
 def use_of_count(plan: Plan, budget: Budget, n_records: int | None) -> str:

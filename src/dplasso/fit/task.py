@@ -1,41 +1,6 @@
 """What a fit learns: a class, of two or of several, many labels, or a number of an interval.
 
-A task answers every question that depends on this:
-
-=================  ==============================================================================
-`classes`          the labels, of two the negative first; empty for a regression
-`target_bounds`    the interval of a regression's targets
-`many_labels`      whether a record has or has not each of the labels; their columns are public
-`n_outputs`        margins of a record: K for more than two classes or of labels, otherwise 1
-`kappa`            how far noise may move the margin of a unit row in a dense run
-`refit_kappa`      the same in a refit
-`column_step`      weight of each drawn column before the refit, times the root of their number
-`calibration`      share of the budget that calibrates the margins at the end
-`encode`           labels as the losses take them
-`residual_bound`   bound C on each residual where columns are drawn
-`inference_bound`  the same for intervals
-`gradient_bound`   bound on the length of a record's residuals in a dense run
-`norm_bound`       the length that goes with a bound C on each residual
-`vertex_loss`      the loss that columns are drawn by; its margins start at an offset
-`gradient_loss`    the loss of a dense run
-`refit_loss`       the loss of the refit that follows draws by `vertex_loss`
-`decided`          the labels that margins stand for
-`learns`           "classes" or "numbers"
-`margins_of`       weights, intercepts and errors of its margins, from those of a public model
-`plain_model`      what public rows train: a model, the name of its strength, and its score
-`plain_labels`     labels of public rows as that model takes them
-`folds`            divisions of public rows, None for too few
-=================  ==============================================================================
-
-`Labels` and `Bounded` say what parameters tell of the targets before there are data:
-
-=================  ==============================================================================
-`is_declared`      whether the labels were named, not taken from the data
-`is_balanced`      whether the counts of the classes are to weigh them
-`task`             the task of some records; `of_classes`: of known classes; `of_size`: of so many,
-                   None for as many as are declared, or 2
-`written`          parameters as a file holds them, weights in the order of the classes
-=================  ==============================================================================
+`Labels` and `Bounded` say what parameters tell of the targets before there are data.
 """
 
 import math
@@ -68,36 +33,45 @@ LinearParts = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What a fit learns; the table of the module says what its members mean."""
+    """What a fit learns; `classes`: the labels, of two the negative first."""
 
     classes: NDArray[Any] = field(default_factory=lambda: np.zeros(0))
     target_bounds: tuple[float, float] | None = None
 
     many_labels: ClassVar[bool] = False
+    # How far noise may move the margin of a unit row in a dense run, and in a refit.
     kappa: ClassVar[float] = KAPPA
     refit_kappa: ClassVar[float] = 1.0
+    # Weight of each drawn column before the refit, times the root of their number.
     column_step: ClassVar[float] = 0.8
+    # Share of the budget that calibrates the margins at the end.
     calibration: ClassVar[float] = CALIBRATION_SHARE
+    # Bound on each residual for intervals.
     inference_bound: ClassVar[float] = 1.0
     learns: ClassVar[str] = "classes"
 
     @property
     def n_outputs(self) -> int:
+        """Margins of a record."""
         return 1
 
     def encode(self, y: NDArray[Any]) -> NDArray[np.float64]:
         return numbers_of(y, self.classes)
 
     def residual_bound(self, *, private: bool) -> float:
+        """Return the bound C on each residual where columns are drawn."""
         return 0.5 if private else 1.0
 
-    def gradient_bound(self, *, private: bool, given: float | None = None) -> float:
-        return given or self.residual_bound(private=private)
+    def gradient_bound(self, *, private: bool) -> float:
+        """Return the bound on the length of a record's residuals in a dense run."""
+        return self.residual_bound(private=private)
 
     def norm_bound(self, residual_bound: float) -> float:
+        """Return the bound on that length that goes with a bound on each residual."""
         return residual_bound
 
     def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:
+        """Return the loss that columns are drawn by; its margins start at an offset."""
         raise NotImplementedError
 
     def gradient_loss(self, bound: float) -> Any:
@@ -110,6 +84,7 @@ class Task:
         raise NotImplementedError
 
     def margins_of(self, model: PublicModel) -> LinearParts:
+        """Return weights, intercepts and errors of the margins, from those of a public model."""
         weights, intercept, error = model.weights, model.intercept, model.error
         intercept = np.zeros(weights.shape[0]) if intercept is None else intercept
         ours, n_rows = [text_of(label) for label in self.classes.tolist()], weights.shape[0]
@@ -135,13 +110,14 @@ class Task:
         return weights[1:] - weights[:1], intercept[1:] - intercept[:1], combined
 
     def plain_model(self) -> tuple[Any, str, str]:
+        """Return a model for public rows, the name of its strength, and its score."""
         return LogisticRegression(max_iter=1_000), "C", "neg_log_loss"
 
     def plain_labels(self, y: NDArray[Any]) -> NDArray[Any]:
-        found, ours = np.unique(y).tolist(), self.classes.tolist()
-        if len(found) < 2 or set(map(text_of, found)) != set(map(text_of, ours)):
+        theirs, ours = np.unique(y).tolist(), self.classes.tolist()
+        if len(theirs) < 2 or set(map(text_of, theirs)) != set(map(text_of, ours)):
             raise DataError(
-                f"`y` holds the classes {', '.join(map(text_of, found))}, and the data have "
+                f"`y` holds the classes {', '.join(map(text_of, theirs))}, and the data have "
                 f"{', '.join(map(text_of, ours))}; they must be the same"
             )
         return y
@@ -176,8 +152,8 @@ class Multiclass(Task):
     def n_outputs(self) -> int:
         return int(self.classes.size)
 
-    def gradient_bound(self, *, private: bool, given: float | None = None) -> float:
-        return given or (residual_norm_at_zero(self.n_outputs) if private else math.sqrt(2.0))
+    def gradient_bound(self, *, private: bool) -> float:
+        return residual_norm_at_zero(self.n_outputs) if private else math.sqrt(2.0)
 
     def norm_bound(self, residual_bound: float) -> float:
         return norm_bound(self.n_outputs, residual_bound)
@@ -213,9 +189,9 @@ class ManyLabels(Task):
 
     plain_labels = encode
 
-    def gradient_bound(self, *, private: bool, given: float | None = None) -> float:
+    def gradient_bound(self, *, private: bool) -> float:
         # Of all labels together, each of which may fill its own.
-        return math.sqrt(self.n_outputs) * (given or self.residual_bound(private=private))
+        return math.sqrt(self.n_outputs) * self.residual_bound(private=private)
 
     def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:  # noqa: ARG002
         raise ValueError(
@@ -385,7 +361,7 @@ def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, ...]:
             "`class_weight` must be None, 'balanced', weights in the order of the classes, or a "
             f"mapping of each label to a weight; got {class_weight!r}"
         )
-    if not all(isinstance(one, Real) and 0.0 < float(one) < math.inf for one in weights):
+    if not all(isinstance(weight, Real) and 0.0 < float(weight) < math.inf for weight in weights):
         raise ParameterError(f"`class_weight` must hold positive numbers, got {class_weight!r}")
-    weights = [float(one) for one in weights]
+    weights = [float(weight) for weight in weights]
     return tuple(weight / max(weights) for weight in weights)

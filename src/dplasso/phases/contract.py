@@ -18,7 +18,7 @@ from dplasso.phases.releases import Release
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import Gaussian, release
-from dplasso.privacy.statement_entries import StatedRelease
+from dplasso.privacy.statement import StatedRelease
 from dplasso.runtime.threads import Threads
 
 Snapshot = dict[str, NDArray[Any]]

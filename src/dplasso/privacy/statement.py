@@ -2,26 +2,109 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from dplasso.privacy import wording
 from dplasso.privacy.budget import Budget
-from dplasso.privacy.statement_entries import (
-    KINDS,
-    PRIVATE_MECHANISMS,
-    StatedRelease,
-    from_json_value,
-    to_json_value,
-)
+from dplasso.privacy.parameters import RELATIONS
 
+# Mechanisms with a guarantee; "stated" is another package's, which states its cost.
+PRIVATE_MECHANISMS = ("exponential", "gaussian", "exponential and gaussian", "stated")
 # Rows of one person for whom the statement gives an epsilon too.
 _ROWS = (2, 5, 10)
 _SEED_REASON = (
     "a seed was given: whoever knows or guesses it can repeat the random draws and take the "
     "noise away"
 )
+
+
+class StatedRelease(NamedTuple):
+    """A release that a statement is about: name, words, and numbers such as "sensitivity"."""
+
+    name: str
+    words: str
+    numbers: Mapping[str, float]
+
+
+_WHOLE = ("steps", "rows_per_person", "n_classes")
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, float) and value >= 0
+
+
+def _whole(least: int) -> Callable[[Any], bool]:
+    return lambda value: type(value) is int and value >= least
+
+
+def _interval(value: Any) -> bool:
+    return (
+        isinstance(value, tuple)
+        and [type(end) for end in value] == [float, float]
+        and -math.inf < value[0] < value[1] < math.inf
+    )
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _releases(value: Any) -> bool:
+    return isinstance(value, tuple) and all(
+        isinstance(item, StatedRelease)
+        and _text(item.name)
+        and _text(item.words)
+        and isinstance(item.numbers, Mapping)
+        and all(_text(name) and _number(number) for name, number in item.numbers.items())
+        for item in value
+    )
+
+
+def _one_of(*choices: str) -> tuple[Callable[[Any], bool], str]:
+    return lambda value: value in choices, f"one of {', '.join(choices)}"
+
+
+# What an entry may be, and how to say so.
+KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(
+        ("epsilon", "epsilon_requested", "mu", "sampling_delta"), (_number, "a number >= 0")
+    ),
+    **dict.fromkeys(
+        ("is_private", "many_labels"), (lambda value: isinstance(value, bool), "true or false")
+    ),
+    **dict.fromkeys(("steps", "rows_per_person"), (_whole(1), "a whole number >= 1")),
+    **dict.fromkeys(("accountant", "prior", "public_rows"), (_text, "text")),
+    "n_classes": (_whole(0), "a whole number >= 0"),
+    "delta": (lambda value: _number(value) and 0 < value < 1, "in (0, 1)"),
+    "target_bounds": (
+        lambda value: value is None or _interval(value),
+        "two increasing numbers, or none",
+    ),
+    "weight_bound": (
+        lambda value: value is None or (_number(value) and 0.0 < value < math.inf),
+        "a number > 0, or none",
+    ),
+    "epsilon_by_rows": (
+        lambda value: isinstance(value, dict) and all(map(_number, value.values())),
+        "numbers >= 0 by rows",
+    ),
+    "reasons": (
+        lambda value: isinstance(value, tuple) and all(map(_text, value)),
+        "a list of texts",
+    ),
+    "releases": (_releases, "a list of releases, each with name, words and numbers"),
+    "neighbors": _one_of(*RELATIONS),
+    "mechanism": _one_of(*PRIVATE_MECHANISMS, "paper", "none"),
+    "records": _one_of(
+        *(wording.COUNT_UNUSED, wording.COUNT_PUBLIC, wording.COUNT_PRIVATE),
+        wording.COUNT_BY_CLASS,
+    ),
+    "randomness": _one_of(wording.FROM_SYSTEM, wording.SEEDED, wording.NOT_RANDOM),
+    "classes": _one_of(wording.CLASSES_DECLARED, wording.CLASSES_FROM_Y, wording.CLASSES_NONE),
+    "about": _one_of("model", "score", "edges"),
+}
 
 
 @dataclass(frozen=True)
@@ -109,28 +192,25 @@ class PrivacyStatement:
     many_labels: bool = False
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            fits, kind = KINDS[one.name]
-            if not fits(getattr(self, one.name)):
-                raise ValueError(
-                    f"{one.name} of a privacy statement must be {kind}, got "
-                    f"{getattr(self, one.name)!r}."
-                )
+        for name, value in vars(self).items():
+            fits, kind = KINDS[name]
+            if not fits(value):
+                raise ValueError(f"{name} of a privacy statement must be {kind}, got {value!r}.")
         _check_claim(self)
 
     def find(self, name: str) -> StatedRelease | None:
         """Return the first release of a name, such as "gradients"; None if there is none."""
-        return next((one for one in self.releases if one.name == name), None)
+        return next((item for item in self.releases if item.name == name), None)
 
     def number(self, name: str) -> float | None:
         """Return the first number that a release states by a name, such as "sensitivity"."""
-        return next((one.numbers[name] for one in self.releases if name in one.numbers), None)
+        return next((item.numbers[name] for item in self.releases if name in item.numbers), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, in their order, as JSON can hold them; infinity becomes "inf"."""
         held = asdict(replace(self, releases=()))
-        held["releases"] = [one._asdict() for one in self.releases]
-        return {name: to_json_value(value) for name, value in held.items()}
+        held["releases"] = [item._asdict() for item in self.releases]
+        return {name: _to_json(value) for name, value in held.items()}
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the statement as the text of one JSON object; `indent` as in `json.dumps`."""
@@ -152,12 +232,12 @@ class PrivacyStatement:
         """
         if not isinstance(values, Mapping):
             raise ValueError("A privacy statement must be a mapping of its entries.")
-        names = {one.name for one in fields(cls)}
+        names = {field.name for field in fields(cls)}
         if missing := sorted(names - set(values)):
             raise ValueError(f"The privacy statement lacks {', '.join(missing)}.")
         if unknown := sorted(map(str, set(values) - names)):
             raise ValueError(f"The privacy statement has unknown entries: {', '.join(unknown)}.")
-        return cls(**{name: from_json_value(name, value) for name, value in values.items()})
+        return cls(**{name: _from_json(name, value) for name, value in values.items()})
 
     @classmethod
     def from_json(cls, text: str) -> "PrivacyStatement":
@@ -166,12 +246,40 @@ class PrivacyStatement:
 
     def text(self) -> str:
         """Return in a few short paragraphs what is guaranteed and what is not."""
-        listed = self.cautions() if self.is_private else []
-        cautions = [f"Caution: {one.sentence}." for one in listed]
-        return "\n\n".join([*wording.guarantee(self), *cautions, wording.assumptions(self)])
+        cautions = self.cautions() if self.is_private else []
+        sentences = [f"Caution: {caution.sentence}." for caution in cautions]
+        return "\n\n".join([*wording.guarantee(self), *sentences, wording.assumptions(self)])
 
     cautions = wording.cautions_of
     __str__ = text
+
+
+def _to_json(value: Any) -> Any:
+    """Return an entry as JSON holds it; infinity becomes "inf"."""
+    if isinstance(value, tuple | list):
+        return [_to_json(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _to_json(item) for name, item in value.items()}
+    return "inf" if value == math.inf else value
+
+
+def _from_json(name: str, value: Any) -> Any:
+    """Return the entry that `_to_json` was called with; whole numbers may stand for floats."""
+    if name == "releases":
+        try:
+            return tuple(
+                StatedRelease(item["name"], item["words"], _from_json("", item["numbers"]))
+                for item in value
+            )
+        except (TypeError, KeyError):
+            raise ValueError("The privacy statement holds releases of no known form.") from None
+    if isinstance(value, list):
+        return tuple(_from_json(name, item) for item in value)
+    if isinstance(value, Mapping):
+        return {key: _from_json(name, item) for key, item in value.items()}
+    if value == "inf":
+        return math.inf
+    return float(value) if type(value) is int and name not in _WHOLE else value
 
 
 def make_statement(
@@ -242,7 +350,7 @@ def state_search(
         "their number and the results of the others are not released",
         {"tries": float(cost.tries.mean)},
     )
-    known = {
+    stated_cost = {
         "epsilon": cost.epsilon_spent,
         "epsilon_requested": cost.epsilon,
         "delta": cost.delta,
@@ -254,10 +362,10 @@ def state_search(
         "epsilon_by_rows": {},
     }
     if fit is not None:
-        return replace(fit, releases=(tries, *fit.releases), **known)
+        return replace(fit, releases=(tries, *fit.releases), **stated_cost)
     stated = StatedRelease("fit", "a fit at the cost that its estimator states", {})
     return PrivacyStatement(
-        **known,
+        **stated_cost,
         is_private=not seeded,
         neighbors=cost.neighbors,
         mechanism="stated",

@@ -32,8 +32,7 @@ from dplasso.privacy.parameters import (
     keeps_labels_alone,
 )
 from dplasso.privacy.randomness import random_stream
-from dplasso.privacy.statement import make_statement
-from dplasso.privacy.statement_entries import StatedRelease
+from dplasso.privacy.statement import StatedRelease, make_statement
 from dplasso.tuning.estimates import check_noise, noisy_sums
 
 _CELLS = 128

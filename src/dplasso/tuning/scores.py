@@ -17,8 +17,7 @@ from dplasso.ledger import SCORE, Ledger, charged, check_affordable, checked_led
 from dplasso.model import Model
 from dplasso.privacy.parameters import check_epsilon, check_positive, check_rows_per_person
 from dplasso.privacy.randomness import random_stream
-from dplasso.privacy.statement import PrivacyStatement, make_statement
-from dplasso.privacy.statement_entries import StatedRelease
+from dplasso.privacy.statement import PrivacyStatement, StatedRelease, make_statement
 from dplasso.privacy.wording import rounded_up, warn_of
 from dplasso.tuning.estimates import (
     NUMBERS,
