@@ -1,4 +1,4 @@
-"""No model file is larger than was foretold from public numbers, and dense ones are not far smaller."""
+"""No model file is larger than was computed from public numbers."""
 
 import numpy as np
 import pandas

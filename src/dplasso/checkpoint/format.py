@@ -116,10 +116,10 @@ def read_checkpoint(path: Place) -> Checkpoint:
 def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Checkpoint:
     entries = ("about", "n_phases", "finished", "charge")
     state = sorted(name for name in members if name.startswith(_STATE))
-    found = parse_released(header, members, entries=entries, besides=state)
+    content = parse_released(header, members, entries=entries, besides=state)
     charge = None if header["charge"] is None else ChargeNote(**header["charge"])
     return Checkpoint(
-        **found,
+        **content,
         n_phases=header["n_phases"],
         state={name.removeprefix(_STATE): parse_array(members[name]) for name in state},
         finished=header["finished"],

@@ -242,11 +242,11 @@ class KeptFit(Session):
 
     def _compare(self, released: Released, done: int, snapshots: Snapshots) -> None:
         """Refuse a repeated fit that comes to other releases than the interrupted one."""
-        known, state = self._reached.released, self._reached.state
+        before, state = self._reached.released, self._reached.state
         at_state = (len(released), done) == self._reached.place
-        common = min(len(released), len(known))
+        common = min(len(released), len(before))
         same = _same(
-            Released(released.entries[:common]).arrays(), Released(known.entries[:common]).arrays()
+            Released(released.entries[:common]).arrays(), Released(before.entries[:common]).arrays()
         )
         if same and state and at_state:
             same = _same(snapshots(done), state)
@@ -329,9 +329,10 @@ def _check_same(path: Place, stored: Checkpoint, current: Checkpoint) -> None:
     _check_same_params(path, stored.params, current.params)
     labels = " and ".join(map(repr, stored.classes.tolist()))
     again = ": resume with the data of the interrupted fit."
-    begun, now = (one.statement.prior or "no prior" for one in (stored, current))
-    rows, others = (one.statement.public_rows or "no public rows" for one in (stored, current))
-    known = {
+    both = stored.statement, current.statement
+    begun, now = (statement.prior or "no prior" for statement in both)
+    rows, others = (statement.public_rows or "no public rows" for statement in both)
+    compared = {
         f"belongs to a fit on {stored.n_features:,} columns and these data have "
         f"{current.n_features:,}{again}": (stored.n_features, current.n_features),
         f"belongs to a fit with the labels {labels} and these data have others{again}": (
@@ -345,10 +346,10 @@ def _check_same(path: Place, stored: Checkpoint, current: Checkpoint) -> None:
             rows,
             others,
         ),
-        _OTHER_STATEMENT: (stored.statement, current.statement),
+        _OTHER_STATEMENT: both,
     }
-    for refusal, (one, other) in known.items():
-        if one != other:
+    for refusal, (before, after) in compared.items():
+        if before != after:
             raise CheckpointError(f"{os.fspath(path)} {refusal}")
 
 
@@ -359,10 +360,10 @@ def _check_same_params(
     besides: tuple[str, ...] = (),
 ) -> None:
     """Refuse other parameters; the message names the first that differs."""
-    one, other = params_to_json(stored, "checkpoint"), params_to_json(current, "checkpoint")
-    for name in sorted((one.keys() | other.keys()) - set(besides)):
+    held, own = (params_to_json(params, "checkpoint") for params in (stored, current))
+    for name in sorted((held.keys() | own.keys()) - set(besides)):
         # A parameter that an earlier version did not have is not set.
-        if one.get(name) != other.get(name):
+        if held.get(name) != own.get(name):
             raise CheckpointError(
                 f"{os.fspath(path)} belongs to a fit with `{name}={stored.get(name)!r}`, not "
                 f"{current.get(name)!r}: resume with the parameters of the interrupted fit."

@@ -152,8 +152,8 @@ def columns_to_be_found(rho: float, n_records: float, n_coordinates: int) -> int
     """Return how many columns vertices of this zCDP can tell from noise, in typical data."""
     if math.isinf(rho):
         return MOST_COLUMNS
-    found = _STRENGTH * math.sqrt(2.0 * rho) * n_records / math.log(2.0 * n_coordinates)
-    return int(min(found, 2.0**31))
+    count = _STRENGTH * math.sqrt(2.0 * rho) * n_records / math.log(2.0 * n_coordinates)
+    return int(min(count, 2.0**31))
 
 
 def row_limit(shape: Shape, n_vertices: int) -> float:
@@ -168,7 +168,7 @@ def plan_lasso(shape: Shape, rho: float, n_records: float, *, long_rows: bool) -
     start = CALIBRATION_SHARE if shape.from_prior else 0.0
     calibration = start or task.calibration
     share = _REFIT_SHARE
-    found = columns_to_be_found(
+    findable = columns_to_be_found(
         rho * (1.0 - share - min(start, 0.5 * (1.0 - share))), n_records, shape.n_coordinates
     )
     draws = most and (long_rows or math.isinf(rho) or not shape.most_kept)
@@ -179,15 +179,15 @@ def plan_lasso(shape: Shape, rho: float, n_records: float, *, long_rows: bool) -
             l1_radius=0.0,
             refit_calibration=calibration,
             refit_start=start,
-            n_kept=min(shape.most_kept, max(shape.length, found)),
+            n_kept=min(shape.most_kept, max(shape.length, findable)),
         )
     start = min(start, 0.5 * (1.0 - share))
     # From a public start, weights are of unit rows, as the start is, however few are corrected.
-    if found < FEWEST_REFITTED and not shape.from_prior:
+    if findable < FEWEST_REFITTED and not shape.from_prior:
         share = 0.0
         left = rho * (1.0 - calibration - start)
-        found = columns_to_be_found(left, n_records, shape.n_coordinates)
-    n_vertices = most if shape.asked else max(1, min(most, found))
+        findable = columns_to_be_found(left, n_records, shape.n_coordinates)
+    n_vertices = most if shape.asked else max(1, min(most, findable))
     return LassoPlan(
         n_vertices,
         refit_share=share,
@@ -212,8 +212,8 @@ def findable_columns(
     The t-th best column does if its gradient exceeds the largest of 2D noises. Of K classes, a
     gradient is 2/K of that of two.
     """
-    found = columns_to_be_found(rho, n_records, n_outputs * n_features)
-    strong = 2.0 * found / max(2, n_outputs)
+    findable = columns_to_be_found(rho, n_records, n_outputs * n_features)
+    strong = 2.0 * findable / max(2, n_outputs)
     return min(float(n_vertices), strong * strong / n_vertices)
 
 

@@ -139,8 +139,8 @@ class FrankWolfeLoop(Method):
         """Return how a vertex is drawn; only the published step depends on the number of rows."""
         moved = budget.moved(self.feature_bound * self.residual_bound(task))
         if self.step == "paper" and self.is_private:
-            known = self.epsilon, self.delta, self.n_iter, self.l1_radius
-            return paper_mechanism(*known, n_rows, moved)
+            public = self.epsilon, self.delta, self.n_iter, self.l1_radius
+            return paper_mechanism(*public, n_rows, moved)
         return vertex_mechanism(eps0, moved)
 
     def budget(self, task: Task, n_features: int) -> Budget:

@@ -221,5 +221,5 @@ class Lasso(Method):
         share = left * (1.0 - plan.refit_share - plan.calibration_share)
         rho = share * budget.mu * budget.mu / 2.0
         drawn = plan.n_vertices, n_records, task.n_outputs, n_features
-        known = self.max_weights, n_records, n_features, self.epsilon
-        return columns_warning(findable_columns(rho, *drawn), *known)
+        public = self.max_weights, n_records, n_features, self.epsilon
+        return columns_warning(findable_columns(rho, *drawn), *public)

@@ -74,8 +74,9 @@ class ClusterRecords:
 
     def counts(self, loss: Any) -> tuple[list[int], int]:
         """Add up the workers' counts of the records of the classes."""
-        found = self.workers.call("count", loss)
-        return [sum(one) for one in zip(*(counts for counts, _ in found), strict=True)], found[0][1]
+        answers = self.workers.call("count", loss)
+        counts = zip(*(counts for counts, _ in answers), strict=True)
+        return [sum(of_class) for of_class in counts], answers[0][1]
 
     @property
     def total_weight(self) -> float:
@@ -133,26 +134,26 @@ def cluster_records(
     matrices. `progress` is called with the bytes copied from object storage, and those to be
     copied.
     """
-    given = list(X) if isinstance(X, list | tuple) else [X]
-    labels = [None] * len(given) if y is None else _each(y, X, len(given), "labels")
+    partitions = list(X) if isinstance(X, list | tuple) else [X]
+    labels = [None] * len(partitions) if y is None else _each(y, X, len(partitions), "labels")
     parts: list[Partition] = []
     names: list[Any] = []
-    for number, (some, targets) in enumerate(zip(given, labels, strict=True), 1):
+    for number, (some, targets) in enumerate(zip(partitions, labels, strict=True), 1):
         part, own = _partition(estimator, some, targets, number, isinstance(method.targets, Labels))
         parts.append(part)
         names.append(own)
         if not np.array_equal(names[-1], names[0]):
             raise DataError(f"{part.name} does not have the column names of partition 1")
-    _refuse_twice(parts, given)
+    _refuse_twice(parts, partitions)
     if sample_weight is not None:
-        weights = _checked(_each(sample_weight, X, len(given), "weights"), method)
+        weights = _checked(_each(sample_weight, X, len(partitions), "weights"), method)
         parts = [replace(part, weights=own) for part, own in zip(parts, weights, strict=True)]
     if groups is not None:
-        people = _each(groups, X, len(given), "groups")
+        people = _each(groups, X, len(partitions), "groups")
         parts = _limited(parts, people, method.rows_per_person)
     workers = Partitions(engine, parts, progress)
     try:
-        origins = [origin_from_json(one.origin) for one in workers.descriptions]
+        origins = [origin_from_json(description.origin) for description in workers.descriptions]
         edges = [None if origin is None else origin.edges for origin in origins]
         for part, origin, released in zip(parts, origins, edges, strict=True):
             check_same_origin(origins[0], origin, part.name)
@@ -182,10 +183,10 @@ def _each(some: Any, X: Any, n_partitions: int, kind: str) -> list[Any]:
     return each
 
 
-def _checked(given: list[Any], method: Method) -> list[NDArray[np.float64]]:
+def _checked(weights_of_each: list[Any], method: Method) -> list[NDArray[np.float64]]:
     """Return the weights of every partition in [0, 1], as `checked_weights` of all of them."""
     try:
-        each = [np.asarray(some, dtype=np.float64) for some in given]
+        each = [np.asarray(some, dtype=np.float64) for some in weights_of_each]
     except (TypeError, ValueError, OverflowError):
         each = []
     if not each or any(some.ndim != 1 for some in each):
@@ -197,7 +198,7 @@ def _checked(given: list[Any], method: Method) -> list[NDArray[np.float64]]:
 
 def _limited(parts: list[Partition], people: list[Any], rows_per_person: int) -> list[Partition]:
     """Leave out all but the first rows of each person, in whatever partitions they are."""
-    found, named = [], []
+    limited, named = [], []
     for part, own in zip(parts, people, strict=True):
         if part.y is None:
             raise DataError(
@@ -210,8 +211,8 @@ def _limited(parts: list[Partition], people: list[Any], rows_per_person: int) ->
         assert part.y is not None
         weights = None if part.weights is None else part.weights[rows]
         if rows.any():
-            found.append(replace(part, X=checked(part.X)[rows], y=part.y[rows], weights=weights))
-    return found
+            limited.append(replace(part, X=checked(part.X)[rows], y=part.y[rows], weights=weights))
+    return limited
 
 
 def _partition(
@@ -230,10 +231,10 @@ def _partition(
     return Partition(f"partition {number}", X=own.X, y=own.y, origin=origin), own.feature_names
 
 
-def _refuse_twice(parts: list[Partition], given: list[Any]) -> None:
-    """Refuse a partition that is given twice: its records would count twice."""
+def _refuse_twice(parts: list[Partition], partitions: list[Any]) -> None:
+    """Refuse a partition that is passed twice: its records would count twice."""
     seen = set()
-    for part, some in zip(parts, given, strict=True):
+    for part, some in zip(parts, partitions, strict=True):
         own = id(some) if part.path is None else part.path
         if own in seen:
             raise DataError(

@@ -133,8 +133,8 @@ def _by_name(
     pairs: list[tuple[int, int]] = []
     examples, first = [""], 0
     for names in theirs:
-        found = ((places.get(name), j) for j, name in enumerate(names, first))
-        pairs += [(place, j) for place, j in found if place is not None]
+        matches = ((places.get(name), j) for j, name in enumerate(names, first))
+        pairs += [(place, j) for place, j in matches if place is not None]
         examples, first = names if first == 0 else examples, first + len(names)
     if not pairs:
         raise ParameterError(
@@ -201,11 +201,12 @@ def trained_on(X: Any, y: Any, method: Any, task: Task) -> PublicModel:
     of_each, strength_chosen = "", f" with {strength} = {getattr(model, strength):g}"
     if task.many_labels:
         classes, of_each, strength_chosen = task.classes, " for each label", ""
-    weights = np.zeros((sum(len(np.atleast_2d(one.coef_)) for one in each), public.shape[1]))
-    weights[:, seen] = np.concatenate([np.atleast_2d(one.coef_) for one in each])
+    learnt = np.concatenate([np.atleast_2d(fitted.coef_) for fitted in each])
+    weights = np.zeros((len(learnt), public.shape[1]))
+    weights[:, seen] = learnt
     return PublicModel(
         weights,
-        np.concatenate([np.atleast_1d(one.intercept_) for one in each]).astype(np.float64),
+        np.concatenate([np.atleast_1d(fitted.intercept_) for fitted in each]).astype(np.float64),
         f"a {type(model).__name__} of scikit-learn{of_each} trained on {len(labels):,} public rows"
         + strength_chosen,
         names=public.feature_names,
@@ -267,13 +268,13 @@ def _for_records(public_rows: Any, records: Any, progress: Progress | None) -> G
             "`public_rows` needs all records in one process", advice="leave `engine` out"
         )
     n_features = records.shape[1]
-    found = public_rows.n_features if isinstance(public_rows, Geometry) else None
-    if found is None:
+    n_public = public_rows.n_features if isinstance(public_rows, Geometry) else None
+    if n_public is None:
         rows = _encoded(public_rows, records)
-        found = int(np.shape(rows)[1])
-    if found != n_features:
+        n_public = int(np.shape(rows)[1])
+    if n_public != n_features:
         raise DataError(
-            f"`public_rows` has {found:,} columns and the data have {n_features:,}",
+            f"`public_rows` has {n_public:,} columns and the data have {n_features:,}",
             advice="encode both in the same way",
         )
     if isinstance(public_rows, Geometry):

@@ -86,25 +86,25 @@ def read_prior(prior: Any) -> PublicModel:
     error = None
     if isinstance(prior, Prior):
         prior, error = prior.model, prior.standard_error
-    found = _read(prior)
-    if found.weights.ndim != 2 or 0 in found.weights.shape:
+    model = _read(prior)
+    if model.weights.ndim != 2 or 0 in model.weights.shape:
         raise ParameterError(
             f"`prior` must have a weight for each column, or a row of them for each class; got the "
-            f"shape {found.weights.shape}"
+            f"shape {model.weights.shape}"
         )
-    if found.intercept is not None and found.intercept.shape != found.weights.shape[:1]:
+    if model.intercept is not None and model.intercept.shape != model.weights.shape[:1]:
         raise ParameterError(
-            f"`prior` has {found.intercept.size} intercepts for {found.weights.shape[0]} rows of "
+            f"`prior` has {model.intercept.size} intercepts for {model.weights.shape[0]} rows of "
             "weights"
         )
     if error is not None:
-        found = PublicModel(**{**vars(found), "error": _error_of(error, found)})
-    for what, numbers in (("a weight", found.weights), ("an intercept", found.intercept)):
+        model = PublicModel(**{**vars(model), "error": _error_of(error, model)})
+    for what, numbers in (("a weight", model.weights), ("an intercept", model.intercept)):
         if numbers is not None and not np.isfinite(numbers).all():
             raise ParameterError(f"`prior` has {what} that is NaN or infinite")
-    if found.error is not None and not (np.isfinite(found.error) & (found.error >= 0)).all():
+    if model.error is not None and not (np.isfinite(model.error) & (model.error >= 0)).all():
         raise ParameterError("the standard errors of `prior` must be finite and not negative")
-    return found
+    return model
 
 
 def text_of(label: Any) -> str:
@@ -119,7 +119,7 @@ def _read(prior: Any) -> PublicModel:
         return _of_model(prior.model_)
     if hasattr(prior, "named_steps"):
         return _of_pipeline(prior)
-    if all(hasattr(one, "coef_") for one in _each(prior)):
+    if all(hasattr(part, "coef_") for part in _each(prior)):
         return _of_fitted(prior, getattr(prior, "feature_names_in_", None))
     if isinstance(prior, str | os.PathLike):
         path = Path(prior)
@@ -203,8 +203,8 @@ def _each(model: Any) -> list[Any]:
 def _of_fitted(model: Any, names: Any) -> PublicModel:
     """Return a fitted linear model that has scikit-learn's attributes."""
     maker = type(model).__module__.partition(".")[0]
-    weights = np.concatenate([np.atleast_2d(_dense(one.coef_)) for one in _each(model)])
-    constants = [np.atleast_1d(getattr(one, "intercept_", 0.0)) for one in _each(model)]
+    weights = np.concatenate([np.atleast_2d(_dense(part.coef_)) for part in _each(model)])
+    constants = [np.atleast_1d(getattr(part, "intercept_", 0.0)) for part in _each(model)]
     constant, classes = np.concatenate(constants).astype(float), getattr(model, "classes_", None)
     # Of a label matrix they have numbers at most.
     of_labels = isinstance(model, _OF_EACH) and getattr(model, "multilabel_", True)
@@ -228,8 +228,8 @@ def _of_mapping(table: Mapping[Any, Any]) -> PublicModel:
     labels = None
     if all(isinstance(inner, Mapping) for inner in table.values()):
         labels = list(table)
-        known = dict.fromkeys(name for inner in table.values() for name in inner)
-        table = {name: [inner.get(name, 0.0) for inner in table.values()] for name in known}
+        columns = dict.fromkeys(name for inner in table.values() for name in inner)
+        table = {name: [inner.get(name, 0.0) for inner in table.values()] for name in columns}
     try:
         rows = [np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in table.values()]
         weights = np.ascontiguousarray(np.stack(rows).T)
@@ -268,16 +268,16 @@ def _of_csv(path: Path) -> PublicModel:
     return _of_mapping(table[""] if [*table] == [""] else table)
 
 
-def _error_of(error: Any, found: PublicModel) -> NDArray[np.float64]:
+def _error_of(error: Any, model: PublicModel) -> NDArray[np.float64]:
     """Return the noise of each weight, from a number, an array like the weights, or a mapping."""
-    shape = found.weights.shape
+    shape = model.weights.shape
     try:
         if isinstance(error, Mapping):
-            if found.names is None:
+            if model.names is None:
                 raise ValueError
             unknown = np.zeros(shape[0])
-            each = [error.get(name, unknown) for name in found.names]
-            error = np.stack([np.broadcast_to(np.asarray(one, float), shape[:1]) for one in each]).T
+            each = [error.get(name, unknown) for name in model.names]
+            error = np.stack([np.broadcast_to(np.asarray(e, float), shape[:1]) for e in each]).T
         return np.array(np.broadcast_to(np.asarray(error, dtype=np.float64), shape))
     except (TypeError, ValueError):
         raise ParameterError(

@@ -95,10 +95,10 @@ def add_dataset(
     name = check_name(dataset)
     added = new_budget(name, epsilon, delta, neighbors, rows_per_person)
     with transaction(path) as db:
-        known = read_rows(db, path).values()
-        if name in [budget.name for budget in known]:
+        budgets = read_rows(db, path).values()
+        if name in [budget.name for budget in budgets]:
             raise LedgerError(f"{path} has a data set {name!r} already; its budget was not changed")
-        check_named(known, path)
+        check_named(budgets, path)
         insert_dataset(db, added)
 
 
@@ -187,7 +187,7 @@ def reserve(
     with transaction(path) as db:
         budgets = read_rows(db, path)
         budget = pick(budgets.values(), dataset, path)
-        key = next(key for key, known in budgets.items() if known is budget)
+        key = next(key for key, other in budgets.items() if other is budget)
         if affords(budget, charge):
             if budget.name is None and dataset is not None:
                 db.execute("UPDATE dataset SET name = ? WHERE id = ?", (check_name(dataset), key))
@@ -274,13 +274,13 @@ def rejoin(
 
 def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
     """Return the budget of that name, or the only one if no name is given or it has none yet."""
-    known = list(budgets)
-    for budget in known:
+    choices = list(budgets)
+    for budget in choices:
         if dataset is not None and budget.name == check_name(dataset):
             return budget
-    if len(known) == 1 and (dataset is None or known[0].name is None):
-        return known[0]
-    names = ", ".join(repr(budget.name) for budget in known)
+    if len(choices) == 1 and (dataset is None or choices[0].name is None):
+        return choices[0]
+    names = ", ".join(repr(budget.name) for budget in choices)
     if dataset is None:
         raise LedgerError(f"{path} keeps several data sets; name one of {names} with `dataset`")
     raise LedgerError(f"{path} has no data set {dataset!r}; it knows {names}")
@@ -349,9 +349,9 @@ def _check(
 def in_force(declarations: Iterable[Declaration]) -> tuple[Declaration, ...]:
     """Return the declarations that hold: groups without a common data set, the oldest first."""
     held: list[Declaration] = []
-    for one in declarations:
-        held = [other for other in held if set(other.datasets).isdisjoint(one.datasets)]
-        held += [one] if one.disjoint else []
+    for declaration in declarations:
+        held = [other for other in held if set(other.datasets).isdisjoint(declaration.datasets)]
+        held += [declaration] if declaration.disjoint else []
     return tuple(held)
 
 

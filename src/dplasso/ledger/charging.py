@@ -79,8 +79,8 @@ def checked_ledger(
     ledger: Any, *, epsilon: float, random_state: Any, mechanism: str = "gaussian"
 ) -> Ledger | None:
     """Return the ledger of a parameter; LedgerError for settings that it cannot account for."""
-    known = as_ledger(ledger)
-    if known is None:
+    checked = as_ledger(ledger)
+    if checked is None:
         return None
     if random_state is not None:
         cause = "`random_state`"
@@ -89,7 +89,7 @@ def checked_ledger(
     elif math.isinf(epsilon):
         cause = "infinite epsilon"
     else:
-        return known
+        return checked
     raise LedgerError(
         f"a fit with {cause} is not private, so a ledger cannot account for it; leave out "
         "one of the two"

@@ -138,8 +138,8 @@ class Declaration:
 
 def entry_of(budgets: Sequence[Budget], release: str) -> tuple[Budget, Entry] | None:
     """Return the entry that paid for a release, with its budget; None if none did."""
-    found = ((one, entry) for one in budgets for entry in one.entries if entry.release == release)
-    return next(found, None)
+    entries = ((budget, entry) for budget in budgets for entry in budget.entries)
+    return next((pair for pair in entries if pair[1].release == release), None)
 
 
 def counted(charge: Charge, rows_per_person: int) -> tuple[int, int]:

@@ -208,8 +208,8 @@ def _verified(db: sqlite3.Connection) -> dict[int, Budget]:
     before, number = "", 0
     for row in db.execute("SELECT * FROM entry ORDER BY number"):
         number += 1
-        known = row["number"] == number and row["dataset"] in entries
-        if not known or row["digest"] != _entry_digest(before, row):
+        in_order = row["number"] == number and row["dataset"] in entries
+        if not in_order or row["digest"] != _entry_digest(before, row):
             raise ValueError(f"entry {number}")
         before = row["digest"]
         entries[row["dataset"]].append(_entry(row))

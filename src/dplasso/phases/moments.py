@@ -129,17 +129,17 @@ class Moments(Release):
             squares = self._lifted(symmetric(self.squares, size)[kept][:, kept])
         if self.constant and self.gradient_deviation:
             noise_of_step[-1, -1] += self._left_out(curvature, step) ** 2
-        found = Estimate(
+        estimate = Estimate(
             self.weights.copy(),
             np.zeros(size, dtype=np.bool_),
             np.zeros((size, size)),
             np.zeros((size, size)),
         )
-        found.coefficients[kept] += step
-        found.identified[kept] = self._identified(curvature, vectors)
-        found.noise[np.ix_(kept, kept)] = noise_of_step
-        found.sampling[np.ix_(kept, kept)] = inverse @ squares @ inverse
-        return found
+        estimate.coefficients[kept] += step
+        estimate.identified[kept] = self._identified(curvature, vectors)
+        estimate.noise[np.ix_(kept, kept)] = noise_of_step
+        estimate.sampling[np.ix_(kept, kept)] = inverse @ squares @ inverse
+        return estimate
 
     def _identified(
         self, curvature: NDArray[np.float64], vectors: NDArray[np.float64]

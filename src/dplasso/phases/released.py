@@ -54,8 +54,8 @@ class Released:
 
     def last(self, kind: type[Some]) -> Some | None:
         """Return the last release of a kind, if there is one."""
-        found = [one.release for one in self.entries if isinstance(one.release, kind)]
-        return found[-1] if found else None
+        releases = [entry.release for entry in self.entries if isinstance(entry.release, kind)]
+        return releases[-1] if releases else None
 
     @property
     def drawn_columns(self) -> NDArray[np.int64] | None:
@@ -74,33 +74,33 @@ class Released:
     @property
     def mix(self) -> Mix | None:
         """How gradients of all columns use public rows; None where they do not."""
-        found = self.last(Mixed)
-        if found is None or not found.n_directions:
+        mixed = self.last(Mixed)
+        if mixed is None or not mixed.n_directions:
             return None
-        return Mix(found.n_directions, found.part)
+        return Mix(mixed.n_directions, mixed.part)
 
     @property
     def length(self) -> float:
         """How long rows are in the columns of the next gradients, as released."""
-        found = self.last(RowLength)
-        return 1.0 if found is None else found.length
+        row_length = self.last(RowLength)
+        return 1.0 if row_length is None else row_length.length
 
     @property
     def energies(self) -> NDArray[np.float32]:
         """Energies of the columns; none where columns are not scaled."""
-        found = self.last(Scaled)
-        return _NO_ENERGIES if found is None else found.energies
+        scaled = self.last(Scaled)
+        return _NO_ENERGIES if scaled is None else scaled.energies
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file holds: the shares, and ``<place>-<kind>-<field>`` of each release."""
-        found: dict[str, NDArray[Any]] = {
-            "shares": np.array([one.share for one in self.entries], dtype="<f8")
+        arrays: dict[str, NDArray[Any]] = {
+            "shares": np.array([entry.share for entry in self.entries], dtype="<f8")
         }
         for place, entry in enumerate(self.entries):
             if entry.release is not None:
                 for name, array in entry.release.arrays().items():
-                    found[f"{place:02}-{entry.release.kind}-{name}"] = array
-        return found
+                    arrays[f"{place:02}-{entry.release.kind}-{name}"] = array
+        return arrays
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "Released":
@@ -108,16 +108,16 @@ class Released:
         shares = arrays["shares"]
         if shares.ndim != 1 or not np.all((shares >= 0) & (shares <= 1)):
             raise ValueError("the shares of its releases are not those of a budget")
-        found: list[dict[str, dict[str, NDArray[Any]]]] = [{} for _ in shares]
+        by_place: list[dict[str, dict[str, NDArray[Any]]]] = [{} for _ in shares]
         for member, array in arrays.items():
             if member == "shares":
                 continue
             place, kind, name = parse_member(member)
-            if place >= len(found):
-                raise ValueError(f"it holds {member}, and {len(found)} releases")
-            found[place].setdefault(kind, {})[name] = array
+            if place >= len(by_place):
+                raise ValueError(f"it holds {member}, and {len(by_place)} releases")
+            by_place[place].setdefault(kind, {})[name] = array
         entries = []
-        for share, kinds in zip(shares.tolist(), found, strict=True):
+        for share, kinds in zip(shares.tolist(), by_place, strict=True):
             if len(kinds) > 1:
                 raise ValueError("two of its releases have one place")
             release = None
@@ -131,7 +131,7 @@ class Released:
     @property
     def digest(self) -> str:
         """The digest, 64 hexadecimal digits, by which a ledger knows what it has paid for."""
-        return sha256(b"".join(one.tobytes() for one in self.arrays().values())).hexdigest()
+        return sha256(b"".join(array.tobytes() for array in self.arrays().values())).hexdigest()
 
 
 def parse_member(member: str) -> tuple[int, str, str]:

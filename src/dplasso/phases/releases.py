@@ -33,14 +33,14 @@ class Release:
         KINDS[cls.kind] = cls
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            if not np.isfinite(getattr(self, one.name)).all():
-                raise ValueError(f"{one.name} of its {self.kind} release is not finite")
+        for item in fields(self):
+            if not np.isfinite(getattr(self, item.name)).all():
+                raise ValueError(f"{item.name} of its {self.kind} release is not finite")
 
     @classmethod
     def types(cls) -> dict[str, str]:
         """Return the types of its arrays in a file."""
-        own = {one.name: _NUMBERS.get(one.type, "<f8") for one in fields(cls)}
+        own = {item.name: _NUMBERS.get(item.type, "<f8") for item in fields(cls)}
         return own | dict(cls.dtypes)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -53,14 +53,14 @@ class Release:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return the release that a file holds; ValueError if it is not one."""
-        known: dict[str, Any] = {}
-        for one in fields(cls):
-            array = arrays[one.name]
-            number = one.type in _NUMBERS
-            if number and array.ndim:
-                raise ValueError(f"{one.name} of its {cls.kind} release is not a number")
-            known[one.name] = array.item() if number else array
-        return cls(**known)
+        values: dict[str, Any] = {}
+        for item in fields(cls):
+            array = arrays[item.name]
+            is_number = item.type in _NUMBERS
+            if is_number and array.ndim:
+                raise ValueError(f"{item.name} of its {cls.kind} release is not a number")
+            values[item.name] = array.item() if is_number else array
+        return cls(**values)
 
 
 @dataclass(frozen=True)

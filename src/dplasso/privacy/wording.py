@@ -128,7 +128,7 @@ def guarantee(statement: "PrivacyStatement") -> list[str]:
 
 def _steps(statement: "PrivacyStatement") -> str:
     """Word the releases, and what they come to together."""
-    *others, last = [one.words for one in statement.releases]
+    *others, last = [release.words for release in statement.releases]
     words = f"{'; '.join(others)}; and {last}" if others else last
     if statement.mechanism == "gaussian":
         return f"{words} (together {rounded_up(statement.mu)}-GDP)"
@@ -298,7 +298,7 @@ def cautions_of(
                 'says is known without them: set "confirmed" to true in its file and fit again',
             )
         )
-    return sorted(cautions, key=lambda one: one.level != RED)
+    return sorted(cautions, key=lambda caution: caution.level != RED)
 
 
 def _not_private(statement: "PrivacyStatement") -> Caution:
@@ -350,16 +350,16 @@ def _of_delta(delta: float, n_records: float | None) -> list[Caution]:
 
 def level_of(cautions: Sequence[Caution]) -> str:
     """Return the worst level: green without cautions."""
-    levels = {one.level for one in cautions}
+    levels = {caution.level for caution in cautions}
     return RED if RED in levels else AMBER if levels else GREEN
 
 
 def warn_of(cautions: Sequence[Caution], stacklevel: int = 6) -> None:
     """Warn of the cautions that name a warning."""
-    for one in cautions:
-        if one.warning is not None:
-            warn = warn_once if one.once else warnings.warn
-            warn(f"Caution: {one.sentence}", one.warning, stacklevel + one.once)
+    for caution in cautions:
+        if caution.warning is not None:
+            warn = warn_once if caution.once else warnings.warn
+            warn(f"Caution: {caution.sentence}", caution.warning, stacklevel + caution.once)
 
 
 def warn_once(sentence: str, warning: type[Warning], stacklevel: int) -> None:

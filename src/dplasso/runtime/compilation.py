@@ -176,15 +176,15 @@ def drop_stale_kernels(package: Path) -> bool:
         # A parent process of this package chose it for its own sources.
         _set_cache("")
     stamp, folders = source_stamp(package), [path.parent for path in package.rglob("__init__.py")]
-    given = os.environ.get(_VARIABLE)
-    if given and _takes_files(Path(given)):
-        return _forget([_folder_in(Path(given), one) for one in sorted(folders)], stamp)
+    chosen = os.environ.get(_VARIABLE)
+    if chosen and _takes_files(Path(chosen)):
+        return _forget([_folder_in(Path(chosen), folder) for folder in sorted(folders)], stamp)
     caches = [folder / "__pycache__" for folder in sorted(folders)]
     if all(_is_writable(folder) for folder in folders):
         return _forget(caches, stamp)
     _drop(caches)
-    if given:
-        _keep_for_now(f"nor {given}")
+    if chosen:
+        _keep_for_now(f"nor {chosen}")
         return False
     if root is None or not _takes_files(root):
         _keep_for_now("nor the user's cache" if root is None else f"nor {root}")
@@ -218,10 +218,10 @@ def _drop(caches: list[Path]) -> None:
                 kernel.unlink()
 
 
-def _folder_in(given: Path, folder: Path) -> Path:
+def _folder_in(cache: Path, folder: Path) -> Path:
     """Return where numba keeps the kernels of a folder's sources in a folder of the user's."""
     place = folder.absolute()
-    return given / f"{place.name}_{sha1(str(place).encode()).hexdigest()}"
+    return cache / f"{place.name}_{sha1(str(place).encode()).hexdigest()}"
 
 
 def _is_writable(folder: Path) -> bool:
