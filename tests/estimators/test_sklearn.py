@@ -82,7 +82,7 @@ def test_the_examples_of_the_docs(module):
 CHECKED = [
     *("DPLassoClassifier()", "DPLassoClassifier(inf)", "DPLogisticRegression()"),
     "DPFrankWolfeClassifier(n_iter=20)",
-    *("DPLogisticRegression(max_weights=2)", "DPLogisticRegression(max_weights='significant')"),
+    "DPLogisticRegression(max_weights=2)",
     "DPLasso(target_bounds=(-100, 100))",
     "DPLinearRegression(target_bounds=(-100, 100))",
     "DPLinearRegression(inf, target_bounds=(-100, 100))",

@@ -12,11 +12,9 @@ from dplasso.frank_wolfe.solve import solve
 from dplasso.matrix.orientations import column_of
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import thread_pool
-from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
 from dplasso.selection.contract import new_counters
-from dplasso.selection.fibonacci_heap import heap_state
-from dplasso.selection.noisy_max import ArgmaxState, GumbelState, LaplaceState
+from dplasso.selection.noisy_max import ArgmaxState, GumbelState
 from frank_wolfe.cases import (
     LAYOUTS,
     WAYS,
@@ -34,12 +32,9 @@ from frank_wolfe.reference import column_gradients
 seeds = st.integers(0, 10**6)
 SELECTORS = {
     "argmax": lambda n: ArgmaxState(new_counters()),
-    "heap": heap_state,
     "noisy-max": lambda n: GumbelState(30 * EXPONENT, new_counters()),
-    "laplace": lambda n: LaplaceState(2.0**31, new_counters()),
     "bucket": lambda n: bucket_state(n, 30 * EXPONENT, True),
     "bucket, plain": lambda n: bucket_state(n, np.inf, False),
-    "big-little": lambda n: big_little_state(n, 30 * EXPONENT, True),
 }
 
 

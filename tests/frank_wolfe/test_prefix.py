@@ -12,13 +12,13 @@ from frank_wolfe.cases import random_transcript, small_problem
 
 # Six nats to a record's share: draws that the gradients decide, yet not all the same.
 EXPONENT = 6.0 / 2**32
-SELECTORS = ["bucket", "big-little", "noisy-max", "heap", "argmax"]
-DETERMINISTIC = ("heap", "argmax")
+SELECTORS = ["bucket", "noisy-max", "argmax"]
 
 
 def selector_of(name, problem):
-    mechanism = "none" if name in DETERMINISTIC else "exponential"
-    exponent = np.inf if name in DETERMINISTIC else EXPONENT
+    mechanism, exponent = "exponential", EXPONENT
+    if name == "argmax":
+        mechanism, exponent = "none", np.inf
     return make_selector(
         name, problem.design.n_coordinates, SelectionRule(mechanism, exponent, 0.0)
     )

@@ -2,8 +2,6 @@
 
 import math
 from fractions import Fraction
-from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,12 +9,6 @@ import scipy.sparse as sp
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dplasso.cluster.coordinators import PartitionedRecords
-from dplasso.cluster.engines import InProcessEngine
-from dplasso.cluster.partitions import Partitions
-from dplasso.cluster.worker import Partition
-from dplasso.data.blocks import matrix_source
-from dplasso.data.store import write_store
 from dplasso.gradient_descent.energies import (
     N_SIZES,
     NO_LOADS,
@@ -109,25 +101,6 @@ def test_every_layout_and_number_of_threads_gives_the_same_energies(form, values
             given = {"scaling": scaling, "threads": threads, "loads": some_loads()}
             found = released(getattr(made, "store", made), **given)
         np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize("kept", [NONE, np.array([1, 4, 9])], ids=["all", "some"])
-def test_partitions_and_stores_add_up_to_the_same_energies(tmp_path, kept):
-    X, y = records(90)
-    scale_exponents = some_halvings(kept.size or 12)
-    scaling = Scaling(kept, 0.1, 2.0, scale_exponents)
-    loads = some_loads(kept.size or 12)
-    expected = released(X, scaling=scaling, loads=loads)
-    store = write_store(matrix_source(X, y), tmp_path / "records.store", memory=2**27)
-    np.testing.assert_array_equal(released(store, scaling=scaling, loads=loads), expected)
-    edges = (0, 11, 70, 90)
-    parts = [
-        Partition(f"rows {a} to {b}", X=sp.csr_array(X[a:b]), y=y[a:b]) for a, b in pairwise(edges)
-    ]
-    with Partitions(InProcessEngine(), parts) as workers:
-        workers.tell("encode", SimpleNamespace(encode=lambda labels: labels))
-        found = PartitionedRecords(workers, LOSS).energies(scaling, UNIT, loads)
-    np.testing.assert_array_equal(found, expected)
 
 
 DOUBLES = st.floats(allow_nan=False, allow_infinity=False)

@@ -1,21 +1,12 @@
 """Sums that intervals follow from: the reference's integers, one record's share, every layout."""
 
 from fractions import Fraction
-from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dplasso.cluster.coordinators import PartitionedRecords
-from dplasso.cluster.engines import InProcessEngine
-from dplasso.cluster.partitions import Partitions
-from dplasso.cluster.worker import Partition
-from dplasso.data.blocks import matrix_source
-from dplasso.data.store import write_store
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows
 from dplasso.gradient_descent.row_sums import Units
 from dplasso.losses.logistic import Logistic
@@ -23,10 +14,10 @@ from dplasso.losses.squared import Squared
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.scaling import Scaling
 from dplasso.phases.moments import symmetric, triangle_size
-from dplasso.runtime.threads import ONE_THREAD, thread_pool
+from dplasso.runtime.threads import ONE_THREAD
 from gradient_descent.cases import records
 from gradient_descent.reference import moments
-from neighbours import INPUT_KINDS, moved_by, pairs
+from neighbours import moved_by, pairs
 
 NONE = np.zeros(0, dtype=np.int64)
 UNITS, WITHOUT_SQUARES = Units(2.0**32, 2.0**34, 2.0**31), Units(2.0**30, 2.0**32, 0.0)
@@ -66,37 +57,6 @@ def test_sums_are_those_of_the_reference(
     # The compiled exponential may differ from the interpreted one in its last bit.
     assert np.abs((found - expected).astype(np.float64)).max() <= 2**8
     assert found.any()
-
-
-@pytest.mark.parametrize("form", [form for form in INPUT_KINDS if form not in ("coo", "list")])
-def test_every_layout_and_number_of_threads_gives_the_same_sums(form):
-    X, y = records(dtype=np.float32)
-    loss, scaling = Logistic(1.0), Scaling(NONE, 0.5, 2.0)
-    expected = released(sp.csr_array(X), y, loss, scaling=scaling)
-    dtype, make = INPUT_KINDS[form]
-    for n_threads in (1, 2, 3):
-        made = make(X.astype(dtype))
-        with thread_pool(n_threads) as threads:
-            own = getattr(made, "store", made)
-            found = released(own, y, loss, scaling=scaling, threads=threads)
-        np.testing.assert_array_equal(found, expected)
-
-
-@each_loss
-def test_partitions_and_stores_add_up_to_the_same_sums(tmp_path, loss):
-    X, y = records(90)
-    scaling = Scaling(NONE, 0.5, 2.0)
-    expected = released(X, y, loss, scaling=scaling)
-    store = write_store(matrix_source(X, y), tmp_path / "records.store", memory=2**27)
-    np.testing.assert_array_equal(released(store, y, loss, scaling=scaling), expected)
-    parts = [
-        Partition(f"rows {a} to {b}", X=sp.csr_array(X[a:b]), y=y[a:b])
-        for a, b in pairwise((0, 11, 70, 90))
-    ]
-    with Partitions(InProcessEngine(), parts) as workers:
-        workers.tell("encode", SimpleNamespace(encode=lambda labels: labels))
-        found = PartitionedRecords(workers, loss).moments(loss, scaling, model(13), UNITS)
-    np.testing.assert_array_equal(found, expected)
 
 
 DOUBLES = st.floats(allow_nan=False, allow_infinity=False)

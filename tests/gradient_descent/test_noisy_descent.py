@@ -31,7 +31,6 @@ from gradient_descent.cases import (
     unit_rows,
 )
 from gradient_descent.reference import descend, noise
-from neighbours import INPUT_KINDS
 
 ALARM = 1e-6
 NOISY = Schedule(12, 0.05, 0.8, 9, 3.0, 0.5)
@@ -63,27 +62,6 @@ def test_a_run_is_the_reference_s_to_the_bit(values, loss, schedule, constant):
     np.testing.assert_array_equal(average(run), expected)
     # The caller's start is a copy.
     assert start is not run.weights
-
-
-FORMS = (
-    *("csr float32", "csc float32", "csr float64", "dense float32, by columns", "explicit zeros"),
-    *("csr, 64-bit indices", "csc, 64-bit indices"),
-)
-
-
-@pytest.mark.parametrize("values", ["mixed", "threes"])
-@pytest.mark.parametrize("form", FORMS)
-def test_every_layout_and_number_of_threads_gives_the_same_bits(form, values):
-    X, y = records(dtype=np.float32)
-    if values == "threes":
-        X = np.where(X != 0.0, 3.0, 0.0).astype(np.float32)
-    options = {"constant": 0.1, "scale_exponents": some_halvings()}
-    expected = state(solver(sp.csr_array(X), y, NOISY, **options))
-    dtype, make = INPUT_KINDS[form]
-    for n_threads in (1, 2, 3):
-        with thread_pool(n_threads) as threads:
-            run = solver(make(X.astype(dtype)), y, NOISY, threads=threads, **options)
-        np.testing.assert_array_equal(state(run), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

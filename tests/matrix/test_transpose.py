@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dplasso.matrix import orientations as module
 from dplasso.matrix.compressed import compress
@@ -56,22 +54,6 @@ def test_a_constant_matrix_needs_no_values(n_threads):
     assert result.values.size == 0
     assert result.constant == 2.0
     assert agrees(result, matrix.tocsc())
-
-
-@settings(max_examples=50, deadline=None)
-@given(
-    n_rows=st.integers(1, 30),
-    n_columns=st.integers(1, 90),
-    n_entries=st.integers(0, 200),
-    n_threads=st.integers(1, 4),
-    seed=st.integers(0, 2**31),
-)
-def test_twice_is_the_matrix_itself(n_rows, n_columns, n_entries, n_threads, seed):
-    rows, _ = compress(random_matrix(n_rows, n_columns, n_entries, np.int32, seed))
-    back = transpose(transpose(rows, n_columns, n_threads), n_rows, n_threads)
-    assert np.array_equal(back.indptr, rows.indptr)
-    assert np.array_equal(back.indices, rows.indices)
-    assert np.array_equal(back.values, rows.values)
 
 
 def test_a_block_left_unsorted_is_noticed(monkeypatch):
