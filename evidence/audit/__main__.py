@@ -18,11 +18,11 @@ from dplasso.audit import (
     Plan,
     Report,
     audit_canary,
-    audit_one_run,
     estimator_target,
     run_audits,
 )
 from evidence.audit.exact import audit_exact, neighbourhoods
+from evidence.audit.one_run import audit_one_run
 from evidence.audit.solver import solver_target
 
 # Few enough for every transcript to be enumerated, enough for a record's full contribution.
@@ -39,7 +39,7 @@ def audit(settings: AuditSettings, runs: int, canaries: int) -> Report:
     findings = [
         finding for around in neighbourhoods(exact.claim) for finding in audit_exact(exact, around)
     ]
-    plan = Plan(("canary",), settings.n_iter, runs, false_alarm=3 * _ALARM)
+    plan = Plan(settings.n_iter, runs, false_alarm=3 * _ALARM)
     sampled = run_audits(lambda n_iter: solver_target(replace(settings, n_iter=n_iter)), plan)
     findings += sampled.report.findings
     public = estimator_target(settings)

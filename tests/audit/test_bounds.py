@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from evidence.audit.exact import epsilon_at_delta, hockey_stick
+from evidence.audit.one_run import one_run_epsilon, one_run_p_value
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
@@ -15,8 +16,6 @@ from dplasso.audit.claims import (
     binomial_upper,
     epsilon_lower_bound,
     odds_p_value,
-    one_run_epsilon,
-    one_run_p_value,
     range_lower_bound,
     repeat_probability,
 )

@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from evidence.audit.one_run import audit_one_run, guess
 
 from audit.mutants import Steps, settings
-from dplasso.audit import Claim, Target, audit_one_run, estimator_target
-from dplasso.audit.suite import guess
+from dplasso.audit import Claim, Target, estimator_target
 
 ALARM = 1e-6
 

@@ -178,7 +178,7 @@ audit --mechanism other => mechanism
 audit --selector heap => selector
 audit --runs 3 => --runs must be at least
 audit --false-alarm 2 => --false-alarm must
-audit --method exact => --method must be one of canary, one-run
+audit --method exact => --method must be one of frank-wolfe, lasso
 audit --method logistic --solver standard => --solver does not go with
 audit --method logistic --epsilon inf => nothing to audit
 

@@ -66,38 +66,34 @@ def fitted(request):
 @pytest.mark.parametrize("scale", [1.0, 3.0, 1e4])
 def test_it_predicts_as_the_model_does(fitted, scale):
     plain, rows = fitted.to_sklearn(), scale * X
-    expected = fitted.predict_proba(rows)
-    np.testing.assert_allclose(plain.predict_proba(rows), expected, rtol=2e-7, atol=1e-12)
+    margins = fitted.decision_function(rows)
+    np.testing.assert_allclose(plain.decision_function(rows), margins, rtol=1e-7, atol=1e-7)
     np.testing.assert_array_equal(plain.predict(rows), fitted.predict(rows))
     np.testing.assert_array_equal(plain.classes_, fitted.classes_)
     assert b"dplasso" not in pickle.dumps(plain)
+    # No linear model of scikit-learn has clipped probabilities: refused rather than wrong.
+    stated = fitted.privacy_.find("gradients") or fitted.privacy_.find("vertices")
+    bound = stated.numbers["residual_bound"]
+    sigmoid = bound == 1.0 if fitted.classes_.size == 2 else bound == math.sqrt(2.0)
+    assert isinstance(plain[-1], LogisticRegression if sigmoid else SGDClassifier)
+    assert hasattr(plain, "predict_proba") == sigmoid
+    if sigmoid:
+        expected = fitted.predict_proba(rows)
+        np.testing.assert_allclose(plain.predict_proba(rows), expected, rtol=2e-7, atol=1e-12)
 
 
 def test_a_model_with_public_rows_needs_none_to_predict(tmp_path):
     fitted = DPLogisticRegression(epsilon=0.3, public_rows=X[:150]).fit(X, Y)
     assert fitted.model_.released.last(Mixed).n_directions > 0
-    expected = fitted.predict_proba(X)
+    expected = fitted.decision_function(X)
     fitted.set_params(public_rows=None).save(tmp_path / "model.npz")
     for found in (fitted, dplasso.load(tmp_path / "model.npz"), fitted.to_sklearn()):
-        np.testing.assert_allclose(found.predict_proba(X), expected, rtol=2e-7, atol=1e-12)
+        np.testing.assert_allclose(found.decision_function(X), expected, rtol=2e-7, atol=1e-7)
     assert dplasso.load(tmp_path / "model.npz").public_rows is None
 
 
-def test_without_probabilities_it_has_the_margins(fitted):
-    plain, long = fitted.to_sklearn(probabilities=False), 3.0 * X
-    margins = fitted.decision_function(long)
-    np.testing.assert_allclose(plain.decision_function(long), margins, rtol=1e-7, atol=1e-7)
-    np.testing.assert_array_equal(plain.predict(long), fitted.predict(long))
-    # No linear model of scikit-learn has clipped probabilities: refused rather than wrong.
-    stated = fitted.privacy_.find("gradients") or fitted.privacy_.find("vertices")
-    bound = stated.numbers["residual_bound"]
-    sigmoid = bound == 1.0 if fitted.classes_.size == 2 else bound == math.sqrt(2.0)
-    assert hasattr(plain, "predict_proba") == sigmoid
-    assert isinstance(plain[-1], LogisticRegression if sigmoid else SGDClassifier)
-
-
 def test_without_scaling_it_is_the_linear_part_and_takes_sparse_rows(fitted):
-    linear = fitted.to_sklearn(scaling=False, probabilities=False)
+    linear = fitted.to_sklearn(scaling=False)
     kept = fitted.to_sklearn()[:-1].transform(X)
     rows = kept if kept.shape == X.shape else np.zeros_like(X)
     if kept.shape != X.shape:
@@ -123,7 +119,7 @@ def test_a_scaling_that_scikit_learn_does_not_have_is_refused():
     ):
         model.to_sklearn()
     rows = X / np.maximum(2.0, np.sqrt((X**2).sum(axis=1, keepdims=True)))
-    margins = model.to_sklearn(scaling=False, probabilities=False).decision_function(rows)
+    margins = model.to_sklearn(scaling=False).decision_function(rows)
     np.testing.assert_allclose(margins, model.decision_function(X), atol=1e-7)
 
 
@@ -247,7 +243,7 @@ def test_the_linear_part_goes_through_skl2onnx():
     import skl2onnx
 
     rows, model = X.astype(np.float32), ESTIMATORS["three logistic"].fit(X, THREE)
-    plain = model.to_sklearn(probabilities=False)
+    plain = model.to_sklearn()
     graph = skl2onnx.to_onnx(plain, rows[:1], options={id(plain): {"raw_scores": True}})
     session = onnxruntime.InferenceSession(
         graph.SerializeToString(), providers=["CPUExecutionProvider"]
@@ -258,16 +254,11 @@ def test_the_linear_part_goes_through_skl2onnx():
 def test_skops(fitted, tmp_path):
     import skops.io
 
-    for plain in (fitted.to_sklearn(probabilities=False), fitted.to_sklearn()):
-        skops.io.dump(plain, tmp_path / "model.skops")
-        # Functions of scipy, by name; nothing of this package.
-        others = skops.io.get_untrusted_types(file=tmp_path / "model.skops")
-        assert {name.partition(".")[0] for name in others} <= {"scipy", "numpy"}
-        again = skops.io.load(tmp_path / "model.skops", trusted=others)
-        np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
-        if not others:
-            continue
-        np.testing.assert_array_equal(again.predict_proba(X), plain.predict_proba(X))
+    skops.io.dump(fitted.to_sklearn(), tmp_path / "model.skops")
+    # Nothing of this package, and nothing to trust.
+    assert not skops.io.get_untrusted_types(file=tmp_path / "model.skops")
+    again = skops.io.load(tmp_path / "model.skops")
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
 
 
 # On import: colour maps made in a way that a later matplotlib will not know.
@@ -275,7 +266,7 @@ def test_skops(fitted, tmp_path):
 def test_shap(fitted):
     import shap
 
-    plain = fitted.to_sklearn(probabilities=False)
+    plain = fitted.to_sklearn()
     rows = plain[:-1].transform(X)
     values = shap.LinearExplainer(plain[-1], rows)(rows)
     total = values.values.sum(axis=1) + values.base_values

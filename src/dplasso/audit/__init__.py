@@ -16,9 +16,7 @@ from dplasso.audit.claims import (
     canary_pair as canary_pair,
     claim_of as claim_of,
 )
-from dplasso.audit.suite import audit_one_run as audit_one_run
 from dplasso.audit.suite import (
-    METHODS as METHODS,
     AuditSettings as AuditSettings,
     Outcome as Outcome,
     Plan as Plan,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import gammaln, logsumexp
-from scipy.stats import beta, binom
+from scipy.stats import beta
 
 from dplasso.errors import ParameterError
 from dplasso.privacy.budget import Budget
@@ -157,15 +157,6 @@ def canary_pair(claim: Claim) -> tuple[Data, Data]:
     )
 
 
-def many_canaries(claim: Claim, bits: NDArray[np.bool_]) -> Data:
-    """Return one data set with a canary per bit: who is in, or under replace-one the label."""
-    entries, labels = claim.feature_bound * np.eye(bits.size), bits.astype(int)
-    if claim.neighbors == "add-remove":
-        entries, labels = entries[bits], labels[bits]
-    company = np.zeros((2, bits.size))
-    return make_data(np.vstack([entries, company]), np.append(labels, [0, 1]))
-
-
 def blank_data(n_columns: int) -> Data:
     """Return two empty records: all gradients are 0 at every step, whatever was drawn."""
     return make_data(np.zeros((2, n_columns)), np.array([0, 1]))
@@ -294,40 +285,6 @@ def range_lower_bound(hits: tuple[int, int], trials: tuple[int, int], alpha: flo
     difference that `odds_p_value` refutes, exceeds the truth with probability `alpha`.
     """
     return largest_refuted(lambda log_ratio: odds_p_value(hits, trials, log_ratio) < alpha)
-
-
-def one_run_p_value(
-    canaries: int, guesses: int, correct: int, epsilon: float, delta: float
-) -> float:
-    """Bound the probability of guessing so many canaries right, if the claim were true.
-
-    Each of m canaries is in or out by a fair coin; from one release an attacker guesses a fixed
-    number r of the coins. With ``W ~ Binomial(r, e^epsilon / (1 + e^epsilon))``, an
-    (epsilon, delta)-DP release lets v (`correct`) or more be right with probability at most
-
-        P(W >= v) + 2 m delta max_{1 <= i <= v} P(v - i <= W < v) / i
-
-    (Steinke, Nasr and Jagielski 2023, arXiv 2305.08846, theorem 5.2).
-    """
-    if not 0 <= correct <= guesses <= canaries:
-        raise ValueError(
-            "needs 0 <= correct <= guesses <= canaries, got "
-            f"{correct}, {guesses} and {canaries} in that order"
-        )
-    right = 1.0 / (1.0 + math.exp(-epsilon))
-    tail = float(binom.sf(correct - 1, guesses, right))
-    if delta == 0 or correct == 0:
-        return min(1.0, tail)
-    spread = np.arange(1, correct + 1)
-    below = np.cumsum(binom.pmf(correct - spread, guesses, right))
-    return min(1.0, tail + 2.0 * canaries * delta * float((below / spread).max()))
-
-
-def one_run_epsilon(canaries: int, guesses: int, correct: int, delta: float, alpha: float) -> float:
-    """Return the largest epsilon that so many right guesses refute at `alpha`, or 0."""
-    return largest_refuted(
-        lambda epsilon: one_run_p_value(canaries, guesses, correct, epsilon, delta) < alpha
-    )
 
 
 def largest_refuted(refuted: Callable[[float], bool]) -> float:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from dplasso.audit import (
-    METHODS,
     AuditSettings,
     Outcome,
     Plan,
@@ -34,9 +33,8 @@ def audit(
     n_iter: int = 10,
     selector: str = "bucket",
     solver: str = "sparse",
-    method: str = "all",
+    method: str = "frank-wolfe",
     runs: int = 4_000,
-    canaries: int = 1000,
     false_alarm: float = 5e-4,
 ) -> output.Result:
     """Try to refute the privacy claim by attacking the implementation.
@@ -51,12 +49,10 @@ def audit(
     Audit
     -----
     method : NAME
-        canary (many fits on two neighbours), one-run (many canaries in one fit) or all. lasso,
-        logistic: a canary in whole fits of that method that release noisy gradients.
+        frank-wolfe: canaries in whole fits and in a step, and repeated releases. lasso, logistic: a
+        canary in whole fits of that method that release noisy gradients.
     runs : N
         Fits on each of the canary's two data sets.
-    canaries : M
-        Canaries of the one-run audit.
     false_alarm : A
         Probability of calling a true claim violated, all audits together.
 
@@ -65,7 +61,7 @@ def audit(
     dplasso audit
     dplasso audit --epsilon 0.5 --neighbors replace-one --json
     dplasso audit --mechanism paper --epsilon 0.1
-    dplasso audit --method canary --selector big-little --json
+    dplasso audit --selector big-little --json
     dplasso audit --method logistic --epsilon 1
 
     Exit code: 0 if nothing refutes the claim, 3 if an audit refutes it, 1 if the audit could not be
@@ -74,14 +70,13 @@ def audit(
     promised = {"mechanism": mechanism, "epsilon": epsilon, "delta": delta, "neighbors": neighbors}
     drawn = {"feature_bound": feature_bound, "selector": selector, "solver": solver}
     settings = AuditSettings(**promised, **drawn)  # type: ignore[arg-type]
-    whole_fits = method in ("lasso", "logistic")
-    methods = METHODS if method == "all" or whole_fits else (method,)
-    plan = Plan(methods, n_iter, runs, canaries, false_alarm)
-    build = builder(settings)
+    if method not in (names := ("frank-wolfe", "lasso", "logistic")):
+        raise ParameterError(f"`method` must be one of {', '.join(names)}, got {method!r}")
+    plan, build = Plan(n_iter, runs, false_alarm), builder(settings)
     build(n_iter)
-    attack = (
-        _weights_attack(settings, plan, method) if whole_fits else partial(run_audits, build, plan)
-    )
+    attack: Callable[[Callable[[str, int, int], None]], Outcome] = partial(run_audits, build, plan)
+    if method != "frank-wolfe":
+        attack = _weights_attack(settings, plan, method)
     started = time.perf_counter()
     with output.progress_bars() as bars, bars.stages() as progress:
         report = attack(progress).report

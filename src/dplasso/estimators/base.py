@@ -69,23 +69,18 @@ class PrivateLinearModel(BaseEstimator):
 
         Raises
         ------
-        ValueError
-            For a parameter out of range or missing, NaN or infinity in X, an undeclared label, or
-            non-numeric targets. Nothing private has been computed then.
-        TypeError
-            For a parameter of the wrong kind.
-        BudgetError
-            If the ledger has too little left. Nothing is charged then.
-        LedgerError
-            If the ledger cannot be used. Nothing is charged then.
+        ValueError, TypeError
+            For an invalid parameter, NaN or infinity in X, an undeclared label, or non-numeric
+            targets. Nothing private has been computed then.
+        BudgetError, LedgerError
+            If the ledger has too little left or cannot be used. Nothing is charged then.
 
         Warns
         -----
         NoiseWarning
             If the noise will hide almost any signal at this number of records and epsilon.
         PrivacyLeakWarning
-            With ``mechanism="paper"`` or a `random_state`, and if a private fit takes the classes
-            from y.
+            If the fit is not private, or takes the classes from y.
         UserWarning
             If a weight exceeds 1. For the curator only: do not release.
         LedgerWarning
@@ -171,10 +166,8 @@ class PrivateLinearModel(BaseEstimator):
 
         Raises
         ------
-        OSError
-            If the file cannot be written.
-        ValueError
-            If the file cannot hold the type of a label or parameter.
+        OSError, ValueError
+            If the file cannot be written, or cannot hold the type of a label or parameter.
         """
         check_is_fitted(self, "coef_")
         write_model(self.model_, path)
@@ -223,11 +216,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         ndarray of float64, shape (N,), (N, K) for K > 2 classes, or (N, L) for L labels at once
             For two classes, positive if the second is more likely. For K classes, largest for the
             most likely one. For each label, positive if its probability is above 1/2.
-
-        Raises
-        ------
-        ValueError
-            If X has a different number of columns than the training data, or NaN or infinity.
         """
         return margins(self, X)
 
@@ -243,11 +231,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         -------
         ndarray, shape (N,), or of int64, (N, L) for L labels at once
             Entries of `classes_`. For many labels, 1 if a label's probability is above 1/2, else 0.
-
-        Raises
-        ------
-        ValueError
-            If X has a different number of columns than the training data, or NaN or infinity.
         """
         labels: NDArray[Any] = task_of(self).decided(margins(self, X))
         return labels
@@ -264,11 +247,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         -------
         ndarray of float64, shape (N, K) or (N, L)
             Columns in the order of `classes_`.
-
-        Raises
-        ------
-        ValueError
-            If X has a different number of columns than the training data, or NaN or infinity.
         """
         probabilities: NDArray[np.float64] = loss_of(self).link(margins(self, X))
         return probabilities
@@ -305,11 +283,6 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         -------
         ndarray of float64, shape (N,)
             Predictions, clipped to `target_bounds`.
-
-        Raises
-        ------
-        ValueError
-            If X has a different number of columns than the training data, or NaN or infinity.
         """
         clipped: NDArray[np.float64] = np.clip(margins(self, X), *self.privacy_.target_bounds)
         return clipped
