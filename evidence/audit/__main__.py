@@ -41,10 +41,10 @@ def audit(settings: AuditSettings, runs: int, canaries: int) -> Report:
     ]
     plan = Plan(settings.n_iter, runs, false_alarm=3 * _ALARM)
     sampled = run_audits(lambda n_iter: solver_target(replace(settings, n_iter=n_iter)), plan)
-    findings += sampled.report.findings
+    findings += sampled.findings
     public = estimator_target(settings)
     few = max(_FEWEST, runs // _ESTIMATORS_PART)
-    findings.append(audit_canary(public, few, _ALARM, name="canary: public estimator")[0])
+    findings.append(audit_canary(public, few, _ALARM, name="canary: public estimator"))
     steps = _STEPS_PER_CANARY * canaries
     findings.append(
         audit_one_run(estimator_target(replace(settings, n_iter=steps)), canaries, _ALARM)

@@ -52,7 +52,7 @@ def weight_target(estimator):
 @pytest.mark.parametrize("name", GRADIENT)
 def test_the_claim_of_noisy_gradients_stands(name):
     estimator, runs = GRADIENT[name]
-    assert not audit_canary(weight_target(estimator), runs, ALARM)[0].violated
+    assert not audit_canary(weight_target(estimator), runs, ALARM).violated
 
 
 @pytest.mark.parametrize("name", GRADIENT)
@@ -66,7 +66,7 @@ def test_a_fraction_of_the_noise_is_refuted(name, monkeypatch):
 
     monkeypatch.setattr(descend, "schedule_for", weak)
     estimator, runs = GRADIENT[name]
-    finding, _ = audit_canary(weight_target(estimator), runs, ALARM)
+    finding = audit_canary(weight_target(estimator), runs, ALARM)
     assert finding.violated
     assert 1.0 < finding.audited < math.inf
 
@@ -89,4 +89,4 @@ def test_a_lasso_that_chooses_its_settings(monkeypatch, part):
     if part:
         honest, times = Budget.mu_of, {"counts": 400.0, "gradients": 100.0}[part]
         monkeypatch.setattr(Budget, "mu_of", lambda self, share: times * honest(self, share))
-    assert audit_weights(claim, fit, 200, ALARM).report.violated == bool(part)
+    assert audit_weights(claim, fit, 200, ALARM).violated == bool(part)

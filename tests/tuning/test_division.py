@@ -5,15 +5,13 @@ from collections import Counter
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
 from tests.tuning.models import GRID, ROWS, NoisyShare, X, Y, seen, toy
 
 from dplasso import DPLogisticRegression, PrivateSearch
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
-from dplasso.fit.records import local_records
-from dplasso.tuning import division
 from dplasso.tuning import search as search_module
-from dplasso.tuning.division import divided
 
 # Chance that a right division fails a test here.
 ALARM = 1e-6
@@ -72,20 +70,17 @@ def test_all_rows_of_a_person_are_in_one_part():
     assert max((one + other).values()) == 2
 
 
-@pytest.mark.parametrize("binary", [False, True])
-def test_a_store_is_divided_row_by_row(binary, monkeypatch, tmp_path):
-    """In pieces, whatever their size; both parts are gone after the block."""
-    values = np.where(np.abs(X) > 0.8, 1.0 if binary else X, 0.0)
-    store = write_store(matrix_source(values, np.where(Y, "yes", "no")), tmp_path / "rows")
-    rows = np.flatnonzero(np.arange(ROWS) % 5)
-    held = np.random.default_rng(1).random(rows.size) < 0.3
-    cut = division._cut
-    monkeypatch.setattr(division, "_cut", lambda store, rows, _: cut(store, rows, 40 * 7))
-    with divided(local_records(DPLogisticRegression(), store, None), rows, held) as parts:
-        for part, chosen in zip(parts, (rows[~held], rows[held]), strict=True):
-            assert np.array_equal(part.X.X.tocsr().toarray(), values[chosen])
-            assert part.y.tolist() == part.X.y.tolist() == store.y[chosen].tolist()
-        assert len(list(tmp_path.glob("*search*"))) == 1
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_a_search_in_a_store_is_that_in_memory(neighbors, tmp_path, monkeypatch):
+    monkeypatch.setattr(search_module, "draw_tries", lambda *_: 3)
+    labels = np.where(Y, "yes", "no")
+    store = write_store(matrix_source(X[:, 1:], labels), tmp_path / "rows")
+    model = DPLogisticRegression(neighbors=neighbors)
+    search = PrivateSearch(model, {"max_weights": [None, 3]}, 5.0, random_state=1)
+    first, again = (clone(search).fit(*rows) for rows in ((X[:, 1:], labels), (store,)))
+    assert again.best_score_ == first.best_score_
+    weights = [each.best_estimator_.weights(dense=True) for each in (first, again)]
+    np.testing.assert_array_equal(*weights)
     assert [path.name for path in tmp_path.iterdir()] == ["rows"]
 
 
@@ -94,7 +89,6 @@ def test_a_search_in_a_store(tmp_path):
     search = PrivateSearch(DPLogisticRegression(), {"max_weights": [None]}, law="logarithmic")
     for given in ((store,), (store.X, store.y)):
         assert search.fit(*given).predict(store.X).shape == (ROWS,)
-    assert not list(tmp_path.glob("*.search-*"))
     with pytest.raises(ValueError, match="cannot read stores"):
         toy().fit(store)
     assert NoisyShare.seen == []

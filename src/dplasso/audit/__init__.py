@@ -18,7 +18,6 @@ from dplasso.audit.claims import (
 )
 from dplasso.audit.suite import (
     AuditSettings as AuditSettings,
-    Outcome as Outcome,
     Plan as Plan,
     audit_weights as audit_weights,
     builder as builder,

@@ -20,8 +20,6 @@ from dplasso.audit.claims import (
     Finding,
     Fit,
     Target,
-    binomial_lower,
-    binomial_upper,
     blank_data,
     bound_in_words,
     canary_pair,
@@ -71,15 +69,6 @@ class Runs:
         """Return each release as bytes, equal where the releases are."""
         whole = np.ascontiguousarray(np.stack([self.vertex, self.sign], axis=2))
         return [row.tobytes() for row in whole]
-
-
-@dataclass(frozen=True)
-class Roc:
-    """The ROC curve of an attack, and the rates of the tested event with their bounds."""
-
-    false_positive_rate: NDArray[np.float64]
-    true_positive_rate: NDArray[np.float64]
-    chosen: dict[str, float]
 
 
 def counter(progress: Progress | None, total: int) -> Callable[[int], None]:
@@ -166,7 +155,7 @@ def audit_canary(
     *,
     name: str = "canary: whole fits",
     progress: Progress | None = None,
-) -> tuple[Finding, Roc]:
+) -> Finding:
     """Bound a fit's epsilon from below by a canary, in at least 8 runs on each neighbour."""
     one, other = _both(target, runs, progress)
     quarter, half = runs // 4, runs // 2
@@ -184,7 +173,7 @@ def compare(
     false_alarm: float,
     runs: tuple[int, int],
     name: str,
-) -> tuple[Finding, Roc]:
+) -> Finding:
     """Choose one event by the first runs, and test that one by the others.
 
     `runs`: fits on each data set in all, and how many of the scored ones choose.
@@ -205,15 +194,7 @@ def compare(
     hits = int((high >= threshold).sum()), int((low >= threshold).sum())
     trials = high.size, low.size
     audited = epsilon_lower_bound(hits, trials, claim.delta, false_alarm)
-    chosen = {
-        "rate": hits[1] / trials[1],
-        "rate_bound": binomial_upper(hits[1], trials[1], false_alarm / 2),
-        "power": hits[0] / trials[0],
-        "power_bound": binomial_lower(hits[0], trials[0], false_alarm / 2),
-    }
-    thresholds = np.unique(np.concatenate([high, low]))[::-1]
-    roc = Roc(_rates(low, thresholds), _rates(high, thresholds), chosen)
-    found = finding(
+    return finding(
         claim,
         name,
         "fit",
@@ -231,10 +212,8 @@ def compare(
             "score": label,
             "hits": list(hits),
             "trials": list(trials),
-            "area_under_roc": float(np.trapezoid(roc.true_positive_rate, roc.false_positive_rate)),
         },
     )
-    return found, roc
 
 
 def audit_canary_step(
@@ -326,9 +305,3 @@ def _last_step(
         counts.append((int((signs == sign).sum()), int((signs != 0).sum())))
     (hits, trials), (other_hits, other_trials) = counts
     return (hits, other_hits), (trials, other_trials)
-
-
-def _rates(values: NDArray[np.float64], thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how often values are at least each threshold; before the first, never."""
-    above = (values.size - np.searchsorted(np.sort(values), thresholds)) / values.size
-    return np.concatenate([[0.0], above])

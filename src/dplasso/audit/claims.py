@@ -309,15 +309,3 @@ def repeat_probability(draws: int, outcomes_log: float) -> float:
     if draws < 2:
         return 0.0
     return math.exp(min(0.0, math.log(draws * (draws - 1) / 2) - outcomes_log))
-
-
-def allowed_power(rate: NDArray[np.float64], epsilon: float, delta: float) -> NDArray[np.float64]:
-    """Return the largest true positive rate that (epsilon, delta)-privacy allows.
-
-    ``min(1, e^epsilon rate + delta, 1 - e^-epsilon (1 - delta - rate))`` for a false positive rate
-    (Kairouz, Oh and Viswanath 2015).
-    """
-    with np.errstate(over="ignore"):
-        steep = np.exp(epsilon) * rate + delta
-    flat = 1.0 - np.exp(-epsilon) * (1.0 - delta - rate)
-    return np.asarray(np.minimum(1.0, np.minimum(steep, flat)))

@@ -10,7 +10,6 @@ import numpy as np
 
 from dplasso.audit.black_box import (
     CANARY,
-    Roc,
     audit_canary,
     audit_canary_step,
     audit_repeats,
@@ -19,7 +18,6 @@ from dplasso.audit.black_box import (
 from dplasso.audit.claims import (
     Claim,
     Data,
-    Finding,
     Report,
     Target,
     canary_pair,
@@ -83,15 +81,6 @@ class Plan:
             raise ParameterError(f"`false_alarm` must be in (0, 1), got {self.false_alarm!r}")
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The report of all audits, and the audit of whole fits with its ROC curve."""
-
-    report: Report
-    roc: Roc
-    attack: Finding
-
-
 def estimator_of(settings: AuditSettings) -> DPFrankWolfeClassifier:
     """Return the estimator that is audited."""
     return DPFrankWolfeClassifier(classes=(0, 1), **asdict(settings))
@@ -116,19 +105,19 @@ def builder(settings: AuditSettings) -> Builder:
     return lambda n_iter: estimator_target(replace(settings, n_iter=n_iter))
 
 
-def run_audits(build: Builder, plan: Plan, progress: Progress | None = None) -> Outcome:
+def run_audits(build: Builder, plan: Plan, progress: Progress | None = None) -> Report:
     """Run all audits of a plan; `progress` takes the audit, fits done, and fits in all."""
 
     def named(name: str) -> Callable[[int, int], None] | None:
         return None if progress is None else partial(progress, name)
 
     false_alarm, whole = plan.false_alarm / _AUDITS, build(plan.n_iter)
-    attack, roc = audit_canary(whole, plan.runs, false_alarm, progress=named("canary: whole fits"))
+    attack = audit_canary(whole, plan.runs, false_alarm, progress=named("canary: whole fits"))
     runs = STEP_RUNS * plan.runs
     step = audit_canary_step(build(2), runs, false_alarm, named("canary: one step"))
     fits = min(MOST_REPEATS, max(FEWEST_REPEATS, plan.runs))
     repeats = audit_repeats(build(REPEAT_STEPS), fits, false_alarm, named("repeated releases"))
-    return Outcome(Report(whole.claim, (attack, step, repeats)), roc, attack)
+    return Report(whole.claim, (attack, step, repeats))
 
 
 # Fits that release noisy gradients: the noise is continuous, so the attack is on a weight.
@@ -157,7 +146,7 @@ def audit_weights(
     runs: int,
     false_alarm: float,
     progress: Callable[[int, int], None] | None = None,
-) -> Outcome:
+) -> Report:
     """Bound epsilon from below by the weight of a canary's own column; at least 8 runs."""
     weights = np.empty((2, runs))
     for place, data in enumerate(canary_pair(claim)):
@@ -166,7 +155,7 @@ def audit_weights(
             if progress is not None:
                 progress(place * runs + run + 1, 2 * runs)
     name = "canary: noisy gradients"
-    attack, roc = compare(
+    attack = compare(
         claim, [(weights[0], weights[1])], ("weight",), false_alarm, (runs, runs // 2), name
     )
-    return Outcome(Report(claim, (attack,)), roc, attack)
+    return Report(claim, (attack,))

@@ -8,7 +8,6 @@ from typing import Any
 
 from dplasso.audit import (
     AuditSettings,
-    Outcome,
     Plan,
     Report,
     audit_weights,
@@ -74,12 +73,12 @@ def audit(
         raise ParameterError(f"`method` must be one of {', '.join(names)}, got {method!r}")
     plan, build = Plan(n_iter, runs, false_alarm), builder(settings)
     build(n_iter)
-    attack: Callable[[Callable[[str, int, int], None]], Outcome] = partial(run_audits, build, plan)
+    attack: Callable[[Callable[[str, int, int], None]], Report] = partial(run_audits, build, plan)
     if method != "frank-wolfe":
         attack = _weights_attack(settings, plan, method)
     started = time.perf_counter()
     with output.progress_bars() as bars, bars.stages() as progress:
-        report = attack(progress).report
+        report = attack(progress)
     seconds = time.perf_counter() - started
     document = {**report.to_dict(), "settings": vars(settings), "seconds": seconds}
     exit_code = VIOLATION_FOUND if report.violated else 0
@@ -88,7 +87,7 @@ def audit(
 
 def _weights_attack(
     settings: AuditSettings, plan: Plan, method: str
-) -> Callable[[Callable[[str, int, int], None]], Outcome]:
+) -> Callable[[Callable[[str, int, int], None]], Report]:
     """Return the audit of whole fits by a weight; refuse what only vertices have."""
     for name in ("mechanism", "selector", "solver", "feature_bound"):
         if getattr(settings, name) != getattr(AuditSettings, name):

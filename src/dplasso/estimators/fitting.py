@@ -108,10 +108,11 @@ def fit_estimator(
     groups: Any = None,
     sample_weight: Any = None,
     engine: Engine | None = None,
+    within: NDArray[np.bool_] | None = None,
 ) -> Any:
     """Fit an estimator in place and return it; a failed fit leaves it unchanged.
 
-    Without a progress hook, `verbose` shows a progress bar and messages about compiling.
+    `within`: the rows of a store that enter.
     """
     hooks = hooks or Hooks()
     with ExitStack() as shown:
@@ -123,7 +124,7 @@ def fit_estimator(
         method = method_of(estimator)
         records: Records
         if engine is None:
-            records = _in_process(estimator, method, X, y, groups, sample_weight)
+            records = _in_process(estimator, method, X, y, groups, sample_weight, within)
         else:
             from dplasso.fit.partitioned import cluster_records
 
@@ -155,7 +156,13 @@ def fit_estimator(
 
 
 def _in_process(
-    estimator: Any, method: Method, X: Any, y: Any, groups: Any, sample_weight: Any
+    estimator: Any,
+    method: Method,
+    X: Any,
+    y: Any,
+    groups: Any,
+    sample_weight: Any,
+    within: NDArray[np.bool_] | None,
 ) -> LocalRecords:
     """Return the checked records of one process, with at most `rows_per_person` per person."""
     records = local_records(estimator, X, y, takes_matrix=isinstance(method.targets, Labels))
@@ -164,6 +171,8 @@ def _in_process(
     if sample_weight is not None:
         weights = checked_weights(sample_weight, len(records.y), method.is_private)
         records = replace(records, weights=weights)
+    if within is not None:
+        return replace(records, within=within, by_person=True)
     return records.limited(groups, method.rows_per_person)
 
 

@@ -2,8 +2,7 @@
 
 The D coordinates form about sqrt(D) groups of about sqrt(D) neighbours. A draw runs A-ExpJ
 (Efraimidis and Spirakis 2006) over the groups' weights, jumping over whole groups, and then over
-the members of the chosen group. (The paper's listing walks the members of every group where a jump
-ends, but only the last group's members can be the result.)
+the members of the chosen group.
 
 **Jumps.** A-ExpJ keeps the smallest key so far and draws how much weight to skip before the next
 smaller key. After weight t, that jump X has ``P(X > x) = t / (t + x)`` once the key is integrated
@@ -22,9 +21,8 @@ draw starts again. Loose or outdated upper bounds therefore cause no bias. The r
 the rounding of `exp` and its argument, below 2^-45 of the weight of every coordinate that matters,
 and 2^-60 from comparing 128 bits.
 
-**Rebase.** A group is recomputed before the next draw if a member exceeds the range of ticks (a
-factor of 16 or more), or if its sum is so small that rounding up would waste draws. Log weights
-cannot overflow, because only differences of integer magnitudes are exponentiated.
+**Rebase.** A group is recomputed before the next draw if a member exceeds the range of ticks, or if
+its sum is so small that rounding up would waste draws.
 """
 
 import math

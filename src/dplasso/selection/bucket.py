@@ -9,18 +9,15 @@ that the weights inside it differ by a factor of at most 2 (or `spread`). A draw
 3. accept it with probability (weight / bound).
 
 This is exact and succeeds after about 1.4 tries. Bounds are whole numbers of ticks, rounded up, so
-steps 1 and 2 need only one uniform integer below the total. Step 3 undoes the rounding. Levels far
-below the top, where a member's bound is a single tick, are treated as one segment. A coordinate is
-left out only if ``exp`` underflows: about 745 nats below the top its weight is 0. The delta for
-inexact draws covers this.
+steps 1 and 2 need only one uniform integer below the total, and step 3 undoes the rounding. Levels
+whose members have a single tick are treated as one segment. A coordinate is left out only if
+``exp`` underflows, which the delta for inexact draws covers.
 
 A coordinate that crosses to a neighbouring level swaps places with the member at the edge of the
 segment. A single contribution moves a gradient by at most about two levels, so an update is O(1).
-The non-private argmax scans the top segment.
 
-Beyond ``2^(bits + 1)`` levels the width grows in proportion to the magnitude, so the number of
-levels is bounded. Weights there are so steep that only a few coordinates matter. They are drawn by
-an exponential race over the members close to the top.
+Beyond ``2^(bits + 1)`` levels the width grows in proportion to the magnitude. Weights there are so
+steep that an exponential race over the members close to the top draws one of them.
 """
 
 from typing import NamedTuple
@@ -56,15 +53,12 @@ class BucketState(NamedTuple):
     ``exp(exponent * |alpha|)`` with the true sign.
     `shift`, `bits`: the level width is ``2^shift`` units; `bits` as in `level_of`.
     `linear`: draws use rejection while the top level is below this one.
-    `order`, shape (D,): coordinates, grouped by level.
-    `position`, shape (D,): index of each coordinate in `order`.
+    `order`, `position`, shape (D,): coordinates, grouped by level, and the place of each.
     `start`, shape (levels + 1,): level l occupies ``order[start[l]:start[l + 1]]``.
     `top`, shape (1,): no level above this one has members.
     `decay`, shape (W,): bound in ticks of the level i below the top, for bounds above one tick.
-    `edge_factor`, shape (128,): `cosh_factor` at the upper edges of the lowest levels; it is 1 for
-    higher levels.
-    `bound`, `mass`, shape (W,): scratch for the ticks of one member, and of all members, of the
-    level i below the top.
+    `edge_factor`, shape (128,): `cosh_factor` at the upper edges of the lowest levels.
+    `bound`, `mass`, shape (W,): scratch, the ticks of a member and of all of the level i below.
     """
 
     exponent: float
@@ -93,10 +87,6 @@ def bucket_state(
 
     `spread`: largest ratio of the weights in a level. With a larger value fewer changes cross a
     level, but a draw takes more tries.
-
-    It takes about 8 bytes per coordinate (16 for more than 2^31).
-
-    Raises ValueError if `exponent` is not positive.
     """
     if not exponent > 0:
         raise ValueError(f"exponent must be positive, got {exponent}")
@@ -138,10 +128,7 @@ def bucket_state(
 
 @register_jitable
 def fold(gradient):
-    """Return a for a >= 0, else -a - 1: a magnitude whose level edges are those of a >> shift.
-
-    A solver can then check in two instructions whether a gradient has stayed in its level.
-    """
+    """Return a for a >= 0, else -a - 1: a magnitude whose level edges are those of a >> shift."""
     return gradient ^ (gradient >> 63)
 
 
@@ -363,10 +350,7 @@ def level_width(selector):
 
 @register_jitable
 def draws_by_bounds(selector):
-    """Return whether a member of the lowest level is read only if it is proposed.
-
-    This holds for a race too, because thousands of levels lie between it and the lowest level.
-    """
+    """Return whether a member of the lowest level is read only if it is proposed."""
     return selector.linear > 0
 
 

@@ -1,10 +1,8 @@
 """The contract of every selection structure.
 
 A structure is a NamedTuple of arrays and numbers (its state) with kernels, connected by `register`.
-The solvers' kernels call the generic functions below. numba chooses the implementation by the type
-of the state, so that one compiled loop per structure is cached on disk.
-
-Gradients are the fixed-point integers of `dplasso.frank_wolfe.gradient`.
+The solvers' kernels call the generic functions below, and numba chooses the implementation by the
+type of the state. Gradients are the fixed-point integers of `dplasso.frank_wolfe.gradient`.
 
 =============  ==========================================================================
 function       duty
@@ -20,13 +18,9 @@ function       duty
 The solvers check the granularity themselves and report the changes of a row together, because in
 the innermost loop a call for each entry would cost a hundred times the update.
 
-`select` may read `alpha` but must not write to it. For a structure that reads few, callers in plain
-Python may pass `OnDemand` as `alpha`. Every private structure draws from the same distribution, to
-within `SAMPLING_ERROR` in total variation.
-
-The `counters` of a state, shape (4,), count a structure's work for research runs. The counts depend
-on the data, so no private model contains them: the estimator reads them only in runs without
-privacy (`epsilon=inf`, `mechanism="paper"`).
+For a structure that reads few, callers in plain Python may pass `OnDemand` as `alpha`. Every
+private structure draws from the same distribution, to within `SAMPLING_ERROR` in total variation.
+The `counters` of a state depend on the data, so they are read only in runs without privacy.
 """
 
 from collections.abc import Callable
@@ -46,11 +40,7 @@ TRIES, MOVES, POPS, VARIATES = range(4)
 
 
 class OnDemand:
-    """Column gradients that are computed when they are read.
-
-    `stored`: the gradients, some of which are outdated.
-    `computed`: returns the gradient of a column, or None if the stored one is correct.
-    """
+    """Column gradients that `computed` returns when they are read; None if `stored` is correct."""
 
     def __init__(self, stored: NDArray[np.int64], computed: Callable[[int], int | None]) -> None:
         self.stored, self._computed = stored, computed
@@ -132,12 +122,7 @@ def register(
     granularity_kernel: Callable[..., Any] = no_change,
     reads_few_kernel: Callable[..., Any] = reads_all,
 ) -> None:
-    """Register a structure for the solvers.
-
-    `state_class` is a NamedTuple class at the top of an importable module. The kernels take the
-    arguments of the functions above. The defaults are for a structure that reads all of alpha at
-    every draw.
-    """
+    """Register a structure; the defaults are for one that reads all of alpha at every draw."""
     implement(select, state_class, select_kernel)
     implement(update_many, state_class, update_many_kernel)
     implement(rebuild, state_class, rebuild_kernel)

@@ -8,9 +8,7 @@ with their true magnitudes as keys.
 
 Coordinates are ordered by key, and by index in a tie. The loop stops as soon as the rest cannot win
 even a tie, so the choice is exactly that of a brute-force argmax, also if many gradients are equal.
-
-A pop costs O(log D) amortised, all other operations O(1) amortised. The heap is seven arrays. A
-missing neighbour is -1, and the children of a node, like the roots, form a ring.
+A missing neighbour is -1, and the children of a node, like the roots, form a ring.
 """
 
 from typing import NamedTuple
@@ -30,9 +28,7 @@ class HeapState(NamedTuple):
     """State of the heap selection; coordinate j is node j.
 
     `key`, shape (D,): upper bounds of ``|alpha_k|``, in fixed-point units.
-    `parent`, `child`, shape (D,): the parent (-1 for a root) and any of the children.
-    `left`, `right`, shape (D,): neighbours in the ring of siblings.
-    `degree`, shape (D,): number of children.
+    `child`, shape (D,): any of the children. `left`, `right`: neighbours in the ring of siblings.
     `mark`, shape (D,): whether the node has lost a child since it got its parent.
     `first`, shape (1,): the root with the largest key, -1 for an empty heap.
     `by_degree`, shape (92,): scratch for the root of each degree while roots are merged.
@@ -51,10 +47,7 @@ class HeapState(NamedTuple):
 
 
 def heap_state(n_columns: int) -> HeapState:
-    """Return an empty structure for `n_columns` coordinates; `rebuild` fills it.
-
-    It takes 26 bytes per coordinate (42 for more than 2^31).
-    """
+    """Return an empty structure for `n_columns` coordinates; `rebuild` fills it."""
     index = np.int32 if n_columns < 2**31 else np.int64
     return HeapState(
         np.zeros(n_columns, dtype=np.int64),

@@ -7,8 +7,7 @@ differentially private.
 
 The Gumbel maximum is computed as an exponential race: the maximum of ``score + Gumbel`` is the
 minimum of ``log(E) - score`` for standard exponential E. Winners have E near zero, where it has
-full precision. Scores are subtracted from the largest one in integers, so only irrelevant
-candidates lose digits.
+full precision.
 
 `argmax` adds no noise. Tests compare the structures without privacy with it.
 """

@@ -14,7 +14,12 @@ from sklearn.pipeline import Pipeline
 from dplasso.data.store import Store
 from dplasso.errors import DataError, ParameterError, of_a_stranger
 from dplasso.estimators.base import PrivateLinearModel
-from dplasso.estimators.fitting import check_columns_fit, method_of, warn_of_undeclared_names
+from dplasso.estimators.fitting import (
+    check_columns_fit,
+    fit_estimator,
+    method_of,
+    warn_of_undeclared_names,
+)
 from dplasso.estimators.record_wise import check_record_wise, rows_of, split
 from dplasso.fit.public_knowledge import PARAMETERS
 from dplasso.fit.records import LocalRecords, local_records
@@ -270,7 +275,10 @@ def best_of(
         # A warning for every fit would reveal the number of tries, which is private.
         with warnings.catch_warnings(), of_a_stranger(fitted):
             warnings.simplefilter("ignore")
-            fitted.fit(fitted_on.X, fitted_on.y)
+            if fitted_on.within is None:
+                fitted.fit(fitted_on.X, fitted_on.y)
+            else:
+                fit_estimator(fitted, fitted_on.X, fitted_on.y, within=fitted_on.within)
         estimate = scorer.estimate(scorer.sums(fitted, scored_on, stream))
         height = estimate.value if scorer.metric.larger_is_better else -estimate.value
         if best is None or height > highest:

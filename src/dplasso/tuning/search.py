@@ -8,7 +8,6 @@ try and its score, not the number of tries or the other scores.
 """
 
 import warnings
-from contextlib import ExitStack
 from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
@@ -178,7 +177,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         X : sparse or dense matrix, shape (N, D), or a store
-            One record per row. The search keeps a temporary copy of a store beside it on the disk.
+            One record per row.
         y : array-like, shape (N,) or (N, L), default=None
             Labels or targets, or 0 and 1 for each of L labels. Not needed for a store.
         groups : array-like, shape (N,), default=None
@@ -195,8 +194,6 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             For an invalid parameter, label or number. Nothing is charged then.
         BudgetError, LedgerError
             If the ledger has too little left or cannot be used. Nothing is charged then.
-        OSError
-            If the parts of a store cannot be written. Nothing is charged then.
 
         Warns
         -----
@@ -238,14 +235,10 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             notes["fingerprint"] = data_fingerprint(y[rows] != (classes[0] if y.ndim == 1 else 0))
         best: Try | None = None
         records = {id(candidate.records): candidate.rows for candidate in candidates}
-        with ExitStack() as held_parts:
-            parts = {
-                key: held_parts.enter_context(divided(whole, rows, held))
-                for key, whole in records.items()
-            }
-            with charged(ledger, cost, release=lambda: _digest(best), notes=notes):
-                tries = draw_tries(cost.tries, stream)
-                best = best_of(candidates, tries, parts, scorer, stream, seeded=seeded)
+        parts = {key: divided(whole, rows, held) for key, whole in records.items()}
+        with charged(ledger, cost, release=lambda: _digest(best), notes=notes):
+            tries = draw_tries(cost.tries, stream)
+            best = best_of(candidates, tries, parts, scorer, stream, seeded=seeded)
         self._set_best(best, candidates[0], cost, scorer.target, stated)
         self.cv_results_ = results_of(candidates, best)
         self.metric_, self._target = metric, scorer.target
