@@ -116,7 +116,7 @@ class TestMutants:
         finding = audit_repeats(mutants.noise_reused(settings(n_iter=12)), 20, ALARM)
         assert finding.violated
         assert finding.figures["distinct"] == 1
-        whole, _ = audit_canary(mutants.noise_reused(settings()), 400, ALARM)
+        whole = audit_canary(mutants.noise_reused(settings()), 400, ALARM)
         assert whole.violated
 
     def test_an_8_bit_seed_is_caught(self):
@@ -124,7 +124,7 @@ class TestMutants:
         finding = audit_repeats(mutants.byte_as_seed(settings(n_iter=12)), 400, ALARM)
         assert finding.violated
         assert 150 < finding.figures["distinct"] <= 256
-        whole, _ = audit_canary(mutants.byte_as_seed(settings()), 1000, ALARM)
+        whole = audit_canary(mutants.byte_as_seed(settings()), 1000, ALARM)
         assert whole.violated
         assert whole.figures["score"] == "seen"
 

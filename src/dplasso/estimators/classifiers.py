@@ -103,10 +103,8 @@ class DPLogisticRegression(PrivateClassifier):
         Number of gradients.
     n_records_ : float
         Noisy number of records; only if the fit counted them.
-    n_features_in_ : int
-        Number of columns D.
-    feature_names_in_ : ndarray of str, shape (D,)
-        Names of the columns; only if X has names.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Number of columns D, and their names if X has names.
     privacy_ : PrivacyStatement
         What the fit guarantees, in words and as JSON.
 
@@ -245,10 +243,8 @@ class DPLassoClassifier(PrivateClassifier):
     transcript_ : Transcript
         The vertices drawn, private by composition. With K > 2 classes, coordinate ``k D + j`` is
         column j of class k; only if vertices were drawn.
-    n_features_in_ : int
-        Number of columns D.
-    feature_names_in_ : ndarray of str, shape (D,)
-        Names of the columns; only if X has names.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Number of columns D, and their names if X has names.
     privacy_ : PrivacyStatement
         What the fit guarantees, in words and as JSON.
 

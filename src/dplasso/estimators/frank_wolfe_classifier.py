@@ -109,10 +109,8 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         Objective and gap of every step; only without privacy, for one margin.
     work_ : Work
         Work of every step; only without privacy or if ``mechanism="paper"``, for one margin.
-    n_features_in_ : int
-        Number of columns D.
-    feature_names_in_ : ndarray of str, shape (D,)
-        Names of the columns; only if X has names.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Number of columns D, and their names if X has names.
     privacy_ : PrivacyStatement
         What the fit guarantees, in words and as JSON.
 

@@ -89,10 +89,8 @@ class DPLinearRegression(PrivateRegressor):
         Number of gradients.
     n_records_ : float
         Noisy number of records; only if the fit counted them.
-    n_features_in_ : int
-        Number of columns D.
-    feature_names_in_ : ndarray of str, shape (D,)
-        Names of the columns; only if X has names.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Number of columns D, and their names if X has names.
     privacy_ : PrivacyStatement
         What the fit guarantees, in words and as JSON.
 
@@ -223,10 +221,8 @@ class DPLasso(PrivateRegressor):
         Noisy number of records.
     transcript_ : Transcript
         The vertices drawn, private by composition; only if vertices were drawn.
-    n_features_in_ : int
-        Number of columns D.
-    feature_names_in_ : ndarray of str, shape (D,)
-        Names of the columns; only if X has names.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Number of columns D, and their names if X has names.
     privacy_ : PrivacyStatement
         What the fit guarantees, in words and as JSON.
 

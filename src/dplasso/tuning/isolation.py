@@ -23,19 +23,6 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import parallel_config
 from numpy.typing import NDArray
-from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
-from sklearn.tree import (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    ExtraTreeClassifier,
-    ExtraTreeRegressor,
-)
 from sklearn.utils import _safe_indexing
 
 from dplasso.errors import DataError, is_ours, of_a_stranger
@@ -44,42 +31,20 @@ from dplasso.fit.records import LocalRecords
 from dplasso.matrix.unit_rows import by_rows, unit_row_margins
 from dplasso.runtime.threads import ONE_THREAD
 
-# Compared with exact types, because a subclass may predict differently.
+# Models of scikit-learn that compare entries; a subclass of another package may predict otherwise.
 _COMPARING = {
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    DummyClassifier,
-    DummyRegressor,
-    ExtraTreeClassifier,
-    ExtraTreeRegressor,
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
+    f"{kind}{target}"
+    for kind in ("DecisionTree", "Dummy", "ExtraTree", "ExtraTrees", "RandomForest")
+    for target in ("Classifier", "Regressor")
 }
 _LINEAR = ("sklearn.linear_model.", "sklearn.svm.", "sklearn.discriminant_analysis")
 # Steps of scikit-learn that process each entry separately, or each sparse row in its own order.
 _BY_ENTRY = {
-    "Binarizer",
-    "ColumnTransformer",
-    "CountVectorizer",
-    "DictVectorizer",
-    "FeatureHasher",
-    "FeatureUnion",
-    "HashingVectorizer",
-    "MaxAbsScaler",
-    "MinMaxScaler",
-    "OneHotEncoder",
-    "OrdinalEncoder",
-    "Pipeline",
-    "RobustScaler",
-    "SelectKBest",
-    "SelectPercentile",
-    "SimpleImputer",
-    "StandardScaler",
-    "TfidfTransformer",
-    "TfidfVectorizer",
-    "VarianceThreshold",
+    *("CountVectorizer", "DictVectorizer", "FeatureHasher", "HashingVectorizer"),
+    *("TfidfTransformer", "TfidfVectorizer", "OneHotEncoder", "OrdinalEncoder", "SimpleImputer"),
+    *("MaxAbsScaler", "MinMaxScaler", "RobustScaler", "StandardScaler", "Binarizer"),
+    *("SelectKBest", "SelectPercentile", "VarianceThreshold"),
+    *("ColumnTransformer", "FeatureUnion", "Pipeline"),
 }
 
 
@@ -88,7 +53,7 @@ def isolated(model: Any) -> Any:
     model = chosen(model)
     if is_ours(model):
         return model
-    if type(model) in _COMPARING:
+    if _is_sklearn(model, _COMPARING):
         return _Sequential(model)
     return _Linear(model) if _linear(model) else _OneByOne(model)
 
@@ -103,7 +68,7 @@ def isolate(model: Any, X: Any, rows: LocalRecords) -> tuple[Any, LocalRecords]:
     if parts is None:
         return model, rows
     steps, last = parts[0], chosen(parts[1])
-    at_once = type(last) in _COMPARING or _linear(last)
+    at_once = _is_sklearn(last, _COMPARING) or _linear(last)
     if is_ours(last) or (at_once and all(_by_entry(step) for _, step in every_step(steps))):
         return last, rows
     return _OneByOne(model, X), replace(rows, X=np.arange(len(rows.y), dtype=np.float64)[:, None])
@@ -115,10 +80,13 @@ def _linear(model: Any) -> bool:
     )
 
 
+def _is_sklearn(step: Any, names: set[str]) -> bool:
+    return type(step).__module__.startswith("sklearn.") and type(step).__name__ in names
+
+
 def _by_entry(step: Any) -> bool:
-    kind = type(step)
-    is_by_entry = kind.__module__.startswith("sklearn.") and kind.__name__ in _BY_ENTRY
-    return is_by_entry or is_ours(step) or step is None or isinstance(step, str)
+    known = _is_sklearn(step, _BY_ENTRY) or is_ours(step)
+    return known or step is None or isinstance(step, str)
 
 
 @dataclass(frozen=True)
