@@ -70,7 +70,7 @@ def solver_target(
         plan = method.plan(_TASK, data.X.shape[1])
         fit = Fit(budget, _records(data), new_stream(), ONE_THREAD)
         plan.lay_out(fit)
-        steps = plan.phases[-1].steps(Released(), budget)
+        steps = method.vertex_steps(_TASK, data.X.shape[1], Released(), budget)
         return mechanism, steps, fit.layouts["vertices"].vertex_rows(steps, ONE_THREAD).problem
 
     def fit(data: Data) -> Transcript:

@@ -62,10 +62,11 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     chosen, task = FrankWolfeLoop.from_params(model.get_params()), Binary(np.arange(2))
     records = LocalRecords(data.X, labels, None).encoded(task)
     budget, plan = chosen.budget(task, records.n_features), chosen.plan(task, records.n_features)
-    fit, drawing = Fit(budget, records, random_stream(0), ONE_THREAD), plan.phases[-1]
+    fit = Fit(budget, records, random_stream(0), ONE_THREAD)
     plan.lay_out(fit)
-    steps = drawing.steps(model.model_.released, budget)
-    mechanism = drawing.mechanism(budget.eps0_of(drawing.spends, steps.n_steps), fit)
+    steps = chosen.vertex_steps(task, records.n_features, model.model_.released, budget)
+    share = plan.phases[-1].share(budget, model.model_.released)
+    mechanism = chosen.mechanism(budget.eps0_of(share, steps.n_steps), task, budget, len(labels))
     given = fit.layouts["vertices"].vertex_rows(steps, ONE_THREAD).problem
     rows, columns = given.design.rows, given.design.columns
 

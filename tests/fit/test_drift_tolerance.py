@@ -32,8 +32,7 @@ def tolerance(counted=None, **given):
     released = Released()
     if counted is not None:
         released = released.then(0.01, Counted(np.array([counted / 2.0] * 2), 1.0))
-    draw = method.plan(task, 60).phases[-1]
-    return draw.steps(released, method.budget(task, 60)).drift_tol
+    return method.vertex_steps(task, 60, released, method.budget(task, 60)).drift_tol
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])

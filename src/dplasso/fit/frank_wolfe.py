@@ -156,6 +156,36 @@ class FrankWolfeLoop(Method):
             )
         return super().budget(task, n_features)
 
+    def vertex_steps(
+        self, task: Task, n_features: int, released: Released, budget: Budget
+    ) -> VertexSteps:
+        """Return the public numbers of the run."""
+        bound, counted = self.residual_bound(task), released.last(Counted)
+        loss = task.vertex_loss(bound)
+        n_records: float | None = self.n_records
+        if counted is not None:
+            n_records = counted.total if n_records is None else n_records
+            if self.fit_intercept:
+                offset = loss.starting_offset(counted.counts, counted.deviation)
+                loss = task.vertex_loss(bound, offset)
+        tolerance = self.drift_tol
+        if self.params.get("drift_tol") == "auto" and n_records and not self.as_printed:
+            eps0 = budget.eps0_of(1.0 - COUNT_SHARE if self.counts else 1.0, self.n_iter)
+            tolerance = tolerance_within_noise(
+                self.mechanism(eps0, task, budget, 1).exponent_scale,
+                max(1.0, n_records) * self.feature_bound,
+                2 * max(1, n_features),
+            )
+        return VertexSteps(
+            loss=loss,
+            bound=self.feature_bound,
+            intercept=self.draws_constant,
+            radius=self.l1_radius,
+            n_steps=self.n_iter,
+            drift_tol=tolerance,
+            share_bits=share_bits(n_records),
+        )
+
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:  # noqa: ARG002
         """Count the classes, where margins start at their balance; then draw T vertices."""
         bound = self.residual_bound(task)
@@ -163,35 +193,8 @@ class FrankWolfeLoop(Method):
         counting = count(task, first_loss, self.n_records)
         spends = 1.0 - COUNT_SHARE if self.counts else 1.0
 
-        def steps(released: Released, budget: Budget) -> VertexSteps:
-            """Return the public numbers of the run."""
-            counted, loss = released.last(Counted), first_loss
-            n_records: float | None = self.n_records
-            if counted is not None:
-                n_records = counted.total if n_records is None else n_records
-                if self.fit_intercept:
-                    offset = first_loss.starting_offset(counted.counts, counted.deviation)
-                    loss = task.vertex_loss(bound, offset)
-            tolerance = self.drift_tol
-            if self.params.get("drift_tol") == "auto" and n_records and not self.as_printed:
-                eps0 = budget.eps0_of(spends, self.n_iter)
-                tolerance = tolerance_within_noise(
-                    self.mechanism(eps0, task, budget, 1).exponent_scale,
-                    max(1.0, n_records) * self.feature_bound,
-                    2 * max(1, n_features),
-                )
-            return VertexSteps(
-                loss=loss,
-                bound=self.feature_bound,
-                intercept=self.draws_constant,
-                radius=self.l1_radius,
-                n_steps=self.n_iter,
-                drift_tol=tolerance,
-                share_bits=share_bits(n_records),
-            )
-
         def begin(fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:
-            run = steps(released, fit.budget)
+            run = self.vertex_steps(task, n_features, released, fit.budget)
             eps0 = 2.0 * mu / math.sqrt(self.n_iter)
             mechanism = self.mechanism(eps0, task, fit.budget, int(fit.records.shape[0]))
             rows = fit.layouts["vertices"].vertex_rows(run, fit.threads)
