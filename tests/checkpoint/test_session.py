@@ -94,9 +94,9 @@ class TestRefused:
 
         one, other = np.arange(40.0), np.arange(40.0) + 1e-9
         killed(make(one), data, path, 4)
-        told = "belongs to a fit that starts from an array of weights, all 40 columns in their"
+        words = "a fit with the prior an array of weights, all 40 columns in their"
         for prior in (other, None):
-            self.refuse(make(prior), data, path, told)
+            self.refuse(make(prior), data, path, words)
         resumed = resume_fit(make(one.tolist()), *data, path)
         assert read_checkpoint(path).is_complete
         assert resumed.model_.prior.weights.tolist() == [one.tolist()]
@@ -105,9 +105,9 @@ class TestRefused:
         X, y = data
         frame = pd.DataFrame(X.toarray(), columns=[f"c{k}" for k in range(40)])
         never = np.where(y == "no", "never", y)
-        self.refuse(model(), (X[:, 1:], y), begun, "on 40 columns and these data have 39")
-        self.refuse(model(), (X, never), begun, "the labels 'no' and 'yes' and these data have")
-        self.refuse(model(), (frame, y), begun, "on columns of other names")
+        self.refuse(model(), (X[:, 1:], y), begun, "number of columns 40, and this fit has 39")
+        self.refuse(model(), (X, never), begun, "the labels 'no' and 'yes', and this fit has")
+        self.refuse(model(), (frame, y), begun, "the column names none, and this fit has")
 
     @pytest.mark.parametrize("options", [{"random_state": 1}, {"epsilon": math.inf}])
     def test_other_data_where_the_draws_tell(self, options, data, path, killed):

@@ -23,7 +23,7 @@ from dplasso.checkpoint.format import (
     write_checkpoint,
 )
 from dplasso.cluster import Engine
-from dplasso.errors import BudgetError, CheckpointError
+from dplasso.errors import BudgetError, CheckpointError, shown
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import fit_estimator, method_of
 from dplasso.files.disk import claim
@@ -327,30 +327,29 @@ def _same(mine: Snapshot, others: Snapshot) -> bool:
 def _check_same(path: Place, stored: Checkpoint, current: Checkpoint) -> None:
     """Refuse to go on with a fit that is not the checkpoint's."""
     _check_same_params(path, stored.params, current.params)
-    labels = " and ".join(map(repr, stored.classes.tolist()))
-    again = ": resume with the data of the interrupted fit."
-    both = stored.statement, current.statement
-    begun, now = (statement.prior or "no prior" for statement in both)
-    rows, others = (statement.public_rows or "no public rows" for statement in both)
-    compared = {
-        f"belongs to a fit on {stored.n_features:,} columns and these data have "
-        f"{current.n_features:,}{again}": (stored.n_features, current.n_features),
-        f"belongs to a fit with the labels {labels} and these data have others{again}": (
-            stored.classes.tolist(),
-            current.classes.tolist(),
-        ),
-        f"belongs to a fit on columns of other names{again}": (_names(stored), _names(current)),
-        f"belongs to a fit that starts from {begun} and this one starts from {now}: resume with "
-        "the same prior.": (begun, now),
-        f"belongs to a fit with {rows} and this one has {others}: resume with the same geometry.": (
-            rows,
-            others,
-        ),
-        _OTHER_STATEMENT: both,
+    for what in (before := _facts(stored)):
+        if before[what] != (now := _facts(current)[what]):
+            raise CheckpointError(
+                f"{os.fspath(path)} belongs to a fit with the {what} {_short(before[what])}, and "
+                f"this fit has {_short(now)}: resume with those of the interrupted fit."
+            )
+    if stored.statement != current.statement:
+        raise CheckpointError(f"{os.fspath(path)} {_OTHER_STATEMENT}")
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) else shown(value)
+
+
+def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
+    names = checkpoint.feature_names
+    return {
+        "number of columns": f"{checkpoint.n_features:,}",
+        "labels": " and ".join(map(repr, checkpoint.classes.tolist())),
+        "column names": "none" if names is None else [str(name) for name in names],
+        "prior": checkpoint.statement.prior or "none",
+        "public rows": checkpoint.statement.public_rows or "none",
     }
-    for refusal, (before, after) in compared.items():
-        if before != after:
-            raise CheckpointError(f"{os.fspath(path)} {refusal}")
 
 
 def _check_same_params(
@@ -372,8 +371,3 @@ def _check_same_params(
 
 def _stored(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in params.items() if name not in _NOT_STORED}
-
-
-def _names(checkpoint: Checkpoint) -> list[str] | None:
-    names = checkpoint.feature_names
-    return None if names is None else [str(name) for name in names]

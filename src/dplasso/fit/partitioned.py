@@ -234,8 +234,8 @@ def _partition(
 def _refuse_twice(parts: list[Partition], partitions: list[Any]) -> None:
     """Refuse a partition that is passed twice: its records would count twice."""
     seen = set()
-    for part, some in zip(parts, partitions, strict=True):
-        own = id(some) if part.path is None else part.path
+    for part, matrix in zip(parts, partitions, strict=True):
+        own = part.path or id(matrix)
         if own in seen:
             raise DataError(
                 f"{part.path or 'a matrix'} is given twice; each record may be in one partition "

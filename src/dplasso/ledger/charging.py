@@ -11,7 +11,7 @@ from typing import Any
 from dplasso.errors import LedgerError, LedgerWarning, ParameterTypeError
 from dplasso.ledger.budgets import Reservation, check_name, finish, pick, read_budgets, reserve
 from dplasso.ledger.composition import affords, refuse_overspending, refuse_relation
-from dplasso.ledger.entries import Budget, Charge, Cost, charge_of
+from dplasso.ledger.entries import Budget, Charge, charge_of
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Ledger:
         """Read the budget of the data set; LedgerError if there is none or it cannot be read."""
         return pick(read_budgets(self.path), self.dataset, self.path)
 
-    def charge(self, cost: Cost, **notes: str | None) -> Charge:
+    def charge(self, cost: Any, **notes: str | None) -> Charge:
         """Return what the ledger will hold of a cost."""
         return charge_of(cost, **{"purpose": self.purpose, **notes})
 
@@ -96,7 +96,7 @@ def checked_ledger(
     )
 
 
-def check_affordable(ledger: Ledger | None, mechanism: Cost, kind: str | None = None) -> None:
+def check_affordable(ledger: Ledger | None, mechanism: Any, kind: str | None = None) -> None:
     """Refuse a fit as `charged` would, before the long work; nothing is spent."""
     if ledger is None:
         return
@@ -122,7 +122,7 @@ def check_paid(ledger: Ledger | None, release: str, what: str) -> None:
 @contextmanager
 def charged(
     ledger: Ledger | None,
-    mechanism: Cost,
+    mechanism: Any,
     *,
     payment: Payment | None = None,
     release: Callable[[], str | None] | None = None,

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Any
 
 from dplasso.errors import LedgerError
 
@@ -25,29 +25,6 @@ UNITS = 10**30
 _ROUNDING = 2.0**-40
 # A larger factor of delta exceeds every budget.
 _LARGEST_EXPONENT = 600.0
-
-
-class Cost(Protocol):
-    """The cost of a fit or search, as a ledger needs it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def epsilon(self) -> float: ...
-    @property
-    def delta(self) -> float: ...
-    @property
-    def n_iter(self) -> int: ...
-    @property
-    def neighbors(self) -> str: ...
-    @property
-    def rows_per_person(self) -> int: ...
-    @property
-    def eps0_accounted(self) -> float | None: ...
-    @property
-    def rho(self) -> float | Fraction: ...
-    @property
-    def sampling_delta(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -178,14 +155,14 @@ def totals(budget: Budget) -> dict[int, tuple[int, int]]:
 
 
 def charge_of(
-    mechanism: Cost,
+    mechanism: Any,
     *,
     purpose: str | None = None,
     fingerprint: str | None = None,
     prior: str | None = None,
     kind: str | None = None,
 ) -> Charge:
-    """Return what a fit with this mechanism costs, in whole units; `kind`: of what is no fit."""
+    """Return the charge for a fit's budget or a search's cost, in whole units; `kind` if no fit."""
     eps0, draws = mechanism.eps0_accounted, mechanism.sampling_delta
     cost = mechanism.rho if eps0 is None else eps0
     if not (math.isfinite(cost) and cost >= 0 and 0 <= draws < 1):

@@ -14,6 +14,7 @@ from dplasso.gradient_descent.margins import LinearModel
 from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT, SIGNIFICANT, Stage
 from dplasso.matrix.geometry import Geometry
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, Scaling
+from dplasso.matrix.starting import StartingModel
 from dplasso.phases.contract import Fit, Phase, at_once
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Calibrated, Descended, Release, Significant, Started
@@ -167,6 +168,14 @@ def start(descent: Descent) -> Phase:
         words=START_WORDS,
         numbers=bounds(descent.loss),
     )
+
+
+def starting_model(fit: Fit, released: Released) -> StartingModel | None:
+    """Return the public model that margins start from, once its slope is found."""
+    start = released.last(Started)
+    if fit.prior is None or start is None:
+        return None
+    return fit.prior.stretched(start.slope, start.shift)
 
 
 def started(

@@ -23,7 +23,6 @@ from dplasso.gradient_descent.noisy_descent import NoisyGradientDescent, gradien
 from dplasso.gradient_descent.schedule import CONSTANT, Schedule, Stage, further, schedule_for
 from dplasso.matrix.geometry import MOST_DIRECTIONS, Geometry, unmixed
 from dplasso.matrix.scaling import Mix, constant_entry
-from dplasso.matrix.starting import StartingModel
 from dplasso.phases.contract import NOTHING, Fit, Phase, Snapshot, Steps, deviation_of
 from dplasso.phases.course import (
     Course,
@@ -36,6 +35,7 @@ from dplasso.phases.course import (
     length_share,
     significance,
     start,
+    starting_model,
 )
 from dplasso.phases.mix import mix, mix_share
 from dplasso.phases.released import Released
@@ -47,7 +47,6 @@ from dplasso.phases.releases import (
     Release,
     RowLength,
     Scaled,
-    Started,
 )
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.parameters import check_records, share_bits
@@ -99,14 +98,6 @@ def cut(descent: Descent, stage: int) -> Phase:
         return Kept(before.columns[places] if before.columns.size else places)
 
     return course_phase(descent, "cut", 0.0, lambda *_: 0.0, make)
-
-
-def starting_model(fit: Fit, released: Released) -> StartingModel | None:
-    """Return the public model that margins start from, once its slope is found."""
-    start = released.last(Started)
-    if fit.prior is None or start is None:
-        return None
-    return fit.prior.stretched(start.slope, start.shift)
 
 
 def gradients(

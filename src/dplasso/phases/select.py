@@ -27,9 +27,10 @@ from dplasso.phases.course import (
     bounds,
     calibrated,
     started,
+    starting_model,
 )
 from dplasso.phases.released import Released
-from dplasso.phases.releases import NO_COLUMNS, Drawn, Release, RowSize, Started
+from dplasso.phases.releases import NO_COLUMNS, Drawn, Release, RowSize
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.exponential_mechanism import VertexMechanism, vertex_mechanism
 from dplasso.privacy.parameters import share_bits
@@ -78,10 +79,8 @@ class Selection:
 
     def started(self, fit: Fit, released: Released) -> StartingModel | None:
         """Return the public model that margins start from, as unit rows have it."""
-        start = released.last(Started)
-        if fit.prior is None or start is None:
-            return None
-        return replace(fit.prior.stretched(start.slope, start.shift), constant=self.constant)
+        prior = starting_model(fit, released)
+        return None if prior is None else replace(prior, constant=self.constant)
 
     @property
     def constant(self) -> float:

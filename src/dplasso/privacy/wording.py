@@ -152,8 +152,16 @@ def assumptions(statement: "PrivacyStatement") -> str:
         )
     if statement.classes == CLASSES_FROM_Y:
         labels += " (they were taken from the data)"
-    start = f" {started_from(statement)}" if statement.prior else ""
-    start += f" {directions_from(statement)}" if statement.public_rows else ""
+    start = ""
+    if statement.prior:
+        start += (
+            f" The fit starts from {statement.prior}; the people behind it are not protected by "
+            "this fit."
+        )
+    if statement.public_rows:
+        start += f" The fit uses the latent directions of {statement.public_rows}"
+        unprotected = "; the people in these rows are not protected by this fit"
+        start += "." if keeps_labels_alone(statement.neighbors) else f"{unprotected}."
     if not statement.is_private:
         return (
             f"Settings: {statement.steps:,} steps, mechanism {statement.mechanism!r}, randomness "
@@ -193,24 +201,6 @@ def assumptions(statement: "PrivacyStatement") -> str:
         "Taken as public, and not protected: the number and meaning of the columns, "
         f"{rows}{labels}, {bound}and all other settings. {counted}this statement; not logs, error "
         f"messages, running times or test scores.{start}"
-    )
-
-
-def started_from(statement: "PrivacyStatement") -> str:
-    """Word what a fit started from, and that this part is not protected."""
-    return (
-        f"The fit starts from {statement.prior}; the people behind it are not protected by this "
-        "fit."
-    )
-
-
-def directions_from(statement: "PrivacyStatement") -> str:
-    """Word whose rows said which columns go together, and that these are not protected."""
-    if keeps_labels_alone(statement.neighbors):
-        return f"The fit uses the latent directions of {statement.public_rows}."
-    return (
-        f"The fit uses the latent directions of {statement.public_rows}; the people in these rows "
-        "are not protected by this fit."
     )
 
 
