@@ -235,7 +235,7 @@ def test_a_fit_leaves_room_for_what_was_released_before_it(name, part):
 
 
 def test_what_leaves_too_little_or_is_not_counted_is_refused():
-    with pytest.raises(ValueError, match="have used most of it up"):
+    with pytest.raises(ValueError, match="have already used most of it"):
         build().after(0.9 * build().mu)
     with pytest.raises(ValueError, match="leave n_records out"):
         build(VERTICES).after(0.01)

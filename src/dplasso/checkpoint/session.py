@@ -106,8 +106,8 @@ def resume_fit(
     the fit costs what an uninterrupted one does.
 
     `estimator`: with the parameters of the interrupted fit, `random_state` and `ledger` included.
-    `X`, `y`: the same data and labels. Without a seed nothing can tell other rows of as many
-    columns apart, because a checkpoint holds no trace of them (``docs/checkpoints.md``).
+    `X`, `y`: the same data and labels. Without a seed, other rows with the same columns are not
+    detected, because a checkpoint holds no trace of the rows (``docs/checkpoints.md``).
 
     Raises CheckpointError if the checkpoint is damaged, finished, in use, or of another fit;
     FileNotFoundError if there is none; LedgerError if the ledger is not the one that was charged,
@@ -241,7 +241,7 @@ class KeptFit(Session):
                 self._pause = max(self._seconds, _PAUSE * (self._written - now))
 
     def _compare(self, released: Released, done: int, snapshots: Snapshots) -> None:
-        """Refuse a repeated fit that comes to other releases than the interrupted one."""
+        """Refuse a repeated fit whose releases differ from those of the interrupted one."""
         before, state = self._reached.released, self._reached.state
         at_state = (len(released), done) == self._reached.place
         common = min(len(released), len(before))

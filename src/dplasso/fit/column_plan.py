@@ -29,7 +29,7 @@ MOST_KEPT, _MOST_COORDINATES = 2**16, 2**24
 _MOST_REFIT_STEPS, _FEWEST_REFIT_STEPS = 100, 40
 # theta: how strong the best column is.
 _STRENGTH = 0.35
-# Squared length of rows up to which gradients tell more than T draws, over T ln(2D) / 2. Chosen
+# Squared length of rows up to which gradients find more than T draws, over T ln(2D) / 2. Chosen
 # on splits of the training rows of Reuters and Farm Ads, and on made-up rows (docs/lasso.md).
 _LONGER_ROWS = 8.0
 # Share of the budget for the refit of columns drawn.
@@ -149,7 +149,7 @@ class LassoPlan:
 
 
 def columns_to_be_found(rho: float, n_records: float, n_coordinates: int) -> int:
-    """Return how many columns vertices of this zCDP can tell from noise, in typical data."""
+    """Return how many columns draws of this zCDP can distinguish from noise in typical data."""
     if math.isinf(rho):
         return MOST_COLUMNS
     count = _STRENGTH * math.sqrt(2.0 * rho) * n_records / math.log(2.0 * n_coordinates)
@@ -157,7 +157,7 @@ def columns_to_be_found(rho: float, n_records: float, n_coordinates: int) -> int
 
 
 def row_limit(shape: Shape, n_vertices: int) -> float:
-    """Return the squared length of rows, over B^2, up to which gradients tell more than draws."""
+    """Return the squared length of rows, over B^2, up to which gradients find more than draws."""
     draws = n_vertices * math.log(2.0 * shape.n_coordinates) / 2.0
     return _LONGER_ROWS * draws / (shape.longer * shape.longer)
 
@@ -199,8 +199,7 @@ def plan_lasso(shape: Shape, rho: float, n_records: float, *, long_rows: bool) -
     )
 
 
-# Of rows whose words tell the class about as well as in texts, a dense fit is right rarely more
-# often than guessing below this signal (docs/logistic.md).
+# Below this signal, a dense fit of texts is rarely better than guessing (docs/logistic.md).
 _LEAST_SIGNAL = 5.0
 
 

@@ -207,7 +207,7 @@ class GradientDescent(Method):
         n_records: float,
         n_features: int,  # noqa: ARG002
     ) -> str:
-        """Say where the noise outweighs what so many records can tell."""
+        """Return a warning if the noise outweighs the signal of so many records."""
         mu = budget.mu_of(1.0 - COUNT_SHARE - self.inference_share)
         return gradients_warning(budget, mu, n_records, task.n_outputs)
 

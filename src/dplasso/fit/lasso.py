@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Self
 
 from scipy.sparse import csr_array
@@ -17,7 +16,7 @@ from dplasso.fit.column_plan import (
     plan_lasso,
     row_limit,
 )
-from dplasso.fit.method import Method, common_parameters, word_or_number
+from dplasso.fit.method import Method, checked_count, common_parameters
 from dplasso.fit.public_knowledge import scaled_rows
 from dplasso.fit.task import Task
 from dplasso.gradient_descent.calibration import LEARNT, LEARNT_OF_FEW, LEARNT_WITH_DIRECTIONS
@@ -51,14 +50,7 @@ class Lasso(Method):
         """Check the parameters of an estimator; TypeError, ValueError as `common_parameters`."""
         return cls(
             **common_parameters(params),
-            max_weights=word_or_number(
-                params,
-                "max_weights",
-                {None: None},
-                lambda count: count > 0,
-                "`None` or a whole number >= 1",
-                Integral,
-            ),
+            max_weights=checked_count(params, "max_weights"),
             feature_bound=check_feature_bound(params["feature_bound"]),
         )
 

@@ -262,7 +262,7 @@ def word_or_number(
     right: str,
     kind: Any = Real,
 ) -> Any:
-    """Return what the parameter's word stands for, or its number if that is valid."""
+    """Return the meaning of the parameter's word, or its number if that is valid."""
     value = params[name]
     if (value is None or isinstance(value, str)) and value in words:
         return words[value]

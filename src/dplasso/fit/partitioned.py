@@ -92,7 +92,7 @@ class ClusterRecords:
         """Refuse what only one process can do (ValueError), and too many records (DataError)."""
         if layout.one_process:
             raise ParameterError(
-                f"{layout.one_process} runs in one process; leave engine out, or choose otherwise"
+                f"{layout.one_process} runs in one process; leave out `engine` or this parameter"
             )
         check_records(self.shape[0], layout.share_bits)
         return self
@@ -190,7 +190,9 @@ def _checked(weights_of_each: list[Any], method: Method) -> list[NDArray[np.floa
     except (TypeError, ValueError, OverflowError):
         each = []
     if not each or any(some.ndim != 1 for some in each):
-        raise DataError("the weights of a partition are one number for each of its rows")
+        raise DataError(
+            "`sample_weight` must hold, for each partition, one number for each of its rows"
+        )
     flat = np.concatenate(each)
     weights = checked_weights(flat, flat.size, method.is_private)
     return np.split(weights, np.cumsum([some.size for some in each])[:-1])
@@ -202,7 +204,7 @@ def _limited(parts: list[Partition], people: list[Any], rows_per_person: int) ->
     for part, own in zip(parts, people, strict=True):
         if part.y is None:
             raise DataError(
-                f"{part.name} is a store, and groups are of rows in memory; fit it in one process"
+                f"{part.name} is a store, and `groups` needs rows in memory; fit it in one process"
             )
         named.append((f"groups of {part.name}", own, len(part.y)))
     within = rows_within_limit(number_groups(named), rows_per_person)

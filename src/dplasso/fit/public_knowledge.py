@@ -112,13 +112,13 @@ def _columns(model: PublicModel, records: Any, n_features: int) -> tuple[Any, An
         return slice(None), numbers, f"{n_model:,} of {n_features:,} columns by number"
     if model.is_table:
         raise ParameterError(
-            "`prior` has weights by name, and the columns of the data have no names; give weights "
+            "`prior` has weights by name, and the columns of the data have no names; pass weights "
             "by column number, from 0, or an array with one for each column"
         )
     if n_model != n_features:
         raise ParameterError(
             f"`prior` has {n_model:,} columns and the data have {n_features:,}; without names on "
-            "both sides there must be as many"
+            "both sides these numbers must be equal"
         )
     return slice(None), slice(None), f"all {n_features:,} columns in their order"
 
@@ -126,7 +126,7 @@ def _columns(model: PublicModel, records: Any, n_features: int) -> tuple[Any, An
 def _by_name(
     ours: list[str], theirs: Iterator[list[str]], n_features: int
 ) -> tuple[list[int], list[int], str]:
-    """Return the columns that go by the same name, those of the prior and those of the data."""
+    """Return the columns with the same name: their places in the prior and in the data."""
     places = {name: place for place, name in enumerate(ours)}
     if len(places) < len(ours):
         raise ParameterError("`prior` has two columns of the same name")

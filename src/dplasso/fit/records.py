@@ -191,7 +191,7 @@ def local_records(
 
 
 def _is_matrix(y: Any) -> bool:
-    """Return whether labels come in two columns or more, as far as their form tells it."""
+    """Return whether labels have two columns or more, judged by their form alone."""
     if isinstance(y, list | tuple):
         return bool(y) and isinstance(y[0], list | tuple | np.ndarray) and np.size(y[0]) > 1
     shape: tuple[int, ...] = getattr(y, "shape", ())

@@ -1,6 +1,6 @@
 """What a fit learns: a class, of two or of several, many labels, or a number of an interval.
 
-`Labels` and `Bounded` say what parameters tell of the targets before there are data.
+`Labels` and `Bounded` hold what the parameters say about the targets before there are data.
 """
 
 import math
@@ -271,7 +271,7 @@ _MANY = 1_000
 
 @dataclass(frozen=True)
 class Labels:
-    """Classes, as far as parameters tell: the labels, if declared, and weights of the classes."""
+    """Classes as the parameters declare them: the labels or None, and weights of the classes."""
 
     declared: Any = None
     weight: Any = None
@@ -301,7 +301,7 @@ class Labels:
         if y is not None and n_records >= _MANY and (single := records.single_labels):
             labels = "a label occurs" if single == 1 else f"{single:,} labels occur"
             raise ParameterError(
-                f"{labels} in one record of {n_records:,}, and would leave with the model: name "
+                f"{labels} in one record of {n_records:,}, and the model would show it: declare "
                 "the classes with `classes`, or correct the label"
             )
         return self.of_classes(classes)

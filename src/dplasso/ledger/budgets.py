@@ -155,7 +155,7 @@ def new_budget(
 
 @dataclass(frozen=True)
 class Reservation:
-    """A charge made for a fit; the random token tells it from one of another copy of the file."""
+    """A charge made for a fit; its random token is in no other copy of the file."""
 
     path: str
     number: int

@@ -84,7 +84,7 @@ def keyed(path: str | os.PathLike[str], fingerprint: str) -> str | None:
 
 
 def new_token() -> str:
-    """Return a random token, which tells one entry from all others, of this ledger or another."""
+    """Return a random token that no other entry of any ledger has."""
     return secrets.token_hex(16)
 
 

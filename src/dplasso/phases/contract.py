@@ -153,7 +153,7 @@ class Plan:
         return tuple(stated)
 
 
-# What shares may come to beyond 1 by rounding; a budget's margin is larger.
+# By how much rounding may raise the sum of the shares above 1; a budget's margin is larger.
 _ROUNDING = 1e-13
 
 

@@ -108,10 +108,8 @@ def counted_of(released: Released) -> Counted:
     return counted
 
 
-# A level of `_BINS` bins enters where all records pull with so many standard deviations of the
-# noise for each column that it adds. Twice as many bins differ by a quarter of the energy, which
-# takes four times as much to find. Chosen on a split of UCI Adult's training rows and on made-up
-# tables (docs/tables.md).
+# A level of `_BINS` bins enters if N mu is at least this for each column that it adds, and four
+# times as much for twice as many bins. Chosen on UCI Adult and on made-up tables (docs/tables.md).
 _SIGNAL, _BINS = 2.5, 16
 
 Spans = Sequence[tuple[int, int, int]]

@@ -163,7 +163,7 @@ def _bounds(loss: Any) -> tuple[float, float, float]:
 
 
 def _private_bounds(loss: Any, budget: Budget) -> tuple[float, float, float]:
-    """Return what stands for these bounds in the noise.
+    """Return the bounds that the noise is made for.
 
     If labels alone are private, another label changes an unclipped residual and its square by at
     most 1: twice half of their bounds. It does not change the curvature.

@@ -211,7 +211,7 @@ def with_references(moments: Moments, groups: OneHot) -> Moments:
     The weights become differences from it, which leaves margins as they are.
     """
     if not moments.constant:
-        # Without an intercept, a group stands for it.
+        # Without an intercept, a whole group replaces it.
         return moments
     size = moments.weights.size
     curvature, weights = symmetric(moments.curvature, size), moments.weights.copy()

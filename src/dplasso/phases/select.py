@@ -101,7 +101,7 @@ class Selection:
 
 
 def row_size(limit: Callable[[Released, Budget], float]) -> Phase:
-    """Measure whether rows are longer than a limit from which on draws tell more than gradients."""
+    """Measure whether rows are too long for gradients, so that draws find more columns."""
 
     def share(budget: Budget, released: Released) -> float:
         return budget.share_of_features(SIZE_SHARE) if math.isfinite(limit(released, budget)) else 0

@@ -214,8 +214,7 @@ class Budget:
             return self
         if not self.draws.gaussian:
             raise ParameterError(
-                "edges that were released from the same records go with fits that count their "
-                "records; leave `n_records` out"
+                "a fit with private edges of bins must count its records; leave out `n_records`"
             )
         tails, _ = _inexactness(MOST_EARLIER, 1.0, min(self.epsilon, LARGEST_EPSILON))
         sampling = self.sampling_delta + tails
@@ -225,8 +224,8 @@ class Budget:
         left = (self.mu * self.mu - mu * mu) * (1.0 - 2.0**-30)
         if left < self.mu * self.mu / 4.0:
             raise ParameterError(
-                f"`epsilon={self.epsilon:g}` is too little: the edges of bins that were released "
-                "from the same records have used most of it up"
+                f"`epsilon={self.epsilon:g}` is too small: the private edges of bins have already "
+                "used most of it"
             )
         budget = replace(self, mu=math.sqrt(left), before=mu, sampling_delta=sampling)
         if self.draws.vertices:

@@ -264,7 +264,7 @@ def _to_json(value: Any) -> Any:
 
 
 def _from_json(name: str, value: Any) -> Any:
-    """Return the entry that `_to_json` was called with; whole numbers may stand for floats."""
+    """Return the entry that `_to_json` was called with; whole numbers become floats."""
     if name == "releases":
         try:
             return tuple(

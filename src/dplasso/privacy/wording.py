@@ -50,8 +50,7 @@ def rounded_up(value: float, digits: int = 4) -> str:
     """Return a privacy loss or a delta in a few digits, not less but for a part in 10^12."""
     if math.isinf(value):
         return "inf"
-    # Values that print exactly, 0.1 say, must not be pushed up by their own rounding, and what
-    # the accountant misses of the epsilon asked for by a billionth is not worth five digits.
+    # A value such as 0.1 must not be rounded up because of its last bit.
     up = Context(prec=digits, rounding=ROUND_UP).create_decimal(value * (1 - 1e-12))
     return f"{float(up):.{digits}g}"
 
@@ -127,7 +126,7 @@ def guarantee(statement: "PrivacyStatement") -> list[str]:
 
 
 def _steps(statement: "PrivacyStatement") -> str:
-    """Word the releases, and what they come to together."""
+    """Word the releases and their total cost."""
     *others, last = [release.words for release in statement.releases]
     words = f"{'; '.join(others)}; and {last}" if others else last
     if statement.mechanism == "gaussian":

@@ -115,7 +115,7 @@ def announce_compilation(
                 announce(COMPILING if first else f"still compiling, {so_far:.0f} s so far")
 
         def on_end(self, _event: Any) -> None:
-            # Another thread may have begun before there was anybody to listen.
+            # Another thread may have begun before the listener was installed.
             began = begun.pop() if begun else time.perf_counter()
             if not begun:
                 spent.seconds += time.perf_counter() - began
