@@ -1,8 +1,9 @@
 """The LASSO as a method: columns drawn or kept one by one, then a refit of their weights."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 from scipy.sparse import csr_array
@@ -90,7 +91,7 @@ class Lasso(Method):
         calibrates = task.calibration > 0.0 or self.from_prior
         draws = shape.most_vertices > 0
         if shape.measures_rows:
-            phases.append(row_size(self._longest_rows(shape)))
+            phases.append(row_size(partial(self._longest_rows, shape)))
         if draws:
             phases += [start_of_vertices(selection)] if self.from_prior else []
             phases.append(select(selection))
@@ -117,25 +118,16 @@ class Lasso(Method):
         offset = first_loss.starting_offset(counted.counts, counted.deviation)
         return task.vertex_loss(bound, offset)
 
-    def _joint_loss(self, task: Task, vertex_loss: Any) -> Any:
-        """Return the loss that bounds the length of a record's residuals."""
-        return task.refit_loss(task.norm_bound(vertex_loss.residual_bound), vertex_loss)
-
-    def _longest_rows(self, shape: Shape) -> Callable[[Released, Budget], float]:
-        """Return what says from which length of rows on columns are drawn."""
-
-        def limit(released: Released, budget: Budget) -> float:
-            counted = counted_of(released)
-            # As before the length is paid for.
-            rho = (1.0 - released.entries[0].share) * budget.mu * budget.mu / 2.0
-            if math.isinf(rho):
-                return math.inf
-            drawn = plan_lasso(shape, rho, counted.total, long_rows=True).n_vertices
-            square = row_limit(shape, drawn)
-            # No row of entries within the bound is longer than one of all columns.
-            return self.feature_bound * math.sqrt(square) if square < shape.n_features else math.inf
-
-        return limit
+    def _longest_rows(self, shape: Shape, released: Released, budget: Budget) -> float:
+        """Return the length of rows from which on columns are drawn."""
+        # As before the length is paid for.
+        rho = (1.0 - released.entries[0].share) * budget.mu * budget.mu / 2.0
+        if math.isinf(rho):
+            return math.inf
+        drawn = plan_lasso(shape, rho, counted_of(released).total, long_rows=True).n_vertices
+        square = row_limit(shape, drawn)
+        # No row of entries within the bound is longer than one of all columns.
+        return self.feature_bound * math.sqrt(square) if square < shape.n_features else math.inf
 
     def _selection(self, shape: Shape) -> Selection:
         """Return the public parameters of drawing columns."""
@@ -162,7 +154,7 @@ class Lasso(Method):
             fit_intercept=self.fit_intercept,
             most_vertices=shape.most_vertices,
             loss=loss,
-            joint_loss=self._joint_loss(task, loss),
+            joint_loss=task.refit_loss(loss),
         )
 
     def _descent(self, shape: Shape) -> Descent:
@@ -175,7 +167,7 @@ class Lasso(Method):
             plan = self.settings(shape, budget, released)
             if not plan.refit_share:
                 return None
-            loss = self._joint_loss(task, self._loss(task, released))
+            loss = task.refit_loss(self._loss(task, released))
             share = self._left(shape, released) * plan.refit_share
             size = n_features if drawn is None else int(drawn.size)
             bent = loss.curvature * total * budget.mu_of(share) / budget.moved_by(loss)
@@ -195,10 +187,9 @@ class Lasso(Method):
             course=course,
             fit_intercept=self.fit_intercept,
             norm_bound=None,
-            significant=False,
             from_prior=self.from_prior,
             n_columns=n_features,
-            loss=self._joint_loss(task, first_loss),
+            loss=task.refit_loss(first_loss),
             geometry=self.geometry if shape.mixes else None,
         )
 

@@ -77,7 +77,8 @@ class Task:
     def gradient_loss(self, bound: float) -> Any:
         return self.vertex_loss(bound)
 
-    def refit_loss(self, norm_bound: float, vertex_loss: Any) -> Any:  # noqa: ARG002
+    def refit_loss(self, vertex_loss: Any) -> Any:
+        """Return the loss of the refit, which bounds the length of a record's residuals."""
         return vertex_loss
 
     def decided(self, margins: NDArray[np.float64]) -> NDArray[Any]:
@@ -165,8 +166,8 @@ class Multiclass(Task):
     def gradient_loss(self, bound: float) -> Any:
         return Multinomial(self.n_outputs, bound, self.class_weights)
 
-    def refit_loss(self, norm_bound: float, vertex_loss: Any) -> Any:  # noqa: ARG002
-        return self.gradient_loss(norm_bound)
+    def refit_loss(self, vertex_loss: Any) -> Any:
+        return self.gradient_loss(self.norm_bound(vertex_loss.residual_bound))
 
     def decided(self, margins: NDArray[np.float64]) -> NDArray[Any]:
         return np.asarray(self.classes[margins.argmax(axis=1)])

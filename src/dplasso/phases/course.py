@@ -59,10 +59,10 @@ class Descent:
     course: Callable[[Released, Budget], Course | None]
     fit_intercept: bool
     norm_bound: float | None
-    significant: bool
     from_prior: bool
     n_columns: int
     loss: Any
+    significant: bool = False
     geometry: Geometry | None = None
 
     @property

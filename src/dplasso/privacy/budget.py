@@ -214,7 +214,7 @@ class Budget:
             return self
         if not self.draws.gaussian:
             raise ParameterError(
-                "a fit with private edges of bins must count its records; leave out `n_records`"
+                "a fit with private edges of bins must count its records; leave `n_records` out"
             )
         tails, _ = _inexactness(MOST_EARLIER, 1.0, min(self.epsilon, LARGEST_EPSILON))
         sampling = self.sampling_delta + tails

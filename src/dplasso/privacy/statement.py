@@ -192,10 +192,6 @@ class PrivacyStatement:
     many_labels: bool = False
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            fits, kind = KINDS[name]
-            if not fits(value):
-                raise ValueError(f"{name} of a privacy statement must be {kind}, got {value!r}.")
         _check_claim(self)
 
     def find(self, name: str) -> StatedRelease | None:
@@ -237,7 +233,12 @@ class PrivacyStatement:
             raise ValueError(f"The privacy statement lacks {', '.join(missing)}.")
         if unknown := sorted(map(str, set(values) - names)):
             raise ValueError(f"The privacy statement has unknown entries: {', '.join(unknown)}.")
-        return cls(**{name: _from_json(name, value) for name, value in values.items()})
+        entries = {name: _from_json(name, value) for name, value in values.items()}
+        for name, value in entries.items():
+            fits, kind = KINDS[name]
+            if not fits(value):
+                raise ValueError(f"{name} of a privacy statement must be {kind}, got {value!r}.")
+        return cls(**entries)
 
     @classmethod
     def from_json(cls, text: str) -> "PrivacyStatement":
