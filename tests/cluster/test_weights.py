@@ -80,7 +80,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
         ((Xs, ys), {"sample_weight": [-weights[0], weights[1]]}, "negative"),
         ((Xs, ys), {"groups": people[::-1]}, "one entry for each of 57 rows"),
         ((Xs, ys), {"groups": [people[0], people[1].astype(str)]}, "use one type of id"),
-        ((store,), {"groups": [PEOPLE]}, "a.store is a store, and groups are of rows in memory"),
+        ((store,), {"groups": [PEOPLE]}, "a.store is a store, and groups needs rows in memory"),
     ):
         with pytest.raises(DataError, match=sentence):
             model.fit(*given, engine=engine, **options)
