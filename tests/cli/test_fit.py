@@ -183,14 +183,6 @@ def test_whom_the_fit_protects_is_said(told):
     assert "This protects the label of each row." in told("--neighbors", "label")
 
 
-def test_a_seed_repeats_and_is_marked(fitted):
-    reports = [fitted(*LASSO, "--seed", "7") for _ in range(2)]
-    assert reports[0]["heaviest"] == reports[1]["heaviest"]
-    for report in reports:
-        assert report["privacy"]["is_private"] is False
-        assert report["privacy"]["randomness"] == "seeded"
-
-
 def test_papers_mechanism_warns_in_one_line(train):
     result = done("fit", train, "--epsilon", "1", *VERTICES, "--mechanism", "paper", "--json")
     assert json.loads(result.stdout)["privacy"]["is_private"] is False

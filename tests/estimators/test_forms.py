@@ -4,7 +4,6 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from joblib import Parallel, delayed
 
 from dplasso.checkpoint import fit_with_checkpoints, resume_fit
 from dplasso.data.store import open_store
@@ -143,12 +142,6 @@ def test_a_store_is_left_as_it_was_and_knows_its_labels(store):
     assert model.classes_.tolist() == ["no", "yes"]
     assert not hasattr(model, "feature_names_in_")
     assert {path.name: path.read_bytes() for path in store.path.iterdir()} == before
-
-
-def test_many_readers_at_a_time(store):
-    fit = delayed(make("logistic", random_state=7).fit)
-    for model in Parallel(n_jobs=2)(fit(store) for _ in range(2)):
-        same(fitted("logistic"), model)
 
 
 def test_labels_that_do_not_fit_a_store_are_refused(store):

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 
 from dplasso import DPFrankWolfeClassifier, PrivacyLeakWarning
 from estimators.kinds import CLASSIFIERS, SORTS, each_kind, each_sort, few, fitted, make, numbers
@@ -135,17 +134,6 @@ class TestNoiseNeverRepeats:
     def test_threads(self):
         with ThreadPoolExecutor(4) as pool:
             self.distinct(list(pool.map(transcript_of, [DPFrankWolfeClassifier(n_iter=20)] * 8)))
-
-    def test_grid_search(self):
-        search = GridSearchCV(
-            DPFrankWolfeClassifier(n_iter=20),
-            {"feature_bound": [1.0, 1.0, 2.0], "fit_intercept": [True]},
-            scoring=fingerprint,
-            cv=3,
-            n_jobs=2,
-        ).fit(*noise_data())
-        scores = [search.cv_results_[f"split{i}_test_score"] for i in range(3)]
-        self.distinct([*np.concatenate(scores), fingerprint(search.best_estimator_)])
 
 
 @each_kind

@@ -262,12 +262,6 @@ def test_so_few_records_that_they_tell_nothing_alone_are_no_cause_for_a_warning(
         model(0.1, public_rows=None).fit(X[:300], Y[:300])
 
 
-def test_a_clone_keeps_them():
-    from sklearn.base import clone
-
-    assert clone(model()).public_rows is GEOMETRY
-
-
 def test_a_table_is_encoded_by_the_schema_of_the_records():
     rng = np.random.default_rng(6)
     tables = [

@@ -141,13 +141,6 @@ def watch(problem, selector, drift_tol, *, seed=0, n_threads=1, runs=None, **opt
             yield step, run.state
 
 
-def last(states):
-    """Run to the end and return the final state."""
-    for _, state in states:
-        final = state
-    return final
-
-
 def true_residuals(problem, margin, step):
     """Return the residuals at integer margins, shape (N, K), from the loss row by row."""
     n_outputs = problem.loss.n_outputs

@@ -45,16 +45,6 @@ def test_an_interruption_passes_through():
         run(problem, progress=stop)
 
 
-def test_nothing_is_kept_that_was_not_asked_for():
-    _, _, problem = small_problem(0)
-    for solver in ("sparse", "standard"):
-        solution = run(problem, solver=solver)
-        assert solution.history is None
-        assert solution.work is None
-    assert run(problem, record_history=True).history.gap.shape == (12,)
-    assert run(problem, record_work=True).work.touched.shape == (12,)
-
-
 def test_no_entries_at_all():
     problem = build(sp.csr_array((4, 3), dtype=np.float32), [0, 1, 1, 1], 5)
     assert run(problem).transcript().vertex.tolist() == [3] * 5
