@@ -37,6 +37,9 @@ ROOT_PAGES = {
     "SECURITY.md": "security.md",
 }
 # The front page has no pages beside it to be listed.
+# The section of a command in the navigation, by its first word; "Models" for the others.
+_SECTIONS = dict.fromkeys(("plan", "budget", "audit"), "Budgets")
+_SECTIONS |= dict.fromkeys(("convert", "data", "schema"), "Data") | {"ledger": "Ledger"}
 _ALONE = "---\nhide: [navigation]\n---\n"
 _LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 _NOT_WORDS = re.compile(r"(<a .*?</a>|<pre.*?</pre>|<code>.*?</code>|<[^>]*>)", re.DOTALL)
@@ -46,8 +49,12 @@ _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the commands and the notebooks into the navigation, and the version on every page."""
     config.copyright = f"dplasso {__version__}. {config.copyright}"
-    commands = [{"dplasso": "commands/index.md"}]
-    commands += [{name: _command_page(name)} for name, _ in _commands()]
+    sections: dict[str, list[dict[str, str]]] = {}
+    for name, _ in _commands():
+        section = _SECTIONS.get(name.partition(" ")[0], "Models")
+        sections.setdefault(section, []).append({name: _command_page(name)})
+    commands: list[Any] = [{"dplasso": "commands/index.md"}]
+    commands += [{section: pages} for section, pages in sections.items()]
     gallery = [{_title(_cells(path)): f"gallery/{path.stem}.md"} for path in _notebooks()]
     lists: dict[str, Any] = {"COMMANDS": commands, "GALLERY": gallery}
     for part in config.nav or []:
