@@ -50,10 +50,9 @@ class DPLogisticRegression(PrivateClassifier):
         y, which the guarantee does not protect: a private fit then warns. For a label matrix,
         a public name for each of its columns.
     class_weight : mapping, sequence of floats or "balanced", default=None
-        Public weight of each class in the loss, by label or in the order of `classes`. Only the
-        ratios matter: the largest weight counts as 1, so no record contributes more than without
-        weights. "balanced" weighs the classes by their noisy counts, so that all classes count
-        alike.
+        Public weight of each class in the loss, by label or in the order of `classes`. The largest
+        weight counts as 1, so no record contributes more than without weights. "balanced" weighs
+        the classes by their noisy counts.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         What the guarantee hides: one record added or removed, one replaced by another (which
         doubles the noise), or one label of public features (docs/label-privacy.md).
@@ -90,15 +89,12 @@ class DPLogisticRegression(PrivateClassifier):
         The labels; of two, the negative one first. For a label matrix, the names of its columns:
         `classes`, or numbers from 0.
     coef_standard_error_ : ndarray, shape (D,), or (k,) for the k columns that `max_weights` keeps
-        Standard deviation of each column's weight due to the noise alone; 0 without privacy; for a
-        label matrix, a row for each label. It is public. A weight divided by it is a z-score. With
-        a `prior`, it has the shape of `coef_`.
+        Standard deviation of each column's weight due to the noise alone; public. A weight divided
+        by it is a z-score. With a `prior` or a label matrix, it has the shape of `coef_`.
     column_scale_ : ndarray, shape (D,), or (k,) for the k columns that `max_weights` keeps
-        Factor of each column before rows are scaled to unit length, from released numbers; only if
-        there are enough records to scale columns.
+        Factor of each column before rows are scaled to unit length; only if there is one.
     inference_ : Inference
-        Estimates, standard errors, p-values and intervals in the units of the columns; only with
-        `infer`.
+        Estimates, p-values and intervals in the units of the columns; only with `infer`.
     n_iter_ : int
         Number of gradients.
     n_records_ : float
@@ -231,11 +227,10 @@ class DPLassoClassifier(PrivateClassifier):
     classes_ : ndarray, shape (K,)
         The labels; of two, the negative one first.
     coef_standard_error_ : ndarray, shape (k,)
-        Standard deviation of the weight of each selected column due to the noise alone, in
-        ascending order of the columns. It is public; only if there was a refit.
+        Standard deviation of each selected column's weight due to the noise alone; public. Only if
+        there was a refit.
     column_scale_ : ndarray, shape (k,)
-        Factor of each selected column before rows are scaled to unit length, from released numbers;
-        only if a column is scaled.
+        Factor of each selected column before rows are scaled to unit length; only if there is one.
     n_iter_ : int
         Number of vertices drawn; 0 if gradients select the columns, or all columns are kept.
     n_records_ : float

@@ -16,7 +16,7 @@ from dplasso.cluster import Engine
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.fit.descent import GradientDescent
 from dplasso.fit.method import Method
-from dplasso.fit.records import LocalRecords, Records, checked_weights, local_records, store_of
+from dplasso.fit.records import Records, checked_weights, local_records, store_of
 from dplasso.fit.run import Hooks, run
 from dplasso.fit.task import Labels
 from dplasso.frank_wolfe.transcript import Transcript
@@ -124,22 +124,23 @@ def fit_estimator(
         method = method_of(estimator)
         records: Records
         if engine is None:
-            records = _in_process(estimator, method, X, y, groups, sample_weight, within)
+            local = local_records(estimator, X, y, takes_matrix=isinstance(method.targets, Labels))
+            if estimator.verbose and (hint := raw_numbers(local.X, local.feature_names)):
+                say(hint)
+            if sample_weight is not None:
+                weights = checked_weights(sample_weight, len(local.y), method.is_private)
+                local = replace(local, weights=weights)
+            if within is None:
+                records = local.limited(groups, method.rows_per_person)
+            else:
+                records = replace(local, within=within, by_person=True)
         else:
             from dplasso.fit.partitioned import cluster_records
 
-            of_workers = cluster_records(
-                estimator,
-                X,
-                y,
-                engine,
-                method,
-                groups=groups,
-                sample_weight=sample_weight,
-                progress=hooks.copied or (_say_copied if estimator.verbose else None),
-            )
-            shown.enter_context(of_workers.workers)
-            records = of_workers
+            copied = hooks.copied or (_say_copied if estimator.verbose else None)
+            options = {"groups": groups, "sample_weight": sample_weight, "progress": copied}
+            records = cluster_records(estimator, X, y, engine, method, **options)
+            shown.enter_context(records.workers)
         n_features = records.shape[1]
         check_columns_fit(estimator, n_features)
         warn_of_undeclared_names(records.feature_names)
@@ -153,27 +154,6 @@ def fit_estimator(
     if work is not None:
         estimator.work_ = work
     return estimator
-
-
-def _in_process(
-    estimator: Any,
-    method: Method,
-    X: Any,
-    y: Any,
-    groups: Any,
-    sample_weight: Any,
-    within: NDArray[np.bool_] | None,
-) -> LocalRecords:
-    """Return the checked records of one process, with at most `rows_per_person` per person."""
-    records = local_records(estimator, X, y, takes_matrix=isinstance(method.targets, Labels))
-    if estimator.verbose and (hint := raw_numbers(records.X, records.feature_names)):
-        say(hint)
-    if sample_weight is not None:
-        weights = checked_weights(sample_weight, len(records.y), method.is_private)
-        records = replace(records, weights=weights)
-    if within is not None:
-        return replace(records, within=within, by_person=True)
-    return records.limited(groups, method.rows_per_person)
 
 
 def _say_copied(done: int, total: int) -> None:

@@ -50,9 +50,8 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         The class labels, declared as public; of two, the negative one first. None takes them from
         y, which the guarantee does not protect: a private fit then warns.
     class_weight : mapping or sequence of floats, default=None
-        Public weight of each class in the loss, by label or in the order of `classes`. Only the
-        ratios matter: the largest weight counts as 1, so no record contributes more than without
-        weights.
+        Public weight of each class in the loss, by label or in the order of `classes`. The largest
+        weight counts as 1, so no record contributes more than without weights.
     mechanism : {"exponential", "paper"}, default="exponential"
         How a vertex is drawn. "exponential" draws signed vertices by the exponential mechanism.
         "paper" draws a coordinate by the magnitude of its gradient and then takes the true sign, as
@@ -67,9 +66,8 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         only. "big-little" is Algorithm 4, for finite epsilon only.
     drift_tol : float, None or "auto", default="auto"
         Largest error of a record's gradient before ``solver="sparse"`` refreshes the record
-        (docs/drift.md). "auto" is 0.0001 without privacy. With privacy it is 0.0025 or more, up to
-        0.1, as far as the noise hides the error. 0 gives the iterates of Algorithm 1, and None the
-        stale ones of the paper. It does not affect privacy.
+        (docs/drift.md). "auto" is 0.0001 without privacy, and otherwise what the noise hides. 0
+        gives the iterates of Algorithm 1, and None the stale ones of the paper.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         What the guarantee hides: one record added or removed, one replaced by another (which
         doubles the noise), or one label of public features (docs/label-privacy.md).

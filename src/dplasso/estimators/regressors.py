@@ -77,14 +77,12 @@ class DPLinearRegression(PrivateRegressor):
     intercept_ : ndarray, shape (1,)
         Intercept, in the target's unit.
     coef_standard_error_ : ndarray, shape (D,), or (k,) for the k columns that `max_weights` keeps
-        Standard deviation of each column's weight due to the noise alone; 0 without privacy. It is
-        public. A weight divided by it is a z-score. With a `prior`, it has the shape of `coef_`.
+        Standard deviation of each column's weight due to the noise alone; public. A weight divided
+        by it is a z-score. With a `prior`, it has the shape of `coef_`.
     column_scale_ : ndarray, shape (D,), or (k,) for the k columns that `max_weights` keeps
-        Factor of each column before rows are scaled to unit length, from released numbers; only if
-        there are enough records to scale columns.
+        Factor of each column before rows are scaled to unit length; only if there is one.
     inference_ : Inference
-        Estimates, standard errors, p-values and intervals in the units of the columns; only with
-        `infer`.
+        Estimates, p-values and intervals in the units of the columns; only with `infer`.
     n_iter_ : int
         Number of gradients.
     n_records_ : float
@@ -210,11 +208,10 @@ class DPLasso(PrivateRegressor):
     intercept_ : ndarray, shape (1,)
         Intercept, in the target's unit.
     coef_standard_error_ : ndarray, shape (k,)
-        Standard deviation of the weight of each selected column due to the noise alone, in
-        ascending order of the columns. It is public; only if there was a refit.
+        Standard deviation of each selected column's weight due to the noise alone; public. Only if
+        there was a refit.
     column_scale_ : ndarray, shape (k,)
-        Factor of each selected column before rows are scaled to unit length, from released numbers;
-        only if a column is scaled.
+        Factor of each selected column before rows are scaled to unit length; only if there is one.
     n_iter_ : int
         Number of vertices drawn; 0 if gradients select the columns, or all columns are kept.
     n_records_ : float
