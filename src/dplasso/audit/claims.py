@@ -1,7 +1,4 @@
-"""Claims to audit, the data of audits, their findings, and the statistics that lead to these.
-
-An auditor gets a `Target`: the claim, and a function that fits and returns the release.
-"""
+"""Claims to audit, the data of audits, their findings, and the statistics that lead to these."""
 
 import math
 from collections.abc import Callable
@@ -255,8 +252,7 @@ def epsilon_lower_bound(
 ) -> float:
     """Return a lower bound on epsilon by how often one event came on two neighbouring data sets.
 
-    The data set on which the event is the likelier stands first. The event was chosen without
-    looking at these trials; half of `alpha`, the chance of too high a bound, goes to either rate.
+    The event was chosen without these trials. Half of `alpha` goes to either rate.
     """
     likely = binomial_lower(hits[0], trials[0], alpha / 2)
     unlikely = binomial_upper(hits[1], trials[1], alpha / 2)
@@ -301,10 +297,9 @@ def largest_refuted(refuted: Callable[[float], bool]) -> float:
 
 
 def repeat_probability(draws: int, outcomes_log: float) -> float:
-    """Return a bound on the probability that two of several independent releases are the same.
+    """Bound the probability that two of several independent releases are the same.
 
-    That is ``min(1, draws (draws - 1) / 2 exp(-outcomes_log))``; `outcomes_log` is minus the
-    logarithm of the likeliest release's probability.
+    `outcomes_log`: minus the logarithm of the likeliest release's probability.
     """
     if draws < 2:
         return 0.0

@@ -104,10 +104,6 @@ class DPLogisticRegression(PrivateClassifier):
     privacy_ : PrivacyStatement
         What the fit guarantees, in words and as JSON.
 
-    References
-    ----------
-    - Dong, Roth, Su: Gaussian differential privacy. arXiv 1905.02383.
-
     Examples
     --------
     >>> import numpy as np
@@ -242,10 +238,6 @@ class DPLassoClassifier(PrivateClassifier):
         Number of columns D, and their names if X has names.
     privacy_ : PrivacyStatement
         What the fit guarantees, in words and as JSON.
-
-    References
-    ----------
-    - Raff, Khanna, Lu: arXiv 2310.19978 (Frank-Wolfe). Dong, Durfee, Rogers: arXiv 2004.07223.
 
     Examples
     --------

@@ -274,10 +274,7 @@ _LEVEL = 0.95
 
 @dataclass(frozen=True)
 class PlannedIntervals:
-    """The expected intervals of a fit: standard errors with and without noise, and 95 % widths.
-
-    `rows_needed`: to find the effect that was asked for; None if no number suffices.
-    """
+    """The expected 95 % intervals of a fit; `rows_needed` is None if no number suffices."""
 
     identified: bool
     standard_error: float

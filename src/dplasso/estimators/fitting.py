@@ -64,11 +64,7 @@ def raw_numbers(X: Any, names: NDArray[Any] | None = None) -> str | None:
 
 
 def warn_of_undeclared_names(names: NDArray[Any] | None) -> None:
-    """Warn of names of columns that look as if they were generated from values in the data.
-
-    `pandas.get_dummies` generates such names: many with the same text before an underscore, or
-    with a space after it.
-    """
+    """Warn of names of columns that look as if `pandas.get_dummies` generated them from values."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name in [] if names is None else map(str, names):
         head, underscore, value = name.partition("_")
@@ -163,8 +159,7 @@ def _say_copied(done: int, total: int) -> None:
 def check_columns_fit(estimator: Any, n_features: int) -> None:
     """Raise MemoryError if the columns need more memory than this machine has.
 
-    An allocation may succeed without enough memory, and its use then ends the process. The check
-    depends on public numbers only.
+    An allocation may succeed without enough memory, and its use then ends the process.
     """
     # The estimator of a search may be a third-party one.
     each = getattr(estimator, "_method", GradientDescent).column_bytes
@@ -226,10 +221,7 @@ def check_writable_out(n_columns: int) -> None:
 
 
 def _dense(self: Any, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-    """Convert to a dense array for numpy, which would treat a sparse array as a single object.
-
-    Without this, ``np.argsort(coef_[0])`` would return ``[0]``. Too many columns are refused.
-    """
+    """Convert to a dense array for numpy, which would treat a sparse array as a single object."""
     if copy is False:
         raise ValueError("a sparse array has no dense memory to share")
     check_writable_out(self.shape[-1])

@@ -112,10 +112,6 @@ class DPFrankWolfeClassifier(PrivateClassifier):
     privacy_ : PrivacyStatement
         What the fit guarantees, in words and as JSON.
 
-    References
-    ----------
-    - Raff, Khanna, Lu: arXiv 2310.19978 (Frank-Wolfe). Dong, Durfee, Rogers: arXiv 2004.07223.
-
     Examples
     --------
     >>> import numpy as np

@@ -1,8 +1,6 @@
 """Save and load fitted estimators and pipelines, and list their largest weights.
 
-The steps of a pipeline are stored as JSON values, without pickle or foreign code. A type or
-function is stored by name, and loading accepts only known and declared names
-(`dplasso.estimators.record_wise`).
+The steps of a pipeline are stored as JSON values, and types and functions by known names.
 """
 
 import math

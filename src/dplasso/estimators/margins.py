@@ -214,10 +214,7 @@ def _odds(fitted: Any, margin: float) -> float:
 
 
 def with_odds(fitted: Any, weights: Weights) -> list[dict[str, Any]]:
-    """Return rows of weights; for two classes and a schema with ``odds``.
-
-    This is the factor by which a weight changes even odds of the second class, for a typical row.
-    """
+    """Return rows of weights, with the factor by which each changes even odds of a typical row."""
     model, rows = fitted.model_, weights.rows()
     schema = None if model.origin is None else model.origin.schema
     if schema is None or model.classes.size != 2 or model.statement.many_labels:

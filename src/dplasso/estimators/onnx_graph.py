@@ -1,7 +1,4 @@
-"""Convert a fitted model, or a pipeline that ends in one, to an ONNX graph.
-
-This module makes the graph of the model, and skl2onnx that of the steps before it.
-"""
+"""Convert a fitted model, or a pipeline that ends in one, to an ONNX graph."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -228,8 +228,7 @@ def every_step(step: Any) -> Iterator[tuple[str, Any]]:
 def rows_of(steps: Pipeline, X: Any, *, fit: bool = False) -> tuple[Pipeline, Any]:
     """Return the steps and the transformed rows; `fit` fits copies of the steps first.
 
-    To check that rows do not depend on other records, a few rows are transformed again one by one.
-    Raises `DataError` if the results differ.
+    `DataError` if a few rows, transformed again one by one, differ.
     """
     if len(steps) and store_of(X) is not None:
         raise DataError(

@@ -1,7 +1,4 @@
-"""Divide the records into a part for fitting tries and a part for scoring them.
-
-The part is drawn separately for each record, or for each person.
-"""
+"""Divide the records into a part for fitting tries and a part for scoring them."""
 
 from dataclasses import replace
 

@@ -1,7 +1,4 @@
-"""Noisy sums over rows, and the estimates with intervals that are computed from them.
-
-An interval covers both the sampling error and the noise.
-"""
+"""Noisy sums over rows, and estimates from them with intervals for sampling and noise."""
 
 import math
 import warnings
@@ -326,10 +323,7 @@ def check_noise(sigma: float) -> None:
 def noisy_sums(
     sums: NDArray[np.int64], sensitivity: float, sigma: float, stream: RandomStream
 ) -> NDArray[np.float64]:
-    """Add integer Gaussian noise to sums in units of 2^-32; return them in units of 1.
-
-    The L2 sensitivity and the noise's standard deviation sigma are in units of 1.
-    """
+    """Add integer Gaussian noise to sums in units of 2^-32; all else is in units of 1."""
     noise = Gaussian(sigma * UNIT, word_buffers(stream, 1)[0])
     noisy: NDArray[np.float64] = release(sums.copy(), sensitivity * UNIT, noise) / UNIT
     return noisy

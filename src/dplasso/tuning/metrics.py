@@ -1,12 +1,9 @@
 """Metrics as sums over rows with bounded sensitivity.
 
-A metric converts every row to a few integers in units of 2^-32, whose L2 norm is at most
-`Metric.share`. A private score adds noise to the sums of these integers over all rows. A mean of
+A metric converts every row to a few integers in units of 2^-32, of bounded L2 norm. A mean of
 losses l in [0, 1] uses the sums of l and 1 - l, of norm at most 1. A third sum, of ``c l (1 - l)``,
 gives the spread of the losses at no cost, because the norm stays at most 1 for ``c^2 <= 8``. Other
 metrics are counts of rows (`dplasso.tuning.counts`).
-
-Estimates and their intervals depend only on the noisy sums (`dplasso.tuning.estimates`).
 """
 
 import math

@@ -1,8 +1,6 @@
 """Divide a privacy budget among the tries of a search, or among the parts of a plan.
 
-The parts of a plan (encoding, fit or search, further fits, score) are shares of the zCDP that a
-ledger with this budget grants, so a ledger can pay for the whole plan (`dplasso.ledger`). Epsilons
-do not add up: the sum of the parts' epsilons exceeds the whole.
+The parts of a plan are shares of the zCDP that a ledger with this budget grants.
 """
 
 import math

@@ -223,10 +223,7 @@ def quantiles_of(
 def _edges_at(
     cells: NDArray[np.float64], grid: tuple[float, ...], bins: int, sigma: float
 ) -> tuple[float, ...]:
-    """Return the edges of the grid nearest to the quantiles, from the noisy counts of its cells.
-
-    If the noise hides the total count, the edges are evenly spread over the grid.
-    """
+    """Return the edges nearest to the quantiles, or spread evenly if noise hides the total."""
     total, below = float(cells.sum()), np.cumsum(cells)[:-1]
     if total <= 3.0 * sigma * math.sqrt(cells.size):
         chosen = np.linspace(0, len(grid) - 1, bins + 1).astype(int)

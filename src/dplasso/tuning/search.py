@@ -1,10 +1,8 @@
 """Private hyperparameter search: the best of a random number of tries, with one guarantee.
 
 Every try draws settings from a public grid (uniformly, with replacement), fits on one part of the
-records, and is scored with noise on the other part. The part of a record is drawn separately for
-each record, independently of all data. Neighbours therefore differ in one part only, and a try
-costs the larger of its two costs (`dplasso.tuning.search_cost`). The search releases only the best
-try and its score, not the number of tries or the other scores.
+records, and is scored with noise on the other part. The search releases only the best try and its
+score, not the number of tries or the other scores.
 """
 
 import warnings
