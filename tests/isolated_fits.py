@@ -33,7 +33,7 @@ from dplasso import (
 from dplasso.checkpoint import fit_with_checkpoints
 from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.fit import column_plan
-from dplasso.model.linear import matched_prior
+from dplasso.model.linear import MatchedPrior
 from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
 from dplasso.tuning.metrics import METRICS
 from isolated_records import (
@@ -120,7 +120,7 @@ def _start(choices: Choices, name: str, n_classes: int, n_columns: int) -> dict[
             y = np.arange(10) % n_classes
         return {"public_data": (X, y)}
     sizes = (1e300, -1e308, 5e-324, 0.0, -3.0) if start == "huge" else (0.5, -1.0, 2.0, 0.3, 0.0)
-    return {"prior": matched_prior(rng.choice(sizes, shape), rng.normal(size=shape[0]), "a prior")}
+    return {"prior": MatchedPrior(rng.choice(sizes, shape), rng.normal(size=shape[0]), "a prior")}
 
 
 @cache

@@ -51,7 +51,7 @@ from dplasso.fit import column_plan
 from dplasso.gradient_descent import schedule
 from dplasso.gradient_descent.energies import scale_exponents_of
 from dplasso.matrix.compressed import canonical
-from dplasso.model.linear import matched_prior
+from dplasso.model.linear import MatchedPrior
 from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
 from dplasso.tuning.metrics import COMPARING, METRICS
 from neighbours import N_COLUMNS, N_ROWS, common_records, hostile_records, in_parts
@@ -140,7 +140,7 @@ def _public(sizes: str, n_classes: int) -> Any:
     weights = rng.normal(0.0, 2.0, shape)
     if sizes == "hostile":
         weights = rng.choice([1e300, -1e308, 5e-324, 0.0, -3.0, 1e9], shape)
-    return matched_prior(weights, rng.normal(size=shape[0]), sizes)
+    return MatchedPrior(weights, rng.normal(size=shape[0]), sizes)
 
 
 def _public_rows() -> NDArray[Any]:

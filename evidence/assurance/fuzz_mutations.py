@@ -250,9 +250,7 @@ _OPTIONS = {
         "--checkpoint-seconds"
     ),
     "count": _split("--n-iter --max-weights --jobs"),
-    "file": _split(
-        "--labels --test --test-labels --model --statement --checkpoint --out --output --ledger"
-    ),
+    "file": _split("--labels --test --model --checkpoint --out --output --ledger"),
     "word": _split(
         "--dataset --method --solver --selector --mechanism --neighbors --classes --bogus"
     ),

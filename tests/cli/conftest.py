@@ -52,8 +52,6 @@ def refused(result: Any, *words: str, code: int = 1) -> None:
     # On a fresh machine a remark about the compiler may stand before the error, on several lines.
     remark = r"\s+".join(map(re.escape, COMPILING.split()))
     lines = re.sub(remark + "\n", "", result.stderr).splitlines()
-    # A fit on partitions says before it begins what it takes.
-    lines = [line for line in lines if " stores takes about " not in line]
     # On a slow one progress is told, too.
     lines = [line for line in lines if not re.match(r"still compiling|[\w. ]+: \d+%", line)]
     # What is to be said of the promise stands before it.
@@ -82,11 +80,6 @@ def completed(typed: str) -> list[str]:
     ended = CliRunner().invoke(app, prog_name="dplasso", env=asks | place)
     assert ended.exit_code == 0
     return ended.stdout.split()
-
-
-def answering(answer: str, *arguments: Any) -> Any:
-    """Run a command line that somebody gives an answer to."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=answer)
 
 
 def opened(*data: Any) -> Any:

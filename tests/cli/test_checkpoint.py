@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from cli.conftest import answering, done, found, kept_in, refused, vertices_in, vertices_of
+from cli.conftest import done, found, kept_in, refused, vertices_in, vertices_of
 from dplasso.cli import output
 
 STEPS = 6_000
@@ -63,12 +63,12 @@ def test_killed_and_resumed_with_a_seed_it_is_the_same_model(train, tmp_path, ke
 
 
 def test_killed_and_resumed_without_a_seed_it_keeps_its_steps(train, tmp_path, kept, run):
-    model, statement = tmp_path / "model.npz", tmp_path / "s.json"
+    model = tmp_path / "model.npz"
     given = [train, *SETTINGS, "--checkpoint", kept, "--checkpoint-seconds", 0, "--model", model]
-    taken, code, stderr = stop([*given, "--statement", statement], kept, signal.SIGINT)
+    taken, code, stderr = stop(given, kept, signal.SIGINT)
     assert code == 130
     assert stderr.splitlines()[-1] == "interrupted, no result was written"
-    assert not model.exists() | statement.exists()
+    assert not model.exists()
     assert (
         f"{kept} holds the unfinished fit: resume it at no further cost with dplasso fit" in stderr
     )
@@ -91,35 +91,6 @@ def test_without_a_model_file_the_fit_can_still_be_resumed(train, tmp_path, kept
     done("fit", train, *quick("--checkpoint", kept, "--resume", "--model", model))
     assert vertices_of(model) == vertices_in(kept)
     assert kept_in(kept).finished
-
-
-@pytest.mark.parametrize(
-    ("answer", "more", "code", "told"),
-    [
-        ("n", [], 1, "resume it at no further cost with"),
-        ("n", ["--force"], 0, "--force discards it"),
-        ("y", ["--force"], 0, ""),
-        ("\n", [], 0, ""),
-    ],
-)
-def test_an_unfinished_fit_is_offered_before_it_is_given_up(
-    train, tmp_path, kept, monkeypatch, answer, more, code, told
-):
-    model = tmp_path / "model.npz"
-    noisy = quick("--epsilon", "0.1", "--n-iter", "30", "--checkpoint", kept)
-    given = ["fit", train, *noisy, "--model", model, *more]
-    done("fit", train, *noisy)
-    # Nobody is asked whose answer could not be read.
-    if code:
-        assert "Resume it" not in answering(answer, *given).stderr
-    monkeypatch.setattr(output, "can_ask", lambda: True)
-    before = vertices_in(kept)
-    ended = answering(answer, *given)
-    assert ended.exit_code == code, ended.output
-    assert "holds an unfinished fit. Resume it" in ended.stderr
-    assert told in " ".join(ended.stderr.split())
-    if not code:
-        assert (vertices_of(model) == before) == (answer != "n")
 
 
 def test_without_a_terminal_long_work_says_every_tenth_and_the_time_left(monkeypatch):

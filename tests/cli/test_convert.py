@@ -1,5 +1,6 @@
 """`dplasso convert` and `dplasso data info`: the right columns, and what of them is public."""
 
+import json
 import sys
 
 import numpy as np
@@ -91,28 +92,17 @@ def converted(data, *arguments):
 
 
 def test_text(tmp_path):
-    reviews = tmp_path / "reviews.csv"
+    reviews, schema = tmp_path / "reviews.csv", tmp_path / "schema.json"
     reviews.write_text('id,body,y\n1,"Good, good film",pos\n2,bad,neg\n')
-    given = ("--text-column", "body", "--hash-bits", "10", "--ngrams", "1,2", "--binary")
-    report, store = converted(reviews, "--text", *given)
+    text = {"kind": "text", "column": "body", "bits": 10, "ngrams": [1, 2], "binary": True}
+    schema.write_text(json.dumps({"label": "y", "parts": [text | {"missing": "error"}]}))
+    report, store = converted(reviews, "--schema", schema)
     assert store.shape == (2, 1024)
     # good, film, "good good", "good film"; bad
     assert np.diff(store.X.tocsr().indptr).tolist() == [4, 1]
     assert set(store.X.tocsr().data) == {1.0}
     assert store.y.tolist() == ["pos", "neg"]
     assert report["public"].startswith("The 1,024 columns follow from the schema alone")
-    (text,) = report["origin"]["schema"]["parts"]
-    assert (text["kind"], text["bits"], text["ngrams"]) == ("text", 10, [1, 2])
-
-
-def test_text_defaults_and_what_is_said(tmp_path):
-    path = tmp_path / "t.jsonl"
-    path.write_text('{"text": "Good good", "label": 1}\n{"text": "bad", "label": 0}\n')
-    told = said("convert", "--text", path, tmp_path / "t.store")
-    assert "no category, word or range is taken from the data" in told
-    store = open_store(tmp_path / "t.store")
-    assert store.shape == (2, 2**20)
-    assert sorted(store.X.tocsr().data) == [1.0, 2.0]
 
 
 def test_lists(table):
@@ -124,25 +114,6 @@ def test_lists(table):
     assert store.shape == (4, 9)
     assert report["public"] == "The 9 columns were declared."
     assert store.X.tocsr().toarray()[3, [2, 4]].tolist() == [3.0, 1.5]
-
-
-def test_declared_categories(table, tmp_path):
-    lists = tmp_path / "lists.json"
-    given = (table, "--categories", lists)
-    lists.write_text('{"city": ["Oslo", "Lima", "Rome"]}')
-    report, store = converted(*given)
-    assert store.X.tocsr().toarray().tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 0], [0, 0, 1]]
-    assert report["public"].startswith("The 3 columns follow from the schema")
-    lists.write_text('{"city": ["Oslo"]}')
-    _, store = converted(*given, "--ignore-unknown")
-    assert store.X.tocsr().toarray().tolist() == [[0], [1], [0], [0]]
-
-
-def test_hashed_categories(table):
-    report, store = converted(table, "--hash-columns", "city", "--hash-bits", "6")
-    assert store.shape == (4, 64)
-    assert np.diff(store.X.tocsr().indptr).tolist() == [1, 1, 0, 1]
-    assert "no category, word or range is taken from the data" in report["public"]
 
 
 def test_without_pyarrow(run, table, tmp_path, monkeypatch):

@@ -2,9 +2,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
-from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
-from sklearn.pipeline import make_pipeline
 
 import dplasso
 from cli.conftest import done, found, refused, run_command, said
@@ -50,51 +48,6 @@ def test_log_loss_stays_finite_at_certain_mistakes(tmp_path):
     scores = found("evaluate", model, rows)
     assert 300 < scores["log_loss"] < 3000
     assert (scores["accuracy"], scores["auc"]) == (0.0, 0.0)
-
-
-def test_tables_with_a_column_for_each_label(tmp_path):
-    rng = np.random.default_rng(0)
-    ages = rng.integers(20, 80, 900)
-    there = (ages[:, np.newaxis] + rng.normal(0.0, 10.0, (900, 3)) > [30, 50, 70]).astype(int)
-    names = ["asthma", "gout", "flu"]
-    texts = [f"decade{age // 10}" for age in ages]
-    last = dplasso.DPLogisticRegression(5.0, classes=names, random_state=0)
-    pipeline = make_pipeline(HashingVectorizer(n_features=64), last).fit(texts, there)
-    model, table = tmp_path / "model.npz", tmp_path / "rows.csv"
-    dplasso.save(pipeline, model)
-
-    def write(*columns):
-        lines = [",".join(("text", *columns))]
-        rows = zip(texts, there.tolist(), strict=True)
-        lines += [",".join(map(str, (text, *row))) for text, row in rows]
-        table.write_text("\n".join(lines) + "\n")
-
-    write(*names)
-    scores = found("evaluate", model, table)
-    given = pipeline.predict_proba(texts)
-    assert scores["n_samples"] == 900
-    assert scores["auc"] == pytest.approx(roc_auc_score(there, given))
-    assert scores["accuracy"] == np.mean((given > 0.5) == there)
-    losses = [log_loss(there[:, k], given[:, k]) for k in range(3)]
-    assert scores["log_loss"] == pytest.approx(np.mean(losses))
-    assert [one["label"] for one in scores["by_class"]] == names
-    assert [one["rows"] for one in scores["by_class"]] == there.sum(axis=0).tolist()
-    assert "macro AUC" in said("evaluate", model, table)
-    private = found("evaluate", model, table, "--epsilon", "20")
-    assert private["low"] < scores["auc"] < private["high"]
-    assert [one["label"] for one in private["by_class"]] == names
-
-    write("a", "b", "c")
-    assert found("evaluate", model, table, "--label-column", "a,b,c") == scores
-    two = run_command("evaluate", model, table, "--label-column", "a,b")
-    refused(two, "one column for each of 3 labels")
-    other = run_command("evaluate", model, table, "--label-column", "a,b,c", "--label-map", "1=1")
-    row = 1 + int(np.argmin(there[:, 0]))
-    refused(other, f"column 'a': the label of row {row} is not in the label map")
-    refused(run_command("evaluate", model, table), "asthma")
-    rows = tmp_path / "rows.svm"
-    rows.write_text("1 1:1\n")
-    refused(run_command("evaluate", model, rows), "give a table with a column for each label")
 
 
 def test_two_models_are_compared_on_the_same_rows(model, held_out, train, tmp_path):

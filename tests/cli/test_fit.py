@@ -62,10 +62,9 @@ def test_json_has_exactly_the_documented_keys(fitted, held_out, tmp_path, monkey
 
 
 def test_the_text_says_what_a_person_needs(told, held_out, tmp_path):
-    statement = tmp_path / "s.json"
-    text = told(*LASSO, "--test", held_out, "--statement", statement)
+    text = told(*LASSO, "--test", held_out)
     for words in (
-        f"{statement}, but no model (give --model",
+        "nothing (give --model",
         *("800 rows, 30 columns", "AUC", "Differentially private with epsilon = 1"),
         "taken from the file and is treated as public",
     ):
@@ -143,14 +142,13 @@ def test_options_left_out_are_those_of_the_chosen_estimator(fitted, tmp_path, op
     assert dplasso.load(out).get_params() == kind(**bounds).get_params()
 
 
-def test_model_and_statement_are_written(fitted, tmp_path):
-    model, statement = tmp_path / "model.npz", tmp_path / "statement.json"
+def test_a_model_replaces_an_older_one(fitted, tmp_path):
+    model = tmp_path / "model.npz"
     model.write_bytes(b"older")
     declared = ("--classes", "-1,1", "--features", "64")
-    report = fitted(*declared, "--model", model, "--statement", statement, "--force")
-    assert sorted(tmp_path.iterdir()) == [model, statement]
-    assert json.loads(statement.read_text()) == report["privacy"]
-    assert (report["model"], report["statement"]) == (str(model), str(statement))
+    report = fitted(*declared, "--model", model, "--force")
+    assert list(tmp_path.iterdir()) == [model]
+    assert report["model"] == str(model)
     assert report["n_features"] == 64
     loaded = dplasso.load(model)
     assert loaded.privacy_.classes == "declared"
@@ -209,13 +207,12 @@ def test_labels_need_not_be_numbers(fitted, tmp_path, labels):
     assert set(said("predict", out, *data).split()) <= {str(label) for label in labels}
 
 
-def test_a_failing_model_takes_the_statement_with_it(run, train, tmp_path, monkeypatch):
+def test_a_model_that_cannot_be_written_leaves_nothing(run, train, tmp_path, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
     monkeypatch.setattr("dplasso.cli.training.write_model", fail)
-    outputs = ("--model", tmp_path / "m.npz", "--statement", tmp_path / "s.json")
-    refused(run("fit", train, "--epsilon", "1", *outputs), "disk full")
+    refused(run("fit", train, "--epsilon", "1", "--model", tmp_path / "m.npz"), "disk full")
     assert list(tmp_path.iterdir()) == []
 
 

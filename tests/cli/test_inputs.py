@@ -58,13 +58,16 @@ def test_words_as_labels(train, parts, model):
 
 def test_labels_are_mapped_by_the_conversion(run, tmp_path):
     (tmp_path / "words.svm").write_text("neg 1:1\npos 2:1\npos 1:1 2:1\n")
-    (tmp_path / "words.csv").write_text("label,text\nneg,a b\npos,b c\n")
+    (tmp_path / "words.csv").write_text("label,city\nneg,a\npos,b\n")
+    part = {"kind": "hashed", "columns": ["city"], "bits": 4}
+    (tmp_path / "s.json").write_text(json.dumps({"label": "label", "parts": [part]}))
+    table = ("convert", tmp_path / "words.csv", "--schema", tmp_path / "s.json")
     mapped = ["--label-map", "neg=0,pos=1"]
     done("convert", tmp_path / "words.svm", tmp_path / "a", *mapped)
     assert dplasso.open_store(tmp_path / "a").y.tolist() == [0.0, 1.0, 1.0]
-    done("convert", "--text", tmp_path / "words.csv", tmp_path / "b", *mapped)
+    done(*table, tmp_path / "b", *mapped)
     assert dplasso.open_store(tmp_path / "b").y.tolist() == [0.0, 1.0]
-    strange = run("convert", "--text", tmp_path / "words.csv", tmp_path / "c", "--label-map", "x=1")
+    strange = run(*table, tmp_path / "c", "--label-map", "x=1")
     refused(strange, "the label of row 1 is not in the label map")
     assert not (tmp_path / "c").exists()
 

@@ -31,7 +31,7 @@ def cannot_pay(train, ledger, *words, epsilon=1):
 
 def shown(ledger, *more):
     """Return what JSON says of the one data set."""
-    (report,) = found("ledger", "show", ledger, *FAST, *more)["datasets"]
+    (report,) = found("ledger", "show", ledger, *more)["datasets"]
     return report
 
 
@@ -46,11 +46,10 @@ def test_the_commands_of_the_documentation(train, tmp_path):
         *("cohort", "kind"),
     }
     assert (report["dataset"], report["epsilon"], report["delta"]) == ("visits", 3.0, 1e-5)
-    told = said("ledger", "show", path, "--epsilon", "0.25", *FAST)
+    told = said("ledger", "show", path)
     assert told.startswith("visits: epsilon 3 at delta 1e-05, add-remove, for each row")
     assert told.count("finished") == 2
     assert "by 2 fits" in told
-    assert "After a fit of epsilon 0.25:" in told
 
 
 def test_a_planned_fit_has_no_larger_delta_than_the_budget(tmp_path):
@@ -67,7 +66,7 @@ def test_a_planned_fit_has_no_larger_delta_than_the_budget(tmp_path):
 
 def test_show_json_has_the_documented_keys(train, ledger):
     done(*fit(train, ledger))
-    report = shown(ledger, "--epsilon", "0.5")
+    report = shown(ledger)
     assert set(report) == {
         *("dataset", "epsilon", "delta", "neighbors", "epsilon_spent", "rho_spent", "rho_left"),
         *("draw_delta_spent", "epsilon_left", "another_fit", "entries", "share_spent"),
@@ -92,15 +91,7 @@ def test_show_json_has_the_documented_keys(train, ledger):
     }
     assert report["rho_spent"] == entry["rho"]
     assert entry["share"] == pytest.approx(entry["rho"] / (entry["rho"] + report["rho_left"]))
-    another = report["another_fit"]
-    assert another["allowed"] is True
-    assert report["epsilon_spent"] < another["epsilon_spent_after"] < 3
-    assert another["epsilon_left_after"] < report["epsilon_left"]
-    # What it foretells comes true.
-    done(*fit(train, ledger, epsilon=0.5))
-    report = shown(ledger)
-    assert report["epsilon_spent"] == another["epsilon_spent_after"]
-    assert report["epsilon_left"] == another["epsilon_left_after"]
+    assert set(report["another_fit"]) == {"delta", "n_iter"}
 
 
 def test_what_is_left_adds_up(train, held_out, ledger, tmp_path):
@@ -151,7 +142,6 @@ def test_plan_in_words_can_be_typed_in(train, ledger):
     done(*fit(train, ledger, epsilon=words.split("can have epsilon ")[1].split()[0]))
     several = said("ledger", "plan", ledger, "--fits", "1000", *FAST)
     assert "Each of 1,000 more fits" in several or "Nothing is left" in several
-    assert said("ledger", "show", ledger, "--epsilon", "1").count("would be refused") == 1
 
 
 def test_spent_and_delta_are_never_shown_as_less(tmp_path):
@@ -179,7 +169,7 @@ def test_a_budget_for_persons(train, tmp_path):
     assert of_row["epsilon"] < of_person["epsilon"] == report["epsilon_spent"]
     fifth, whole = report["entries"][1], report["rho_spent"] + report["rho_left"]
     assert fifth["share"] == pytest.approx(25 * fifth["rho"] / whole)
-    told = said("ledger", "show", path, *FAST)
+    told = said("ledger", "show", path)
     assert f"visits: epsilon 3 at delta 1e-05, add-remove, {person}" in told
     assert "for each row, " in told.split("At delta 1e-05 that is epsilon ")[1]
     done("ledger", "add", path, "rows", "--epsilon", "1", "--delta", "1e-6")

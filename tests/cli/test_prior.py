@@ -42,13 +42,11 @@ def test_a_model_of_last_year(train, last_year, tmp_path):
 
 def test_a_table_of_weights_by_number(train, weights, tmp_path):
     model = tmp_path / "m.npz"
-    text = said(
-        "fit", train, *FAST, "--prior", weights, "--prior-standard-error", "0.5", "--model", model
-    )
+    text = said("fit", train, *FAST, "--prior", weights, "--model", model)
     assert "starts from a table of weights, 2 of 30 columns by number (digest " in text
     held = dplasso.load(model).model_.prior
     assert held.weights[0, :3].tolist() == [4.0, -4.0, 0.0]
-    assert held.standard_error[0, :3].tolist() == [0.5, 0.5, 0.0]
+    assert held.standard_error is None
     shown = said("show", model)
     for words in (
         "30 corrections to the public model",
@@ -102,10 +100,10 @@ def test_a_table_s_columns_go_by_name(tmp_path):
     assert "all 4 columns in their order" in said("fit", *private, "--prior", model)
 
 
-def test_public_rows_in_the_form_of_the_others(run, train, held_out):
+def test_public_rows_in_the_form_of_the_others(run, train, held_out, weights):
     report = found("fit", train, *FAST, "--public-data", held_out)
     assert "all 30 columns in their order" in report["privacy"]["prior"]
-    given = ("fit", train, *FAST, "--public-data", held_out, "--prior", "x.npz")
+    given = ("fit", train, *FAST, "--public-data", held_out, "--prior", weights)
     refused(run(*given), "--prior and --public-data cannot be combined")
     refused(run("fit", train, *FAST, "--public-data", held_out, "--binarize", "--features", 3), "3")
 
@@ -121,8 +119,6 @@ def test_what_is_wrong_with_a_prior_is_said_before_anything_is_read(run, train, 
     bad.write_text("name,weight\n30,1\n")
     refused(run("fit", train, *FAST, "--prior", bad), "column 30", "numbered from 0 to 29")
     refused(run("fit", train, *FAST, "--prior", tmp_path / "none.npz"), "none.npz")
-    given = ("fit", train, *FAST, "--prior-standard-error", 1)
-    refused(run(*given), "--prior-standard-error 1 is the noise of a prior, and there is none")
     # The file that is read is not one that is written.
     refused(
         run("fit", train, *FAST, "--prior", weights, "--model", weights, "--force"),

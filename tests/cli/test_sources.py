@@ -5,7 +5,7 @@ from inspect import getdoc, signature
 import pytest
 
 from cli.conftest import every_command
-from dplasso.cli.options import Given, StandIn, names_of
+from dplasso.cli.options import Chosen, StandIn, names_of
 
 COMMANDS = {" ".join(words): command.home for words, command in every_command().items()}
 ESTIMATORS = {
@@ -25,7 +25,7 @@ def check_alike(read, imported):
         assert str(one.annotation) == str(other.annotation)
         if isinstance(one.annotation, StandIn):
             check_alike(one.annotation, other.annotation)
-        elif one.annotation != Given:
+        elif one.annotation != Chosen:
             assert one.default == other.default
 
 

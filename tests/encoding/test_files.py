@@ -10,7 +10,7 @@ import pytest
 from dplasso.data.formats import is_table
 from dplasso.data.store import open_store, write_store
 from dplasso.data.table_batches import ListColumns
-from dplasso.encoding.files import encode_files, read_categories, read_records
+from dplasso.encoding.files import encode_files, read_records
 from dplasso.encoding.origin import Origin, origin_of
 from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema
@@ -110,9 +110,6 @@ def test_what_cannot_be_encoded(tmp_path, table):
     assert not is_table("t.svm")
     with pytest.raises(DataError, match=r"end in \.parquet cannot be read"):
         encode_files(table)
-    (tmp_path / "list.json").write_text("[1]")
-    with pytest.raises(DataError, match="a JSON object: column names"):
-        read_categories(tmp_path / "list.json")
 
 
 def test_a_folder_of_stores_is_for_a_cluster(tmp_path):

@@ -17,7 +17,7 @@ from dplasso import (
 from dplasso.estimators.fitting import method_of
 from dplasso.fit import column_plan, run
 from dplasso.ledger import create_ledger, read_budgets
-from dplasso.model.linear import matched_prior
+from dplasso.model.linear import MatchedPrior
 from dplasso.phases import count
 from fit.cases import fitted, records
 
@@ -75,7 +75,7 @@ def test_several_classes_need_more_records(recwarn):
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLassoClassifier])
 def test_without_privacy_or_with_a_prior_nothing_is_said(kind, recwarn):
     kind(math.inf).fit(X, Y)
-    kind(0.1, prior=matched_prior(np.ones((1, 900)), np.zeros(1), "p")).fit(X, Y % 2)
+    kind(0.1, prior=MatchedPrior(np.ones((1, 900)), np.zeros(1), "p")).fit(X, Y % 2)
     assert not [one for one in recwarn if one.category is NoiseWarning]
 
 

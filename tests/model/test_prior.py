@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier, DPLogisticRegression, ModelFileError, load
-from dplasso.model.linear import ARRAYS, matched_prior, prior_from
+from dplasso.model.linear import ARRAYS, MatchedPrior, prior_from
 from dplasso.model.weights import count_of, weights_of
 from dplasso.report.page import model_facts, report_section
 
@@ -22,15 +22,15 @@ ONE = np.zeros(1)
 @pytest.mark.parametrize(
     "prior",
     [
-        matched_prior(DENSE, ONE, "an array"),
-        matched_prior(SPARSE, ONE + 2.0, "a table", np.full((1, 30), 0.1)),
-        matched_prior(
+        MatchedPrior(DENSE, ONE, "an array"),
+        MatchedPrior(SPARSE, ONE + 2.0, "a table", np.full((1, 30), 0.1)),
+        MatchedPrior(
             np.vstack([DENSE, SPARSE, DENSE]),
             np.arange(3.0),
             "three",
             abs(RNG.normal(size=(3, 30))),
         ),
-        matched_prior(np.zeros((1, 30)), ONE, "nothing"),
+        MatchedPrior(np.zeros((1, 30)), ONE, "nothing"),
     ],
 )
 def test_what_a_file_holds_of_a_prior_is_the_prior(prior):
@@ -48,8 +48,8 @@ def test_what_a_file_holds_of_a_prior_is_the_prior(prior):
 
 def test_of_mostly_zeros_only_the_others_are_stored():
     few, many = (
-        matched_prior(SPARSE, ONE, "few").arrays(),
-        matched_prior(DENSE, ONE, "many").arrays(),
+        MatchedPrior(SPARSE, ONE, "few").arrays(),
+        MatchedPrior(DENSE, ONE, "many").arrays(),
     )
     assert few["prior_weight"].size == few["prior_place"].size == 1
     assert (many["prior_weight"].size, many["prior_place"].size) == (30, 0)
@@ -68,7 +68,7 @@ def test_of_mostly_zeros_only_the_others_are_stored():
 )
 def test_numbers_that_are_no_model_are_refused(weights, intercept, error, words):
     with pytest.raises(ValueError, match=words):
-        matched_prior(weights, intercept, "x", error)
+        MatchedPrior(weights, intercept, "x", error)
 
 
 @pytest.fixture(scope="module", params=["logistic", "lasso", "lasso, all columns", "short list"])

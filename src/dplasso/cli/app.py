@@ -1,4 +1,4 @@
-"""The Typer application: its commands, how they are put together, and how an error ends one."""
+"""The Typer application: its commands, their options, and how errors end them."""
 
 import shlex
 import warnings
@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from dplasso.cli import output
 from dplasso.cli.options import (
     SHARED,
-    Given,
+    Chosen,
     StandIn,
     Text,
     declared,
@@ -34,7 +34,7 @@ EXPECTED = (
     *(ValueError, ParameterTypeError, OSError, ClusterError, MissingExtraError, MemoryError),
 )
 SETTINGS = {"help_option_names": ["-h", "--help"]}
-# The help of a command that shows in ``--help`` what most people need first.
+# Shows all options of a command whose ``--help`` shows the most needed ones.
 _EVERYTHING = "--help-all"
 _FIRST_EXAMPLES = 4
 _ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
@@ -52,40 +52,42 @@ def with_options(command: StandIn) -> Callable[..., None]:
     if signature(command).return_annotation is not None:
         options.append(declared("as_json", bool, False, texts))
 
-    def run(**given: Any) -> None:
-        result = command.load()(**arguments(given))
+    def run(**values: Any) -> None:
+        result = command.load()(**arguments(values))
         if result is not None:
-            result.print(as_json=given["as_json"])
+            result.print(as_json=values["as_json"])
 
     run.__signature__ = Signature(options)  # type: ignore[attr-defined]
     return run
 
 
-def _expanded(
-    owner: StandIn, texts: dict[str, Text]
-) -> tuple[list[Parameter], Callable[[Mapping[str, Any]], dict[str, Any]]]:
-    """Return options for what a command or a dataclass takes, and what makes its arguments."""
+# Makes an argument of a command from the values of its options.
+_Maker = Callable[[Mapping[str, Any]], Any]
+
+
+def _expanded(owner: StandIn, texts: dict[str, Text]) -> tuple[list[Parameter], _Maker]:
+    """Return the options of a command or a dataclass, and what makes its arguments from them."""
     texts, parameters = texts | documented(owner.__doc__).texts, signature(owner).parameters
     options: list[Parameter] = []
-    makers: dict[str, Callable[[Mapping[str, Any]], Any]] = {}
+    makers: dict[str, _Maker] = {}
     for name, parameter in parameters.items():
         kind = parameter.annotation
         if isinstance(kind, StandIn):
-            more, arguments = _expanded(kind, texts)
+            own, arguments = _expanded(kind, texts)
             makers[name] = partial(
-                lambda kind, of, given: kind.load()(**of(given)), kind, arguments
+                lambda kind, arguments, values: kind.load()(**arguments(values)), kind, arguments
             )
-        elif kind == Given:
-            more = estimator_options(parameters)
-            makers[name] = partial(_given, [one.name for one in more])
+        elif kind == Chosen:
+            own = estimator_options(parameters)
+            makers[name] = partial(_chosen, [option.name for option in own])
         else:
-            more, makers[name] = [declared(name, kind, parameter.default, texts)], itemgetter(name)
-        options += more
-    return options, lambda given: {name: make(given) for name, make in makers.items()}
+            own, makers[name] = [declared(name, kind, parameter.default, texts)], itemgetter(name)
+        options += own
+    return options, lambda values: {name: make(values) for name, make in makers.items()}
 
 
-def _given(names: list[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: given[name] for name in names if given[name] is not None}
+def _chosen(names: list[str], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in names if values[name] is not None}
 
 
 class _Help:
@@ -104,7 +106,7 @@ class Command(_Help, TyperCommand):
     """A command whose module is imported when its options are first asked for."""
 
     home: StandIn
-    # Parameters that ``--help`` shows, the rest in `_EVERYTHING`; all without any.
+    # Parameters that ``--help`` shows; empty for all.
     most_needed: tuple[str, ...] = ()
 
     @cached_property
@@ -129,11 +131,11 @@ class Command(_Help, TyperCommand):
 
     def _first(self) -> Iterator[Any]:
         by_name: dict[str, Any] = {parameter.name: copy(parameter) for parameter in self.params}
-        arguments = [name for name, one in by_name.items() if one.param_type_name == "argument"]
-        for name in (*arguments, *self.most_needed):
+        is_argument = {name: by_name[name].param_type_name == "argument" for name in by_name}
+        for name in (*filter(is_argument.get, by_name), *self.most_needed):
             shown = by_name[name]
             shown.help = shown.help.partition(". ")[0].rstrip(".") + "."
-            if name not in arguments:
+            if not is_argument[name]:
                 shown.rich_help_panel = "Most needed"
             yield shown
 
@@ -143,7 +145,7 @@ class Group(_Help, TyperGroup):
 
 
 class GuardedGroup(Group):
-    """A group of commands in which every expected failure ends in one sentence and an exit code."""
+    """All commands; every expected failure ends in one sentence and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Keep the arguments; refuse secrets in them before anything can print them."""
@@ -157,7 +159,7 @@ class GuardedGroup(Group):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; turn errors a user can meet into one sentence and exit code 1."""
+        """Run the command; an expected error becomes one sentence and exit code 1."""
         with warnings.catch_warnings():
             # Only threads are used here, and those need no semaphores.
             warnings.filterwarnings("ignore", ".*joblib will operate in serial mode")
@@ -171,7 +173,7 @@ class GuardedGroup(Group):
                 output.warn("interrupted, no result was written")
                 raise typer.Exit(INTERRUPTED) from None
             except BrokenPipeError:
-                raise  # the reader of our output left: not an error worth a sentence
+                raise  # the reader of our output left, which is no error
             except EXPECTED as error:
                 memory = "not enough memory: " if isinstance(error, MemoryError) else ""
                 output.error(memory + output.one_line(error))
@@ -186,8 +188,9 @@ def _print_notes(error: BaseException) -> None:
 
 def command_line(*more: str) -> str:
     """Return the current command line as it could be typed, with more options."""
-    given = _ARGUMENTS.get()
-    return shlex.join(["dplasso", *given, *(option for option in more if option not in given)])
+    arguments = _ARGUMENTS.get()
+    added = [option for option in more if option not in arguments]
+    return shlex.join(["dplasso", *arguments, *added])
 
 
 def add_group(app: typer.Typer, name: str, docstring: str, *homes: str) -> None:
@@ -258,7 +261,7 @@ _VERSION = typer.Option(
 
 @app.callback()
 def _options(_version: Annotated[bool, _VERSION] = False) -> None:
-    """Hold the options that stand before the command's name."""
+    """Take the options before the command's name."""
 
 
 for home in (
@@ -268,8 +271,7 @@ for home in (
 ):
     add_command(app, home)
 add_group(app, "data", "Show what a store contains.", "stores.info")
-SCHEMA = "Describe the columns of a table: draft a schema, choose bin edges."
-add_group(app, "schema", SCHEMA, "schemas.draft", "schemas.quantiles")
+add_group(app, "schema", "Describe the columns of a table.", "schemas.draft")
 LEDGER = """Keep one privacy budget for all fits on a data set.
 
 Examples

@@ -91,7 +91,7 @@ def _weights_attack(
     """Return the audit of whole fits by a weight; refuse what only vertices have."""
     for name in ("mechanism", "selector", "solver", "feature_bound"):
         if getattr(settings, name) != getattr(AuditSettings, name):
-            raise ParameterError(f"`{name}` does not go with `method={method}`")
+            raise ParameterError(f"`{name}` is not for `method={method}`", advice="leave it out")
     promised = {name: getattr(settings, name) for name in ("epsilon", "delta", "neighbors")}
     claim, fit = weights_target(**promised, method=method)
     # These fits take longer.

@@ -7,11 +7,9 @@ space for the model before the charge, so a paid model is never lost.
 import errno
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import typer
 
 from dplasso.checkpoint import read_checkpoint, session
 from dplasso.cli import output
@@ -46,17 +44,15 @@ class CheckpointOptions:
 
 @dataclass
 class Keeping:
-    """A fit around which a checkpoint may be kept, at `path`.
-
-    `passing`: whether to remove the checkpoint once the model is written.
-    `steps`: steps in the checkpoint when the fit was resumed.
-    `temporary`: the reserved file that the model is written to first.
-    """
+    """A fit with a checkpoint at `path`, or without any."""
 
     path: Path | None = None
+    # Whether to remove the checkpoint once the model is written.
     passing: bool = False
+    # Steps in the checkpoint when the fit was resumed.
     steps: int | None = None
     begin: Any = None
+    # The reserved file that the model is written to first.
     temporary: str | None = None
 
     def finish(self) -> None:
@@ -67,21 +63,13 @@ class Keeping:
             session.note_finished(self.path)
 
 
-def offered(options: CheckpointOptions, path: Path | None) -> CheckpointOptions:
-    """On a terminal, ask whether to resume an unfinished fit; return the options."""
-    if options.resume or path is None or not output.can_ask() or not _is_unfinished(path):
-        return options
-    question = f"{path} holds an unfinished fit. Resume it at no further cost?"
-    return replace(options, resume=typer.confirm(question, default=True, err=True))
-
-
 def refuse_unfinished(path: Path | None, outputs: list[Path]) -> None:
-    """Refuse to begin a fit over an unfinished one; say how to resume."""
+    """Refuse to overwrite an unfinished fit; say how to resume it."""
     if path is None or not _is_unfinished(path):
         return
-    there = any(outputs.exists() for outputs in outputs)
-    command = command_line("--resume", *(["--force"] if there else []))
-    # A system's error is shown as it stands, and so is the command in it.
+    exist = any(path.exists() for path in outputs)
+    command = command_line("--resume", *(["--force"] if exist else []))
+    # The text of a system error is printed unchanged, so the command can be copied.
     raise FileExistsError(
         errno.EEXIST,
         f"{path} holds an unfinished fit: resume it at no further cost with {command} "
@@ -104,12 +92,13 @@ def kept_checkpoint(
     outputs: OutputOptions,
     inputs: Iterable[Path | None],
 ) -> Iterator[Keeping]:
-    """Hold the checkpoint during a fit; refuse at once what could not be kept or resumed."""
+    """Keep a checkpoint during a fit; refuse at once what cannot be kept or resumed."""
     kept, resume, model = Keeping(path), options.resume, outputs.model
     if path is None:
         yield kept
         return
-    if path.resolve() in {one.resolve() for one in (*inputs, *outputs.paths()) if one is not None}:
+    others = [other.resolve() for other in (*inputs, *outputs.paths()) if other is not None]
+    if path.resolve() in others:
         raise ValueError(f"{path} is named twice; give the checkpoint a file of its own")
     output.check_outputs([path], force=outputs.force or resume)
     begun = False

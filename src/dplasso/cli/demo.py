@@ -20,6 +20,7 @@ from dplasso.cli.training import train_with_bar
 from dplasso.data.formats import Dataset
 from dplasso.datasets import cross_name, crosses, load_adult
 from dplasso.estimators.base import PrivateLinearModel
+from dplasso.files.disk import check_writable
 from dplasso.model.weights import beyond_by_chance, weights_of
 
 DELTA = 1e-6
@@ -28,15 +29,12 @@ METHODS = {"lasso": "LASSO", "logistic": "logistic"}
 # L2 penalties for the model without privacy; a fifth of the training rows chooses one.
 INVERSE_PENALTIES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
 HELD_OUT = 5
-FILES = {
-    **{method: f"{method}.npz" for method in METHODS},
-    **{f"{method}_statement": f"{method}.json" for method in METHODS},
-}
+FILES = {method: f"{method}.npz" for method in METHODS}
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A model, its test scores, its weights to be shown; the seconds are without the compiler's."""
+    """A model, its test scores and largest weights; the seconds exclude compiling."""
 
     name: str
     model: PrivateLinearModel | LogisticRegression
@@ -57,7 +55,7 @@ def demo(
     Output
     ------
     out : DIR
-        Folder for the models and statements.
+        Folder for the models.
 
     Examples
     --------
@@ -70,7 +68,9 @@ def demo(
     """
     for method in METHODS:
         privacy_cost(epsilon, DELTA, method=method)
-    output.check_directory(out, FILES.values())
+    out.mkdir(parents=True, exist_ok=True)
+    for name in FILES.values():
+        check_writable(out / name)
     started = time.perf_counter()
     settings: dict[str, Any] = {"classes": (-1, 1), "n_jobs": -1, "random_state": random_state}
     models: dict[str, PrivateLinearModel] = {
@@ -82,15 +82,16 @@ def demo(
             train, test = _crossed(load_adult("train")), _crossed(load_adult("test"))
         results = {key: _train(key, model, train, test, bars) for key, model in models.items()}
         results["plain"] = _train_plain(train, test, bars)
+    files = {method: out / name for method, name in FILES.items()}
     with output.uninterrupted():
-        files = _write(out, results)
+        for method, path in files.items():
+            results[method].model.save(path)
     seconds = {"seconds": time.perf_counter() - started, "compile_seconds": bars.compiled.seconds}
     report = _report(results, train, test) | seconds | {"files": files}
     return output.Result(report, partial(_print, report, results, explain=explain))
 
 
 def _crossed(data: Dataset) -> Dataset:
-    """Cross the columns over the whole public domain."""
     return Dataset(crosses(data.X), data.y, data.source)
 
 
@@ -108,11 +109,11 @@ def _train(
 
 
 def _train_plain(train: Dataset, test: Dataset, bars: output.Bars) -> Trained:
-    """Train without privacy, with the penalty that ranks the rows held out best."""
+    """Train without privacy; held-out rows choose the penalty by AUC."""
     name, started = "best logistic, no privacy", time.perf_counter()
     held = np.arange(train.y.size) % HELD_OUT == 0
     X, y = train.X[~held], train.y[~held]
-    # Each fit begins where the one before ended.
+    # Each fit starts from the previous one.
     model = LogisticRegression(warm_start=True, max_iter=200, tol=1e-3)
 
     def area(model: LogisticRegression, X: Any, y: Any) -> float:
@@ -129,16 +130,6 @@ def _train_plain(train: Dataset, test: Dataset, bars: output.Bars) -> Trained:
     seconds = time.perf_counter() - started
     scores = {"auc": area(model, test.X, test.y), "accuracy": model.score(test.X, test.y)}
     return Trained(name, model, scores, int(np.count_nonzero(model.coef_)), seconds)
-
-
-def _write(directory: Path, results: Mapping[str, Trained]) -> dict[str, Path]:
-    directory.mkdir(parents=True, exist_ok=True)
-    files = {kind: directory / name for kind, name in FILES.items()}
-    for key in METHODS:
-        model = results[key].model
-        model.save(files[key])
-        output.write_file(files[f"{key}_statement"], model.privacy_.to_json(indent=2) + "\n")
-    return files
 
 
 def _report(results: Mapping[str, Trained], train: Dataset, test: Dataset) -> dict[str, Any]:

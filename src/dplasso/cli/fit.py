@@ -14,7 +14,6 @@ from dplasso.cli.checkpoints import (
     CheckpointOptions,
     Keeping,
     kept_checkpoint,
-    offered,
     refuse_unfinished,
 )
 from dplasso.cli.clusters import ClusterOptions, WorkerOptions, read_partitions
@@ -50,15 +49,12 @@ class FitOptions:
     test : DATA
         Labelled rows to score the model on, for the curator: a file or a quoted pattern; may be
         given again for more.
-    test_labels : FILE
-        Labels of a --test .npz that holds none.
     """
 
     data: list[str]
     wanted: EstimatorOptions
     reading: ReadingOptions
     test: list[str] | None = None
-    test_labels: Path | None = None
     outputs: OutputOptions
     interruptions: CheckpointOptions
     cluster: ClusterOptions
@@ -67,7 +63,7 @@ class FitOptions:
 
     @property
     def place(self) -> Path | None:
-        """The checkpoint: as asked, or beside the model that a ledger pays for."""
+        """The checkpoint: as named, or beside the model that a ledger pays for."""
         kept, model = self.interruptions, self.outputs.model
         if kept.checkpoint is None and model is not None:
             beside = model.with_name(f"{model.name}.checkpoint")
@@ -80,7 +76,7 @@ class FitOptions:
     @property
     def beside(self) -> tuple[Path | None, ...]:
         """Files that are read besides the data."""
-        return (self.reading.labels, self.reading.schema, self.test_labels, *self.wanted.beside)
+        return (self.reading.labels, self.reading.schema, *self.wanted.beside)
 
 
 @dataclass(frozen=True)
@@ -130,7 +126,6 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     Row counts, seconds and test scores are for the curator. They are computed without noise and are
     not part of the release: what may be released is the model and its statement.
     """
-    asked = replace(asked, interruptions=offered(asked.interruptions, asked.place))
     estimator, schema, files, tests = _checked(asked)
     outputs, inputs = asked.outputs, (*files, *tests, *asked.beside)
     keeping = kept_checkpoint(estimator, asked.interruptions, asked.place, outputs, inputs)
@@ -147,11 +142,11 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
 
 
 def _checked(asked: FitOptions) -> tuple[PrivateLinearModel, Schema | None, list[Path], list[Path]]:
-    """Refuse what can be refused before the work; return estimator, schema, data and test files."""
+    """Refuse what is wrong before the work; return estimator, schema, data and test files."""
     wanted, reading, outputs = asked.wanted, asked.reading, asked.outputs
     schema = reading.declared()
     estimator = wanted.estimator(reading.meaning())
-    if asked.person_column is not None and "rows_per_person" not in wanted.given:
+    if asked.person_column is not None and "rows_per_person" not in wanted.parameters:
         raise typer.BadParameter(
             "--person-column needs --rows-per-person M: how many rows of one person may enter"
         )
@@ -162,7 +157,7 @@ def _checked(asked: FitOptions) -> tuple[PrivateLinearModel, Schema | None, list
     # A fit that is resumed was charged already; its checkpoint checks the settings.
     if not resume:
         method = method_of(estimator)
-        # Finds a delta too small for n_iter; the size of the data does not matter for that.
+        # Refuses a delta that is too small for n_iter, whatever the size of the data.
         cost = method.cost()
         if schema is not None and schema.edges is not None:
             by_person, seeded = asked.person_column is not None, wanted.random_state is not None
@@ -172,10 +167,10 @@ def _checked(asked: FitOptions) -> tuple[PrivateLinearModel, Schema | None, list
     if asked.cluster.cluster is not None:
         refuse({"--test": bool(tests), "--labels": reading.labels}, BESIDE_CLUSTER)
     files = expand(asked.data) if asked.cluster.cluster is None else []
-    found = expand(tests) if tests else []
+    test_files = expand(tests) if tests else []
     charged = wanted.ledger is not None and not resume
-    outputs.check((*files, *found, *asked.beside), charged=charged)
-    return estimator, schema, files, found
+    outputs.check((*files, *test_files, *asked.beside), charged=charged)
+    return estimator, schema, files, test_files
 
 
 def _trained(
@@ -200,16 +195,12 @@ def _trained(
     wanted.declare(estimator, train.y)
     wanted.read_public(estimator, reading, train, bars, schema)
     if tests:
-        same = replace(reading, labels=asked.test_labels)
-        test = same.read(tests, bars, train.X.shape[1], schema)
+        test = replace(reading, labels=None).read(tests, bars, train.X.shape[1], schema)
         check_same_origin(origin_of(train.X), origin_of(test.X), test.source)
         if "classes" in (params := estimator.get_params()):
-            known = np.unique(train.y) if params["classes"] is None else params["classes"]
-            numbers_in(test.source, test.y, known)
-    if engine is not None:
-        estimate = asked.workers.estimate(asked.cluster, train.X, estimator)
-        output.note(f"a fit on {len(train.X.places)} stores takes {estimate.text()}")
-    elif hint := raw_numbers(train.X):
+            classes = np.unique(train.y) if params["classes"] is None else params["classes"]
+            numbers_in(test.source, test.y, classes)
+    if engine is None and (hint := raw_numbers(train.X)):
         output.note(hint)
     hooks = Hooks(
         checkpoints=kept.begin, cautioned=output.cautions, known_records=int(train.X.shape[0])
@@ -234,7 +225,6 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
         "seconds": fitted.seconds,
         "privacy": estimator.privacy_.to_dict(),
         "model": asked.outputs.model,
-        "statement": asked.outputs.statement,
     }
     if hasattr(estimator, "coef_standard_error_"):
         report |= {
@@ -313,12 +303,12 @@ def _model_text(estimator: PrivateLinearModel, report: dict[str, Any]) -> str:
         return f"{weights} after {steps:,} steps, {rest}"
     made, lasso = f"{steps:,} gradients", hasattr(estimator, "transcript_")
     if lasso:
-        # With so few columns that all are taken, none is drawn.
+        # If there are few columns, the fit takes all and draws none.
         made = f"{steps:,} steps and a refit" if steps else "a refit of all columns"
     if report["n_significant"] is None:
         return f"{weights} after {made} without noise"
     beyond = f"{report['n_significant']:,} beyond 3 standard errors"
-    # A short list was chosen by another run than the one that gave it its weights.
+    # A short list was chosen by other gradients than those that gave it its weights.
     if not (lasso or isinstance(estimator.max_weights, int)):
         chance = beyond_by_chance(report["n_features"])
         beyond += f" ({chance:,} by chance)" if chance else ""
@@ -326,7 +316,7 @@ def _model_text(estimator: PrivateLinearModel, report: dict[str, Any]) -> str:
 
 
 def _schema_remarks(train: Dataset) -> list[str]:
-    """Say which parts of a schema no row fell into; nothing for rows on a cluster."""
+    """Name the parts of a schema that no row fell into; none for rows on a cluster."""
     origin, store, X = origin_of(train.X), store_of(train.X), train.X
     if origin is None or origin.schema is None:
         return []
@@ -340,7 +330,7 @@ def _schema_remarks(train: Dataset) -> list[str]:
 
 
 def _columns_note(train: Dataset) -> str | None:
-    """Say how the number of columns was chosen, unless it was declared."""
+    """Say where the number of columns comes from, unless it was declared."""
     origin, store = origin_of(train.X), store_of(train.X)
     declared = getattr(store, "columns_declared", None)
     if declared or (origin is not None and origin.schema is not None):

@@ -1,9 +1,8 @@
-"""Words for a ledger: what is spent and left, which fits paid, and people in several sets."""
+"""What a ledger has spent and left, in words and as JSON."""
 
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from rich.markup import escape
 from dplasso import ledger as ledgers
 from dplasso.cli import output
 from dplasso.ledger.budgets import listed
-from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import RELATIONS
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_down as down
@@ -30,65 +28,18 @@ _CHARGE = (
 )
 _MANY = {"fit": "fits", "search": "searches", "score": "scores"}
 _BUDGET = ("epsilon", "delta", "neighbors", "rows_per_person")
-# The delta of a fit by default.
-DELTA = 1e-6
 # Budgets and costs are never rounded down.
 up = partial(rounded_up, digits=6)
 _NO_SUM = "the neighbour relations differ, so no total can be computed for a person"
 
 
-@dataclass(frozen=True)
-class Planned:
-    """A planned fit.
-
-    Options
-    -------
-    delta : D
-        Its delta. Default: 1e-6, or that of the budget where this is smaller.
-    """
-
-    method: str = "logistic"
-    delta: float | None = None
-    n_iter: int | None = None
-    rows_per_person: int | None = None
-
-    def settled(self, delta: float, rows_per_person: int) -> "Planned":
-        """Return the fit with these defaults filled in."""
-        return replace(
-            self,
-            delta=delta if self.delta is None else self.delta,
-            rows_per_person=self.rows_per_person or rows_per_person,
-        )
-
-    def under(self, budget: ledgers.Budget) -> "Planned":
-        """Return the fit with the defaults of a budget."""
-        return self.settled(min(DELTA, budget.delta), budget.rows_per_person)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The arguments of `dplasso.ledger.largest_epsilon`."""
-        cost = self._cost(1.0, "add-remove")
-        stated = {"delta": cost.delta, "n_iter": cost.n_iter, "mechanism": cost.name}
-        return stated | {"rows_per_person": cost.rows_per_person, "draws": cost.draws}
-
-    def charge(self, budget: ledgers.Budget, epsilon: float) -> ledgers.Charge:
-        """Return its cost to a budget."""
-        return ledgers.charge_of(self._cost(epsilon, budget.neighbors))
-
-    def _cost(self, epsilon: float, neighbors: str) -> Budget:
-        from dplasso.estimators.cost import estimator_of
-        from dplasso.estimators.fitting import method_of
-
-        settings: dict[str, Any] = {} if self.n_iter is None else {"n_iter": self.n_iter}
-        settings |= {"epsilon": epsilon, "delta": self.delta, "neighbors": neighbors}
-        settings |= {"rows_per_person": self.rows_per_person}
-        return method_of(estimator_of(self.method, None, **settings)).cost()
-
-
 def left_after(
     ledger: Path, dataset: str | None, statement: PrivacyStatement, release: str = ""
 ) -> dict[str, Any]:
-    """Return a data set's budget, what was spent by a charge, and what is left for another such."""
+    """Return a data set's budget, what is spent after a charge, and what is left for another such.
+
+    `release` is the digest of what was paid for.
+    """
     settings: dict[str, Any] = {"delta": statement.delta, "n_iter": statement.steps}
     settings |= {"mechanism": statement.mechanism, "rows_per_person": statement.rows_per_person}
     return left_of(ledger, dataset, settings, release)
@@ -97,10 +48,10 @@ def left_after(
 def left_of(
     ledger: Path, dataset: str | None, settings: dict[str, Any], release: str = ""
 ) -> dict[str, Any]:
-    """Return the same after the charge of the fit that released `release`, or after the last."""
+    """Return what `left_after` returns, for a fit with these settings."""
     budget = ledgers.pick(ledgers.read_budgets(ledger), dataset, ledger)
     # A fit of few steps may release what an earlier one did.
-    same = [one for one in budget.entries if one.release == release]
+    same = [entry for entry in budget.entries if entry.release == release]
     charge = (same or budget.entries)[-1].charge
     return {
         "dataset": budget.name,
@@ -115,10 +66,10 @@ def left_of(
 def left_sentence(report: dict[str, Any]) -> str:
     """Return the result of `left_after` in words."""
     spent, left = _shares(report["share_spent"])
-    rest, more = "nothing is left", report["fits_left"]
-    if more:
-        kind = report["kind"] if more == 1 else _MANY[report["kind"]]
-        rest = f"{left} is left, enough for {more:,} more such {kind}"
+    rest, count = "nothing is left", report["fits_left"]
+    if count:
+        kind = report["kind"] if count == 1 else _MANY[report["kind"]]
+        rest = f"{left} is left, enough for {count:,} more such {kind}"
     elif report["epsilon_left"]:
         epsilon = down(report["epsilon_left"])
         rest = f"{left} is left, enough for a fit of epsilon {epsilon}"
@@ -141,11 +92,9 @@ def _shares(spent: float) -> tuple[str, str]:
     return f"{tenths / 10:.1f} %", f"{(1000 - tenths) / 10:.1f} %"
 
 
-def report_of(budget: ledgers.Budget, epsilon: float | None, fit: Planned) -> dict[str, Any]:
-    """Return the JSON document of one data set."""
+def report_of(budget: ledgers.Budget, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON document of one data set; `settings` are those of one more fit."""
     same, whole = same_rows(budget.entries), ledgers.whole_rho(budget)
-    fit = fit.under(budget)
-    settings = fit.settings
     entries = [
         {
             **{name: getattr(entry, name) for name in _ENTRY},
@@ -158,14 +107,6 @@ def report_of(budget: ledgers.Budget, epsilon: float | None, fit: Planned) -> di
         }
         for entry in budget.entries
     ]
-    another = {"method": fit.method, "delta": fit.delta, "n_iter": settings["n_iter"]}
-    if epsilon is not None:
-        charge = fit.charge(budget, epsilon)
-        another |= {"epsilon": epsilon, "allowed": ledgers.affords(budget, charge)}
-        if another["allowed"]:
-            entry = ledgers.Entry(0, "planned", charge, "", "", "", 0, "", None)
-            after = _state_of(replace(budget, entries=(*budget.entries, entry)), settings)
-            another |= {f"{name}_after": value for name, value in after.items()}
     return {
         "dataset": budget.name,
         **{name: getattr(budget, name) for name in _BUDGET},
@@ -177,13 +118,13 @@ def report_of(budget: ledgers.Budget, epsilon: float | None, fit: Planned) -> di
         "rho_spent": budget.rho / ledgers.UNITS,
         "rho_left": max(0, whole - budget.rho) / ledgers.UNITS,
         "draw_delta_spent": budget.draw_delta / ledgers.UNITS,
-        "another_fit": another,
+        "another_fit": {name: settings[name] for name in ("delta", "n_iter")},
         "entries": entries,
     }
 
 
 def _state_of(budget: ledgers.Budget, settings: dict[str, Any]) -> dict[str, float]:
-    """Return the part of a budget that is spent, and the epsilon left for one more fit."""
+    """Return the spent share of a budget, and the epsilon left for one more fit."""
     whole = ledgers.whole_rho(budget)
     return {
         "epsilon_spent": ledgers.epsilon_total(budget.rho, budget.draw_delta, budget.delta),
@@ -193,7 +134,7 @@ def _state_of(budget: ledgers.Budget, settings: dict[str, Any]) -> dict[str, flo
 
 
 def print_report(report: dict[str, Any]) -> None:
-    """Print a data set for a person."""
+    """Print the document of one data set."""
     another, entries = report["another_fit"], report["entries"]
     output.text(
         f"{report['dataset'] or '(a data set without a name)'}: epsilon {up(report['epsilon'])} "
@@ -219,13 +160,6 @@ def print_report(report: dict[str, Any]) -> None:
             f"{up(total['epsilon'])} for {_protected(report | total)}" for total in report["totals"]
         )
         output.text(f"At delta {up(report['delta'])} that is epsilon {totals}.", wrap=False)
-    if "epsilon" in another:
-        fit = f"fit of epsilon {up(another['epsilon'])}"
-        after = f"A {fit} would be refused."
-        if another["allowed"]:
-            spent, left = _shares(another["share_spent_after"])
-            after = f"After a {fit}: {spent} spent, {left} left."
-        output.text(after, wrap=False)
     output.text()
 
 
@@ -268,8 +202,8 @@ def _print_entries(entries: list[dict[str, Any]]) -> None:
         )
 
 
-def called(name: str | None, word: str = " of") -> str:
-    """Name the data set, if it has a name."""
+def called(name: str | None, word: str) -> str:
+    """Return the name of a data set after a word; nothing if it has none."""
     return "" if name is None else f"{word} {name!r}"
 
 
@@ -284,24 +218,25 @@ def fit_words(delta: float, n_iter: int, between: str = ", ") -> str:
 def people_summary(
     budgets: Sequence[ledgers.Budget],
     groups: Sequence[ledgers.Declaration],
-    *,
-    of: str | None = None,
+    dataset: str | None = None,
 ) -> dict[str, Any]:
-    """Return the JSON document about people; `of`: of this data set only."""
-    cohorts = [_cohort(budgets, group) for group in groups if of is None or of in group.datasets]
-    several = len(budgets) > 1 and of is None
+    """Return the JSON document about people in several data sets, or in groups with `dataset`."""
+    cohorts = [
+        _cohort(budgets, group) for group in groups if dataset is None or dataset in group.datasets
+    ]
+    several = len(budgets) > 1 and dataset is None
     return {"cohorts": cohorts, "people": _totals(budgets, groups) if several else None}
 
 
 def cohort_of(ledger: Path, dataset: str | None) -> dict[str, Any] | None:
     """Return the declaration about a data set's people, or None."""
     budgets, groups = ledgers.read_cohorts(ledger)
-    cohorts = people_summary(budgets, groups, of=dataset)["cohorts"] if dataset else []
+    cohorts = people_summary(budgets, groups, dataset)["cohorts"] if dataset else []
     return next(iter(cohorts), None)
 
 
 def _cohort(budgets: Sequence[ledgers.Budget], group: ledgers.Declaration) -> dict[str, Any]:
-    members = [one for one in budgets if one.name in group.datasets]
+    members = [budget for budget in budgets if budget.name in group.datasets]
     entries = [entry for member in members for entry in member.entries]
     home = {entry.number: member.name for member in members for entry in member.entries}
     first = same_rows(sorted(entries, key=lambda entry: entry.number))
@@ -329,13 +264,14 @@ def _totals(
 
 def same_rows(entries: Sequence[ledgers.Entry]) -> dict[int, int | None]:
     """Return the first entry on the same rows for each entry; None where that is unknown."""
-    data = {entry.number: entry.charge.fingerprint or "" for entry in entries}
+    prints = {entry.number: entry.charge.fingerprint or "" for entry in entries}
     # Fingerprints under one key compare; those of dplasso 0.2.0 had none.
-    key = next((one.partition(":")[0] for one in reversed(data.values()) if ":" in one), None)
+    keyed = [text for text in prints.values() if ":" in text]
+    key = keyed[-1].partition(":")[0] if keyed else None
     first: dict[str, int] = {}
     return {
-        number: first.setdefault(one, number) if one.startswith(f"{key}:") else None
-        for number, one in data.items()
+        number: first.setdefault(text, number) if text.startswith(f"{key}:") else None
+        for number, text in prints.items()
     }
 
 

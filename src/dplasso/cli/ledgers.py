@@ -3,12 +3,11 @@
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from dplasso import ledger as ledgers
 from dplasso.cli import output
 from dplasso.cli.ledger_report import (
-    DELTA,
-    Planned,
     called,
     fit_words,
     left_of,
@@ -19,7 +18,48 @@ from dplasso.cli.ledger_report import (
     report_of,
 )
 from dplasso.ledger.budgets import check_name
+from dplasso.privacy.budget import Budget
 from dplasso.privacy.wording import rounded_down as down
+
+# The delta of a fit by default.
+DELTA = 1e-6
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A fit.
+
+    Options
+    -------
+    delta : D
+        Its delta. Default: 1e-6, or that of the budget where this is smaller.
+    """
+
+    method: str = "logistic"
+    delta: float | None = None
+    n_iter: int | None = None
+    rows_per_person: int | None = None
+
+    def cost(self, epsilon: float, neighbors: str, delta: float, rows_per_person: int) -> Budget:
+        """Return the cost of the fit; the last two are its defaults."""
+        from dplasso.estimators.cost import estimator_of
+        from dplasso.estimators.fitting import method_of
+
+        settings: dict[str, Any] = {} if self.n_iter is None else {"n_iter": self.n_iter}
+        settings |= {"epsilon": epsilon, "neighbors": neighbors}
+        settings["delta"] = delta if self.delta is None else self.delta
+        settings["rows_per_person"] = self.rows_per_person or rows_per_person
+        return method_of(estimator_of(self.method, None, **settings)).cost()
+
+    def settings(self, delta: float, rows_per_person: int) -> dict[str, Any]:
+        """Return the arguments of `dplasso.ledger.largest_epsilon`."""
+        cost = self.cost(1.0, "add-remove", delta, rows_per_person)
+        stated = {"delta": cost.delta, "n_iter": cost.n_iter, "mechanism": cost.name}
+        return stated | {"rows_per_person": cost.rows_per_person, "draws": cost.draws}
+
+    def settings_under(self, budget: ledgers.Budget) -> dict[str, Any]:
+        """Return the same, with the defaults of a budget."""
+        return self.settings(min(DELTA, budget.delta), budget.rows_per_person)
 
 
 @dataclass(frozen=True)
@@ -121,41 +161,32 @@ def spend(
     if purpose is not None:
         check_name(purpose, "purpose")
     budget = ledgers.pick(ledgers.read_budgets(ledger_file), dataset, ledger_file)
-    # Unless told otherwise it had the default delta, and covered a row.
-    fit = fit.settled(DELTA, 1)
-    charge = replace(fit.charge(budget, epsilon), purpose=purpose)
-    ledgers.finish(ledgers.reserve(ledger_file, dataset, charge))
-    output.text(left_sentence(left_of(ledger_file, dataset, fit.settings)), wrap=False)
+    # A fit that was made elsewhere had the default delta and covered a row, unless options differ.
+    charge = ledgers.charge_of(fit.cost(epsilon, budget.neighbors, DELTA, 1))
+    ledgers.finish(ledgers.reserve(ledger_file, dataset, replace(charge, purpose=purpose)))
+    output.text(left_sentence(left_of(ledger_file, dataset, fit.settings(DELTA, 1))), wrap=False)
 
 
-def show(
-    ledger_file: Path, fit: Planned, dataset: str | None = None, epsilon: float | None = None
-) -> output.Result:
-    """Show who spent what, what is left, and what one more fit would leave.
-
-    Options
-    -------
-    epsilon : E
-        Also say what one more fit of this epsilon would leave.
+def show(ledger_file: Path, dataset: str | None = None) -> output.Result:
+    """Show who spent what, and what is left.
 
     Examples
     --------
     dplasso ledger show team.ledger
-    dplasso ledger show team.ledger --epsilon 0.5
     dplasso ledger show team.ledger --json
 
     For the curator: it names people and machines.
     """
     budgets, groups = ledgers.read_cohorts(ledger_file)
-    shown, summary = budgets, people_summary(budgets, groups)
+    shown = budgets
     if dataset is not None:
         shown = (ledgers.pick(budgets, dataset, ledger_file),)
-        summary = people_summary(budgets, groups, of=shown[0].name)
-    reports = [report_of(budget, epsilon, fit) for budget in shown]
+    summary = people_summary(budgets, groups, shown[0].name if dataset is not None else None)
+    reports = [report_of(budget, Planned().settings_under(budget)) for budget in shown]
 
     def print_all() -> None:
-        for one in reports:
-            print_report(one)
+        for report in reports:
+            print_report(report)
         print_cohorts(summary)
 
     return output.Result({"ledger": ledger_file, "datasets": reports, **summary}, print_all)
@@ -179,11 +210,10 @@ def plan(
     A grid search of C candidates on F folds is C x F + 1 fits.
     """
     budget = ledgers.pick(ledgers.read_budgets(ledger_file), dataset, ledger_file)
-    fit = fit.under(budget)
-    settings = fit.settings
+    settings = fit.settings_under(budget)
     delta, steps, rows = settings["delta"], settings["n_iter"], settings["rows_per_person"]
     left = ledgers.largest_epsilon(budget, **settings, fits=fits)
-    sentence = f"Nothing is left of the budget{called(budget.name)}."
+    sentence = f"Nothing is left of the budget{called(budget.name, ' of')}."
     if left:
         each = "One more fit" if fits == 1 else f"Each of {fits:,} more fits"
         covering = f", with --rows-per-person {rows}" if rows > 1 else ""

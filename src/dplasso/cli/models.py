@@ -33,7 +33,7 @@ from dplasso.tuning.scores import PrivateScore
 
 _TEXT = "text"
 _ENCODER = ["dplasso.encoding.encoder.PublicEncoder"]
-# In a text file, a number may be meant as a word.
+# Text files do not say which columns are numbers.
 _UNTYPED = (".csv", ".tsv")
 _NOT_PRIVATE = (
     "These scores are not private: do not release them. Use --epsilon to compute a private score."
@@ -58,18 +58,20 @@ class Applied:
         """Return the model and the rows."""
         files, fitted = self.files, dplasso.load(self.model)
         steps, last = split(fitted) or (None, fitted)
-        many = bool(files) and labelled and last.privacy_.many_labels
-        labels = self.reading.read_labels(files, last.classes_.tolist()) if many else None
-        labelled = labelled and not many
+        if labelled and last.privacy_.many_labels:
+            raise DataError(
+                f"{self.model} predicts {len(last.classes_)} labels of each row: score it in "
+                "Python, with private_score or scikit-learn"
+            )
         if steps is not None:
-            given = {"--cluster": self.cluster.cluster}
-            refuse(given, "does not go with a model that knows its pipeline")
+            on_cluster = {"--cluster": self.cluster.cluster}
+            refuse(on_cluster, "cannot apply a pipeline, which the model has: give files")
             fitted, rows = read_raw(fitted, files, self.reading, bars, labelled=labelled)
         elif files:
             rows = self.reading.read_for(fitted, files, bars, labelled=labelled)
         else:
             fitted, rows = over_stores(fitted, self.model, self.data, self.cluster, bars)
-        return fitted, rows if labels is None else replace(rows, y=labels)
+        return fitted, rows
 
 
 def predict(
@@ -110,9 +112,9 @@ def predict(
         elif not hasattr(fitted, "classes_"):
             raise typer.BadParameter("--proba: a regression predicts numbers, not probabilities")
         else:
-            given = fitted.predict_proba(rows.X)
-            two = given.shape[1] == 2 and not fitted.privacy_.many_labels
-            shown = given[:, 1:] if two else given
+            probabilities = fitted.predict_proba(rows.X)
+            two = probabilities.shape[1] == 2 and not fitted.privacy_.many_labels
+            shown = probabilities[:, 1:] if two else probabilities
             labels = fitted.classes_[-shown.shape[1] :].tolist()
             lines = [shlex.join(_written(label) for label in labels)]
             lines += [" ".join(f"{value:.9g}" for value in row) for row in shown.tolist()]
@@ -145,24 +147,25 @@ def explain(
     dplasso explain model.npz new.csv --rows 3 --json
     """
     if applied.cluster.cluster is not None:
-        refuse({"--cluster": applied.cluster.cluster}, "does not go with explanations")
+        refuse({"--cluster": applied.cluster.cluster}, "cannot explain predictions: give files")
     with output.progress_bars() as bars:
-        fitted, found = applied.read(bars, labelled=False)
-        X = found.X
+        fitted, data = applied.read(bars, labelled=False)
+        X = data.X
         if not isinstance(X, Store):
             X = with_origin(X[:rows], fitted.model_.origin)
-        named = [one for one in fitted.model_.classes.tolist() if str(one) == label]
+        named = [each for each in fitted.model_.classes.tolist() if str(each) == label]
         explanations = fitted.explain(X, *(named or [label]))
 
     def print_rows() -> None:
-        for number, one in enumerate(explanations, 1):
-            output.text(f"row {number}: {one.text(top)}")
+        for number, explanation in enumerate(explanations, 1):
+            output.text(f"row {number}: {explanation.text(top)}")
 
-    return output.Result({"rows": [one.to_dict() for one in explanations]}, print_rows)
+    document = {"rows": [explanation.to_dict() for explanation in explanations]}
+    return output.Result(document, print_rows)
 
 
 def _written(label: Any) -> str:
-    """Write a label the way svmlight files do: 1, not 1.0; of many labels 0 or 1 for each."""
+    """Write a label as svmlight files do: 1, not 1.0; several labels as 0 or 1 each."""
     if isinstance(label, list):
         return " ".join(map(_written, label))
     if isinstance(label, float):
@@ -183,8 +186,7 @@ class ScoreOptions:
     metric : METRIC
         The private score: for two classes auc (default), accuracy, f1, f1_macro, f1_weighted,
         log_loss, confusion or calibration; for more accuracy (default), auc, auc_weighted, f1,
-        f1_weighted, log_loss or confusion; for many labels auc (default), auc_weighted, f1,
-        f1_weighted, accuracy or log_loss; for a regression mae (default) or r2.
+        f1_weighted, log_loss or confusion; for a regression mae (default) or r2.
     against : MODEL
         Compare with this model on the same rows, as one private release; the metric is then
         accuracy (default), log_loss, or mae of a regression.
@@ -210,7 +212,6 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
     dplasso evaluate model.npz test.svm.gz --epsilon 0.1 --metric auc
     dplasso evaluate model.npz test.svm.gz --epsilon 0.1 --against older.npz
     dplasso evaluate model.npz test.npz --labels labels.npy --json
-    dplasso evaluate labels.npz test.csv --label-column asthma,gout
 
     Without --epsilon, scores are computed without noise: they are for the curator, not for release.
     A model knows how its rows were encoded and made binary, so DATA is given raw.
@@ -230,19 +231,19 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
         against = settings.pop("against")
         ledger = chosen_ledger(*(settings.pop(name) for name in ("ledger", "dataset", "purpose")))
         settings["ledger"] = ledger
-        found: Any
+        result: PrivateScore | PrivateComparison
         if against is None:
-            found = dplasso.private_score(fitted, rows.X, rows.y, **settings)
+            result = dplasso.private_score(fitted, rows.X, rows.y, **settings)
         else:
             other, same = replace(applied, model=against).read(bars, labelled=True)
-            pair = (fitted, rows.X, rows.y), (other, same.X, same.y)
-            found = compared(pair, **settings)
-    # All that may be said of the rows: not their number.
-    document = {**found.to_dict(), "private": found.privacy.is_private}
+            result = compared(((fitted, rows.X, rows.y), (other, same.X, same.y)), **settings)
+    # The number of rows is not released.
+    document = {**result.to_dict(), "private": result.privacy.is_private}
+    left = None
     if scoring.ledger is not None:
-        document["ledger"] = left_after(scoring.ledger, scoring.dataset, found.privacy)
-    written: Any = _print_private if against is None else _print_comparison
-    return output.Result(document, partial(written, found, document.get("ledger"), explain=explain))
+        left = left_after(scoring.ledger, scoring.dataset, result.privacy)
+        document["ledger"] = left
+    return output.Result(document, partial(_print_private, result, left, explain=explain))
 
 
 def _print_exact(scores: dict[str, Any]) -> None:
@@ -250,54 +251,50 @@ def _print_exact(scores: dict[str, Any]) -> None:
     output.text(_NOT_PRIVATE)
 
 
-def _print_private(score: PrivateScore, left: dict[str, Any] | None, *, explain: bool) -> None:
-    name = {
-        "calibration": "share of the second class",
-        "confusion": "accuracy",
-        "auc_weighted": "auc, weighted by rows",
-        "f1_weighted": "f1, weighted by rows",
-    }.get(score.metric, score.metric)
-    facts = {name: _interval(score)}
+_SCORES = {
+    "calibration": "share of the second class",
+    "confusion": "accuracy",
+    "auc_weighted": "auc, weighted by rows",
+    "f1_weighted": "f1, weighted by rows",
+}
+_BETTER = {"a": "MODEL", "b": "the model --against", None: "these rows do not tell"}
+
+
+def _print_private(
+    result: PrivateScore | PrivateComparison, left: dict[str, Any] | None, *, explain: bool
+) -> None:
+    facts, name = {}, _SCORES.get(result.metric, result.metric)
+    if isinstance(result, PrivateComparison):
+        facts["better"] = _BETTER[result.better]
+        name = f"{result.metric}, how much better MODEL is"
+    interval = f"{result.confidence:.0%} interval {result.low:.4f} to {result.high:.4f}"
+    facts[name] = f"{result.value:.4f}  ({interval}, noise included)"
     if left is not None:
         facts["ledger"] = left_sentence(left)
     output.facts(facts)
+    if isinstance(result, PrivateScore):
+        _print_parts(result)
+    output.text()
+    output.promise(result.privacy, explain=explain)
+
+
+def _print_parts(score: PrivateScore) -> None:
+    """Print the curve, the scores of classes and the confusion matrix, if there are any."""
+
+    def cells(part: Any, value: float) -> list[str]:
+        return [f"{part.rows:,.0f}", f"{value:.3f}", f"{part.low:.3f} to {part.high:.3f}"]
+
     if score.curve:
         rows = [
-            [f"{one.predicted_low:.1f} to {one.predicted_high:.1f}", *_noisy(one, one.observed)]
-            for one in score.curve
+            [f"{part.predicted_low:.1f} to {part.predicted_high:.1f}", *cells(part, part.observed)]
+            for part in score.curve
         ]
         output.table(["predicted", ">rows", ">observed", "interval"], rows)
     if score.by_class:
-        rows = [[_written(one.label), *_noisy(one, one.value)] for one in score.by_class]
-        each = score.metric.partition("_")[0].replace("confusion", "f1")
-        output.table(["class", ">rows", f">{each}", "interval"], rows)
+        rows = [[_written(part.label), *cells(part, part.value)] for part in score.by_class]
+        metric = score.metric.partition("_")[0].replace("confusion", "f1")
+        output.table(["class", ">rows", f">{metric}", "interval"], rows)
     print_confusion(score.confusion)
-    output.text()
-    output.promise(score.privacy, explain=explain)
-
-
-def _print_comparison(
-    found: PrivateComparison, left: dict[str, Any] | None, *, explain: bool
-) -> None:
-    better = {"a": "MODEL", "b": "the model --against", None: "these rows do not tell"}
-    name = f"{found.metric}, how much better MODEL is"
-    facts = {"better": better[found.better], name: _interval(found)}
-    if left is not None:
-        facts["ledger"] = left_sentence(left)
-    output.facts(facts)
-    output.text()
-    output.promise(found.privacy, explain=explain)
-
-
-def _interval(found: PrivateScore | PrivateComparison) -> str:
-    return (
-        f"{found.value:.4f}  ({found.confidence:.0%} interval {found.low:.4f} to "
-        f"{found.high:.4f}, noise included)"
-    )
-
-
-def _noisy(one: Any, value: float) -> list[str]:
-    return [f"{one.rows:,.0f}", f"{value:.3f}", f"{one.low:.3f} to {one.high:.3f}"]
 
 
 def read_raw(
@@ -308,13 +305,13 @@ def read_raw(
     *,
     labelled: bool,
 ) -> tuple[Any, Dataset]:
-    """Return a pipeline's last step, and the rows that the other steps make of some files."""
+    """Return a pipeline's last step, and the rows that its other steps make of files."""
     steps, last = pipeline[:-1], pipeline[-1]
     held: RowSteps = last.model_.row_steps
-    # The schema of an encoder alone is in the file, as without a pipeline.
+    # With an encoder as the only step, the model has its schema, as without a pipeline.
     if list(held.types()) == _ENCODER:
         return last, reading.read_for(last, files, bars, labelled=labelled)
-    refuse({"--schema": reading.schema}, "does not go with a model that knows its pipeline")
+    refuse({"--schema": reading.schema}, "is not for a model that knows its pipeline: leave it out")
     if any(path.is_dir() for path in files):
         raise DataError(f"{files[0]} is a store, and the model takes raw rows: give it those")
     label = (reading.label_column or "label") if labelled else None
@@ -364,8 +361,10 @@ def _columns(path: Path, held: RowSteps) -> list[str]:
 
 def _raw(batch: Batch, names: list[str], *, texts: bool) -> Any:
     """Return what the first step takes: texts, or a table of the columns."""
-    held = ((name, batch.columns[name]) for name in names)
-    columns = {name: one if isinstance(one, list) else one.to_pylist() for name, one in held}
+    columns: dict[str, list[Any]] = {}
+    for name in names:
+        column = batch.columns[name]
+        columns[name] = column if isinstance(column, list) else column.to_pylist()
     if not texts:
         try:
             import pandas as pd

@@ -30,35 +30,37 @@ class StandIn(type):
 
     @property
     def __signature__(cls) -> Signature:
-        """Return what `inspect.signature` says of the function, the class or the dataclass."""
-        parts = {one.name: one for one in cls.node.body if isinstance(one, ast.FunctionDef)}
+        """Return the signature of the function, class or dataclass."""
+        parts = {part.name: part for part in cls.node.body if isinstance(part, ast.FunctionDef)}
         made = parts.get("__init__", cls.node)
         if isinstance(made, ast.ClassDef):
             return Signature(list(cls._fields().values()))
-        positional, keywords, value = made.args.args, made.args.kwonlyargs, cls.names.value
+        positional, keywords = made.args.args, made.args.kwonlyargs
         padding: list[ast.expr | None] = [None] * (len(positional) - len(made.args.defaults))
         defaults = [*padding, *made.args.defaults, *made.args.kw_defaults]
         parameters = [
-            _keyword(one.arg, annotation=value(one.annotation), default=value(default))
-            for one, default in zip([*positional, *keywords], defaults, strict=True)
-            if one.arg != "self"
+            cls._parameter(argument.arg, argument.annotation, default)
+            for argument, default in zip([*positional, *keywords], defaults, strict=True)
+            if argument.arg != "self"
         ]
-        # Whether there is one is all that is asked of what is returned.
+        # Callers only ask whether something is returned.
         nothing = isinstance(made.returns, ast.Constant) and made.returns.value is None
         return Signature(parameters, return_annotation=None if nothing else Signature.empty)
 
     def _fields(cls) -> dict[str, Parameter]:
         assert isinstance(cls.node, ast.ClassDef)
-        found: dict[str, Parameter] = {}
+        fields: dict[str, Parameter] = {}
         for base in cls.node.bases:
-            found |= cls.names.value(base)._fields()
-        for one in cls.node.body:
-            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
-                name, value = one.target.id, cls.names.value
-                found[name] = _keyword(
-                    name, annotation=value(one.annotation), default=value(one.value)
-                )
-        return found
+            fields |= cls.names.value(base)._fields()
+        for part in cls.node.body:
+            if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
+                name = part.target.id
+                fields[name] = cls._parameter(name, part.annotation, part.value)
+        return fields
+
+    def _parameter(cls, name: str, annotation: Any, default: ast.expr | None) -> Parameter:
+        value = cls.names.value
+        return _keyword(name, annotation=value(annotation), default=value(default))
 
     def load(cls) -> Any:
         """Import what this stands for."""
@@ -69,47 +71,48 @@ _keyword = partial(Parameter, kind=Parameter.KEYWORD_ONLY)
 
 
 class Names(dict[str, Any]):
-    """The values of a module's names, each found when it is first asked for.
+    """The values of a module's names, each computed when it is first asked for.
 
     Functions and classes of this package are stand-ins; modules beside it are imported.
     """
 
     def __init__(self, module: str) -> None:
-        self.module, self._found = module, dict[str, Any]()
-        for one in ast.parse(_source(module)).body:
-            if isinstance(one, ast.FunctionDef | ast.ClassDef):
-                self._found[one.name] = one
-            elif isinstance(one, ast.ImportFrom):
-                self._found |= {to.asname or to.name: (one.module, to.name) for to in one.names}
-            elif isinstance(one, ast.Assign | ast.AnnAssign):
-                targets = one.targets if isinstance(one, ast.Assign) else [one.target]
-                self._found |= {to.id: one.value for to in targets if isinstance(to, ast.Name)}
+        self.module, self._nodes = module, dict[str, Any]()
+        for node in ast.parse(_source(module)).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                self._nodes[node.name] = node
+            elif isinstance(node, ast.ImportFrom):
+                imported = {to.asname or to.name: (node.module, to.name) for to in node.names}
+                self._nodes |= imported
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                self._nodes |= {to.id: node.value for to in targets if isinstance(to, ast.Name)}
 
     def __missing__(self, name: str) -> Any:
-        one = self._found[name]
-        if isinstance(one, tuple):
-            module, original = one
+        node = self._nodes[name]
+        if isinstance(node, tuple):
+            module, original = node
             ours = module.split(".")[0] == __package__.split(".")[0]
             value = names_of(module)[original] if ours else getattr(import_module(module), original)
-        elif isinstance(one, ast.FunctionDef | ast.ClassDef):
-            value = StandIn(name, (), self._members(one))
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            value = StandIn(name, (), self._members(node))
         else:
-            value = self.value(one)
+            value = self.value(node)
         self[name] = value
         return value
 
     def _members(self, node: ast.FunctionDef | ast.ClassDef) -> dict[str, Any]:
         constants = {
-            one.target.id: one.value.value
-            for one in (node.body if isinstance(node, ast.ClassDef) else [])
-            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
-            if isinstance(one.value, ast.Constant)
+            part.target.id: part.value.value
+            for part in (node.body if isinstance(node, ast.ClassDef) else [])
+            if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+            if isinstance(part.value, ast.Constant)
         }
         about = {"__doc__": ast.get_docstring(node), "__module__": self.module}
         return constants | about | {"names": self, "node": node}
 
     def value(self, expression: ast.expr | None) -> Any:
-        """Return what an expression of the module comes to; `Parameter.empty` for none."""
+        """Return the value of an expression in the module; `Parameter.empty` for none."""
         if expression is None:
             return Parameter.empty
         return eval(compile(ast.Expression(expression), self.module, "eval"), {}, self)
@@ -125,15 +128,15 @@ def _source(module: str) -> bytes:
     package, _, path = module.partition(".")
     path = path.replace(".", "/")
     try:
-        found = get_data(package, f"{path}.py")
+        source = get_data(package, f"{path}.py")
     except FileNotFoundError:
-        found = get_data(package, f"{path}/__init__.py")
-    assert found is not None
-    return found
+        source = get_data(package, f"{path}/__init__.py")
+    assert source is not None
+    return source
 
 
-Given = Mapping[str, Any]
-"""Values of the options that stand for parameters of the estimators, where given."""
+Chosen = Mapping[str, Any]
+"""Parameters of the estimators that the command line sets, by name."""
 
 # Options that are not called --the-same as the parameter.
 SPELT = {
@@ -196,8 +199,6 @@ n_iter : T
 prior : FILE
     Start from a model that is public: one written by fit, or a .csv with the columns name and
     weight (perhaps class; a row (intercept)). The people behind it are not protected by this fit.
-prior_standard_error : X
-    Standard deviation of the prior's weights by noise; a model written by fit says it itself.
 
 Privacy
 -------
@@ -281,7 +282,7 @@ def documented(docstring: str | None) -> Documented:
 
 
 def _epilog(lines: list[str]) -> str:
-    """Lay out command lines, and a paragraph after them, as Typer's epilog."""
+    """Lay out command lines and a paragraph after them for Typer."""
     commands, _, note = "\n".join(lines).strip().replace("\n    ", " ").partition("\n\n")
     if not commands:
         return ""
@@ -290,13 +291,13 @@ def _epilog(lines: list[str]) -> str:
 
 
 def option_name(parameter: str, value: str | None = None) -> str:
-    """Return how the option for a parameter is called, and how it is written with a value."""
+    """Return the name of a parameter's option, with a value if there is one."""
     called = SPELT.get(parameter, "--" + parameter.replace("_", "-"))
     return called if value is None else f"{called} {value.strip(chr(39))}"
 
 
 def declared(name: str, kind: Any, default: Any, texts: dict[str, Text]) -> Parameter:
-    """Return one option, or one argument, as Typer takes it."""
+    """Return one option or argument as Typer takes it."""
     text = texts[name] if name in texts else estimator_parameters()[name][0]
     info: Any
     if text.panel == "Arguments":
@@ -333,13 +334,13 @@ def estimator_parameters() -> dict[str, tuple[Text, Parameter]]:
 def _described(
     parameter: Parameter, text: Text, others: Collection[str], methods: list[str]
 ) -> tuple[Text, Parameter]:
-    """Return text and option, None unless it is given; `methods` take it, unless all do."""
+    """Return text and option of a parameter, which only these `methods` have, or all if empty."""
     name, kind = parameter.name, parameter.annotation
     types = frozenset(get_args(kind) or [kind])
     allowed = text.metavar.partition(", default=")[0]
     words = allowed.split('"')[1::2] + ["none"] * (types >= {str, type(None)})
     metavar = "|".join(["X"] * (float in types) + ["N"] * (int in types) + words) or "TEXT"
-    # Names stand in single backticks, code in double ones.
+    # Docstrings put names in single backticks and code in double ones.
     beginning = ". ".join(text.help.split(". ")[:_SENTENCES]).replace("**", "").replace("``", "")
     parts = beginning.split("`")
     parts[1::2] = [option_name(name) if name in others else name for name in parts[1::2]]
@@ -364,9 +365,9 @@ def _described(
 
 
 def estimator_options(but: Collection[str]) -> list[Parameter]:
-    """Return an option for each parameter of the estimators, but for those with one already."""
-    known = estimator_parameters()
-    return [known[name][1] for name in known if name not in (*but, *_NOT_GENERATED)]
+    """Return an option for each parameter of the estimators that has none yet."""
+    options = {name: option for name, (_, option) in estimator_parameters().items()}
+    return [option for name, option in options.items() if name not in (*but, *_NOT_GENERATED)]
 
 
 def number_or_word(text: str) -> int | float | str:

@@ -48,7 +48,7 @@ _NUMERIC = re.compile(r"[-+±~.,%\d ]*")
 
 
 def one_line(error: BaseException) -> str:
-    """Return an error's message as one line, with the file in front where the system names one."""
+    """Return an error's message as one line; a system error begins with its file."""
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""
         # A file's name may hold a line break.
@@ -58,31 +58,31 @@ def one_line(error: BaseException) -> str:
 
 
 def error(sentence: str) -> None:
-    """Print one sentence in red on standard error, unwrapped and without reading it as markup."""
+    """Print an error on standard error."""
     note(f"error: {sentence}", "red")
 
 
 def warn(sentence: str) -> None:
-    """Print an important remark on standard error."""
+    """Print a warning on standard error."""
     note(sentence, "yellow")
 
 
 def cautions(cautions: "Sequence[Caution]") -> None:
     """Print the cautions about a fit on standard error."""
-    for one in cautions:
-        style = "red" if one.level == "red" else "yellow"
-        note(f"caution ({one.level}): {one.sentence}", style)
+    for caution in cautions:
+        style = "red" if caution.level == "red" else "yellow"
+        note(f"caution ({caution.level}): {caution.sentence}", style)
 
 
 def note(sentence: str, style: str = "dim") -> None:
-    """Print a remark on standard error, on one line if that is no terminal."""
+    """Print a remark on standard error, on one line unless that is a terminal."""
     wrap = err.is_terminal
     err.print(sentence, style=style, markup=False, highlight=False, soft_wrap=not wrap)
 
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a command: one JSON object, and `show` to print it in words."""
+    """The result of a command: one JSON object, or `show` to print it in words."""
 
     document: Mapping[str, Any]
     show: Callable[[], None]
@@ -110,7 +110,7 @@ def text(text: str = "", style: str | None = None, *, wrap: bool = True) -> None
 
 def listing(columns: Mapping[str, Callable[[Any], str]], items: Iterable[Any], **look: Any) -> None:
     """Print a table with a row for each item; `columns` maps headings to functions of an item."""
-    table([*columns], [[cell(one) for cell in columns.values()] for one in items], **look)
+    table([*columns], [[cell(item) for cell in columns.values()] for item in items], **look)
 
 
 def table(
@@ -120,20 +120,18 @@ def table(
     title: str | None = None,
     strong: Mapping[int, str] | None = None,
 ) -> None:
-    """Print a table; a column whose heading begins with > is right-aligned; numbers stay whole.
+    """Print a table; a heading that begins with > is right-aligned; `strong` styles rows by number.
 
-    `strong` gives the style of some rows by their number.
+    Columns of numbers are not wrapped.
     """
     table, rows = Table(title=title, title_justify="left"), list(rows)
     for place, heading in enumerate(headings):
-        # On a narrow screen words wrap, numbers do not.
+        name, width = heading.lstrip(">"), None
         cells = [row[place] for row in rows]
-        kept = cells if all(map(_NUMERIC.fullmatch, cells)) else []
-        width = max(map(len, [*kept, *heading.lstrip(">").split()]), default=0)
+        if cells and all(map(_NUMERIC.fullmatch, cells)):
+            width = max(map(len, [*cells, *name.split()]))
         justify: Any = "right" if heading.startswith(">") else "left"
-        table.add_column(
-            heading.lstrip(">"), justify=justify, overflow="fold", min_width=width if kept else None
-        )
+        table.add_column(name, justify=justify, overflow="fold", min_width=width)
     for i, row in enumerate(rows):
         table.add_row(*row, style=(strong or {}).get(i))
     _print(table)
@@ -148,7 +146,7 @@ def facts(facts: Mapping[str, str], *, right: bool = False) -> None:
 
 
 def inferred(estimates: "Inference | None") -> dict[str, Any]:
-    """Return the entry of a JSON object for estimates with intervals; none where there are none."""
+    """Return the entries of a JSON object for estimates with intervals, if there are any."""
     if estimates is None:
         return {}
     return {"inference": estimates.rows(), "reference_categories": list(estimates.references)}
@@ -161,33 +159,30 @@ def inference(estimates: "Inference | None") -> None:
 
 
 def weights(heaviest: list[dict[str, Any]], title: str, remark: str = "") -> None:
-    """Print the rows of `dplasso.model.weights.Weights.rows`.
-
-    `remark`: a sentence below the table.
-    """
+    """Print rows of `dplasso.model.weights.Weights.rows`, and a remark below them."""
     if not heaviest:
         return
     from dplasso.model.weights import BY_NOISE
 
     first = heaviest[0]
-    doubtful = any(one["clear"] is False for one in heaviest)
+    doubtful = any(row["clear"] is False for row in heaviest)
     columns: dict[str, Callable[[dict[str, Any]], str]] = {}
     if "class" in first:
-        columns["class"] = lambda one: str(one["class"])
+        columns["class"] = lambda row: str(row["class"])
     heading = "column (from 0)" if first["name"] is None else "column"
-    columns[heading] = lambda one: escape(one["name"] or f"{one['column']:,}")
-    columns[">weight"] = lambda one: f"{one['weight']:+.3f}"
+    columns[heading] = lambda row: escape(row["name"] or f"{row['column']:,}")
+    columns[">weight"] = lambda row: f"{row['weight']:+.3f}"
     if "correction" in first:
-        columns[">correction"] = lambda one: f"{one['correction']:+.3f}"
+        columns[">correction"] = lambda row: f"{row['correction']:+.3f}"
     if first["z"] is not None:
-        columns[">standard error"] = lambda one: f"{one['standard_error']:.3f}"
-        columns[">z"] = lambda one: f"{one['z']:+.1f}"
+        columns[">standard error"] = lambda row: f"{row['standard_error']:.3f}"
+        columns[">z"] = lambda row: f"{row['z']:+.1f}"
     elif first["steps"] is not None:
-        columns[">steps"] = lambda one: f"{one['steps']:,}"
+        columns[">steps"] = lambda row: f"{row['steps']:,}"
     if "odds" in first:
-        columns[">odds x"] = lambda one: f"{one['odds']:.3g}"
+        columns[">odds x"] = lambda row: f"{row['odds']:.3g}"
     if doubtful:
-        columns[""] = lambda one: "~" if one["clear"] is False else ""
+        columns[""] = lambda row: "~" if row["clear"] is False else ""
     listing(columns, heaviest, title=title)
     if remark:
         text(remark, "dim")
@@ -248,7 +243,7 @@ class Tenths:
     first: tuple[float, float] | None = None
 
     def line(self, part: float) -> str | None:
-        """Return a line, or None where there is nothing new to say of the part that is done."""
+        """Return a line about the part that is done, or None if it is too early for the next."""
         now = time.monotonic()
         # The work before the first call includes compiling, so the pace is measured from there.
         self.first = self.first or (now, part)
@@ -262,11 +257,6 @@ class Tenths:
         if part <= before or part >= 1.0:
             return f"{part:.0%}"
         return f"{part:.0%}, about {duration(whole * (1.0 - part))} left"
-
-
-def can_ask() -> bool:
-    """Return whether there is somebody to ask."""
-    return sys.stdin.isatty() and err.is_terminal
 
 
 @dataclass
@@ -310,7 +300,7 @@ class Bars:
 
 @contextmanager
 def progress_bars() -> Iterator[Bars]:
-    """Open progress bars; without a terminal long work says every tenth in a line."""
+    """Open progress bars; without a terminal, long work prints a line for every tenth."""
     progress = rich_progress.Progress(
         rich_progress.SpinnerColumn(finished_text="[green]✓[/green]"),
         rich_progress.TextColumn("{task.description}"),
@@ -326,7 +316,7 @@ def progress_bars() -> Iterator[Bars]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold back Ctrl-C while the outputs are put in place, so that all of them appear or none."""
+    """Hold back Ctrl-C while outputs are written, so that all of them appear or none."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -343,29 +333,13 @@ def uninterrupted() -> Iterator[None]:
 def check_outputs(
     outputs: Iterable[Path], inputs: Iterable[Path | None] = (), *, force: bool, again: str = ""
 ) -> None:
-    """Refuse outputs that exist (unless `force`), are inputs, named twice or unwritable."""
+    """Refuse outputs that exist (unless `force`), are inputs, or cannot be written."""
     read = {path.resolve() for path in inputs if path is not None}
-    seen: set[Path] = set()
     for path in outputs:
-        place = path.resolve()
-        if place in read:
+        if path.resolve() in read:
             raise ValueError(f"{path} is an input of this command and will not be overwritten")
-        if place in seen:
-            raise ValueError(f"{path} is named for two outputs; give each its own file")
-        seen.add(place)
         if path.exists() and not path.is_dir() and not force:
             raise FileExistsError(f"{path} exists already; overwrite it with --force{again}")
-        check_writable(path)
-
-
-def check_directory(directory: Path, names: Iterable[str]) -> None:
-    """Refuse a directory, which need not exist yet, in which the files could not be written."""
-    if directory.exists() and not directory.is_dir():
-        raise NotADirectoryError(f"{directory} exists and is not a folder; choose another --out")
-    place = directory.resolve()
-    existing = next(folder for folder in (place, *place.parents) if folder.exists())
-    names_here = [directory / name for name in names] if directory.is_dir() else []
-    for path in names_here or [existing / directory.name]:
         check_writable(path)
 
 

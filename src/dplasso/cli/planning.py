@@ -1,32 +1,23 @@
 """``dplasso budget`` and ``plan``: what a privacy budget buys, without any data."""
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict
-from functools import partial
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import typer
 
 from dplasso import privacy_cost, weakest_association
 from dplasso.cli import output
-from dplasso.cli.clusters import Estimate
-from dplasso.cli.interval_plan import IntervalOptions, intervals_text
 from dplasso.cli.options import option_name
 from dplasso.cli.training import default_method, parse_target_bounds
-from dplasso.estimators.cost import dense_schedule, estimator_of, task_of
-from dplasso.estimators.fitting import method_of
-from dplasso.fit.method import MANY_COLUMNS
-from dplasso.gradient_descent.schedule import SIGNIFICANT
-from dplasso.privacy.parameters import RELATIONS
+from dplasso.estimators.cost import PlannedIntervals, plan_intervals
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_down as down
-from dplasso.privacy.wording import rounded_up
 from dplasso.tuning.plan import Part, plan_budget
 
-ITERATIONS_SHOWN = (10, 30, 100, 300, 1000, 4000)
 EPSILONS_SHOWN = (0.1, 0.3, 1.0, 3.0, 10.0)
-# Which rows a column that can be found has more of.
+# The rows in which a column must occur more often: of a class, or of a regression.
 _SIDES = {
     True: "of one class than of the other",
     False: "far above what the others predict than far below",
@@ -63,169 +54,149 @@ def budget(
 
     Examples
     --------
-    dplasso budget --epsilon 1
     dplasso budget --epsilon 1 --rows 30000 --columns 100000
-    dplasso budget --epsilon 0.5 --method frank-wolfe --n-iter 300 --columns 1000000
-    dplasso budget --epsilon 1 --n-classes 10
-    dplasso budget --epsilon 1 --target-bounds 0,100
+    dplasso budget --epsilon 1
+    dplasso budget --epsilon 0.5 --method frank-wolfe --n-iter 300
+    dplasso budget --epsilon 1 --rows 30000 --columns 100000 --n-classes 10
+    dplasso budget --epsilon 1 --rows 30000 --columns 100000 --target-bounds 0,100
     dplasso budget --epsilon 1 --neighbors replace-one --json
     """
     bounds = None if target_bounds is None else parse_target_bounds(target_bounds)
     method = method or default_method(bounds is not None)
-    settings: dict[str, Any] = {"neighbors": neighbors, "rows_per_person": rows_per_person}
-    settings |= {"feature_bound": feature_bound, "n_iter": n_iter}
-    settings = {name: value for name, value in settings.items() if value is not None}
-    settings |= {"method": method, "n_classes": n_classes, "target_bounds": bounds}
-    asked, draws = privacy_cost(epsilon, delta, **settings), method == "frank-wolfe"
-    shown, table, mine = sorted({*EPSILONS_SHOWN, epsilon}), list[dict[str, Any]](), 0
-    if draws:
-        steps = sorted({*ITERATIONS_SHOWN, asked.steps})
-        costs = [privacy_cost(epsilon, delta, **settings | {"n_iter": count}) for count in steps]
-        table = [_draws_row(cost, features) for cost in costs]
-        mine = steps.index(asked.steps)
-    elif method != "lasso":
-        table = [_noise_row(one, delta, rows, **settings) for one in shown]
-        mine = shown.index(epsilon)
-    report: dict[str, Any] = {"privacy": asked.to_dict(), "table": table}
-    if table:
-        report["noise_scale"] = table[mine]["noise_scale"]
-    if rows is not None and features is not None and not draws:
-        extent = {"row_entries": row_entries, **settings}
+    optional = {"rows_per_person": rows_per_person, "feature_bound": feature_bound}
+    optional |= {"n_iter": n_iter}
+    fit: dict[str, Any] = {"neighbors": neighbors, "method": method, "n_classes": n_classes}
+    fit |= {"target_bounds": bounds}
+    fit |= {name: value for name, value in optional.items() if value is not None}
+    statement = privacy_cost(epsilon, delta, **fit)
+    report: dict[str, Any] = {"privacy": statement.to_dict()}
+    epsilons = sorted({*EPSILONS_SHOWN, epsilon})
+    if rows is not None and features is not None and method != "frank-wolfe":
+        size: dict[str, Any] = {"n_records": rows, "n_features": features}
+        size["row_entries"] = row_entries
         report["findable"] = [
-            {"epsilon": one, **asdict(weakest_association(one, delta, rows, features, **extent))}
-            for one in shown
+            {"epsilon": each, **asdict(weakest_association(each, delta, **size, **fit))}
+            for each in epsilons
         ]
 
     def show() -> None:
         output.text("A fit with these settings would be:\n")
-        output.promise(asked, explain=explain)
+        output.promise(statement, explain=explain)
         output.text()
         if "findable" in report:
-            among = f"Of {features:,} columns in {rows:,} rows"
-            drawn = method == "lasso"
-            _print_findable(report["findable"], shown.index(epsilon), asked, among, drawn=drawn)
-        elif draws:
-            _print_draws(table, mine, features, asked)
-        elif table:
-            _print_noise(table, mine, asked)
-        else:
+            output.text(f"What it can find among {features:,} columns in {rows:,} rows:")
+            _print_findable(report["findable"], epsilons.index(epsilon), statement, method)
+        elif method != "frank-wolfe":
             output.text("Give --rows N and --columns D to see what such a fit can find.")
 
     return output.Result(report, show)
 
 
-def _draws_row(statement: PrivacyStatement, features: int | None) -> dict[str, Any]:
-    """Return a row of the table: the scale of a draw's Gumbel noise, 0 without privacy."""
-    eps0, moved = statement.number("eps0") or math.inf, _share_of(statement)
-    moved *= statement.rows_per_person * RELATIONS[statement.neighbors].times
-    row = {"n_iter": statement.steps, "eps0": eps0, "noise_scale": 2.0 * moved / eps0}
-    if features is not None:
-        # The largest of 2D Gumbel noises of scale s is about s ln(2D), 2KD for K classes.
-        outputs = statement.n_classes if statement.n_classes > 2 else 1
-        row["findable_gradient"] = row["noise_scale"] * math.log(2 * outputs * features)
-    return row
-
-
-def _share_of(statement: PrivacyStatement) -> float:
-    """Return the largest contribution of a record to a column's gradient."""
-    return (statement.number("feature_bound") or 1.0) * (statement.number("residual_bound") or 1.0)
-
-
-def _noise_row(
-    epsilon: float,
-    delta: float,
-    rows: int | None,
-    *,
-    method: str,
-    n_classes: int,
-    target_bounds: tuple[float, float] | None,
-    **settings: Any,
-) -> dict[str, Any]:
-    """Return a row of the table: the noise of a dense fit, from public numbers."""
-    settings |= {"epsilon": epsilon, "delta": delta}
-    estimator = estimator_of(method, target_bounds, **settings)
-    task = task_of(n_classes, getattr(estimator, "target_bounds", None))
-    cost = method_of(estimator).budget(task, MANY_COLUMNS // task.n_outputs)
-    schedule = dense_schedule(rows or 1, cost, task)
-    return {
-        "epsilon": epsilon,
-        "mu": cost.mu,
-        "noise_scale": schedule.noise_scale,
-        "standard_error": schedule.standard_error,
-        "findable_gradient": SIGNIFICANT * schedule.standard_error / schedule.reach(),
-    }
-
-
 def _print_findable(
-    found: list[dict[str, Any]], mine: int, asked: PrivacyStatement, among: str, *, drawn: bool
+    findable: list[dict[str, Any]], asked: int, statement: PrivacyStatement, method: str
 ) -> None:
-    def part(one: dict[str, Any]) -> str:
-        return f"{100 * one['part']:.2g} %" if one["part"] <= 1 else "nothing can be found"
+    """Print the weakest column that a fit finds at each epsilon; the one `asked` for is bold."""
 
-    columns: dict[str, Callable[[dict[str, Any]], str]] = {
-        ">epsilon": lambda one: f"{one['epsilon']:g}",
-        ">weights": lambda one: f"{one['n_weights']:,}",
-        ">weakest column,\nin rows": lambda one: f"{math.ceil(one['rows']):,}",
-        ">of all rows": part,
-    }
-    output.listing(columns, found, strong={mine: "bold"})
-    reached = "is drawn before noise" if drawn else "has a weight beyond 3 standard errors"
-    sides = _SIDES[asked.n_classes > 0]
-    output.text(f"{among}, one that occurs in so many more rows {sides} {reached}.")
+    def part(row: dict[str, Any]) -> str:
+        return f"{100 * row['part']:.2g} %" if row["part"] <= 1 else "nothing can be found"
 
-
-def _print_draws(
-    rows: list[dict[str, Any]], mine: int, features: int | None, asked: PrivacyStatement
-) -> None:
-    columns: dict[str, Callable[[dict[str, Any]], str]] = {
-        ">steps": lambda row: f"{row['n_iter']:,}",
-        ">eps0 per step": lambda row: rounded_up(row["eps0"], 5),
-        ">noise scale on a gradient": lambda row: f"{row['noise_scale']:,.1f}",
-    }
-    if features is not None:
-        heading = f">gradient that stands out\namong {features:,} columns"
-        columns[heading] = lambda row: f"{row['findable_gradient']:,.0f}"
-    output.listing(columns, rows, strong={mine: "bold"})
-    output.text(
-        "A column's gradient is a sum over records. Each contributes at most "
-        f"{_share_of(asked):g}. At noise scale s, a column whose gradient is larger by s is about "
-        "e times as likely to be chosen."
-    )
-
-
-def _print_noise(rows: list[dict[str, Any]], mine: int, asked: PrivacyStatement) -> None:
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
         ">epsilon": lambda row: f"{row['epsilon']:g}",
-        ">noise on one gradient\n(standard deviation)": lambda row: f"{row['noise_scale']:,.1f}",
-        ">standard error\nof a weight": lambda row: f"{row['standard_error']:.3f}",
-        ">gradient beyond\n3 standard errors": lambda row: f"{row['findable_gradient']:,.1f}",
+        ">weights": lambda row: f"{row['n_weights']:,}",
+        ">weakest column,\nin rows": lambda row: f"{math.ceil(row['rows']):,}",
+        ">of all rows": part,
     }
-    output.listing(columns, rows, strong={mine: "bold"})
-    unit = "log-odds" if asked.n_classes else "in halves of the targets' interval"
-    output.text(
-        f"Rows have length 1, so the standard error is also that of any row's margin ({unit}). "
-        "Training stops at this standard error for every epsilon. A larger budget buys a longer "
-        "path, so the signal grows relative to the noise. A column's gradient is a sum over "
-        "records. A record with R entries of equal size contributes at most "
-        f"{asked.number('residual_bound'):.3g}/sqrt(R)."
+    output.listing(columns, findable, strong={asked: "bold"})
+    reached = (
+        "is drawn before noise" if method == "lasso" else "gets a weight beyond 3 standard errors"
     )
+    sides = _SIDES[statement.n_classes > 0]
+    output.text(f"A column that occurs in so many more rows {sides} {reached}.")
+
+
+@dataclass(frozen=True)
+class IntervalOptions:
+    """Options for intervals.
+
+    Intervals
+    ---------
+    infer
+        Predict the width of the intervals of a fit with --infer all, for similar, unrelated
+        columns.
+    infer_share : S
+        Part of the budget for intervals.
+    row_norm : R
+        Bound on the length of a row. Default: the square root of --columns, for columns from -1 to
+        1.
+    spread : S
+        Standard deviation of a column.
+    positive : P
+        Part of the rows in the second class.
+    effect : B
+        Compute how many rows are needed to detect a coefficient of this size.
+    power : P
+        Probability of detecting it at p < 0.05.
+    """
+
+    infer: bool = False
+    infer_share: float = 0.5
+    row_norm: float | None = None
+    spread: float = 0.5
+    positive: float = 0.5
+    effect: float | None = None
+    power: float = 0.8
+
+    def planned(
+        self, parts: Iterable[Part], rows: int, columns: int, fit: dict[str, Any]
+    ) -> PlannedIntervals | None:
+        """Return the predicted intervals if asked for; refuse fits that have none."""
+        if not self.infer:
+            if self.effect is not None:
+                raise typer.BadParameter("--effect is for intervals: give --infer too")
+            return None
+        if fit["method"] == "lasso" or fit["n_classes"] > 2:
+            raise typer.BadParameter(
+                "--infer is for the methods logistic, with two classes, and linear"
+            )
+        own_part = next((part for part in parts if part.name == "fit"), None)
+        if own_part is None:
+            raise typer.BadParameter("--infer is for one fit, not for a search: leave --tries out")
+        settings = {name: value for name, value in asdict(self).items() if name != "infer"}
+        settings["share"] = settings.pop("infer_share")
+        settings |= {name: fit[name] for name in ("target_bounds", "rows_per_person", "neighbors")}
+        return plan_intervals(own_part.epsilon, own_part.delta, rows, columns, **settings)
+
+    def sentences(self, planned: PlannedIntervals) -> str:
+        """Return the predicted intervals in words."""
+        words = "With --infer all, so few rows identify almost no coefficient. Use fewer columns."
+        if planned.identified:
+            without = f"without privacy {planned.without_privacy:.2g}"
+            words = (
+                f"95 % intervals of the fit with --infer all: about {planned.width:.2g} wide "
+                f"(standard error {planned.standard_error:.2g}, {without})."
+            )
+        if self.effect is None:
+            return words
+        if planned.rows_needed is None:
+            return f"{words} No number of rows would detect an effect of {self.effect:g}."
+        return (
+            f"{words} Detecting an effect of {self.effect:g} with probability {self.power:g} takes "
+            f"about {planned.rows_needed:,.0f} rows."
+        )
 
 
 def plan(
     rows: int,
     intervals: IntervalOptions,
-    epsilon: float | None = None,
+    epsilon: float,
     delta: float = 1e-6,
     neighbors: str = "add-remove",
     rows_per_person: int = 1,
     method: str | None = None,
     columns: int = 100_000,
     row_entries: float = 30.0,
-    entries: float | None = None,
     n_classes: int = 2,
     target_bounds: str | None = None,
-    workers: int | None = None,
-    worker_threads: int = 1,
     score: float = 0.1,
     encoding: float = 0.0,
     refit: float = 0.0,
@@ -236,7 +207,7 @@ def plan(
     Privacy
     -------
     epsilon : E
-        The whole budget. Not needed if only --workers is asked for.
+        The whole budget.
 
     Model
     -----
@@ -254,12 +225,6 @@ def plan(
     row_entries : R
         About how many non-zero entries a row has: the parts of a table, or the distinct words
         of a text.
-    entries : C
-        Entries of all rows, in place of --row-entries.
-    workers : W >= 1
-        Estimate time, and memory of each worker, for a fit on so many partitions.
-    worker_threads : N >= 1
-        Cores of each worker.
     score : S
         Share of a private score.
     encoding : S
@@ -276,116 +241,98 @@ def plan(
     dplasso plan --epsilon 2 --rows 30000 --tries 3
     dplasso plan --epsilon 2 --rows 30000 --columns 12 --infer --effect 0.3
     dplasso plan --epsilon 2 --rows 30000 --target-bounds 0,100
-    dplasso plan --rows 1000000000 --columns 1000000 --entries 2e10 --workers 100
 
     Shares are of zCDP, which adds up; the epsilons of the parts sum to more than the whole. What a
     fit can find is accurate within a factor of two if columns are similar.
     """
     bounds = None if target_bounds is None else parse_target_bounds(target_bounds)
     method = method or default_method(bounds is not None)
-    row_entries = row_entries if entries is None else entries / rows
     fit: dict[str, Any] = {"method": method, "n_classes": n_classes, "target_bounds": bounds}
     fit |= {"rows_per_person": rows_per_person, "neighbors": neighbors}
-    report: dict[str, Any] = {}
-    takes = ""
-    if workers is not None:
-        steps = privacy_cost(1.0 if epsilon is None else epsilon, delta, **fit).steps
-        size: dict[str, Any] = {"rows": rows, "columns": columns, "entries": rows * row_entries}
-        size |= {"threads": worker_threads, "outputs": n_classes if n_classes > 2 else 1}
-        estimate = Estimate(**size, workers=workers, steps=steps)
-        partitions = "1 partition" if workers == 1 else f"{workers} partitions"
-        takes = f"A fit on {partitions}: {estimate.text()}."
-        report["cluster"] = estimate.to_dict()
-    if epsilon is None:
-        if not takes:
-            raise typer.BadParameter(
-                "--epsilon E divides a budget, --workers W says what a cluster needs: give one"
-            )
-        return output.Result(report, partial(output.text, takes))
     whole: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
     shares: dict[str, Any] = {"score": score, "encoding": encoding, "refit": refit, "tries": tries}
-    extent = {"row_entries": row_entries, **fit}
-    found = {
-        part: _finds(part, rows, columns, extent) for part in plan_budget(**whole, **fit, **shares)
+    finds = {
+        part: _finds(part, rows, columns, {"row_entries": row_entries, **fit})
+        for part in plan_budget(**whole, **fit, **shares)
     }
-    planned = intervals.planned(found, rows, columns, fit)
-    if planned is not None:
-        report["intervals"] = asdict(planned)
+    planned = intervals.planned(finds, rows, columns, fit)
     parts = [
         {name: getattr(part, name) for name in ("name", "share", "epsilon", "delta")}
-        | {"try_epsilon": part.try_epsilon or None, "finds": finds}
-        for part, finds in found.items()
+        | {"try_epsilon": part.try_epsilon or None, "finds": words}
+        for part, words in finds.items()
     ]
+    report = {**whole, "neighbors": neighbors, "parts": parts}
+    if planned is not None:
+        report["intervals"] = asdict(planned)
 
     def show() -> None:
-        _print_plan(whole | fit | {"target_bounds": target_bounds}, found, tries)
-        intervals_text(intervals, planned)
-        if takes:
-            output.text("\n" + takes)
+        _print_plan(whole | fit | {"target_bounds": target_bounds}, finds, tries)
+        if planned is not None:
+            output.text("\n" + intervals.sentences(planned))
 
-    return output.Result({**whole, "neighbors": neighbors, "parts": parts, **report}, show)
+    return output.Result(report, show)
 
 
-def _print_plan(asked: dict[str, Any], found: dict[Part, str], tries: float) -> None:
+def _print_plan(asked: dict[str, Any], finds: dict[Part, str], tries: float) -> None:
     headings: dict[str, Callable[[Part], str]] = {
         "part": lambda part: part.name,
         ">share": lambda part: f"{part.share:.0%}",
         ">epsilon": lambda part: down(part.epsilon),
-        "what it finds": lambda part: found[part],
+        "what it finds": lambda part: finds[part],
     }
-    output.listing(headings, found)
+    output.listing(headings, finds)
     output.text("\nCommands that charge this plan to a ledger:")
     usual = {"neighbors": "add-remove", "rows_per_person": 1, "target_bounds": None}
-    more = {
+    options = {
         name: f" {option_name(name)} {asked[name]}" if asked[name] != default else ""
         for name, default in usual.items()
     }
-    if asked["method"] == "linear" and not more["target_bounds"]:
-        more["target_bounds"] = " --target-bounds LOW,HIGH"
+    if asked["method"] == "linear" and not options["target_bounds"]:
+        options["target_bounds"] = " --target-bounds LOW,HIGH"
     delta = f"--delta {asked['delta']:g}"
-    people = more["neighbors"] + more["rows_per_person"]
+    people = options["neighbors"] + options["rows_per_person"]
     output.text(
         f"  dplasso ledger init L --epsilon {asked['epsilon']:g} {delta}{people}", wrap=False
     )
-    method = f" DATA --method {asked['method']}{more['target_bounds']}"
-    search = f"tune{method} --grid NAME=V,V --tries {tries:g} --law poisson{more['neighbors']}"
-    who = " --person-column NAME" if more["rows_per_person"] else ""
+    method = f" DATA --method {asked['method']}{options['target_bounds']}"
+    search = f"tune{method} --grid NAME=V,V --tries {tries:g} --law poisson{options['neighbors']}"
+    who = " --person-column NAME" if options["rows_per_person"] else ""
     commands = dict.fromkeys(("fit", "refit"), f"fit{method}{people}{who}")
     commands |= {"search": search, "score": "evaluate model.npz DATA"}
-    for part in found:
-        if part.epsilon and part.name in commands:
-            kept = "" if part.name == "score" else " --model model.npz"
+    for part in finds:
+        if not part.epsilon or part.name not in commands:
+            continue
+        kept = "" if part.name == "score" else " --model model.npz"
+        line = (
+            f"dplasso {commands[part.name]} --epsilon {down(part.epsilon)} {delta} --ledger L{kept}"
+        )
+        if part.name == "score" and who:
             line = (
-                f"dplasso {commands[part.name]} --epsilon {down(part.epsilon)} {delta} "
-                f"--ledger L{kept}"
+                f"in Python: private_score(model, X, y, {down(part.epsilon)}, "
+                f"{asked['delta']:g}, groups=people, rows_per_person={asked['rows_per_person']}"
+                ', ledger="L")'
             )
-            if part.name == "score" and who:
-                line = (
-                    f"in Python: private_score(model, X, y, {down(part.epsilon)}, "
-                    f"{asked['delta']:g}, groups=people, rows_per_person={asked['rows_per_person']}"
-                    ', ledger="L")'
-                )
-            output.text(f"  {line}", wrap=False)
+        output.text(f"  {line}", wrap=False)
 
 
-def _finds(part: Part, rows: int, columns: int, extent: dict[str, Any]) -> str:
+def _finds(part: Part, rows: int, columns: int, settings: dict[str, Any]) -> str:
     """Say what a part of the plan can find in so many rows."""
     if not part.epsilon:
         return "nothing: the share is too small"
-    classes = extent["method"] != "linear" and extent["target_bounds"] is None
+    classes = settings["method"] != "linear" and settings["target_bounds"] is None
     if part.name == "encoding":
         return f"a count of rows to within {2.0 * part.noise:,.0f}"
     if part.name == "score":
-        low, high = (0.0, 1.0) if classes else extent["target_bounds"] or (0.0, 1.0)
+        low, high = (0.0, 1.0) if classes else settings["target_bounds"] or (0.0, 1.0)
         within = 2.0 * part.noise / rows * (high - low)
         # Right and wrong rows, each with this noise, near an accuracy of 0 or 1 at the worst.
         what = "an accuracy over all rows" if classes else "a mean absolute error"
         return f"{what} to within {within:.2g}, and chance"
-    budget = part.try_epsilon or part.epsilon, part.delta
-    found = weakest_association(*budget, rows, columns, **extent)
+    epsilon = part.try_epsilon or part.epsilon
+    weakest = weakest_association(epsilon, part.delta, rows, columns, **settings)
     finds = "nothing"
-    if found.part <= 1.0:
-        finds = f"columns in {found.rows:,.0f} more rows {_SIDES[classes]}"
+    if weakest.part <= 1.0:
+        finds = f"columns in {weakest.rows:,.0f} more rows {_SIDES[classes]}"
     if part.name == "search":
         return f"{finds}, by each try (epsilon about {down(part.try_epsilon)})"
     return finds

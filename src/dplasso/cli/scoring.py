@@ -8,13 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import confusion_matrix, roc_auc_score
 
 from dplasso.cli import output
-from dplasso.data.labels import label_matrix, numbers_of
+from dplasso.data.labels import numbers_of
 from dplasso.errors import DataError
 from dplasso.estimators.margins import loss_of
 from dplasso.losses.multinomial import softmax
 from dplasso.tuning.estimates import ConfusionCell
 
-# Classes of a table that a screen holds; JSON has them all.
+# A larger table does not fit a screen; JSON has all classes.
 _MOST_SHOWN = 12
 
 
@@ -23,7 +23,7 @@ def _measured(scores: Mapping[str, Any]) -> dict[str, str]:
     if "r2" in scores:
         r2 = "undefined (equal targets)" if scores["r2"] is None else f"{scores['r2']:.4f}"
         return {"R^2": r2, "mean absolute error": f"{scores['mae']:.4g}"}
-    name = "AUC" if len(scores["classes"]) == 2 and "by_class" not in scores else "macro AUC"
+    name = "AUC" if len(scores["classes"]) == 2 else "macro AUC"
     auc = "undefined (one class)" if scores["auc"] is None else f"{scores['auc']:.4f}"
     return {name: auc, "accuracy": f"{scores['accuracy']:.4f}"}
 
@@ -35,20 +35,12 @@ def scores_text(scores: Mapping[str, Any]) -> str:
 
 
 def print_scores(scores: Mapping[str, Any]) -> None:
-    """Print all scores, and the confusion matrix of a few classes."""
+    """Print all scores, and the confusion matrix unless there are many classes."""
     facts, measured = {"rows": f"{scores['n_samples']:,}"}, _measured(scores)
     if "r2" in scores:
         output.facts(facts | measured, right=True)
         return
     facts["accuracy"] = measured.pop("accuracy")
-    if "by_class" in scores:
-        output.facts(facts | measured | {"log-loss": f"{scores['log_loss']:.4f}"}, right=True)
-        table = [
-            [one["label"], f"{one['rows']:,}", "-" if one["auc"] is None else f"{one['auc']:.4f}"]
-            for one in scores["by_class"]
-        ]
-        output.table(["label", ">rows", ">AUC"], table)
-        return
     facts["  of the majority class"] = f"{scores['majority_accuracy']:.4f}"
     output.facts(facts | measured | {"log-loss": f"{scores['log_loss']:.4f}"}, right=True)
     if len(scores["classes"]) > 2:
@@ -56,7 +48,7 @@ def print_scores(scores: Mapping[str, Any]) -> None:
 
 
 def print_confusion(cells: Sequence[ConfusionCell]) -> None:
-    """Print the cells of a private confusion matrix, of a few classes."""
+    """Print a private confusion matrix, unless there are many classes."""
     classes = list(dict.fromkeys(cell.actual for cell in cells))
     counts = [round(cell.rows) for cell in cells]
     size = max(1, len(classes))
@@ -84,19 +76,16 @@ def numbers_in(source: str, y: NDArray[Any], classes: ArrayLike) -> NDArray[np.i
 
 
 def score(model: Any, X: Any, y: NDArray[Any], source: str) -> dict[str, Any]:
-    """Score a fitted model on labelled rows; `source` says in an error where they are from.
+    """Score a fitted model on labelled rows; errors name their `source`.
 
-    `auc` is None if the rows hold one class only. For more than two classes it is the mean over
-    those present of each against all others. `r2` is None if all targets are equal. `log_loss` is
-    in nats, and `majority_accuracy` that of always answering the most frequent class.
+    `auc` is None if the rows hold one class only. For more classes it is the mean over those
+    present, each against all others. `r2` is None if all targets are equal.
     """
     if not hasattr(model, "classes_"):
         y = np.asarray(y, dtype=np.float64)
         error, spread = model.predict(X) - y, float(np.var(y))
         r2 = None if spread == 0.0 else 1.0 - float(np.mean(error * error)) / spread
         return {"n_samples": y.size, "r2": r2, "mae": float(np.mean(np.abs(error)))}
-    if model.privacy_.many_labels:
-        return _of_labels(model, X, y, source)
     number = numbers_in(source, y, model.classes_)
     margin = np.asarray(model.decision_function(X), dtype=np.float64)
     predicted = (margin > 0).astype(np.intp) if margin.ndim == 1 else margin.argmax(axis=1)
@@ -109,28 +98,6 @@ def score(model: Any, X: Any, y: NDArray[Any], source: str) -> dict[str, Any]:
         "majority_accuracy": float(confusion.sum(axis=1).max() / number.size),
         "classes": model.classes_.tolist(),
         "confusion": confusion.tolist(),
-    }
-
-
-def _of_labels(model: Any, X: Any, y: NDArray[Any], source: str) -> dict[str, Any]:
-    """Score a model of many labels: means over them, and the rows and the AUC of each."""
-    try:
-        there = label_matrix(y, len(model.classes_))
-    except DataError as error:
-        raise DataError(error.problem, where=source) from None
-    given = model.predict_proba(X)
-    names, each = model.classes_.tolist(), list(map(_auc, there.T, given.T))
-    rows, known = there.sum(axis=0).astype(int).tolist(), [auc for auc in each if auc is not None]
-    return {
-        "n_samples": len(there),
-        "accuracy": float(np.mean((given > 0.5) == there)),
-        "auc": float(np.mean(known)) if known else None,
-        "log_loss": _log_loss(np.where(there == 1, given, 1.0 - given)),
-        "classes": names,
-        "by_class": [
-            {"label": str(name), "rows": count, "auc": auc}
-            for name, count, auc in zip(names, rows, each, strict=True)
-        ],
     }
 
 

@@ -72,12 +72,12 @@ def show(
         "n_clear": None if weights.clear is None else int(weights.clear.sum()),
         "weights": heaviest,
         "curves": [
-            {"column": one.column, "class": one.label, "bins": one.rows()} for one in curves
+            {"column": each.column, "class": each.label, "bins": each.rows()} for each in curves
         ],
         "intercept": linear_part(held)[1][0],
         **output.inferred(estimates),
         "privacy": held.statement.to_dict(),
-        "cautions": [{"level": one.level, "sentence": one.sentence} for one in cautions],
+        "cautions": [{"level": each.level, "sentence": each.sentence} for each in cautions],
     }
 
     def print_model() -> None:
@@ -96,8 +96,8 @@ def show(
         output.text()
         output.inference(estimates)
         output.promise(held.statement, explain=explain)
-        for one in cautions if held.statement.is_private and not explain else []:
-            output.text(f"Caution ({one.level}): {one.sentence}.")
+        for each in cautions if held.statement.is_private and not explain else []:
+            output.text(f"Caution ({each.level}): {each.sentence}.")
 
     return output.Result(document, print_model)
 
@@ -170,13 +170,13 @@ def _released_score(path: Path, model: Model) -> dict[str, Any]:
     from dplasso.tuning.scores import PrivateScore
 
     try:
-        held = json.loads(path.read_text(encoding="utf-8-sig"))
-        score = {one.name: held[one.name] for one in fields(PrivateScore)}
+        document = json.loads(path.read_text(encoding="utf-8-sig"))
+        score = {field.name: document[field.name] for field in fields(PrivateScore)}
         statement = PrivacyStatement.from_dict(score["privacy"])
-        known = all(isinstance(score[name], float) for name in ("value", "low", "high"))
+        is_score = all(isinstance(score[name], float) for name in ("value", "low", "high"))
     except (ValueError, LookupError, TypeError):
-        known = False
-    if not known:
+        is_score = False
+    if not is_score:
         raise ValueError(
             f"{path} holds no private score; make one with dplasso evaluate --epsilon 0.1 --json"
         )
@@ -192,14 +192,14 @@ def _paid(model: Model, ledger: Path | None) -> tuple[dict[str, str] | str, list
     if ledger is None:
         return "No ledger was given to this report.", []
     digest, budgets = model.digest, read_budgets(ledger)
-    found = entry_of(budgets, digest)
-    if found is None:
+    paid = entry_of(budgets, digest)
+    if paid is None:
         reason = (
             f"No entry of {ledger.name} paid for this model. It was charged to another ledger, "
             "before entries held digests, or not at all."
         )
         return reason, []
-    budget, entry = found
+    budget, entry = paid
     charge, cohort = entry.charge, cohort_of(ledger, budget.name)
     facts = {
         "entry": f"{entry.number} of {ledger.name}",
@@ -214,5 +214,5 @@ def _paid(model: Model, ledger: Path | None) -> tuple[dict[str, str] | str, list
     return facts, budget_bars(budget, digest)
 
 
-def _cost(one: Budget | Charge) -> str:
-    return f"epsilon {rounded_up(one.epsilon)} at delta {rounded_up(one.delta)}"
+def _cost(spending: Budget | Charge) -> str:
+    return f"epsilon {rounded_up(spending.epsilon)} at delta {rounded_up(spending.delta)}"

@@ -14,13 +14,16 @@ import typer
 
 from dplasso.cli import output
 from dplasso.cli.clusters import ClusterOptions
-from dplasso.cli.inputs import EncodingOptions, ReadingOptions
+from dplasso.cli.inputs import ReadingOptions, refuse
 from dplasso.cluster.storage import check_free, put_store
+from dplasso.data.formats import is_table
 from dplasso.data.source_files import expand, is_address
 from dplasso.data.store import describe, open_store, write_store
 from dplasso.data.store.files import check_place
 from dplasso.data.store.opening import is_store
-from dplasso.encoding.files import encode_files
+from dplasso.data.table_batches import ListColumns
+from dplasso.encoding.files import encode_files, need_pyarrow
+from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 from dplasso.files.disk import make_folder
 
@@ -30,14 +33,14 @@ SMALLEST = 64 * 2**20
 
 def parse_memory(text: str) -> int:
     """Read a number of bytes, or one with a unit: ``2GB`` (10^9 each), ``2GiB`` (2^30 each)."""
-    found = _AMOUNT.fullmatch(text.strip())
-    # An I stands for powers of 2 only behind another letter.
-    if found is None or (found[3] and not found[2]):
+    match = _AMOUNT.fullmatch(text.strip())
+    # "GiB" is a unit, "iB" is not.
+    if match is None or (match[3] and not match[2]):
         raise typer.BadParameter(
             f"{text!r} is not an amount of memory; write 2GB or 500MB, for example"
         )
-    power = " KMGT".index(found[2].upper() or " ")
-    amount = int(float(found[1]) * (1024 if found[3] else 1000) ** power)
+    power = " KMGT".index(match[2].upper() or " ")
+    amount = int(float(match[1]) * (1024 if match[3] else 1000) ** power)
     if amount < SMALLEST:
         raise typer.BadParameter(f"{text} is too little; give at least {SMALLEST // 2**20}MiB")
     return amount
@@ -82,7 +85,8 @@ def convert(
     features: int | None = None,
     person_column: str | None = None,
     reading: ReadingOptions,
-    encoding: EncodingOptions,
+    indices: str | None = None,
+    values: str | None = None,
     making: StoreOptions,
     cluster: ClusterOptions,
 ) -> output.Result:
@@ -101,6 +105,10 @@ def convert(
     ----
     features : D >= 1
         Number of columns, if it is publicly known. Default: the largest column in the data.
+    indices : NAME
+        Tables: a column of lists of column numbers, from 0, in place of --schema.
+    values : NAME
+        A column of lists of their values. Default: all 1.
 
     Examples
     --------
@@ -108,9 +116,7 @@ def convert(
     dplasso convert day_*.svm url.store --memory 4GB
     dplasso convert train.svm train.store --features 1000000 --binarize --force
     dplasso convert visits.parquet visits.store --schema schema.json
-    dplasso convert --text reviews.csv reviews.store --text-column body --label-column y --ngrams
-        1,2 --binary
-    dplasso convert clicks.parquet clicks.store --hash-columns site,device --hash-bits 22
+    dplasso convert words.parquet words.store --indices words
     dplasso convert 'part-*.svm.gz' stores/ --features 1000000 --cluster auto
     dplasso convert 'part-*.svm.gz' s3://bucket/stores/ --features 1000000 --cluster auto
 
@@ -119,19 +125,19 @@ def convert(
     """
     label_column = reading.label_column or "label"
     read = {"label_column": label_column, "n_features": features, **reading.of_rows()}
-    chosen = encoding.encoding(data, features, reading)
+    encoding = _encoding(data, features, reading, indices, values)
     reading.dialect.say(expand(data))
     if cluster.cluster is not None:
-        if chosen is None and features is None:
+        if encoding is None and features is None:
             raise typer.BadParameter(
                 "--cluster needs --features D: the number of columns, which all stores must share"
             )
-        return _convert_each(data, store, chosen, read, making, cluster)
+        return _convert_each(data, store, encoding, read, making, cluster)
     settings = making.settings
     _check_place(store, force=making.force)
     started = time.perf_counter()
     with output.progress_bars() as bars, _made(store) as place, bars.task("reading") as progress:
-        records = encode_files(data, chosen, person_column=person_column, **read)
+        records = encode_files(data, encoding, person_column=person_column, **read)
         settings |= {"origin": records.origin, "progress": progress}
         report = describe(write_store(records.source, place, **settings))
     report["seconds"] = time.perf_counter() - started
@@ -145,6 +151,33 @@ def convert(
     train = f"train on it: dplasso fit {store} --epsilon 1 --model model.npz{away}"
     show = partial(print_made, {"store": store}, report, train, public)
     return output.Result(report | {"public": public}, show)
+
+
+def _encoding(
+    data: list[str],
+    n_features: int | None,
+    reading: ReadingOptions,
+    indices: str | None,
+    values: str | None,
+) -> Schema | ListColumns | None:
+    """Return how tables are encoded, None for other data; refuse options that would be ignored."""
+    if not is_table(data[0]):
+        tables = {"--indices": indices, "--values": values, "--schema": reading.schema}
+        refuse(tables | {"--label-column": reading.label_column}, "is for tables: leave it out")
+        return None
+    others = {"--zero-based": reading.zero_based, "--labels": reading.labels}
+    refuse(others, "is not for tables: leave it out")
+    if (indices is None) == (reading.schema is None):
+        raise typer.BadParameter(
+            f"{data[0]} is a table: give --schema FILE, or --indices NAME if a column holds lists "
+            "of column numbers"
+        )
+    if indices is not None:
+        need_pyarrow()
+        return ListColumns(indices, values, n_features)
+    refuse({"--values": values}, "needs --indices")
+    refuse({"--features": n_features}, "is not for a schema, which declares its columns")
+    return reading.declared()
 
 
 @contextmanager
@@ -172,7 +205,7 @@ def _convert_each(
     if not away and is_store(Path(folder)):
         raise DataError(f"{folder} is a store; with --cluster give a folder for many")
     files, settings = expand(data), making.settings
-    # A store is called as its file is up to the first dot.
+    # A store has the name of its file up to the first dot.
     names = [f"{path.name.partition('.')[0]}.store" for path in files]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -192,14 +225,14 @@ def _convert_each(
     report = {
         "stores": places,
         "n_features": done[0]["n_features"],
-        **{name: sum(one[name] for one in done) for name in ("n_samples", "nnz", "bytes")},
+        **{name: sum(made[name] for made in done) for name in ("n_samples", "nnz", "bytes")},
     }
-    made = {"stores": f"{len(places)} in {folder}"}
+    facts = {"stores": f"{len(places)} in {folder}"}
     train = (
         f"train on them: dplasso fit {folder} --cluster {cluster.cluster} --epsilon 1 "
         "--model model.npz"
     )
-    return output.Result(report, partial(print_made, made, report, train))
+    return output.Result(report, partial(print_made, facts, report, train))
 
 
 def convert_file(

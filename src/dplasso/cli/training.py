@@ -7,12 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 from numpy.typing import NDArray
 
 from dplasso.cli import output
 from dplasso.cli.inputs import ReadingOptions
-from dplasso.cli.options import Given
+from dplasso.cli.options import Chosen
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
 from dplasso.encoding.origin import check_same_origin, origin_of
@@ -21,12 +22,9 @@ from dplasso.errors import DataError, NoiseWarning, ParameterError, WeakPrivacyW
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.cost import METHODS, check_settings
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.fit.public_model import Prior
 from dplasso.fit.run import Hooks
 from dplasso.ledger import Ledger
 from dplasso.model import write_model
-
-_TASKS = ("classification", "regression")
 
 
 def default_method(is_regression: bool) -> str:
@@ -40,9 +38,7 @@ def chosen_ledger(path: Path | None, dataset: str | None, purpose: str | None) -
         return Ledger(str(path), dataset, purpose)
     for name, value in (("dataset", dataset), ("purpose", purpose)):
         if value is not None:
-            raise ParameterError(
-                f"`{name}={value!r}` needs a ledger, and none is given", advice="give `ledger` too"
-            )
+            raise ParameterError(f"`{name}={value!r}` is for a ledger", advice="give `ledger` too")
     return None
 
 
@@ -52,8 +48,6 @@ class EstimatorOptions:
 
     Model
     -----
-    task : classification|regression
-        Default: a regression where --target-bounds is given, otherwise a classification.
     no_intercept
         Leave the intercept out.
     infer_share : S
@@ -61,8 +55,6 @@ class EstimatorOptions:
     public_data : DATA
         Rows that are public, in the form of DATA, to train a start from; may be given again. They
         are not protected by this fit.
-    public_labels : FILE
-        Labels of a --public-data .npz that holds none.
     public_rows : DATA
         Rows that are public, in the form of DATA, of which no label is read; may be given again.
         They say which columns go together. They are not protected by this fit.
@@ -78,7 +70,6 @@ class EstimatorOptions:
 
     epsilon: float
     method: str | None = None
-    task: str | None = None
     classes: str | None = None
     target_bounds: str | None = None
     features: int | None = None
@@ -89,17 +80,14 @@ class EstimatorOptions:
     dataset: str | None = None
     purpose: str | None = None
     prior: Path | None = None
-    prior_standard_error: float | None = None
     public_data: list[str] | None = None
-    public_labels: Path | None = None
     public_rows: list[str] | None = None
-    given: Given = field(default_factory=dict)
+    parameters: Chosen = field(default_factory=dict)
 
     @property
     def is_regression(self) -> bool:
-        """Whether the fit is a regression."""
-        said = self.task == "regression" or (self.task is None and self.method == "linear")
-        return said or self.target_bounds is not None
+        """Whether the fit learns numbers."""
+        return self.method == "linear" or self.target_bounds is not None
 
     @property
     def chosen(self) -> str:
@@ -107,85 +95,58 @@ class EstimatorOptions:
         return self.method or default_method(self.is_regression)
 
     def estimator(self, meaning: Mapping[str, float] | None) -> PrivateLinearModel:
-        """Make the estimator; options that were not given keep its own defaults.
+        """Make the estimator; `meaning` is what the labels mean, if they are mapped.
 
-        `meaning` is what the labels mean. Classes declared by name wait for `declare`, which knows
-        their type.
+        Classes declared by name wait for `declare`, which knows their type.
         """
-        made = self._kind()
-        chosen = {
-            # None is an option that was not given.
-            **{name: None if value == "none" else value for name, value in self.given.items()},
-            "epsilon": self.epsilon,
-            "fit_intercept": not self.no_intercept,
-            "random_state": self.random_state,
+        kinds = METHODS.get(self.chosen)
+        if kinds is None:
+            raise ParameterError(
+                f"`method` must be one of {', '.join(METHODS)}, got {self.chosen!r}"
+            )
+        kind: Any = kinds[self.is_regression]
+        if kind is None:
+            raise ParameterError(
+                f"the method {self.chosen} predicts classes, and `target_bounds` is for numbers",
+                advice="use linear or lasso",
+            )
+        if self.is_regression and self.classes is not None:
+            raise ParameterError("a regression has no classes", advice="leave `classes` out")
+        # None is an option that was not given.
+        settings = {
+            name: None if value == "none" else value for name, value in self.parameters.items()
         }
-        chosen["ledger"] = chosen_ledger(self.ledger, self.dataset, self.purpose)
-        chosen |= self._of_prior() | self._of_intervals()
+        settings |= {"epsilon": self.epsilon, "fit_intercept": not self.no_intercept}
+        settings |= {"random_state": self.random_state, **self._inference()}
+        if self.prior is not None:
+            settings["prior"] = self.prior
+        settings["ledger"] = chosen_ledger(self.ledger, self.dataset, self.purpose)
         if self.target_bounds is not None:
-            chosen["target_bounds"] = parse_target_bounds(self.target_bounds)
+            settings["target_bounds"] = parse_target_bounds(self.target_bounds)
         if self.classes is not None:
             parse_classes(self.classes)
         elif meaning is not None and not self.is_regression:
-            chosen["classes"] = mapped_classes(meaning)
-        check_settings(made, self.chosen, chosen)
-        estimator: PrivateLinearModel = made(**chosen)
+            settings["classes"] = mapped_classes(meaning)
+        public = {"public_data": self.public_data, "public_rows": self.public_rows}
+        check_settings(kind, self.chosen, [*settings, *(name for name in public if public[name])])
+        estimator: PrivateLinearModel = kind(**settings)
         return estimator
 
-    def _of_prior(self) -> dict[str, Any]:
-        error = self.prior_standard_error
-        if self.prior is None:
-            if error is not None:
-                raise ParameterError(
-                    f"`prior_standard_error={error:g}` is the noise of a prior, and there is none",
-                    advice="give `prior` too",
-                )
-            return {}
-        return {"prior": self.prior if error is None else Prior(self.prior, standard_error=error)}
-
-    def _of_intervals(self) -> dict[str, Any]:
-        columns, share = self.given.get("infer", "none"), self.infer_share
+    def _inference(self) -> dict[str, Any]:
+        columns, share = self.parameters.get("infer", "none"), self.infer_share
         if share is None:
             return {}
         if columns == "none":
             raise ParameterError(
-                f"`infer_share={share:g}` is of intervals, and there are none",
-                advice="give `infer` too",
+                f"`infer_share={share:g}` is for intervals", advice="give `infer` too"
             )
         return {"infer": {"columns": columns, "share": share}}
 
-    def _kind(self) -> Any:
-        """Return the estimator's class; refuse options that clash."""
-        numbers = self.is_regression
-        if self.task not in (None, *_TASKS):
-            raise ParameterError(f"`task` must be {' or '.join(_TASKS)}, got {self.task!r}")
-        if self.task == _TASKS[0] and self.target_bounds is not None:
-            raise ParameterError("`target_bounds` is for a regression, not for a classification")
-        if self.public_rows and self.chosen == "frank-wolfe":
-            raise ParameterError("`public_rows` is not for frank-wolfe", advice="use lasso")
-        if self.public_data and self.prior is not None:
-            raise ParameterError(
-                "`prior` and `public_data` cannot be combined: each defines where the fit starts",
-                advice="pass one of them",
-            )
-        if self.chosen not in METHODS:
-            raise ParameterError(
-                f"`method` must be one of {', '.join(METHODS)}, got {self.chosen!r}"
-            )
-        kind = METHODS[self.chosen][numbers]
-        if kind is None:
-            right = " or ".join(method for method, kinds in METHODS.items() if kinds[numbers])
-            raise ParameterError(f"a {_TASKS[numbers]} takes the method {right}, not {self.chosen}")
-        if numbers and self.classes is not None:
-            raise ParameterError("a regression has no classes", advice="leave `classes` out")
-        return kind
-
     def declare(self, estimator: PrivateLinearModel, y: NDArray[Any]) -> None:
-        """Declare the classes as labels of the data's type; refuse numbers that are no classes."""
+        """Declare the classes as labels of the data's type; refuse fractions as classes."""
         if self.classes is not None:
             estimator.set_params(classes=classes_like(parse_classes(self.classes), y))
-        fractions = y.dtype.kind == "f" and bool((y % 1.0 != 0.0).any())
-        if fractions and self.task is None and not self.is_regression:
+        elif not self.is_regression and y.dtype.kind == "f" and np.any(y % 1.0 != 0.0):
             raise DataError(
                 "the labels are numbers with fractions; to learn numbers, declare the interval "
                 "that they lie in: --target-bounds LOW,HIGH"
@@ -194,8 +155,8 @@ class EstimatorOptions:
     @property
     def beside(self) -> tuple[Path | None, ...]:
         """Files that a fit reads or writes besides data and outputs."""
-        public = self.public_data, self.public_rows
-        return (self.ledger, self.prior, *(path for one in public if one for path in expand(one)))
+        public = [*(self.public_data or []), *(self.public_rows or [])]
+        return (self.ledger, self.prior, *(expand(public) if public else []))
 
     def read_public(
         self,
@@ -205,17 +166,17 @@ class EstimatorOptions:
         bars: output.Bars,
         schema: Schema | None,
     ) -> None:
-        """Read the public rows like the others, and pass them to the estimator."""
-        same = replace(reading, labels=self.public_labels)
+        """Read the public rows like the training rows, and pass them to the estimator."""
+        reading = replace(reading, labels=None)
 
         def read(files: list[str], **labelled: bool) -> Dataset:
-            found = same.read(expand(files), bars, train.X.shape[1], schema, **labelled)
-            check_same_origin(origin_of(train.X), origin_of(found.X), found.source)
-            return found
+            rows = reading.read(expand(files), bars, train.X.shape[1], schema, **labelled)
+            check_same_origin(origin_of(train.X), origin_of(rows.X), rows.source)
+            return rows
 
         if self.public_data:
-            found = read(self.public_data)
-            estimator.set_params(public_data=(found.X, found.y))
+            public = read(self.public_data)
+            estimator.set_params(public_data=(public.X, public.y))
         if self.public_rows:
             estimator.set_params(public_rows=read(self.public_rows, labelled=False).X)
 
@@ -228,17 +189,14 @@ class OutputOptions:
     ------
     model : OUT
         Write the model here (.npz); needed with --ledger. Default: nothing is written.
-    statement : OUT.json
-        Write the privacy statement here.
     """
 
     model: Path | None = None
-    statement: Path | None = None
     force: bool = False
 
     def paths(self) -> list[Path]:
         """List the files that will be written."""
-        return [path for path in (self.model, self.statement) if path is not None]
+        return [] if self.model is None else [self.model]
 
     def refuse_unwritten(self, ledger: Path | None) -> None:
         """Refuse to pay for a model that is not written."""
@@ -253,16 +211,9 @@ class OutputOptions:
         output.check_outputs(self.paths(), inputs, force=self.force, again=again)
 
     def write(self, estimator: PrivateLinearModel, temporary: str | None = None) -> None:
-        """Write all outputs or none; `temporary` is the file reserved for the model."""
-        if self.statement is not None:
-            output.write_file(self.statement, estimator.privacy_.to_json() + "\n")
+        """Write the model; `temporary` is the file that was reserved for it."""
         if self.model is not None:
-            try:
-                write_model(estimator.model_, self.model, temporary=temporary)
-            except BaseException:
-                if self.statement is not None:
-                    self.statement.unlink(missing_ok=True)
-                raise
+            write_model(estimator.model_, self.model, temporary=temporary)
 
 
 def train_with_bar(

@@ -86,7 +86,7 @@ def tune(
             temporary = held.enter_context(held_room(outputs.model, _model_bytes(search, rows)))
         with bars.task("searching"):
             search.fit(rows.X, rows.y)
-        if search.best_params_ is not None or outputs.model is None:
+        if search.best_params_ is not None:
             with output.uninterrupted():
                 outputs.write(search.best_estimator_, temporary)
     report: dict[str, Any] = {
@@ -96,7 +96,6 @@ def tune(
         "metric": search.metric_,
         "privacy": search.privacy_.to_dict(),
         "model": outputs.model,
-        "statement": outputs.statement,
     }
     if wanted.ledger is not None:
         best = getattr(search.best_estimator_, "model_", None)
@@ -111,8 +110,8 @@ def _search(
     """Return the search, checked; what every fit of it shares is set here, and not in its tries."""
     estimator = wanted.estimator(reading.meaning())
     settings_of_tries = dict(_setting(text) for text in grid)
-    known = estimator.get_params()
-    if unknown := [name for name in settings_of_tries if name not in known]:
+    params = estimator.get_params()
+    if unknown := [name for name in settings_of_tries if name not in params]:
         raise typer.BadParameter(
             f"--grid {unknown[0].replace('_', '-')}: there is no such setting; it takes options of "
             f"dplasso fit --method {wanted.chosen}"
@@ -122,31 +121,31 @@ def _search(
         estimator.set_params(**dict.fromkeys(moved)),
         settings_of_tries,
         wanted.epsilon,
-        known["delta"],
+        params["delta"],
         **settings,
-        **{name: known[name] for name in moved},
+        **{name: params[name] for name in moved},
     )
     search.check()
     return search
 
 
 def _model_bytes(search: PrivateSearch, rows: Dataset) -> int:
-    """Return how large the model of any try can be."""
-    params, n_features = search.estimator.get_params(), int(rows.X.shape[1])
+    """Return the size of the largest model that a try can make."""
     classes = np.zeros(0)
+    params = search.estimator.get_params()
     if "classes" in params:
         classes = np.asarray(params["classes"] or np.unique(rows.y))
+    n_features, origin = int(rows.X.shape[1]), origin_of(rows.X)
     candidates = list_candidates(search.estimator, search.grid, search.delta)
     methods = [method_of(candidate.estimator) for candidate in candidates]
-    origin = origin_of(rows.X)
     return max(method.model_bytes(n_features, classes, origin=origin) for method in methods)
 
 
 def _setting(text: str) -> tuple[str, list[Any]]:
     """Read NAME=V,V,...; anything malformed is wrong usage."""
-    name, found, given = text.partition("=")
-    values = [value.strip() for value in given.split(",")]
-    if not (name.strip() and found and all(values)):
+    name, equals, listed = text.partition("=")
+    values = [value.strip() for value in listed.split(",")]
+    if not (name.strip() and equals and all(values)):
         raise typer.BadParameter(f"--grid {text!r} is not of the form NAME=VALUE,VALUE,...")
     words = {"none": None, "true": True, "false": False}
     read = (number_or_word(value) for value in values)
@@ -162,8 +161,8 @@ def _print(
         output.text("There was no try, so there is no model to write.")
     facts = {"best": "none, because the random number of tries was zero"}
     if params is not None:
-        known = math.isfinite(score["low"])
-        interval = f"{score['low']:.4f} to {score['high']:.4f}" if known else "without interval"
+        finite = math.isfinite(score["low"])
+        interval = f"{score['low']:.4f} to {score['high']:.4f}" if finite else "without interval"
         facts = {
             "best": ", ".join(f"{name} {value}" for name, value in params.items()),
             "score": f"{report['metric']} {score['value']:.4f} ({interval}), noisy and "

@@ -4,7 +4,6 @@ A table is encoded by a schema, or holds lists of column numbers. svmlight text 
 column numbers already, and a store was encoded at its conversion. Memory use is bounded.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from itertools import chain
@@ -104,17 +103,6 @@ def encode_files(
     if encoding is not None and label_map is not None and labelled:
         source = with_mapped_labels(source, label_map)
     return EncodedRecords(binarized(source) if binarize else source, origin, public)
-
-
-def read_categories(path: str | Path) -> dict[str, Any]:
-    """Read a JSON file of declared categories, such as ``{"city": ["Rome", "Oslo"]}``."""
-    try:
-        lists = json.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except ValueError as error:
-        raise DataError(f"{path}: not a JSON file: {error}") from error
-    if not isinstance(lists, dict):
-        raise DataError(f"{path} must hold a JSON object: column names and their categories")
-    return lists
 
 
 def read_records(

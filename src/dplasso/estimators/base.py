@@ -20,11 +20,7 @@ from dplasso.fit.public_knowledge import PARAMETERS
 from dplasso.model import write_model
 from dplasso.model.curves import Curve, curves_of
 from dplasso.model.weights import Weights, weights_of
-from dplasso.report.displays import (
-    CurvesDisplay,
-    WeightsDisplay,
-    as_method,
-)
+from dplasso.report.displays import CurvesDisplay, WeightsDisplay
 from dplasso.report.page import report_section
 
 
@@ -150,8 +146,47 @@ class PrivateLinearModel(BaseEstimator):
 
     explain = explain
 
-    plot_weights = as_method(WeightsDisplay, "plot_weights", __name__)
-    plot_curves = as_method(CurvesDisplay, "plot_curves", __name__)
+    def plot_weights(self, count: int = 20, ax: Any = None) -> WeightsDisplay:
+        """Draw the largest weights, with three standard errors of the noise where there are any.
+
+        Parameters
+        ----------
+        count : int, default=20
+            How many weights, at most.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on.
+
+        Returns
+        -------
+        WeightsDisplay
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        return WeightsDisplay(self.top_features(count)).plot(ax)
+
+    def plot_curves(self, ax: Any = None) -> CurvesDisplay:
+        """Draw the effect of each number that a schema has in bins on several levels.
+
+        Parameters
+        ----------
+        ax : sequence of matplotlib.axes.Axes, default=None
+            Axes to draw on, one for each curve; None makes a figure.
+
+        Returns
+        -------
+        CurvesDisplay
+
+        Raises
+        ------
+        ValueError
+            If the model has no such numbers.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        return CurvesDisplay(self.curves()).plot(ax)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file without pickle (docs/model-file.md).

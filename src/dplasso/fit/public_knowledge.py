@@ -24,7 +24,7 @@ from dplasso.gradient_descent.schedule import CONSTANT
 from dplasso.matrix.compressed import checked, compress
 from dplasso.matrix.geometry import Geometry, Progress
 from dplasso.matrix.unit_rows import row_factors
-from dplasso.model.linear import MatchedPrior, matched_prior
+from dplasso.model.linear import MatchedPrior
 from dplasso.runtime.progress import late_progress
 from dplasso.runtime.threads import thread_pool
 
@@ -48,7 +48,7 @@ def start_of(params: Mapping[str, Any]) -> Start | None:
     if prior is not None and data is not None:
         raise ParameterError(
             "`prior` and `public_data` cannot be combined: each defines where the fit starts",
-            advice="give one of them",
+            advice="pass one of them",
         )
     if data is not None:
         if not isinstance(data, tuple | list) or len(data) != 2:
@@ -91,7 +91,7 @@ def _matched(model: PublicModel, task: Task, records: Any) -> MatchedPrior:
     if error is not None:
         noise = np.zeros_like(matched)
         noise[:, theirs] = error[:, own]
-    return matched_prior(matched, intercept, f"{model.kind}, {matching}", noise)
+    return MatchedPrior(matched, intercept, f"{model.kind}, {matching}", noise)
 
 
 def _columns(model: PublicModel, records: Any, n_features: int) -> tuple[Any, Any, str]:

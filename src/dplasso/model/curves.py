@@ -27,7 +27,7 @@ class Curve:
     `label`: the class whose margin it is; None for a regression.
     `edges`, shape (m + 1,): of the bins. Numbers beyond the ends belong to the first and last bin.
     `effect`, shape (m,): of the numbers in each bin.
-    `standard_error`, shape (m,): of each effect by the noise alone; None where the method has none.
+    `standard_error`, shape (m,): of each effect by the noise alone, if the method has them.
     `log_scale`: whether steps grow with the size of the number.
     """
 
@@ -66,36 +66,38 @@ class Curve:
 
 
 def curves_of(model: Model) -> list[Curve]:
-    """Return a curve for each number that the model's schema has in bins on several levels.
-
-    Of more than two classes, or several labels, one for each class.
-    """
+    """Return a curve for each number in bins on several levels, and each of several classes."""
     schema = None if model.origin is None else model.origin.schema
     if schema is None or not any(isinstance(part, Levels) for part in schema.parts):
         return []
     coefficients, _, error = linear_part(model)
     weights = coefficients if isinstance(coefficients, np.ndarray) else coefficients.toarray()
-    errors = None if error is None else _of_all(error, model)
+    errors = None
+    if error is not None:
+        # Shape (K, D); 0 for columns that do not enter.
+        errors = np.zeros(weights.shape)
+        every = error.shape[-1] == weights.shape[1]
+        errors[:, slice(None) if every else model.linear.columns] = error
     factor = typical_factor(model, schema)
     labels: list[Any] = model.classes.tolist() if len(weights) > 1 else [None]
     if len(weights) == 1 and model.statement.target_bounds is None:
         labels = [model.classes[1]]
-    found = []
+    curves = []
     for part, offset in zip(schema.parts, schema.offsets, strict=False):
         if isinstance(part, Levels):
             levels = _entered(part, offset, model.linear.columns)
             for output, label in enumerate(labels):
                 own = None if errors is None else factor * errors[output]
                 curve = _merged(part, levels, factor * weights[output], own)
-                found.append(Curve(part.column, label, *curve, part.spacing != "equal"))
-    return found
+                curves.append(Curve(part.column, label, *curve, part.spacing != "equal"))
+    return curves
 
 
 def typical_factor(model: Model, schema: Schema) -> float:
     """Return what the entries of a typical row are multiplied by.
 
-    It has one entry in each slot of the schema's parts, as far as these enter the model; where
-    columns have scales, the slot has the mean of them by energy.
+    The row has one entry in each slot of the schema that enters the model; its scale is the mean of
+    the slot's column scales by energy.
     """
     reading = reading_for(model)
     if reading.bound is not None:
@@ -118,15 +120,6 @@ def typical_factor(model: Model, schema: Schema) -> float:
     return longest / root if reading.norm_bound is None else longest / max(reading.norm_bound, root)
 
 
-def _of_all(error: NDArray[np.float64], model: Model) -> NDArray[np.float64]:
-    """Return standard errors for all columns, shape (K, D); 0 for those that do not enter."""
-    n_outputs, n_features = model.linear.coefficients.shape
-    found = np.zeros((n_outputs, n_features))
-    every = error.shape[-1] == n_features
-    found[:, slice(None) if every else model.linear.columns] = error
-    return found
-
-
 def _entered(part: Levels, offset: int, columns: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Return the levels that may have weights, and their first columns."""
     pairs = [
@@ -134,12 +127,12 @@ def _entered(part: Levels, offset: int, columns: NDArray[np.int64]) -> list[tupl
     ]
     if not columns.size:
         return pairs
-    found = [
+    entered = [
         (level, first)
         for level, first in pairs
         if np.searchsorted(columns, first) < np.searchsorted(columns, first + level)
     ]
-    return found or pairs[:1]
+    return entered or pairs[:1]
 
 
 def _merged(

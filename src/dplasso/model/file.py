@@ -41,7 +41,7 @@ from dplasso.privacy.statement import PrivacyStatement
 FORMAT_VERSION = 3
 _OLDER = "fit again, or load it with dplasso 0.3 and give its weights as a prior"
 _KIND = ArchiveKind("model", "dplasso-model", FORMAT_VERSION, ModelFileError, _OLDER)
-# The curator's business: which file keeps the budget, under what name, and why.
+# A parameter that concerns the curator alone.
 _LEDGER = "ledger"
 _HISTORY = ("objective", "gap")
 _ORIGIN, _PRIOR, _PIPELINE = "origin", "prior", "pipeline"
@@ -54,21 +54,15 @@ _LABELS = "classes"
 
 @dataclass(frozen=True)
 class ReleasedFile:
-    """The content of model files and checkpoints.
-
-    `params`: the estimator's parameters at the fit.
-    `released`: what the phases released, in order.
-    `statement`: what the fit guarantees.
-    `classes`, shape (K,): the labels; none for a regression.
-    `n_features`: number of columns D.
-    `feature_names`, shape (D,): names of the columns, if they had any.
-    """
+    """The content of model files and checkpoints."""
 
     params: dict[str, Any]
     released: Released
     statement: PrivacyStatement
+    # Shape (K,): the labels; none for a regression.
     classes: NDArray[Any]
     n_features: int
+    # Shape (D,), if the columns had names.
     feature_names: NDArray[np.object_] | None = None
 
     def __post_init__(self) -> None:
@@ -93,8 +87,7 @@ def write_released(
 ) -> None:
     """Write a release, with these parameters, further entries and arrays, as an archive.
 
-    Raises ValueError if a label or parameter is of a kind that the file cannot hold, or the
-    parameter `classes` names other labels than the release has.
+    ValueError if the file cannot hold a label or parameter, or the parameter `classes` was changed.
     """
     labels, label_type = labels_to_array(held.classes)
     written = params_to_json(params, kind.noun)
@@ -127,8 +120,7 @@ def parse_released(
 ) -> dict[str, Any]:
     """Return the attributes of `ReleasedFile` from a file; ValueError if it holds anything else.
 
-    `entries`: what else the header holds.
-    `besides`: further members that the file may hold.
+    The header has these further `entries`; `besides` names members that the file may hold.
     """
     if set(header) != {*_ENTRIES, *entries}:
         raise ValueError("its header has missing or unknown entries")
@@ -154,7 +146,7 @@ def parse_released(
 
 
 def _array(members: Mapping[str, bytes], name: str) -> NDArray[Any]:
-    """Return an array of a release; ValueError if its type is another than its kind says."""
+    """Return an array of a release; ValueError if it has another type than its kind."""
     array = parse_array(members[name])
     kind = "<f8"
     if name != "shares":
@@ -166,10 +158,9 @@ def _array(members: Mapping[str, bytes], name: str) -> NDArray[Any]:
 
 
 def params_to_json(params: Mapping[str, Any], noun: str) -> dict[str, Any]:
-    """Return an estimator's parameters as values that JSON can hold and that can be compared.
+    """Return an estimator's parameters as JSON holds them, with marks for infinities and labels.
 
-    Infinities and labels, in whatever sequence, are marked. Raises ValueError, in which the file is
-    called `noun`, if a parameter is of another kind.
+    ValueError about a `noun` file if a parameter is of another kind.
     """
     return {name: _to_json(name, value, noun) for name, value in params.items()}
 
@@ -181,10 +172,10 @@ def _to_json(name: str, value: Any, noun: str) -> Any:
         return value
     if isinstance(value, float):
         return value if np.isfinite(value) else {"float": repr(value)}
-    if isinstance(value, tuple) and all(isinstance(one, float) for one in value):
+    if isinstance(value, tuple) and all(isinstance(item, float) for item in value):
         return {"numbers": list(value)}
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {"mapping": {key: _to_json(name, one, noun) for key, one in value.items()}}
+        return {"mapping": {key: _to_json(name, item, noun) for key, item in value.items()}}
     if isinstance(value, Sequence) or hasattr(value, "__array__"):
         return {"labels": labels_to_array(value)[0].tolist()}
     raise ValueError(
@@ -200,9 +191,9 @@ def _from_json(name: str, value: Any, classes: NDArray[Any]) -> Any:
     if isinstance(value, dict) and set(value) == {"float"}:
         return float(value["float"])
     if isinstance(value, dict) and set(value) == {"numbers"}:
-        return tuple(float(one) for one in value["numbers"])
+        return tuple(float(item) for item in value["numbers"])
     if isinstance(value, dict) and set(value) == {"mapping"} and isinstance(value["mapping"], dict):
-        return {key: _from_json(name, one, classes) for key, one in value["mapping"].items()}
+        return {key: _from_json(name, item, classes) for key, item in value["mapping"].items()}
     if name == "infer" and isinstance(value, dict) and isinstance(value.get("labels"), list):
         return value["labels"]
     if isinstance(value, dict | list):
@@ -214,16 +205,15 @@ def _from_json(name: str, value: Any, classes: NDArray[Any]) -> Any:
 class Model(ReleasedFile):
     """Everything that leaves a fit, and that a model file holds.
 
-    `params`: a file leaves out the curator's `ledger` and any seed.
-    `history`: only without privacy.
-    `origin`: how the columns were made; None where nobody noted it.
-    `prior`: the public model that the fit started from, if there was one.
-    `row_steps`: what makes its rows of raw records, where it was saved with a pipeline.
+    A file leaves out the curator's ledger and any seed. Only a fit without privacy has a history.
     """
 
     history: History | None = None
+    # How the columns were made, if that is known.
     origin: Origin | None = None
+    # The public model that the fit started from.
     prior: MatchedPrior | None = None
+    # What makes its rows of raw records, if it was saved with a pipeline.
     row_steps: RowSteps | None = None
 
     def __post_init__(self) -> None:
@@ -257,39 +247,34 @@ class Model(ReleasedFile):
 
     @property
     def digest(self) -> str:
-        """The digest, 64 hexadecimal digits, by which a ledger knows what it has paid for."""
+        """64 hexadecimal digits by which a ledger knows what it has paid for."""
         return self.released.digest
 
 
 def write_model(
     model: Model, path: str | os.PathLike[str], *, temporary: str | None = None
 ) -> None:
-    """Write a model file as `dplasso.files.disk.atomic_write` does, whole or not at all.
+    """Write a model file, whole or not at all; ValueError if it cannot hold a label or parameter.
 
-    Raises ValueError if a label or parameter is of a kind that the file cannot hold.
+    `temporary` is a file that was reserved for it.
     """
     params = {name: value for name, value in model.params.items() if name != _LEDGER}
     params["random_state"] = "seeded" if model.statement.randomness == "seeded" else None
-    history = {
-        name: getattr(model.history, name).astype("<f8", copy=False)
-        for name in _HISTORY
-        if model.history is not None
-    }
-    entries = {} if model.origin is None else {_ORIGIN: model.origin.to_json()}
-    arrays = history
-    if model.prior is not None:
-        entries, arrays = entries | {_PRIOR: model.prior.to_json()}, arrays | model.prior.arrays()
-    if model.row_steps is not None:
-        entries = entries | {_PIPELINE: model.row_steps.to_json()}
+    optional = {_ORIGIN: model.origin, _PRIOR: model.prior, _PIPELINE: model.row_steps}
+    entries = {name: part.to_json() for name, part in optional.items() if part is not None}
+    arrays = {} if model.prior is None else model.prior.arrays()
+    if model.history is not None:
+        history = {name: getattr(model.history, name) for name in _HISTORY}
+        arrays |= {name: array.astype("<f8", copy=False) for name, array in history.items()}
     write_released(
         model, path, _KIND, params=params, entries=entries, arrays=arrays, temporary=temporary
     )
 
 
 def read_model(path: str | os.PathLike[str]) -> Model:
-    """Read and check a model file; `random_state` is ``None``, `ledger` is missing.
+    """Read and check a model file; ModelFileError if it is damaged, foreign or of another version.
 
-    Raises ModelFileError if the file is damaged, foreign, or of another version of the format.
+    It has no ledger, and `random_state` is None.
     """
     return read_archive(path, _KIND, _parse)
 
@@ -301,13 +286,11 @@ def written_by(path: str | os.PathLike[str]) -> str:
 
 def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:
     # A file need not say how its columns and rows were made.
-    given = {_ORIGIN, _PRIOR, _PIPELINE} & set(header)
-    parts = tuple(ARRAYS) if _PRIOR in given else ()
-    besides = {name: members[name] for name in parts}
-    others = {name: part for name, part in members.items() if name not in besides}
-    found = parse_released(header, others, entries=given, besides=_HISTORY)
-    params, history, prior = found["params"], None, None
-    if besides:
+    optional = {_ORIGIN, _PRIOR, _PIPELINE} & set(header)
+    besides = (*_HISTORY, *(ARRAYS if _PRIOR in optional else ()))
+    parts = parse_released(header, members, entries=optional, besides=besides)
+    params, history, prior = parts["params"], None, None
+    if _PRIOR in optional:
         arrays = {name: array_of(members, name, kind) for name, kind in ARRAYS.items()}
         prior = prior_from(header[_PRIOR], arrays)
     if "gap" in members:
@@ -319,6 +302,6 @@ def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:
         # A fit with a loaded estimator must not be charged where a stranger's file says.
         raise ValueError("it holds a ledger")
     origin, steps = origin_from_json(header.get(_ORIGIN)), None
-    if _PIPELINE in given:
-        steps = row_steps_from_json(header[_PIPELINE], found["n_features"])
-    return Model(**found, history=history, origin=origin, prior=prior, row_steps=steps)
+    if _PIPELINE in optional:
+        steps = row_steps_from_json(header[_PIPELINE], parts["n_features"])
+    return Model(**parts, history=history, origin=origin, prior=prior, row_steps=steps)

@@ -1,4 +1,4 @@
-"""Coefficients with intervals that hold the noise and the sampling error, in the columns' units."""
+"""Coefficients with intervals that include noise and sampling error."""
 
 import math
 from collections.abc import Callable
@@ -69,8 +69,8 @@ class Inference:
     @property
     def p_value(self) -> NDArray[np.float64]:
         """Two-sided p-values of the hypothesis that a coefficient is zero."""
-        found: NDArray[np.float64] = 2.0 * ndtr(-np.abs(self.z))
-        return found
+        p_values: NDArray[np.float64] = 2.0 * ndtr(-np.abs(self.z))
+        return p_values
 
     @property
     def low(self) -> NDArray[np.float64]:
@@ -155,10 +155,10 @@ class Inference:
             right = " or ".join(map(repr, _ADJUSTED))
             raise ParameterError(f"`method` must be {right}, got {method!r}")
         tested = self.identified & (self.names != INTERCEPT)
-        found = np.full(self.coef.size, math.nan)
+        adjusted = np.full(self.coef.size, math.nan)
         if tested.any():
-            found[tested] = _ADJUSTED[method](self.p_value[tested])
-        return found
+            adjusted[tested] = _ADJUSTED[method](self.p_value[tested])
+        return adjusted
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the table as JSON holds it, a row for each coefficient; None for NaN."""
@@ -166,7 +166,7 @@ class Inference:
         parts: dict[str, list[Any]] = {"name": [str(name) for name in self.names]}
         for name in (*numbers, "noise_error", "sampling_error"):
             each = getattr(self, name).tolist()
-            parts[name] = [one if math.isfinite(one) else None for one in each]
+            parts[name] = [number if math.isfinite(number) else None for number in each]
         parts["identified"] = self.identified.tolist()
         return [dict(zip(parts, row, strict=True)) for row in zip(*parts.values(), strict=True)]
 
@@ -212,10 +212,10 @@ def inference_of(model: Model) -> Inference | None:
     moments = model.released.last(Moments)
     if moments is None:
         return None
-    found, (unit, middle) = moments.estimate(), target_unit(model)
+    estimate, (unit, middle) = moments.estimate(), target_unit(model)
     scales = unit * moments.units
-    parts = [np.sqrt(np.diag(part)) * scales for part in (found.noise, found.sampling)]
-    coef = found.coefficients * scales
+    parts = [np.sqrt(np.diag(part)) * scales for part in (estimate.noise, estimate.sampling)]
+    coef = estimate.coefficients * scales
     names = np.array(_names(model), dtype=object)
     if moments.constant:
         names = np.append(names, INTERCEPT)
@@ -225,7 +225,7 @@ def inference_of(model: Model) -> Inference | None:
         shown[:] = [not {name, name.partition("=")[0]}.isdisjoint(named) for name in names]
     references = moments.references[shown[moments.references]]
     shown[references] = False
-    identified = found.identified[shown]
+    identified = estimate.identified[shown]
     coef, noise, sampling = (np.where(identified, part[shown], math.nan) for part in (coef, *parts))
     return Inference(
         names[shown],
@@ -268,16 +268,16 @@ def _title(model: Model) -> str:
 def _holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
     order, count = np.argsort(p_values), p_values.size
     stepped = np.maximum.accumulate(p_values[order] * np.arange(count, 0, -1))
-    found = np.empty(count)
-    found[order] = np.minimum(1.0, stepped)
-    return found
+    adjusted = np.empty(count)
+    adjusted[order] = np.minimum(1.0, stepped)
+    return adjusted
 
 
 def _benjamini_hochberg(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
     from scipy.stats import false_discovery_control
 
-    found: NDArray[np.float64] = false_discovery_control(p_values)
-    return found
+    adjusted: NDArray[np.float64] = false_discovery_control(p_values)
+    return adjusted
 
 
 _ADJUSTED: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {

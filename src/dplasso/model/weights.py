@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,14 +16,14 @@ from dplasso.model.file import Model
 from dplasso.phases.releases import Drawn
 
 BY_NOISE = "noise alone could have picked this"
-# In this part of the runs, at most, uniform draws take some vertex as often as marks a clear one.
+# Share of runs in which uniform draws may mark any vertex as clear.
 _BY_CHANCE = 0.05
 _PRINTED = 20
 _LONGEST_NAME = 40
 
 
 class NamedWeight(NamedTuple):
-    """A pair, of which data frames take the names of their columns."""
+    """A pair; data frames take its field names as column names."""
 
     name: Any
     weight: float
@@ -84,13 +84,10 @@ class Weights:
         return self.chosen(np.argsort(-np.abs(self.values), kind="stable")[:count])
 
     def chosen(self, order: NDArray[Any]) -> "Weights":
-        """Return those at some places, or where a mask is true."""
-        arrays = (
-            *("columns", "values", "names", "standard_error", "steps", "clear", "labels"),
-            "correction",
-        )
-        parts: dict[str, Any] = {name: getattr(self, name) for name in arrays}
-        return replace(self, **{k: part[order] for k, part in parts.items() if part is not None})
+        """Return the weights at these places, or where a mask is true."""
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        arrays = {name: part for name, part in parts.items() if isinstance(part, np.ndarray)}
+        return replace(self, **{name: array[order] for name, array in arrays.items()})
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the weights as JSON holds them.
@@ -101,8 +98,7 @@ class Weights:
         """
         error, values, nothing = self.standard_error, self.values, np.full(len(self), None)
         named = self.index is not self.columns
-        parts: dict[str, Any] = {} if self.labels is None else {"class": self.labels}
-        parts |= {
+        parts: dict[str, Any] = {
             "column": self.columns,
             "name": np.array([*map(str, self.index)], dtype=object) if named else None,
             "weight": values,
@@ -111,8 +107,11 @@ class Weights:
             "steps": self.steps,
             "clear": self.clear,
         }
-        parts |= {} if self.correction is None else {"correction": self.correction}
-        lists = [(nothing if one is None else one).tolist() for one in parts.values()]
+        if self.labels is not None:
+            parts = {"class": self.labels, **parts}
+        if self.correction is not None:
+            parts["correction"] = self.correction
+        lists = [(nothing if part is None else part).tolist() for part in parts.values()]
         return [dict(zip(parts, row, strict=True)) for row in zip(*lists, strict=True)]
 
     def to_pandas(self) -> Any:
@@ -137,7 +136,7 @@ class Weights:
 
 
 def row_name(row: Mapping[str, Any], number: str) -> str:
-    """Return what a row of `Weights.rows` is called, by its number where it has no name."""
+    """Return the name of a row of `Weights.rows`, or its number if it has no name."""
     name = number if row["name"] is None else row["name"]
     return f"{row['class']}: {name}" if "class" in row else name
 
@@ -145,8 +144,8 @@ def row_name(row: Mapping[str, Any], number: str) -> str:
 def weights_of(model: Model) -> Weights:
     """Return the weights of every column of a model whose weight is not zero.
 
-    Of a model that started from a prior, those of every column whose weight it corrected. In the
-    order of the columns, class by class; of a regression in the target's unit.
+    If it started from a prior, the weights of every column that it corrected. The order is by class
+    and column; the unit is that of the target in a regression.
     """
     coefficients, _, error = linear_part(model)
     correction = None
@@ -157,7 +156,7 @@ def weights_of(model: Model) -> Weights:
         correction = correction * target_unit(model)[0]
         values = np.asarray(coefficients[outputs, columns]).reshape(-1)
     names = given_names(model)
-    found = Weights(
+    weights = Weights(
         columns,
         values,
         names=None if names is None else names[columns],
@@ -167,11 +166,11 @@ def weights_of(model: Model) -> Weights:
     )
     if error is not None:
         if not error.any():
-            return found
+            return weights
         every = error.shape[-1] == coefficients.shape[1]
         places = columns if every else np.searchsorted(model.linear.columns, columns)
         error = error[outputs, places] if error.ndim == 2 else error[places]
-        return replace(found, standard_error=error, clear=np.abs(values) > SIGNIFICANT * error)
+        return replace(weights, standard_error=error, clear=np.abs(values) > SIGNIFICANT * error)
     vertices = model.released.last(Drawn)
     assert vertices is not None, "a model has vertices or weights"
     vertex, place = np.unique(vertices.vertex, return_inverse=True)
@@ -181,15 +180,15 @@ def weights_of(model: Model) -> Weights:
     moved = values if correction is None else correction
     steps = net[np.searchsorted(vertex, coordinates)] * np.sign(moved).astype(np.int64)
     if model.statement.mechanism == "none":
-        return replace(found, steps=steps)
+        return replace(weights, steps=steps)
     among = 2 * vertices.n_outputs * vertices.per_output
     return replace(
-        found, steps=steps, clear=steps >= steps_beyond_chance(vertices.vertex.size, among)
+        weights, steps=steps, clear=steps >= steps_beyond_chance(vertices.vertex.size, among)
     )
 
 
 def given_names(model: Model) -> NDArray[np.object_] | None:
-    """Return the names of all columns where X, or what makes its rows, has some."""
+    """Return the names of all columns, if X or the pipeline named them."""
     made = model.row_steps
     return made.columns if model.feature_names is None and made is not None else model.feature_names
 
@@ -197,8 +196,8 @@ def given_names(model: Model) -> NDArray[np.object_] | None:
 def whole_model(model: Model) -> tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]:
     """Return weights, intercepts and standard errors of margins, the prior included.
 
-    The weights are sparse if few are not zero. The errors have the shape (k,), for the columns that
-    have a weight, or (L, k) for L labels; with a prior that of the weights.
+    The errors have shape (k,), for the columns with a weight, or (L, k) for L labels; with a prior
+    that of the weights.
     """
     linear, prior = model.linear, model.prior
     coefficients, intercept = linear.coefficients, linear.intercept
@@ -208,7 +207,7 @@ def whole_model(model: Model) -> tuple[Any, NDArray[np.float64], NDArray[np.floa
     slope = linear.prior_slope
     started: Any = prior.weights * slope
     if error is not None:
-        # No columns are all of them, unless none was kept.
+        # An empty list of columns means all of them, unless none was kept.
         kept = linear.columns
         whole = np.zeros_like(started)
         whole[:, kept if kept.size == error.shape[-1] else slice(None)] = error
@@ -222,10 +221,7 @@ def whole_model(model: Model) -> tuple[Any, NDArray[np.float64], NDArray[np.floa
 def linear_part(
     model: Model,
 ) -> tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]:
-    """Return weights, intercepts and the weights' standard errors, all in the target's unit.
-
-    A regression learns its targets as numbers in [-1, 1].
-    """
+    """Return weights, intercepts and the weights' standard errors, all in the target's unit."""
     coefficients, intercept, error = whole_model(model)
     if model.statement.target_bounds is None:
         return coefficients, intercept, error
@@ -235,7 +231,7 @@ def linear_part(
 
 
 def target_unit(model: Model) -> tuple[float, float]:
-    """Return what 1 of the margins is in the target's unit, and what 0 is."""
+    """Return the size of 1 in the target's unit and the target at 0; targets are in [-1, 1]."""
     if model.statement.target_bounds is None:
         return 1.0, 0.0
     low, high = model.statement.target_bounds
@@ -252,7 +248,7 @@ def _entries(weights: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArra
 
 
 def signs(model: Model) -> str:
-    """Say which of two classes a positive weight speaks for; nothing of others."""
+    """Say which of two classes a positive weight speaks for; nothing for more classes."""
     two = model.classes.size == 2 and not model.statement.many_labels
     return f"Positive weights speak for {model.classes[1]}." if two else ""
 
@@ -267,7 +263,8 @@ def count_of(weights: Weights) -> str:
 def steps_beyond_chance(n_steps: int, n_vertices: int) -> int:
     """Return how many of T uniform draws must fall on one vertex to rule out chance.
 
-    By the union bound, any vertex gets so many in at most one run of 20. T + 1 if no count does.
+    By the union bound, any vertex gets so many in at most one run of 20. The result is T + 1 if no
+    count is rare enough.
     """
     from scipy.special import bdtrc
 
@@ -278,5 +275,5 @@ def steps_beyond_chance(n_steps: int, n_vertices: int) -> int:
 
 
 def beyond_by_chance(n_columns: int) -> int:
-    """Return how many weights the noise alone takes beyond three standard errors, on average."""
+    """Return how many weights lie beyond three standard errors by noise alone, on average."""
     return round(n_columns * math.erfc(SIGNIFICANT / math.sqrt(2.0)))

@@ -1,12 +1,6 @@
-"""Pictures of a model in Python, as scikit-learn's display classes.
+"""Pictures of a model in Python, as scikit-learn's displays. All need matplotlib."""
 
-Each is made by `from_estimator`, which draws it, and drawn again by ``plot(ax=)``; ``ax_`` and
-``figure_`` are what it was drawn on. All need matplotlib.
-"""
-
-import re
 from collections.abc import Mapping, Sequence
-from inspect import Parameter, Signature, signature
 from typing import Any, Self
 
 import numpy as np
@@ -76,32 +70,6 @@ class WeightsDisplay(_Display):
         self.weights = weights
         self.bars = weight_bars(weights.rows())
 
-    @classmethod
-    def from_estimator(cls, estimator: Any, count: int = 20, ax: Any = None) -> Self:
-        """Draw the largest weights of a fitted model, with their standard errors.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Fitted; of this package.
-        count : int, default=20
-            How many weights, at most.
-        ax : matplotlib.axes.Axes, default=None
-            Axes to draw on.
-
-        Returns
-        -------
-        WeightsDisplay
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
-        MissingExtraError
-            If matplotlib is not installed.
-        """
-        return cls(estimator.top_features(count)).plot(ax)
-
     def _draw(self, ax: Any) -> None:
         draw_bars(ax, self.bars)
         error = self.weights.standard_error is not None
@@ -125,54 +93,12 @@ class CurvesDisplay(_Display):
             )
         self.curves = list(curves)
 
-    @classmethod
-    def from_estimator(cls, estimator: Any, ax: Any = None) -> Self:
-        """Draw the effect of each number that a schema has in bins on several levels.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Fitted; of this package.
-        ax : sequence of matplotlib.axes.Axes, default=None
-            Axes to draw on, one for each curve; None makes a figure.
-
-        Returns
-        -------
-        CurvesDisplay
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
-        ValueError
-            If the model has no such numbers.
-        MissingExtraError
-            If matplotlib is not installed.
-        """
-        return cls(estimator.curves()).plot(ax)
-
     def _axes(self) -> Any:
         return axes_for(len(self.curves))
 
     def _draw(self, ax: Any) -> None:
         for own, curve in zip(ax, self.curves, strict=True):
             draw_curve(own, curve)
-
-
-def as_method(display: Any, name: str, module: str) -> Any:
-    """Return a method of estimators that draws a display, in the words of `from_estimator`."""
-    made = display.from_estimator
-
-    def plot(self: Any, *given: Any, **named: Any) -> Any:
-        return made(self, *given, **named)
-
-    _, *parameters = signature(made).parameters.values()
-    plot.__name__, plot.__qualname__, plot.__module__ = name, name, module
-    plot.__doc__ = re.sub(r" +estimator : estimator\n.*\n", "", made.__doc__ or "")
-    vars(plot)["__signature__"] = Signature(
-        [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *parameters]
-    )
-    return plot
 
 
 def weight_bars(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:

@@ -6,7 +6,7 @@ private scores, file, date) are passed in. The page needs no other file.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -34,7 +34,7 @@ from dplasso.report.bars import Bar, bars_as_html, curves_as_html
 from dplasso.report.displays import curve_bars, weight_bars
 
 _SHOWN, _SHOWN_FIRST = 20, 8
-# Parameters that are not the fit's: where it ran, and what it showed.
+# Parameters that do not shape the fit.
 _ASIDE = (
     "classes",
     "ledger",
@@ -75,18 +75,16 @@ _NO_SCORE = (
 
 @dataclass(frozen=True)
 class Beside:
-    """The curator's additions to a page.
+    """The curator's additions to a page."""
 
-    `file`: the file's name, digest, versions and the date.
-    `ledger`: the entry that paid for the model, or a sentence why there is none.
-    `budget`: the entries of that ledger, as bars.
-    `scores`: private scores of the model, as `PrivateScore.to_dict` gives them.
-    """
-
+    # The file's name, digest, versions and the date.
     file: Mapping[str, str]
+    # The entry that paid for the model, or a sentence why there is none.
     ledger: Mapping[str, str] | str
+    # The entries of that ledger.
     budget: Sequence[Bar] = ()
-    scores: Sequence[Mapping[str, Any]] = field(default=())
+    # Private scores of the model, as `PrivateScore.to_dict` gives them.
+    scores: Sequence[Mapping[str, Any]] = ()
 
 
 def cautions_about(model: Model) -> list[Caution]:
@@ -144,12 +142,12 @@ def _styled(inside: str) -> str:
 
 def _verdict(model: Model) -> str:
     """Say in a colour and in words whether the model may be released as private, and why not."""
-    found = cautions_about(model)
-    level = level_of(found)
+    cautions = cautions_about(model)
+    level = level_of(cautions)
     items = "".join(
-        f'<li class="{one.level}"><b>{one.level.capitalize()}</b>: '
-        f"<span>{escape(one.sentence)}.</span></li>"
-        for one in found
+        f'<li class="{caution.level}"><b>{caution.level.capitalize()}</b>: '
+        f"<span>{escape(caution.sentence)}.</span></li>"
+        for caution in cautions
     )
     listed = f'<ul class="cautions">{items}</ul>' if items else ""
     return f'<p class="verdict {level}">{_VERDICTS[level]}</p>{listed}'
@@ -163,14 +161,14 @@ def _meaning(statement: PrivacyStatement) -> str:
             "may find out what it was trained on. Treat it like the records themselves.</p>"
         )
     rows, relation = statement.rows_per_person, RELATIONS[statement.neighbors]
-    one = "any one row of the data" if rows == 1 else f"all rows of one person, up to {rows:,},"
+    record = "any one row of the data" if rows == 1 else f"all rows of one person, up to {rows:,},"
     whom = f"It protects {relation.protected(rows)}. A person with more rows is protected less."
     factor = "at most a factor of" if statement.epsilon <= PICTURED else "a factor of"
     if not relation.hides_features:
         whom += " It does not protect the features, so they may show in the model."
     return (
         "<h2>What it means for a person</h2>"
-        f"<p>If {relation.part(rows)}{one} had been {relation.exchanged}, the odds of any "
+        f"<p>If {relation.part(rows)}{record} had been {relation.exchanged}, the odds of any "
         f"conclusion from the model would change by {factor} <b>{odds(statement.epsilon)}</b> "
         f"(epsilon {rounded_up(statement.epsilon)}), except with a probability of at most one in "
         f"{math.floor(1 / statement.delta):,} (delta {rounded_up(statement.delta)}). {whom}</p>"
@@ -181,10 +179,10 @@ def _usefulness(scores: Sequence[Mapping[str, Any]]) -> str:
     if not scores:
         return f"<p>{escape(_NO_SCORE)}</p>"
     rows = {}
-    for one in [one for one in scores if not one["curve"]] or scores:
-        interval = f"{one['low']:.3f} to {one['high']:.3f}"
-        rows[score_name(one)] = (
-            f"{one['value']:.3f}; with {one['confidence']:.0%} confidence {interval}"
+    for score in [score for score in scores if not score["curve"]] or scores:
+        interval = f"{score['low']:.3f} to {score['high']:.3f}"
+        rows[score_name(score)] = (
+            f"{score['value']:.3f}; with {score['confidence']:.0%} confidence {interval}"
         )
     return (
         f"{_table(rows)}<p><small>Private scores, paid for like the model: noise and chance are in "
@@ -207,22 +205,22 @@ def _promise(model: Model, every: Weights) -> str:
         f"<h2>The guarantee</h2>{paragraphs}"
         f"<h2>What was public</h2><p>{escape(assumptions(statement))}</p>"
         f"{_table(model_facts(model, every))}"
-        f"{_curves(model)}<h2>The weights</h2>{_weights(every.top(_SHOWN), every)}"
+        f"{_curves(model)}<h2>The weights</h2>{_weights(every)}"
     )
 
 
 def _scores(scores: Sequence[Mapping[str, Any]]) -> str:
     """Return the guarantees of the scores, and the calibration curve of one."""
     parts = []
-    for one in scores:
-        parts.append(f"<h2>The score: {escape(score_name(one))}</h2>")
-        if one["curve"]:
+    for score in scores:
+        parts.append(f"<h2>The score: {escape(score_name(score))}</h2>")
+        if score["curve"]:
             parts.append(
-                f"{bars_as_html(curve_bars(one['curve']), (0.0, 1.0))}<p><small>Rows by predicted "
-                "probability: the share of the second class among them, with its interval. A "
-                "calibrated model's bars end in the band.</small></p>"
+                f"{bars_as_html(curve_bars(score['curve']), (0.0, 1.0))}<p><small>Rows by "
+                "predicted probability: the share of the second class among them, with its "
+                "interval. A calibrated model's bars end in the band.</small></p>"
             )
-        promise, *_, how = guarantee(PrivacyStatement.from_dict(one["privacy"]))
+        promise, *_, how = guarantee(PrivacyStatement.from_dict(score["privacy"]))
         parts.append(f"<p>{escape(promise)} {escape(how)}</p>")
     return "".join(parts)
 
@@ -241,13 +239,11 @@ def _heaviest(model: Model, every: Weights) -> str:
     if not len(clear):
         return "<p>No weight is clear of the noise.</p>"
     shown, classes = clear.top(_SHOWN_FIRST), model.classes
-    two = classes.size == 2 and not model.statement.many_labels
-    side = f" To the right: speaks for {classes[1]}." if two else ""
-    caption = (
-        f"Weights that are clear of the noise: {len(shown)} of {len(clear):,}, largest first.{side}"
-    )
+    caption = f"Weights that are clear of the noise: {len(shown)} of {len(clear):,}, largest first."
     if every.clear is None:
-        caption = f"The {len(shown)} largest of {count_of(every)}.{side}"
+        caption = f"The {len(shown)} largest of {count_of(every)}."
+    if classes.size == 2 and not model.statement.many_labels:
+        caption += f" To the right: speaks for {classes[1]}."
     return f"{bars_as_html(weight_bars(shown.rows()))}<p><small>{escape(caption)}</small></p>"
 
 
@@ -264,25 +260,21 @@ def _curves(model: Model) -> str:
     return f"<h2>The numbers</h2>{curves_as_html(curves)}<p><small>{caption}</small></p>"
 
 
-def _weights(shown: Weights, every: Weights) -> str:
+def _weights(every: Weights) -> str:
+    shown = every.top(_SHOWN)
     if not len(shown):
         return "<p>No column has a weight.</p>"
-    legend = _legend(every, len(shown))
-    return f"{bars_as_html(weight_bars(shown.rows()))}<p><small>{escape(legend)}</small></p>"
-
-
-def _legend(every: Weights, shown: int) -> str:
-    text = f"The {shown} largest of {count_of(every)}."
-    if every.clear is None:
-        return text
-    if every.standard_error is not None:
-        text += f" Lines: {SIGNIFICANT:g} standard errors of the noise, without sampling error."
-        chance = beyond_by_chance(len(every))
-        return f"{text} About {chance:,} lie beyond that by chance." if chance else text
-    return (
-        f"{text} Steps: those that chose the column with this sign, minus those with the other. "
-        "Marked: uniform draws would choose it as often in more than one run of 20."
-    )
+    caption = f"The {len(shown)} largest of {count_of(every)}."
+    if every.clear is not None and every.standard_error is not None:
+        caption += f" Lines: {SIGNIFICANT:g} standard errors of the noise, without sampling error."
+        if chance := beyond_by_chance(len(every)):
+            caption += f" About {chance:,} lie beyond that by chance."
+    elif every.clear is not None:
+        caption += (
+            " Steps: those that chose the column with this sign, minus those with the other. "
+            "Marked: uniform draws would choose it as often in more than one run of 20."
+        )
+    return f"{bars_as_html(weight_bars(shown.rows()))}<p><small>{escape(caption)}</small></p>"
 
 
 def _table(rows: Mapping[str, Any]) -> str:
