@@ -155,8 +155,9 @@ class EstimatorOptions:
     @property
     def beside(self) -> tuple[Path | None, ...]:
         """Files that a fit reads or writes besides data and outputs."""
-        public = [*(self.public_data or []), *(self.public_rows or [])]
-        return (self.ledger, self.prior, *(expand(public) if public else []))
+        # One file may give both labelled rows and rows without labels.
+        public = [data for data in (self.public_data, self.public_rows) if data]
+        return (self.ledger, self.prior, *(path for data in public for path in expand(data)))
 
     def read_public(
         self,
