@@ -4,7 +4,6 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -46,30 +45,6 @@ def parse_memory(text: str) -> int:
     return amount
 
 
-@dataclass(frozen=True)
-class StoreOptions:
-    """Options for making a store.
-
-    Options
-    -------
-    memory : SIZE
-        Memory to use in all, for example 2GB or 500MB; the disk does the rest.
-
-    Output
-    ------
-    force
-        Replace an existing store, once the new one is complete.
-    """
-
-    memory: str = "2GB"
-    force: bool = False
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What `write_store` takes."""
-        return {"memory": parse_memory(self.memory), "force": self.force}
-
-
 def _check_place(store: str, *, force: bool) -> None:
     """Refuse a place where a store cannot be made."""
     if is_address(store):
@@ -87,7 +62,8 @@ def convert(
     reading: ReadingOptions,
     indices: str | None = None,
     values: str | None = None,
-    making: StoreOptions,
+    memory: str = "2GB",
+    force: bool = False,
     cluster: ClusterOptions,
 ) -> output.Result:
     """Convert data files to a store on disk, in bounded memory; with --cluster each to its own.
@@ -110,6 +86,16 @@ def convert(
     values : NAME
         A column of lists of their values. Default: all 1.
 
+    Options
+    -------
+    memory : SIZE
+        Memory to use in all, for example 2GB or 500MB; the disk does the rest.
+
+    Output
+    ------
+    force
+        Replace an existing store, once the new one is complete.
+
     Examples
     --------
     dplasso convert train.svm.gz train.store
@@ -127,19 +113,21 @@ def convert(
     read = {"label_column": label_column, "n_features": features, **reading.of_rows()}
     encoding = _encoding(data, features, reading, indices, values)
     reading.dialect.say(expand(data))
+    settings: dict[str, Any] = {"memory": parse_memory(memory), "force": force}
     if cluster.cluster is not None:
         if encoding is None and features is None:
             raise typer.BadParameter(
                 "--cluster needs --features D: the number of columns, which all stores must share"
             )
-        return _convert_each(data, store, encoding, read, making, cluster)
-    settings = making.settings
-    _check_place(store, force=making.force)
+        return _convert_each(data, store, encoding, read, settings, cluster)
+    _check_place(store, force=force)
     started = time.perf_counter()
     with output.progress_bars() as bars, _made(store) as place, bars.task("reading") as progress:
         records = encode_files(data, encoding, person_column=person_column, **read)
-        settings |= {"origin": records.origin, "progress": progress}
-        report = describe(write_store(records.source, place, **settings))
+        written = write_store(
+            records.source, place, origin=records.origin, progress=progress, **settings
+        )
+        report = describe(written)
     report["seconds"] = time.perf_counter() - started
     public = records.public
     if public is None and features is None:
@@ -195,16 +183,16 @@ def _made(store: str) -> Iterator[Path]:
 def _convert_each(
     data: list[str],
     folder: str,
-    chosen: Any,
+    encoding: Schema | ListColumns | None,
     read: Mapping[str, Any],
-    making: StoreOptions,
+    settings: dict[str, Any],
     cluster: ClusterOptions,
 ) -> output.Result:
     """Convert every file to a store of its own in a folder, each by a task."""
     away = is_address(folder)
     if not away and is_store(Path(folder)):
         raise DataError(f"{folder} is a store; with --cluster give a folder for many")
-    files, settings = expand(data), making.settings
+    files = expand(data)
     # A store has the name of its file up to the first dot.
     names = [f"{path.name.partition('.')[0]}.store" for path in files]
     if len(set(names)) < len(names):
@@ -215,9 +203,9 @@ def _convert_each(
     if not away:
         make_folder(Path(folder))
     for place in places:
-        _check_place(place, force=making.force)
+        _check_place(place, force=settings["force"])
     pieces = [
-        (path.absolute(), place, chosen, read, settings)
+        (path.absolute(), place, encoding, read, settings)
         for path, place in zip(files, places, strict=True)
     ]
     with output.progress_bars() as bars:
@@ -236,17 +224,17 @@ def _convert_each(
 
 
 def convert_file(
-    path: Path, store: str, chosen: Any, read: dict[str, Any], settings: dict[str, Any]
+    path: Path, store: str, encoding: Any, read: dict[str, Any], settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Convert one file to a store, and describe it."""
-    records = encode_files([str(path)], chosen, **read)
+    records = encode_files([str(path)], encoding, **read)
     with _made(store) as place:
         return describe(write_store(records.source, place, origin=records.origin, **settings))
 
 
-def print_made(what: Mapping[str, str], report: Mapping[str, Any], *more: str | None) -> None:
+def print_made(made: Mapping[str, str], report: Mapping[str, Any], *more: str | None) -> None:
     """Print what was made, its size, and more sentences."""
-    facts = {**what, "data": output.data_text(report), "size": f"{report['bytes']:,} bytes"}
+    facts = {**made, "data": output.data_text(report), "size": f"{report['bytes']:,} bytes"}
     if "seconds" in report:
         facts["seconds"] = f"{report['seconds']:.2f}"
     output.facts(facts)
