@@ -63,12 +63,12 @@ class Keeping:
             session.note_finished(self.path)
 
 
-def refuse_unfinished(path: Path | None, outputs: list[Path]) -> None:
+def refuse_unfinished(path: Path | None, model: Path | None) -> None:
     """Refuse to overwrite an unfinished fit; say how to resume it."""
     if path is None or not _is_unfinished(path):
         return
-    exist = any(path.exists() for path in outputs)
-    command = command_line("--resume", *(["--force"] if exist else []))
+    force = ["--force"] if model is not None and model.exists() else []
+    command = command_line("--resume", *force)
     # The text of a system error is printed unchanged, so the command can be copied.
     raise FileExistsError(
         errno.EEXIST,
@@ -97,7 +97,7 @@ def kept_checkpoint(
     if path is None:
         yield kept
         return
-    others = [other.resolve() for other in (*inputs, *outputs.paths()) if other is not None]
+    others = [other.resolve() for other in (*inputs, model) if other is not None]
     if path.resolve() in others:
         raise ValueError(f"{path} is named twice; give the checkpoint a file of its own")
     output.check_outputs([path], force=outputs.force or resume)

@@ -153,7 +153,7 @@ def _checked(asked: FitOptions) -> tuple[PrivateLinearModel, Schema | None, list
     outputs.refuse_unwritten(wanted.ledger)
     resume = asked.interruptions.resume
     if not (resume or outputs.force):
-        refuse_unfinished(asked.place, outputs.paths())
+        refuse_unfinished(asked.place, outputs.model)
     # A fit that is resumed was charged already; its checkpoint checks the settings.
     if not resume:
         method = method_of(estimator)
@@ -251,19 +251,16 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
 def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explain: bool) -> None:
     """Print a fit: first what may be released, then what may not."""
     estimator, train = fitted.estimator, fitted.train
-    wanted, written = asked.wanted, asked.outputs.paths()
+    wanted, model = asked.wanted, asked.outputs.model
+    written = "nothing (give --model to keep the model)" if model is None else str(model)
     if "checkpoint" in report:
-        written.append(report["checkpoint"]["path"])
-    paths = ", ".join(map(str, written))
-    if asked.outputs.model is None:
-        nothing = paths + ", but no model" if written else "nothing"
-        paths = f"{nothing} (give --model to keep the model)"
+        written += f", checkpoint {report['checkpoint']['path']}"
     public = {
         "starts from": estimator.privacy_.prior,
         "public rows": estimator.privacy_.public_rows,
     }
     facts = {"model": _model_text(estimator, report)} | {k: v for k, v in public.items() if v}
-    output.facts(facts | {"written": paths})
+    output.facts(facts | {"written": written})
     output.text()
     if "heaviest" in report:
         title = "The largest weights, for rows of length 1"

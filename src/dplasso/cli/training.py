@@ -195,10 +195,6 @@ class OutputOptions:
     model: Path | None = None
     force: bool = False
 
-    def paths(self) -> list[Path]:
-        """List the files that will be written."""
-        return [] if self.model is None else [self.model]
-
     def refuse_unwritten(self, ledger: Path | None) -> None:
         """Refuse to pay for a model that is not written."""
         if ledger is not None and self.model is None:
@@ -207,9 +203,10 @@ class OutputOptions:
             )
 
     def check(self, inputs: Iterable[Path | None], *, charged: bool) -> None:
-        """Refuse outputs that cannot be written, or exist without --force."""
+        """Refuse a model file that cannot be written, or exists without --force."""
         again = ", which is charged again" if charged else ""
-        output.check_outputs(self.paths(), inputs, force=self.force, again=again)
+        outputs = [] if self.model is None else [self.model]
+        output.check_outputs(outputs, inputs, force=self.force, again=again)
 
     def write(self, estimator: PrivateLinearModel, temporary: str | None = None) -> None:
         """Write the model; `temporary` is the file that was reserved for it."""

@@ -170,7 +170,7 @@ def _print(
         }
     if "ledger" in report:
         facts["ledger"] = left_sentence(report["ledger"])
-    paths = ", ".join(map(str, outputs.paths()))
-    output.facts(facts | {"written": paths or "nothing (give --model to keep the model)"})
+    written = str(outputs.model or "nothing (give --model to keep the model)")
+    output.facts(facts | {"written": written})
     output.text()
     output.promise(search.privacy_, explain=explain)
