@@ -114,7 +114,7 @@ def test_an_unseeded_fit_keeps_what_was_released_and_draws_the_rest(name, path, 
     digests = set()
     places = writes_of(model, data, path)
     # How many gradients there are follows from a noisy count.
-    counts = [k for k in kills(places) if k < len(places) - 6]
+    counts = [k for k in kills(places) if k < len(places) - 6][::2]
     for count in counts:
         killed(clone(model), data, path, count)
         before = read_checkpoint(path)
@@ -154,7 +154,7 @@ def test_whatever_is_resumed_is_charged_once(name, path, killed, ledger):
         resume_fit(model, *data, path)
 
 
-@each_plan
+@pytest.mark.parametrize("name", EXACT)
 def test_another_seed_is_another_fit(name, path, killed):
     model, data = case_of(name, random_state=4)
     killed(clone(model), data, path, len(writes_of(model, data, path.with_name("other"))) - 1)
