@@ -219,7 +219,7 @@ def test_releases_of_another_form_are_refused(releases):
 @pytest.mark.parametrize("name", WRONG_KINDS)
 def test_entries_of_the_wrong_kind_are_refused(name):
     for value in WRONG_KINDS[name]:
-        with pytest.raises(ValueError, match=f"^{name} of a privacy statement must be"):
+        with pytest.raises(ValueError, match=f"^{name} of a privacy statement cannot be"):
             PrivacyStatement.from_dict(state().to_dict() | {name: value})
 
 

@@ -1,20 +1,9 @@
 """Fits that survive being killed, and resuming them (docs/checkpoints.md)."""
 
-from dplasso.checkpoint.format import Checkpoint, read_checkpoint
-from dplasso.checkpoint.session import (
-    DEFAULT_SECONDS,
-    check_resumable,
-    fit_with_checkpoints,
-    mark_finished,
-    resume_fit,
-)
-
-__all__ = [
-    "DEFAULT_SECONDS",
-    "Checkpoint",
-    "check_resumable",
-    "fit_with_checkpoints",
-    "mark_finished",
-    "read_checkpoint",
-    "resume_fit",
-]
+from dplasso.checkpoint.format import Checkpoint as Checkpoint
+from dplasso.checkpoint.format import read_checkpoint as read_checkpoint
+from dplasso.checkpoint.session import DEFAULT_SECONDS as DEFAULT_SECONDS
+from dplasso.checkpoint.session import check_resumable as check_resumable
+from dplasso.checkpoint.session import fit_with_checkpoints as fit_with_checkpoints
+from dplasso.checkpoint.session import mark_finished as mark_finished
+from dplasso.checkpoint.session import resume_fit as resume_fit

@@ -209,7 +209,6 @@ class KeptFit(Session):
         self._written, self._pause = time.monotonic(), seconds
 
     def snapshot_of(self, place: int) -> Snapshot:
-        """Return how far the interrupted fit had come in the phase of a place."""
         began = not self._repeats and place == len(self._reached.released)
         return self._reached.state if began else NO_SNAPSHOT
 

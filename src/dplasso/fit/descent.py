@@ -62,7 +62,6 @@ class GradientDescent(Method):
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
-        """Check the parameters of an estimator; TypeError, ValueError as `common_parameters`."""
         method = cls(
             **common_parameters(params),
             inference_share=inference_share(params),
@@ -95,7 +94,6 @@ class GradientDescent(Method):
         return task.gradient_loss(task.gradient_bound(private=self.is_private))
 
     def as_read(self, rows: csr_array) -> csr_array:
-        """Return rows scaled as in a fit."""
         return scaled_rows(rows, self.norm_bound, self.fit_intercept, self.n_threads)
 
     def starting(self, task: Task, records: Any) -> Self:
@@ -207,7 +205,6 @@ class GradientDescent(Method):
         n_records: float,
         n_features: int,  # noqa: ARG002
     ) -> str:
-        """Return a warning if the noise outweighs the signal of so many records."""
         mu = budget.mu_of(1.0 - COUNT_SHARE - self.inference_share)
         return gradients_warning(budget, mu, n_records, task.n_outputs)
 

@@ -56,7 +56,6 @@ class FrankWolfeLoop(Method):
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
-        """Check the parameters of an estimator; TypeError, ValueError as `common_parameters`."""
         common = common_parameters(params)
         targets = common["targets"]
         if targets.is_balanced:
@@ -242,7 +241,6 @@ class FrankWolfeLoop(Method):
         return Plan(((counting, draw) if self.counts else (draw,)), lay_out)
 
     def noise_warning(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
-        """Warn if almost no column can be distinguished from noise."""
         if budget.leak:
             return ""
         # The one column that stands out is drawn again and again.

@@ -48,7 +48,6 @@ class Lasso(Method):
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
-        """Check the parameters of an estimator; TypeError, ValueError as `common_parameters`."""
         return cls(
             **common_parameters(params),
             max_weights=checked_count(params, "max_weights"),
@@ -56,7 +55,6 @@ class Lasso(Method):
         )
 
     def as_read(self, rows: csr_array) -> csr_array:
-        """Return rows of unit length, as the refit takes them."""
         return scaled_rows(rows, None, self.fit_intercept, self.n_threads)
 
     def shape(self, task: Task, n_features: int) -> Shape:
@@ -194,7 +192,6 @@ class Lasso(Method):
         )
 
     def noise_warning(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
-        """Warn if almost no column can be distinguished from noise."""
         if budget.leak:
             return ""
         shape, left = self.shape(task, n_features), 1.0 - COUNT_SHARE

@@ -51,41 +51,34 @@ class ClusterRecords:
 
     @property
     def single_labels(self) -> int:
-        """How many labels one record has."""
         return self.workers.single_labels
 
     @property
     def shape(self) -> tuple[int, int]:
-        """N and D."""
         return self.workers.shape
 
     def encoded(self, task: Task) -> "ClusterRecords":
-        """Have the workers turn their labels into targets."""
         # Workers refuse an undeclared label themselves, so that the message names the partition.
         self.workers.tell("encode", task)
         return replace(self, task=task)
 
     def fingerprint(self) -> str:
-        """Return the fingerprint of the labels of all partitions, in order."""
         return data_fingerprint(np.concatenate(self.workers.call("label_bits")))
 
     def check(self, n_threads: int) -> None:
         """Do nothing: workers looked at their entries when they opened them."""
 
     def counts(self, loss: Any) -> tuple[list[int], int]:
-        """Add up the workers' counts of the records of the classes."""
         answers = self.workers.call("count", loss)
         counts = zip(*(counts for counts, _ in answers), strict=True)
         return [sum(of_class) for of_class in counts], answers[0][1]
 
     @property
     def total_weight(self) -> float:
-        """The sum of all weights."""
         weights = np.concatenate(self.workers.call("weights"))
         return float(weights.sum()) if weights.size else float(self.shape[0])
 
     def count_rows(self, *, weighing: bool) -> int:
-        """Count the records that are not left out; see `Targets.count_rows`."""
         return sum(self.workers.call("count_rows", weighing))
 
     def laid_out(self, layout: VertexLayout, threads: Threads) -> "ClusterRecords":  # noqa: ARG002
@@ -98,11 +91,9 @@ class ClusterRecords:
         return self
 
     def vertex_rows(self, steps: VertexSteps, threads: Threads) -> PartitionedVertexRows:  # noqa: ARG002
-        """Return the workers' rows for a run with a given radius."""
         return PartitionedVertexRows(self.workers, steps)
 
     def rows(self, steps: RoundSteps, threads: Threads) -> PartitionedRows:  # noqa: ARG002
-        """Return the workers' rows for a run in rounds."""
         return PartitionedRows(self.workers, steps)
 
     def gradients(
@@ -112,7 +103,6 @@ class ClusterRecords:
         kept: NDArray[np.int64] | None = None,
         prior: StartingModel | None = None,
     ) -> PartitionedRecords:
-        """Return the records for gradient descent, in the columns that are kept or in all."""
         whole = kept is None or kept.size == self.shape[1]
         return PartitionedRecords(self.workers, loss, None if whole else kept, prior)
 

@@ -60,7 +60,6 @@ class LocalRecords:
 
     @property
     def labels(self) -> NDArray[Any]:
-        """The labels."""
         return self.y
 
     @property
@@ -80,7 +79,6 @@ class LocalRecords:
 
     @property
     def weighted(self) -> bool:
-        """Whether records have weights."""
         return self.weights is not None
 
     def limited(self, groups: ArrayLike | None, rows_per_person: int) -> "LocalRecords":
@@ -116,7 +114,6 @@ class LocalRecords:
 
     @property
     def total_weight(self) -> float:
-        """The sum of all weights."""
         return self.targets.total_weight
 
     def count_rows(self, *, weighing: bool) -> int:

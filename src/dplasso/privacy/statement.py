@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
@@ -29,82 +29,62 @@ class StatedRelease(NamedTuple):
 
 
 _WHOLE = ("steps", "rows_per_person", "n_classes")
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, float) and value >= 0
-
-
-def _whole(least: int) -> Callable[[Any], bool]:
-    return lambda value: type(value) is int and value >= least
-
-
-def _interval(value: Any) -> bool:
-    return (
-        isinstance(value, tuple)
-        and [type(end) for end in value] == [float, float]
-        and -math.inf < value[0] < value[1] < math.inf
-    )
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _releases(value: Any) -> bool:
-    return isinstance(value, tuple) and all(
-        isinstance(item, StatedRelease)
-        and _text(item.name)
-        and _text(item.words)
-        and isinstance(item.numbers, Mapping)
-        and all(_text(name) and _number(number) for name, number in item.numbers.items())
-        for item in value
-    )
-
-
-def _one_of(*choices: str) -> tuple[Callable[[Any], bool], str]:
-    return lambda value: value in choices, f"one of {', '.join(choices)}"
-
-
-# What an entry may be, and how to say so.
-KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    **dict.fromkeys(
-        ("epsilon", "epsilon_requested", "mu", "sampling_delta"), (_number, "a number >= 0")
-    ),
-    **dict.fromkeys(
-        ("is_private", "many_labels"), (lambda value: isinstance(value, bool), "true or false")
-    ),
-    **dict.fromkeys(("steps", "rows_per_person"), (_whole(1), "a whole number >= 1")),
-    **dict.fromkeys(("accountant", "prior", "public_rows"), (_text, "text")),
-    "n_classes": (_whole(0), "a whole number >= 0"),
-    "delta": (lambda value: _number(value) and 0 < value < 1, "in (0, 1)"),
-    "target_bounds": (
-        lambda value: value is None or _interval(value),
-        "two increasing numbers, or none",
-    ),
-    "weight_bound": (
-        lambda value: value is None or (_number(value) and 0.0 < value < math.inf),
-        "a number > 0, or none",
-    ),
-    "epsilon_by_rows": (
-        lambda value: isinstance(value, dict) and all(map(_number, value.values())),
-        "numbers >= 0 by rows",
-    ),
-    "reasons": (
-        lambda value: isinstance(value, tuple) and all(map(_text, value)),
-        "a list of texts",
-    ),
-    "releases": (_releases, "a list of releases, each with name, words and numbers"),
-    "neighbors": _one_of(*RELATIONS),
-    "mechanism": _one_of(*PRIVATE_MECHANISMS, "paper", "none"),
-    "records": _one_of(
+_CHOICES = {
+    "neighbors": tuple(RELATIONS),
+    "mechanism": (*PRIVATE_MECHANISMS, "paper", "none"),
+    "records": (
         *(wording.COUNT_UNUSED, wording.COUNT_PUBLIC, wording.COUNT_PRIVATE),
         wording.COUNT_BY_CLASS,
     ),
-    "randomness": _one_of(wording.FROM_SYSTEM, wording.SEEDED, wording.NOT_RANDOM),
-    "classes": _one_of(wording.CLASSES_DECLARED, wording.CLASSES_FROM_Y, wording.CLASSES_NONE),
-    "about": _one_of("model", "score", "edges"),
+    "randomness": (wording.FROM_SYSTEM, wording.SEEDED, wording.NOT_RANDOM),
+    "classes": (wording.CLASSES_DECLARED, wording.CLASSES_FROM_Y, wording.CLASSES_NONE),
+    "about": ("model", "score", "edges"),
 }
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) and value >= 0
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_release(value: Any) -> bool:
+    return (
+        isinstance(value, StatedRelease)
+        and _is_text(value.name)
+        and _is_text(value.words)
+        and isinstance(value.numbers, Mapping)
+        and all(_is_text(name) and _is_number(value.numbers[name]) for name in value.numbers)
+    )
+
+
+def _fits(name: str, value: Any) -> bool:
+    """Return whether a file may hold a value in the entry of this name."""
+    if name in _CHOICES:
+        return value in _CHOICES[name]
+    if name in _WHOLE:
+        return type(value) is int and value >= (name != "n_classes")
+    match name:
+        case "is_private" | "many_labels":
+            return isinstance(value, bool)
+        case "accountant" | "prior" | "public_rows":
+            return _is_text(value)
+        case "delta":
+            return _is_number(value) and 0.0 < value < 1.0
+        case "weight_bound":
+            return value is None or (_is_number(value) and 0.0 < value < math.inf)
+        case "target_bounds":
+            floats = isinstance(value, tuple) and [type(end) for end in value] == [float, float]
+            return value is None or (floats and -math.inf < value[0] < value[1] < math.inf)
+        case "epsilon_by_rows":
+            return isinstance(value, dict) and all(map(_is_number, value.values()))
+        case "reasons":
+            return isinstance(value, tuple) and all(map(_is_text, value))
+        case "releases":
+            return isinstance(value, tuple) and all(map(_is_release, value))
+    return _is_number(value)
 
 
 @dataclass(frozen=True)
@@ -235,9 +215,8 @@ class PrivacyStatement:
             raise ValueError(f"The privacy statement has unknown entries: {', '.join(unknown)}.")
         entries = {name: _from_json(name, value) for name, value in values.items()}
         for name, value in entries.items():
-            fits, kind = KINDS[name]
-            if not fits(value):
-                raise ValueError(f"{name} of a privacy statement must be {kind}, got {value!r}.")
+            if not _fits(name, value):
+                raise ValueError(f"{name} of a privacy statement cannot be {value!r}.")
         return cls(**entries)
 
     @classmethod
