@@ -40,7 +40,6 @@ class ClusterRecords:
     weighted: bool
     by_person: bool
     n_labels: int = 0
-    task: Task | None = None
 
     every_step: ClassVar[bool] = True
 
@@ -60,7 +59,7 @@ class ClusterRecords:
     def encoded(self, task: Task) -> "ClusterRecords":
         # Workers refuse an undeclared label themselves, so that the message names the partition.
         self.workers.tell("encode", task)
-        return replace(self, task=task)
+        return self
 
     def fingerprint(self) -> str:
         return data_fingerprint(np.concatenate(self.workers.call("label_bits")))
