@@ -57,7 +57,7 @@ class Applied:
     def read(self, bars: output.Bars, *, labelled: bool) -> tuple[Any, Dataset]:
         """Return the model and the rows."""
         files, fitted = self.files, dplasso.load(self.model)
-        steps, last = split(fitted) or (None, fitted)
+        steps, last = split(fitted)
         if labelled and last.privacy_.many_labels:
             raise DataError(
                 f"{self.model} predicts {len(last.classes_)} labels of each row: score it in "

@@ -109,7 +109,7 @@ def _odds(model: Path, weights: Weights) -> list[dict[str, Any]]:
     from dplasso.estimators.record_wise import split
 
     fitted = load(model)
-    return with_odds((split(fitted) or (None, fitted))[1], weights)
+    return with_odds(split(fitted)[1], weights)
 
 
 def report(

@@ -160,11 +160,9 @@ def chosen(model: Any) -> Any:
     return model
 
 
-def split(model: Any) -> tuple[Pipeline, Any] | None:
-    """Return the other steps of a pipeline, and the last one; None if it is not a pipeline."""
-    if not isinstance(model, Pipeline):
-        return None
-    return model[:-1], model.steps[-1][1]
+def split(model: Any) -> tuple[Pipeline | None, Any]:
+    """Return the other steps of a pipeline, and the last one; None and any other model."""
+    return (model[:-1], model.steps[-1][1]) if isinstance(model, Pipeline) else (None, model)
 
 
 def check_record_wise(steps: Pipeline) -> None:
@@ -200,12 +198,10 @@ def check_record_wise(steps: Pipeline) -> None:
 
 def record_wise_parts(model: Any) -> tuple[Pipeline | None, Any]:
     """Return the steps before a model, or None, and the model itself; of a search, the best."""
-    parts = split(chosen(model))
-    if parts is None:
-        return None, chosen(model)
-    steps, last = parts
-    check_record_wise(steps)
-    return steps if len(steps) else None, chosen(last)
+    steps, last = split(chosen(model))
+    if steps is not None:
+        check_record_wise(steps)
+    return steps or None, chosen(last)
 
 
 def every_step(step: Any) -> Iterator[tuple[str, Any]]:
@@ -255,11 +251,9 @@ def rows_of(steps: Pipeline, X: Any, *, fit: bool = False) -> tuple[Pipeline, An
 
 def last_step(model: Any, X: Any) -> tuple[Any, Any]:
     """Return the model at the end of a fitted pipeline, and the rows after the other steps."""
-    best = chosen(model)
-    parts = split(best)
-    if parts is None:
+    steps, last = split(chosen(model))
+    if steps is None:
         return model, X
-    steps, last = parts
     if is_ours(chosen(last)):
         check_record_wise(steps)
     return last, rows_of(steps, X)[1]

@@ -40,7 +40,6 @@ _BUILDERS: dict[str, tuple[_Builder, tuple[str, ...]]] = {
     "argmax": (lambda *_: ArgmaxState(new_counters()), ("none",)),
     "heap": (lambda n, _: heap_state(n), ("none",)),
 }
-SELECTORS = tuple(_BUILDERS)
 
 
 def check_selector(name: str, mechanism: str) -> None:

@@ -79,7 +79,7 @@ def estimators_of(estimator: Any) -> list[Any]:
 
 
 def _shared_settings(estimator: Any) -> dict[str, Any]:
-    last = last_of(estimator)
+    _, last = split(estimator)
     settings = last.get_params(deep=False)
     classes = settings.get("classes")
     return {
@@ -108,7 +108,7 @@ def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
 
 def _settings_of(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
     """Return copies of an estimator with the settings of a grid, and `delta` for every try."""
-    base = clone(last_of(estimator))
+    base = clone(split(estimator)[1])
     defaults = base.get_params(deep=False)
     if "epsilon" not in defaults:
         raise TypeError(
@@ -291,17 +291,11 @@ def draw_candidate(candidates: list[Candidate], stream: RandomStream) -> Candida
     return candidates[int(below(stream, len(candidates)))]
 
 
-def last_of(estimator: Any) -> Any:
-    """Return the last step of a pipeline, or the estimator itself."""
-    parts = split(estimator)
-    return estimator if parts is None else parts[1]
-
-
 def settings_by_step(
     estimator: Any, params: Mapping[str, Any]
 ) -> tuple[Pipeline | None, dict[str, Any]]:
     """Return the steps before the last with their settings, and the settings of the last."""
-    if split(estimator) is None:
+    if not isinstance(estimator, Pipeline):
         return None, dict(params)
     steps, last = clone(estimator[:-1]), f"{estimator.steps[-1][0]}__"
     of_last = {name.removeprefix(last): v for name, v in params.items() if name.startswith(last)}

@@ -64,10 +64,10 @@ def isolate(model: Any, X: Any, rows: LocalRecords) -> tuple[Any, LocalRecords]:
     `rows`: the output of the steps before the last, whose matrix row numbers may replace.
     """
     model = chosen(model)
-    parts = split(model)
-    if parts is None:
+    steps, last = split(model)
+    if steps is None:
         return model, rows
-    steps, last = parts[0], chosen(parts[1])
+    last = chosen(last)
     at_once = _is_sklearn(last, _COMPARING) or _linear(last)
     if is_ours(last) or (at_once and all(_by_entry(step) for _, step in every_step(steps))):
         return last, rows

@@ -18,6 +18,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.errors import DataError, ParameterError, of_a_stranger
+from dplasso.estimators.record_wise import split
 from dplasso.ledger import Ledger, charged, check_affordable, checked_ledger, data_fingerprint
 from dplasso.model import Model
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_positive
@@ -32,7 +33,6 @@ from dplasso.tuning.candidates import (
     estimators_of,
     fix_starts,
     largest_variation,
-    last_of,
     list_candidates,
     results_of,
     with_records,
@@ -148,8 +148,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     def check(self) -> None:
         """Raise TypeError or ValueError for invalid settings, before there are data."""
         estimators = estimators_of(self.estimator)
-        last = last_of(estimators[0])
-        if any(isinstance(last_of(each), PrivateSearch) for each in estimators):
+        last = self._last
+        if any(isinstance(split(each)[1], PrivateSearch) for each in estimators):
             raise TypeError(
                 "estimator is a PrivateSearch; pass the estimator inside it, and one grid of all "
                 "settings"
@@ -199,7 +199,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             If there was no try.
         """
         self.check()
-        stream, last = random_stream(self.random_state), last_of(estimators_of(self.estimator)[0])
+        stream, last = random_stream(self.random_state), self._last
         candidates = with_records(list_candidates(self.estimator, self.grid, self.delta), X, y)
         y = candidates[0].rows.y
         settings = last.get_params(deep=False)
@@ -242,6 +242,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         self.metric_, self._target = metric, scorer.target
         return self
 
+    @property
+    def _last(self) -> Any:
+        """The last step of the first estimator, whose shared settings hold for all."""
+        return split(estimators_of(self.estimator)[0])[1]
+
     def _metric(self, kind: str) -> str:
         """Return our name of the metric, or the default for the kind of target."""
         return default_metric(kind) if self.metric is None else metric_named(self.metric, CHOOSING)
@@ -251,7 +256,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         """Whether the target is numbers, according to the metric or else the estimator."""
         if self.metric is not None:
             return METRICS[self._metric(NUMBERS)].kinds == (NUMBERS,)
-        return bool(is_regressor(last_of(estimators_of(self.estimator)[0])))
+        return bool(is_regressor(self._last))
 
     def _set_best(
         self,
