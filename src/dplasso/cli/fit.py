@@ -70,7 +70,7 @@ class FitOptions:
             if self.wanted.ledger is not None or (kept.resume and beside.exists()):
                 return beside
         if kept.checkpoint is None and kept.resume:
-            raise typer.BadParameter("--resume needs --checkpoint PATH: the file to go on from")
+            raise typer.BadParameter("--resume needs --checkpoint PATH: the checkpoint to resume")
         return kept.checkpoint
 
     @property

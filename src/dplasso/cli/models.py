@@ -313,7 +313,7 @@ def read_raw(
         return last, reading.read_for(last, files, bars, labelled=labelled)
     refuse({"--schema": reading.schema}, "is not for a model that knows its pipeline: leave it out")
     if any(path.is_dir() for path in files):
-        raise DataError(f"{files[0]} is a store, and the model takes raw rows: give it those")
+        raise DataError(f"{files[0]} is a store, and the model takes raw rows: give files of those")
     label = (reading.label_column or "label") if labelled else None
     if not is_table(files[0]):
         if held.takes_texts:
@@ -349,7 +349,7 @@ def _text_column(path: Path, reading: ReadingOptions) -> str:
 def _columns(path: Path, held: RowSteps) -> list[str]:
     if not isinstance(held.inputs, tuple):
         raise DataError(
-            f"{path} is a table, and the model takes rows of numbers, not named columns"
+            f"{path} is a table, and the model takes rows of numbers: give svmlight or .npz files"
         )
     if plain_suffix(path) in _UNTYPED:
         raise DataError(

@@ -181,9 +181,11 @@ def _released_score(path: Path, model: Model) -> dict[str, Any]:
             f"{path} holds no private score; make one with dplasso evaluate --epsilon 0.1 --json"
         )
     if not statement.is_private:
-        raise ValueError(f"{path}: the score is not private, so it has no place on the page")
+        raise ValueError(
+            f"{path}: the score is not private; make one with dplasso evaluate --epsilon"
+        )
     if score["model"] != model.digest:
-        raise ValueError(f"{path}: the score is of another model than this one")
+        raise ValueError(f"{path}: the score is of another model; give a score of this one")
     return score
 
 

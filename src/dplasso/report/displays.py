@@ -88,8 +88,8 @@ class CurvesDisplay(_Display):
     def __init__(self, curves: Sequence[Curve]) -> None:
         if not curves:
             raise ValueError(
-                "curves are drawn of numbers that a schema has in bins on several levels "
-                '("kind": "levels"), and this model has none'
+                "the model has no curves: its schema has no number in bins on several levels "
+                '("kind": "levels")'
             )
         self.curves = list(curves)
 
