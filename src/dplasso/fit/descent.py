@@ -29,9 +29,8 @@ from dplasso.phases.descend import gradient_phases
 from dplasso.phases.inference import (
     MOST_COLUMNS,
     inference,
-    named_columns,
 )
-from dplasso.phases.moments import OneHot
+from dplasso.phases.moments import OneHot, named_columns
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
 from dplasso.privacy.budget import Budget

@@ -14,8 +14,7 @@ from dplasso.errors import ParameterError
 from dplasso.model.file import Model
 from dplasso.model.linear import counted_records
 from dplasso.model.weights import given_names, target_unit
-from dplasso.phases.inference import named_columns
-from dplasso.phases.moments import Moments
+from dplasso.phases.moments import Moments, named_columns
 
 INTERCEPT = "(intercept)"
 _WIDTH, _NAME = 80, 22

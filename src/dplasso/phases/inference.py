@@ -5,9 +5,7 @@ its covariance come from the second.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,15 +36,6 @@ _AROUND = 2.0
 _IDENTIFIED = 2.2
 # Directions with less curvature are lost or nearly so.
 _LARGEST_RATIO = 0.9
-
-
-def named_columns(infer: Any) -> tuple[str, ...]:
-    """Return the columns that `infer` names, a column without a name as x0; none for "all"."""
-    columns = infer.get("columns") if isinstance(infer, Mapping) else infer
-    if columns is None or columns == "all":
-        return ()
-    names = columns.split(",") if isinstance(columns, str) else columns
-    return tuple(f"x{name}" if isinstance(name, Integral) else str(name) for name in names)
 
 
 class Precision(NamedTuple):

@@ -7,7 +7,8 @@ coefficients are identified. One of them is left out as the reference category.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, NamedTuple
+from numbers import Integral
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,15 @@ def symmetric(triangle: NDArray[np.float64], size: int) -> NDArray[np.float64]:
     matrix[np.triu_indices(size)] = triangle
     matrix = np.where(np.eye(size, dtype=bool), matrix, matrix / math.sqrt(2.0))
     return matrix + np.triu(matrix, 1).T
+
+
+def named_columns(infer: Any) -> tuple[str, ...]:
+    """Return the columns that `infer` names, a column without a name as x0; none for "all"."""
+    columns = infer.get("columns") if isinstance(infer, Mapping) else infer
+    if columns is None or columns == "all":
+        return ()
+    names = columns.split(",") if isinstance(columns, str) else columns
+    return tuple(f"x{name}" if isinstance(name, Integral) else str(name) for name in names)
 
 
 class Estimate(NamedTuple):
