@@ -18,7 +18,7 @@ from evidence.known_weights import DRAWS, TEST_ROWS, TRUTHS, Known, known
 from evidence.published import FILES, LIBSVM, NAMES, TABLE2, TITLES
 
 # Bytes of svmlight text per entry, plain and compressed: good enough to foresee times.
-_BYTES_PER_ENTRY = {"": 14, ".gz": 3.5, ".bz2": 3, ".xz": 3, ".zst": 3.5}
+_BYTES_PER_ENTRY = {"": 14, ".gz": 3.5, ".bz2": 3, ".xz": 3}
 
 
 # The packaged ones: attributes in a cross, and about how many entries they have.

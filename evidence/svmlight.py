@@ -4,7 +4,6 @@ from typing import Any
 
 from dplasso.data.blocks import gather
 from dplasso.data.formats import Layout
-from dplasso.data.labels import check_label_map
 from dplasso.data.source_files import Paths, source_files
 from dplasso.data.svmlight import row_source
 
@@ -12,14 +11,12 @@ from dplasso.data.svmlight import row_source
 def read_svmlight(
     paths: Paths,
     *,
-    label_map: Any = None,
     block_bytes: int | None = None,
     n_threads: int | None = None,
     **layout: Any,
 ) -> tuple[Any, Any]:
     """Return matrix and labels; the options are those of `Layout` and `row_source`."""
-    meaning = None if label_map is None else check_label_map(label_map)
-    how = Layout(label_map=meaning, **layout)
+    how = Layout(**layout)
     return gather(
         row_source(source_files(paths), how, block_bytes=block_bytes, n_threads=n_threads)
     )[:2]

@@ -150,7 +150,7 @@ SCHEMA = Schema(
     (
         Categories("words0", ("Rome", "Oslo", "1"), "column", "ignore"),
         Hashed(("words1",), 5, "column"),
-        Bins("real0", (-1.0, 0.0, 0.5, 2.0), True, "column"),
+        Bins("real0", (-1.0, 0.0, 0.5, 2.0)),
         Number("real1", 3.0, 0, "ignore"),
         Categories("whole0", (1, 2, 3), "ignore", "column"),
         Number("whole1", 100.0, -7, "ignore"),

@@ -13,7 +13,7 @@ import pytest
 
 import dplasso
 
-OPTIONAL = ("arrow", "onnx", "plot", "ray", "storage", "zstd")
+OPTIONAL = ("arrow", "onnx", "plot", "ray", "storage")
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 

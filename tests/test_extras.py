@@ -12,7 +12,7 @@ import dplasso
 from dplasso.cli.app import app
 from dplasso.errors import EXTRAS
 
-NOT_NEEDED = "filelock fsspec matplotlib pandas pyarrow ray requests rich typer zstandard"
+NOT_NEEDED = "filelock fsspec matplotlib pandas pyarrow ray requests rich typer"
 FITS = """
 import sys
 for name in sys.argv[1].split():
@@ -67,13 +67,13 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def test_what_lacks_a_package_says_which_and_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("rows.svm.zst").write_bytes(b"")
-    monkeypatch.setitem(sys.modules, "zstandard", None)
-    result = CliRunner().invoke(app, ["fit", "rows.svm.zst", "--epsilon", "1"])
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    place = ["s3://bucket/rows.store", "--cluster", "threads"]
+    result = CliRunner().invoke(app, ["fit", *place, "--epsilon", "1"])
     assert result.exit_code == 1
     assert " ".join(result.stderr.split()) == (
-        "error: Reading .zst files needs zstandard, which is not installed: "
-        "pip install 'dplasso[zstd]'"
+        "error: Reading and writing object storage needs fsspec, which is not installed: "
+        "pip install 'dplasso[storage]'"
     )
 
 

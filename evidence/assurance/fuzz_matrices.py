@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import zstandard
 
 from dplasso.data.npz import read_npz
 from dplasso.errors import DataError
@@ -84,7 +83,6 @@ _COMPRESSIONS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes
     ".gz": (lambda data: gzip.compress(data, mtime=0), gzip.decompress),
     ".bz2": (bz2.compress, bz2.decompress),
     ".xz": (lzma.compress, lzma.decompress),
-    ".zst": (zstandard.ZstdCompressor(write_checksum=True).compress, None),  # type: ignore[dict-item]
 }
 
 
@@ -109,13 +107,10 @@ def check_compressed(data: bytes, folder: Path) -> str:
     if not bar or name not in _COMPRESSIONS:
         name, rest = ".gz", data
     text: bytes | None
-    if name == ".zst":
-        text = _unzstd(rest)
-    else:
-        try:
-            text = _COMPRESSIONS[name][1](rest)
-        except Exception:
-            text = None
+    try:
+        text = _COMPRESSIONS[name][1](rest)
+    except Exception:
+        text = None
     path = folder / f"input.svm{name}"
     if text is not None:
         return _svmlight(rest, path, text)
@@ -125,21 +120,6 @@ def check_compressed(data: bytes, folder: Path) -> str:
     except DataError as error:
         return refused(error, path)
     raise Misread("a damaged stream was read")
-
-
-def _unzstd(data: bytes) -> bytes | None:
-    """Decompress frame by frame; None where one is damaged or cut short."""
-    parts = []
-    while data:
-        frame = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
-        try:
-            parts.append(frame.decompress(data))
-        except zstandard.ZstdError:
-            return None
-        if not frame.eof:
-            return None
-        data = frame.unused_data
-    return b"".join(parts)
 
 
 # --- npz ---------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ def schema_seeds() -> list[bytes]:
     """Return a schema with parts of every kind, and one with edges by rule."""
     parts = (
         Categories("sex", ("F", "M")),
-        Bins("age", (18, 65), True),
+        Bins("age", (18, 65)),
         Date("born", "year", (1950, 2000)),
         Date("seen", "days", (0, 30), "2026-01-31", "%d.%m.%Y"),
         Number("bmi", 60, 20),
@@ -242,7 +242,7 @@ def _plain_labels(data: bytes, suffix: str, dialect: Dialect) -> list[Any]:
     text = data.decode("utf-8-sig" if encoding == "utf-8" else encoding)
     if suffix == ".jsonl":
         return [json.loads(line)["y"] for line in text.split("\n") if line.strip()]
-    form = {"delimiter": str(dialect.delimiter), "quotechar": str(dialect.quote)}
+    form = {"delimiter": str(dialect.delimiter), "quotechar": '"'}
     rows = [row for row in csv.reader(io.StringIO(text, newline=""), **form) if row]
     labels = [row[rows[0].index("y")] for row in rows[1:]]
     return with_points(labels, ",", None) if dialect.decimal == "," else labels

@@ -11,7 +11,7 @@ class BadLineError(Exception):
     """The number of the first line that is not svmlight."""
 
 
-def svmlight_records(text, *, zero_based=False, n_features=None, label_map=None):
+def svmlight_records(text, *, zero_based=False, n_features=None):
     """Return [(label, [(column, value), ...]), ...], values rounded to float32."""
     records = []
     for number, line in enumerate(text.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
@@ -19,17 +19,14 @@ def svmlight_records(text, *, zero_based=False, n_features=None, label_map=None)
         if not tokens:
             continue
         try:
-            records.append(_svmlight_record(tokens, zero_based, n_features, label_map))
+            records.append(_svmlight_record(tokens, zero_based, n_features))
         except ValueError as error:
             raise BadLineError(number) from error
     return records
 
 
-def _svmlight_record(tokens, zero_based, n_features, label_map):
-    if label_map is None:
-        label = _finite(tokens[0], np.float64)
-    else:
-        label = np.float64(_mapped_label(tokens[0], label_map))
+def _svmlight_record(tokens, zero_based, n_features):
+    label = _finite(tokens[0], np.float64)
     rest = tokens[1:]
     if rest and rest[0].startswith(b"qid:"):
         if not re.fullmatch(rb"qid:-?[0-9]+", rest[0]):
@@ -49,18 +46,6 @@ def _svmlight_record(tokens, zero_based, n_features, label_map):
             raise ValueError("column")
         entries.append((column, _finite(value, np.float32)))
     return label, entries
-
-
-def _mapped_label(token, label_map):
-    for key, value in label_map.items():
-        key = key.encode()
-        if _NUMBER.fullmatch(key):
-            same = _NUMBER.fullmatch(token) and float(token) == float(key)
-        else:
-            same = token == key
-        if same:
-            return value
-    raise ValueError("label")
 
 
 def _finite(token, dtype):

@@ -147,7 +147,6 @@ EXTRAS = {
     "matplotlib": "plot",
     "onnx": "onnx",
     "skl2onnx": "onnx",
-    "zstandard": "zstd",
 }
 """The extra of this package that brings each of them."""
 

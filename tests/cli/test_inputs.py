@@ -1,4 +1,4 @@
-"""Every way to give rows: files, patterns, label maps, stores and people; and what is predicted."""
+"""Every way to give rows: files, patterns, stores and people; and what is predicted."""
 
 import json
 
@@ -42,34 +42,6 @@ def test_parts_are_one_data_set_in_every_command(train, parts, model):
     assert scores == scores[:1] * 4
     assert labels == labels[:1] * 4
     assert labels[0].count("\n") == 800
-
-
-def test_words_as_labels(train, parts, model):
-    words, meaning = parts / "words-*.svm", ("--label-map", "no=-1,yes=1")
-    report = found("fit", words, *SEEDED, *meaning, "--test", words)
-    plain = found("fit", train, *SEEDED, "--classes", "-1,1", "--test", train)
-    # The statement too: whoever maps the labels has declared them.
-    assert report["privacy"] == plain["privacy"]
-    assert report["test"] == plain["test"]
-    options = ("--binarize", *meaning)
-    scores = found("evaluate", model, words, *options)
-    assert scores == found("evaluate", model, train, "--binarize")
-
-
-def test_labels_are_mapped_by_the_conversion(run, tmp_path):
-    (tmp_path / "words.svm").write_text("neg 1:1\npos 2:1\npos 1:1 2:1\n")
-    (tmp_path / "words.csv").write_text("label,city\nneg,a\npos,b\n")
-    part = {"kind": "hashed", "columns": ["city"], "bits": 4}
-    (tmp_path / "s.json").write_text(json.dumps({"label": "label", "parts": [part]}))
-    table = ("convert", tmp_path / "words.csv", "--schema", tmp_path / "s.json")
-    mapped = ["--label-map", "neg=0,pos=1"]
-    done("convert", tmp_path / "words.svm", tmp_path / "a", *mapped)
-    assert dplasso.open_store(tmp_path / "a").y.tolist() == [0.0, 1.0, 1.0]
-    done(*table, tmp_path / "b", *mapped)
-    assert dplasso.open_store(tmp_path / "b").y.tolist() == [0.0, 1.0]
-    strange = run(*table, tmp_path / "c", "--label-map", "x=1")
-    refused(strange, "the label of row 1 is not in the label map")
-    assert not (tmp_path / "c").exists()
 
 
 # --- stores --------------------------------------------------------------------------------------

@@ -21,8 +21,6 @@ from secrets_in_messages import NUMBER, SECRETS, WORD, quotes_nothing, refused
 
 SVMLIGHT = {
     "label": f"{WORD} 1:1",
-    "label beside the map": (f"{NUMBER} 1:1", "--label-map", "neg=0,pos=1"),
-    "text beside the map": (f"{WORD} 1:1", "--label-map", "neg=0,pos=1"),
     "undeclared label": (f"{NUMBER} 1:1", "--classes", "0,1"),
     "huge label": f"{NUMBER}e999 1:1",
     "no label": f"{NUMBER}:1",
@@ -99,11 +97,10 @@ def commands(data, model, *options):
     def told(*names):
         return [word for name in names if name in given for word in (name, given[name])]
 
-    read, person = told("--label-map", "--schema", "--features"), told("--person-column")
-    classes = [] if "--label-map" in given else told("--classes")
-    fit = [data, "--epsilon", "1", *read, *person, *classes]
+    read, person = told("--schema", "--features"), told("--person-column")
+    fit = [data, "--epsilon", "1", *read, *person, *told("--classes")]
     fit += ["--rows-per-person", "1"] if person else []
-    score = told("--label-map", "--schema")
+    score = told("--schema")
     return {
         "fit": ["fit", *fit],
         "regression": ["fit", data, "--target-bounds", "0,1", "--epsilon", "1", *read],

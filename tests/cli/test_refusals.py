@@ -105,11 +105,7 @@ convert part-1.svm s.store --person-column p => does not say which person each r
 2 GOOD --features 0 => --features
 2 GOOD --seed -1 => --seed
 2 train part-1.svm => No such command
-fit words.svm --epsilon 1 --label-map '' => label map
-fit words.svm --epsilon 1 --label-map {no|no=0,no=1|no=x} => no
-2 fit words.svm --epsilon 1 --label-map no=0,yes=0 => two are needed
-fit words.svm --epsilon 1 => words.svm | line 1 | label map
-fit words.svm --epsilon 1 --label-map no=0,maybe=1 => line 1 | 'maybe'
+fit words.svm --epsilon 1 => words.svm | line 1 | write labels as numbers
 evaluate model.npz words.svm => words.svm | line 1
 
 GOOD --model no/such/directory/out => no
@@ -215,7 +211,6 @@ data info folder => is not a dplasso store
 evaluate model.npz folder => is not a dplasso store
 fit train.store --epsilon 1 --binarize => --binarize does not go with a store
 fit train.store --epsilon 1 --zero-based => --zero-based does not go with a store
-fit train.store --epsilon 1 --label-map a=0,b=1 => --label-map does not go with a store
 fit train.store --epsilon 1 --labels y.npy => --labels does not go
 fit train.store part-1.svm --epsilon 1 => so pass it alone
 fit train.store --epsilon 1 --features 31 => 30 columns, but --features is 31

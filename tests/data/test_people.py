@@ -56,5 +56,5 @@ def test_a_kind_holds_for_all_chunks(before):
 def test_a_column_of_narrow_floats_is_not_trusted_beyond_what_they_hold():
     with pytest.raises(DataError, match="row 2: a floating-point number"):
         hash_people(pyarrow.array([1, 2.0**24], pyarrow.float32()), place)
-    with pytest.raises(DataError, match=r"row 1: .*truth values"):
+    with pytest.raises(DataError, match=r"row 1: a value of type bool"):
         hash_people(pyarrow.array([True, False]), place)

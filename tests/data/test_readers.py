@@ -16,7 +16,6 @@ from dplasso.data.blocks import (
     RowBlock,
     binarized,
     matrix_source,
-    with_mapped_labels,
 )
 from dplasso.data.blocks import gather as gather_in_memory
 from dplasso.data.formats import block_source, is_table, read_data
@@ -272,17 +271,6 @@ def test_non_zeros_become_ones_and_nothing_given_changes():
         values[at] = value
         with pytest.raises(DataError, match=f"^given: row {row} holds NaN or infinity"):
             list(binarized(source(values)[0]).blocks(1 << 20))
-
-
-def test_labels_are_mapped():
-    mapped = with_mapped_labels(source()[0], {"a": 1, "b": 0})
-    for _ in range(2):  # another pass starts again
-        assert gather(mapped.blocks(1 << 20))[1].tolist() == [1.0, 0.0, 1.0]
-    other = with_mapped_labels(source(labels=("a", "a", "c"))[0], {"a": 1, "b": 0})
-    with pytest.raises(DataError, match=r"given: the label of row 3 is not in"):
-        list(other.blocks(1 << 20))
-    with pytest.raises(DataError, match="empty"):
-        with_mapped_labels(source()[0], {})
 
 
 def test_a_matrix_in_memory(large):

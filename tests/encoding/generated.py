@@ -55,7 +55,7 @@ def parts(draw, name, kind):
         return Hashed((name,), draw(st.integers(1, 5)), missing)
     if way == "bins":
         edges = draw(st.lists(REAL | WHOLE, min_size=1, max_size=5, unique_by=float))
-        return Bins(name, sorted(edges), draw(st.booleans()), missing)
+        return Bins(name, sorted(edges), missing)
     if way == "levels":
         low, levels = draw(REAL), draw(st.sampled_from([(4,), (2, 6), (4, 16, 64)]))
         spacing = draw(st.sampled_from(["equal", "signed-log"]))

@@ -38,8 +38,8 @@ def rows(records):
 
 
 def test_each_encoding_says_how_its_columns_were_made(table):
-    lists = encode_files(table, ListColumns("words"), label_map={"no": 0, "yes": 1})
-    assert rows(lists) == ([[0, 3], [1]], [1.0, 0.0])
+    lists = encode_files(table, ListColumns("words"))
+    assert rows(lists) == ([[0, 3], [1]], ["yes", "no"])
     assert lists.public is None
     declared = encode_files(table, ListColumns("words", None, 9))
     assert declared.public == "The 9 columns were declared."
@@ -70,7 +70,6 @@ def test_a_store_is_opened_in_place_of_files(tmp_path):
     assert read_records(store).X.shape == (2, 2)
     for options, words in (
         ({"binarize": True}, "binarize does not go with a store"),
-        ({"label_map": {"1": 1.0}}, "label_map does not go with a store"),
         ({"schema": SCHEMA}, "schema does not go with a store"),
         ({"n_features": 3}, "has 2 columns, but n_features is 3"),
     ):
@@ -83,9 +82,9 @@ def test_a_store_is_opened_in_place_of_files(tmp_path):
 
 
 def test_a_table_is_read_by_its_schema(tmp_path, table):
-    data = read_records(table, schema=SCHEMA, label_map={"no": 0, "yes": 1}, binarize=True)
+    data = read_records(table, schema=SCHEMA, binarize=True)
     assert data.X.toarray().tolist() == [[0, 1, 0, 0], [1, 0, 0, 0]]
-    assert data.y.tolist() == [1, 0]
+    assert data.y.tolist() == ["yes", "no"]
     assert origin_of(data.X) == Origin(SCHEMA, True)
     assert read_records(table, schema=SCHEMA, labelled=False).y.tolist() == [0, 0]
     for options, words in (

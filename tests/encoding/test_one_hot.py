@@ -13,7 +13,7 @@ from dplasso.encoding.schema import schema_from_json
         (["age", "job=clerk", "job=driver", "dose"], ((1, 2),)),
         (["job=clerk", "sex=F", "job=x = y", "sex (missing)"], ((0, 2), (1, 3))),
         (["age<30", "30<=age<50", "age>=50", "age (missing)"], ((0, 1, 2, 3),)),
-        # Of cumulative bins a record has many.
+        # Of nested intervals a record has many.
         (["age>=30", "age>=50", "age>=65"], ()),
         (["job=clerk", "dose", "age squared"], ()),
         (["job_clerk", "job_driver"], ()),
@@ -36,7 +36,6 @@ def test_a_schema_tells_them_of_its_parts():
     parts = [
         {"kind": "number", "column": "dose", "bound": 2.0},
         {"kind": "categories", "column": "job", "categories": ["a", "b"]},
-        {"kind": "bins", "column": "age", "edges": [30, 50], "cumulative": True},
         {"kind": "bins", "column": "weight", "edges": [60, 80]},
         {"kind": "levels", "column": "height", "low": 0, "high": 2, "levels": [2, 4]},
         {"kind": "levels", "column": "length", "low": 0, "high": 2, "levels": [4]},

@@ -30,7 +30,6 @@ def test_names_of_categories_and_numbers():
     assert names(Categories("sex", ("F",), "ignore")) == ["sex=F", "sex (missing)"]
     assert names(Categories("old", (True,), "column", "ignore")) == ["old=true", "old (unknown)"]
     assert names(AGE) == ["age<18", "18<=age<65", "age>=65", "age (missing)"]
-    assert names(Bins("age", (18, 65), True)) == ["age>=18", "age>=65", "age (missing)"]
     assert names(Number("age", 100)) == ["age", "age (missing)"]
 
 
@@ -100,7 +99,6 @@ def test_edges_by_rule(spacing, make):
         (lambda: Bins("a", [1, float("inf")]), "edges of column 'a' must be finite"),
         (lambda: Bins("a", ["x"]), "edges of column 'a' must be finite"),
         (lambda: Bins("a", {"low": 1}), "low, high, bins and a spacing"),
-        (lambda: Bins("a", [1], "yes"), "cumulative must be true or false"),
         (lambda: equal_edges(1, 1, 3), "low below high"),
         (lambda: equal_edges(0, 1, 10**9), "from 1 to 65,536"),
         (lambda: log_edges(0, 1, 3), "low must be above 0"),

@@ -109,9 +109,7 @@ class TestNumbers:
             with pytest.raises(DataError, match=f"'a': the column must hold numbers, not {kind}"):
                 matrix(path, Schema([Bins("a", (2,))], "y"))
 
-    @pytest.mark.parametrize(
-        "part", [Number("a", 2, missing="error"), Bins("a", (2,), False, "error")]
-    )
+    @pytest.mark.parametrize("part", [Number("a", 2, missing="error"), Bins("a", (2,), "error")])
     def test_missing_values_may_be_an_error(self, tmp_path, suffix, part):
         path = write(tmp_path / f"t{suffix}", pa.table({"a": [1.5, None], "y": [0, 1]}))
         with pytest.raises(DataError, match=r"column 'a', (row 2|line 3): the value is missing"):

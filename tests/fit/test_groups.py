@@ -1,6 +1,6 @@
 """Which rows belong to one person is exact; which enter depends on that person alone."""
 
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal
 from uuid import UUID
 
@@ -58,13 +58,6 @@ NEAR = [0, 1, 2**24, 2**24 + 1, 2**53, 2**53 + 1, 2**60, 2**60 + 1, 2**63, 2**64
 NAMES = st.one_of(
     st.lists(st.sampled_from([*NEAR, *(-one for one in NEAR)]) | st.integers(), min_size=1),
     st.lists(st.sampled_from(["a", "a\0", "A", "a ", "á", "á", "\ud800", "1", "01"]), min_size=1),
-    st.lists(st.sampled_from([b"a", b"a\0", b"a\0\0", b"b"]), min_size=1),
-    st.lists(st.booleans(), min_size=1),
-    st.lists(st.dates(), min_size=1),
-    st.lists(st.datetimes(), min_size=1),
-    st.lists(st.datetimes(timezones=st.just(UTC)), min_size=1),
-    st.lists(st.uuids(), min_size=1),
-    st.lists(st.decimals(allow_nan=False), min_size=1),
 )
 
 
@@ -95,7 +88,6 @@ def boxed(names):
 MERGED = {
     "int64 and uint64": (np.array([2**60, 2**60 + 1]), np.array([2**63], dtype=np.uint64)),
     "texts": (["a", "b"], ["a\0"]),
-    "bytes": ([b"a", b"b"], [b"a\0"]),
     "texts in arrays": (np.array(["a", "b"], dtype=object), np.array(["a\0"], dtype=object)),
     "beyond 64 bits": ([10**40, 10**40 + 1], [10**40 + 2]),
     "numpy's own": ([np.int64(2**60), np.int64(2**60 + 1)], [np.uint64(2**63)]),
@@ -122,10 +114,10 @@ def test_all_three_enter_a_fit_of_two_partitions(case):
     np.testing.assert_array_equal(parts, model.fit(X, y).coef_)
 
 
-NAN = [float("nan"), np.float32("nan"), Decimal("nan")]
+NAN = [float("nan"), np.float32("nan")]
 
 
-@pytest.mark.parametrize("nobody", [None, pandas.NA, pandas.NaT, "", "  ", b"", *NAN], ids=repr)
+@pytest.mark.parametrize("nobody", [None, pandas.NA, pandas.NaT, "", "  ", *NAN], ids=repr)
 def test_whoever_has_no_name_is_refused(nobody):
     for alike in ({"": "x"}.get(str(nobody).strip(), 7), "x"):
         with pytest.raises(DataError, match=r"groups, row 2: a missing entry does not identify"):
@@ -146,25 +138,17 @@ def test_whoever_has_no_name_is_refused(nobody):
         ([1, 2.5, 3], "row 2: a floating-point number"),
         ([1, float("inf"), 3], "row 2: a floating-point number"),
         ([1, "1", 2], "row 2: the id has another type .texts. than ids before it .whole numbers."),
-        (
-            [1, True, 2],
-            "row 2: the id has another type .truth values. than ids before it .whole numbers.",
-        ),
-        (["a", b"a", "b"], "row 2: the id has another type .bytes. than ids before it .texts."),
-        (
-            [datetime(2020, 1, 1), date(2020, 1, 1), date(2020, 1, 2)],
-            "row 2: the id has another type .dates.",
-        ),
-        (
-            [datetime(2020, 1, 1), datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 2)],
-            "row 2: the id has another type .times with a time zone. than ids before it .times.",
-        ),
-        ([1, Decimal(1), 2], "row 2: the id has another type .decimal numbers."),
+        ([1, True, 2], "row 2: a value of type bool does not identify"),
+        (np.array([True, False, True]), "row 1: a value of type bool does not identify"),
+        (["a", b"a", "b"], "row 2: a value of type bytes does not identify"),
+        ([date(2020, 1, 1)] * 3, "row 1: a value of type date does not identify"),
+        ([1, Decimal(1), 2], "row 2: a value of type Decimal does not identify"),
+        ([UUID(int=2)] * 3, "row 1: a value of type UUID does not identify"),
         ([("a", 1), ("a", 1), ("b", 2)], "row 1: a value of type tuple does not identify"),
         ([1j, 2j, 3j], "row 1: a value of type complex does not identify"),
         (np.array([1.0, np.nan, 1.0]), "row 2: a missing entry"),
         (np.ma.masked_array([1, 2, 1], [False, True, False]), "row 2: a missing entry"),
-        (np.array(["2020-01-01", "NaT", "2020-01-01"], "datetime64[D]"), "row 2: a missing entry"),
+        (np.array(["2020-01-01"] * 3, "datetime64[D]"), "row 1: a value of type datetime64.D."),
         (pandas.Series([2**60, None, 2**60 + 1], dtype="Int64"), "row 2: a missing entry"),
         (pandas.Categorical([2**60, None, 2**60 + 1]), "row 2: a missing entry"),
         (polars.Series([2**60, None, 2**60 + 1]), "row 2: a missing entry"),
@@ -184,9 +168,8 @@ def test_what_a_conversion_would_merge_or_cut_in_two_is_refused(groups, words):
     ("one", "other"),
     [
         ([1, 2], ["1"]),
-        (np.array([1, 2]), np.array([True])),
-        (np.array(["2020-01-01", "2020-01-02"], "M8[D]"), np.array(["2020-01-01"], "M8[ns]")),
-        ([b"a", b"b"], ["a"]),
+        (np.array([1, 2]), ["a"]),
+        (["a", "b"], np.array([1])),
     ],
 )
 def test_kinds_that_mix_over_partitions_are_refused(one, other):
@@ -201,10 +184,6 @@ FORMS = {
     "nullable": lambda: pandas.Series([2**60 + 1, 2**60, 2**60 + 1], dtype="Int64"),
     "nullable texts": lambda: pandas.Series(["a\0", "a", "a\0"], dtype="string"),
     "arrow in pandas": lambda: pandas.Series(["a\0", "a", "a\0"], dtype="string[pyarrow]"),
-    "times": lambda: pandas.to_datetime(["2020-01-02", "2020-01-01", "2020-01-02"]),
-    "times in a zone": lambda: pandas.Series(
-        pandas.to_datetime(["2020-01-02", "2020-01-01", "2020-01-02"], utc=True)
-    ),
     "polars numbers": lambda: polars.Series([2**60 + 1, 2**60, 2**60 + 1]),
     "polars texts": lambda: polars.Series(["a\0", "a", "a\0"]),
     "polars categorical": lambda: polars.Series(["b", "a", "b"], dtype=polars.Categorical),
@@ -214,7 +193,6 @@ FORMS = {
     "floats that are whole": lambda: pandas.Series([2.0, 1.0, 2.0]),
     "unsigned": lambda: np.array([2**64 - 1, 2**64 - 2, 2**64 - 1], dtype=np.uint64),
     "another byte order": lambda: np.array([2, 1, 2], dtype=">i8"),
-    "UUIDs": lambda: [UUID(int=2), UUID(int=1), UUID(int=2)],
     "range": lambda: np.array([1, 0, 1]).astype(object),
 }
 

@@ -126,8 +126,7 @@ def read_partitions(
     data: Sequence[str], reading: ReadingOptions, n_features: int | None
 ) -> tuple[Dataset, list[str]]:
     """Return stores as one data set, and their places."""
-    made_already = {"--binarize": reading.binarize, "--label-map": reading.label_map}
-    refuse(made_already | {"--schema": reading.schema}, BESIDE_CLUSTER)
+    refuse({"--binarize": reading.binarize, "--schema": reading.schema}, BESIDE_CLUSTER)
     rows = open_stores(data)
     columns = rows.X.shape[1]
     if n_features is not None and columns != n_features:

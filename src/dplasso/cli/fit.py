@@ -96,14 +96,14 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
 
     Most needed
     -----------
-    epsilon, delta, model, method, classes, target_bounds, label_map, schema, test, ledger, dataset,
+    epsilon, delta, model, method, classes, target_bounds, schema, test, ledger, dataset,
     explain
 
     Examples
     --------
     dplasso fit train.svm.gz --epsilon 1 --model model.npz
     dplasso fit train.svm.gz --epsilon 1 --binarize --classes 0,1 --test test.svm.gz
-    dplasso fit 'part-*.svm.gz' --epsilon 1 --label-map neg=0,pos=1 --model model.npz
+    dplasso fit 'part-*.svm.gz' --epsilon 1 --model model.npz
     dplasso fit train.store --epsilon 1 --model model.npz    (after: dplasso convert train.svm.gz
         train.store)
     dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits --model model.npz
@@ -145,7 +145,7 @@ def _checked(asked: FitOptions) -> tuple[PrivateLinearModel, Schema | None, list
     """Refuse what is wrong before the work; return estimator, schema, data and test files."""
     wanted, reading, outputs = asked.wanted, asked.reading, asked.outputs
     schema = reading.declared()
-    estimator = wanted.estimator(reading.meaning())
+    estimator = wanted.estimator()
     if asked.person_column is not None and "rows_per_person" not in wanted.parameters:
         raise typer.BadParameter(
             "--person-column needs --rows-per-person M: how many rows of one person may enter"

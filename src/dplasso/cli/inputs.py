@@ -10,7 +10,6 @@ import typer
 
 from dplasso.cli import output
 from dplasso.data.formats import Dataset, is_table, table_format
-from dplasso.data.labels import parse_label_map
 from dplasso.data.table_batches import Dialect, said
 from dplasso.encoding.encoder import warn_of_draft
 from dplasso.encoding.files import read_records
@@ -31,8 +30,6 @@ class DialectOptions(Dialect):
         The character between fields, or tab. Default: detected in the header.
     decimal : .|,
         The decimal separator. Default: a comma if fields are separated by semicolons.
-    quote : CHARACTER
-        The quote character, or none. Default: detected in the header.
     encoding : NAME
         The text encoding, for example utf-8, cp1252 or utf-16. Default: detected in the header,
         else utf-8.
@@ -70,9 +67,6 @@ class ReadingOptions:
         svmlight columns count from 0 (default: from 1).
     labels : FILE
         A .npy file with the labels of a .npz that holds none.
-    label_map : LABEL=NUMBER,...
-        What the labels in the data mean, for example neg=0,pos=1; any other label is an error.
-        Needed where labels are text.
     schema : FILE
         Tables: what their columns are, declared in a JSON file (dplasso schema draft). A model
         knows the schema it was trained with.
@@ -83,14 +77,9 @@ class ReadingOptions:
     binarize: bool = False
     zero_based: bool = False
     labels: Path | None = None
-    label_map: str | None = None
     schema: Path | None = None
     label_column: str | None = None
     dialect: DialectOptions = DialectOptions()
-
-    def meaning(self) -> dict[str, float] | None:
-        """Read ``--label-map``."""
-        return None if self.label_map is None else parse_label_map(self.label_map)
 
     def declared(self) -> Schema | None:
         """Read ``--schema``, with the label's column; warn of a draft."""
@@ -111,7 +100,6 @@ class ReadingOptions:
         return {
             "zero_based": self.zero_based,
             "labels_path": self.labels,
-            "label_map": self.meaning(),
             "binarize": self.binarize,
             "dialect": self.dialect.asked,
         }

@@ -19,7 +19,7 @@ from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.scoring import print_confusion, print_scores, score
 from dplasso.cli.training import chosen_ledger
-from dplasso.data.blocks import Rows, gather, with_mapped_labels
+from dplasso.data.blocks import Rows, gather
 from dplasso.data.formats import Dataset, is_table, plain_suffix, table_format
 from dplasso.data.source_files import expand, source_files
 from dplasso.data.store import Store
@@ -99,8 +99,7 @@ def predict(
 
     A model knows how its rows were encoded and made binary, so DATA is given raw. One saved with a
     pipeline takes what that takes: texts from the column "text" of a table, or the only one. A
-    table needs no labels; those of other files are read but not used, and need --label-map if they
-    are text.
+    table needs no labels; those of other files are read but not used.
     """
     if out is not None:
         inputs = [*applied.files, applied.model, applied.reading.labels]
@@ -332,8 +331,6 @@ def read_raw(
 
     size = int(last.n_features_in_)
     source = table_source(source_files(files), columns, rows, size, label=label, memory_share=0.5)
-    if (meaning := reading.meaning()) is not None and labelled:
-        source = with_mapped_labels(source, meaning)
     with bars.task(f"reading {files[0].name}") as progress:
         X, y, _ = gather(source, progress)
     return last, Dataset(X, y, source.name)

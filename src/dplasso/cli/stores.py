@@ -72,7 +72,7 @@ def convert(
     ---------
     data : DATA...
         One or more files of one data set, or a quoted pattern: svmlight text (plain, .gz, .bz2,
-        .xz, .zst), scipy sparse .npz, or tables (CSV, JSON lines, Parquet, Arrow).
+        .xz), scipy sparse .npz, or tables (CSV, JSON lines, Parquet, Arrow).
     store : STORE
         The folder to make, or an address on object storage (s3://bucket/a.store): made in a
         temporary folder, and copied there.

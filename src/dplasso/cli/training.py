@@ -1,7 +1,7 @@
 """Options of ``fit`` and ``tune``, and the estimator they describe."""
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -62,8 +62,8 @@ class EstimatorOptions:
     Privacy
     -------
     classes : NEG,POS[,...]
-        The classes, if they are publicly known. Default: the numbers of --label-map or, without it,
-        those in the file, which the statement then says.
+        The classes, if they are publicly known. Default: those in the file, which the statement
+        then says.
     features : D >= 1
         Number of columns, if it is publicly known. Default: taken from the file.
     """
@@ -94,8 +94,8 @@ class EstimatorOptions:
         """The method that was asked for, or the default."""
         return self.method or default_method(self.is_regression)
 
-    def estimator(self, meaning: Mapping[str, float] | None) -> PrivateLinearModel:
-        """Make the estimator; `meaning` is what the labels mean, if they are mapped.
+    def estimator(self) -> PrivateLinearModel:
+        """Make the estimator.
 
         Classes declared by name wait for `declare`, which knows their type.
         """
@@ -125,8 +125,6 @@ class EstimatorOptions:
             settings["target_bounds"] = parse_target_bounds(self.target_bounds)
         if self.classes is not None:
             parse_classes(self.classes)
-        elif meaning is not None and not self.is_regression:
-            settings["classes"] = mapped_classes(meaning)
         public = {"public_data": self.public_data, "public_rows": self.public_rows}
         check_settings(kind, self.chosen, [*settings, *(name for name in public if public[name])])
         estimator: PrivateLinearModel = kind(**settings)
@@ -244,17 +242,6 @@ def parse_target_bounds(text: str) -> tuple[float, float]:
             f"{text!r} is not an interval; write --target-bounds LOW,HIGH, for example 0,100"
         ) from None
     return low, high
-
-
-def mapped_classes(meaning: Mapping[str, float]) -> list[int | float]:
-    """Return the numbers of a label map, ascending."""
-    numbers = sorted(set(meaning.values()))
-    if len(numbers) < 2:
-        raise typer.BadParameter(
-            f"the label map has {len(numbers)} different numbers; two are needed, "
-            "for example neg=0,pos=1"
-        )
-    return [_plain_number(number) for number in numbers]
 
 
 def parse_classes(text: str) -> tuple[str, ...]:

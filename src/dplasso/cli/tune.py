@@ -39,7 +39,7 @@ def tune(
 
     Most needed
     -----------
-    epsilon, delta, grid, tries, metric, model, method, classes, target_bounds, label_map, schema,
+    epsilon, delta, grid, tries, metric, model, method, classes, target_bounds, schema,
     ledger, dataset, explain
 
     Model
@@ -67,7 +67,7 @@ def tune(
     """
     schema = reading.declared()
     settings = {"tries": tries, "law": law, "metric": metric, "held_out": held_out}
-    search = _search(wanted, reading, grid, settings)
+    search = _search(wanted, grid, settings)
     outputs.refuse_unwritten(wanted.ledger)
     files, charged = expand(data), wanted.ledger is not None
     if search.estimator.rows_per_person > 1 and not files[0].is_dir():
@@ -104,11 +104,9 @@ def tune(
     return output.Result(report, partial(_print, report, search, outputs, explain=explain))
 
 
-def _search(
-    wanted: EstimatorOptions, reading: ReadingOptions, grid: list[str], settings: dict[str, Any]
-) -> PrivateSearch:
+def _search(wanted: EstimatorOptions, grid: list[str], settings: dict[str, Any]) -> PrivateSearch:
     """Return the search, checked; what every fit of it shares is set here, and not in its tries."""
-    estimator = wanted.estimator(reading.meaning())
+    estimator = wanted.estimator()
     settings_of_tries = dict(_setting(text) for text in grid)
     params = estimator.get_params()
     if unknown := [name for name in settings_of_tries if name not in params]:

@@ -1,7 +1,7 @@
 """Records as a stream of row blocks, so that a data set need not fit in memory."""
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse import csr_array
 
-from dplasso.data.labels import check_label_map, labels_of_one_kind, map_labels
+from dplasso.data.labels import labels_of_one_kind
 from dplasso.data.people import hash_people
 from dplasso.data.source_files import Progress, SourceFiles
 from dplasso.errors import DataError
@@ -154,30 +154,11 @@ def cut_rows(X: csr_array, memory_bytes: int) -> Iterator[tuple[int, int, Rows]]
 def binarized(source: BlockSource) -> BlockSource:
     """Replace every non-zero value by 1; explicit zeros stay."""
 
-    def ones(block: RowBlock, first: int) -> RowBlock:
-        check_finite(source.name, block.indptr, block.values, first)
-        return block._replace(values=(block.values != 0).astype(block.values.dtype))
-
-    return _changed(source, ones)
-
-
-def with_mapped_labels(source: BlockSource, label_map: Mapping[str, float]) -> BlockSource:
-    """Map labels to numbers; a label that is not in the map is refused when it is read."""
-    meaning = check_label_map(label_map)
-
-    def mapped(block: RowBlock, first: int) -> RowBlock:
-        return block._replace(labels=map_labels(block.labels, meaning, source.name, first))
-
-    return _changed(source, mapped)
-
-
-def _changed(source: BlockSource, change: Callable[[RowBlock, int], RowBlock]) -> BlockSource:
-    """Apply ``change(block, number of records before it)`` to every block."""
-
     def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
         first = 0
         for block in source.blocks(memory_bytes, progress):
-            yield change(block, first)
+            check_finite(source.name, block.indptr, block.values, first)
+            yield block._replace(values=(block.values != 0).astype(block.values.dtype))
             first += block.labels.size
 
     return replace(source, blocks=blocks)

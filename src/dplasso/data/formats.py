@@ -5,7 +5,6 @@ The suffix of a file determines the module that reads it. A module for numbered 
 `batches(path, columns, memory_bytes)` and, for Parquet and Arrow, `list_rows(lists, batch)`.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.blocks import MOST_COLUMNS, BlockSource, gather
-from dplasso.data.labels import LabelMap, check_label_map
 from dplasso.data.source_files import (
     COMPRESSED_SUFFIXES,
     Paths,
@@ -62,7 +60,6 @@ class Layout:
     n_features: int | None = None
     zero_based: bool = False
     labels_path: Path | None = None
-    label_map: LabelMap | None = None
 
     def __post_init__(self) -> None:
         check_n_features(self.n_features)
@@ -143,7 +140,6 @@ def block_source(
     n_features: int | None = None,
     zero_based: bool = False,
     labels_path: str | Path | None = None,
-    label_map: Mapping[str, float] | None = None,
 ) -> BlockSource:
     """Open data files as a stream of row blocks: svmlight text or scipy's sparse .npz.
 
@@ -153,14 +149,12 @@ def block_source(
     stored shape in .npz. A column beyond it is an error.
     `zero_based`: whether svmlight indices count columns from 0.
     `labels_path`: for a single .npz, a .npy file of labels.
-    `label_map`: numbers for the labels, such as ``{"neg": 0, "pos": 1}``; others are errors.
 
     Errors in the files are raised, with their place, while the blocks are read.
     """
     files = source_files(paths)
-    meaning = None if label_map is None else check_label_map(label_map)
     labels = None if labels_path is None else Path(labels_path)
-    layout = Layout(n_features, zero_based, labels, meaning)
+    layout = Layout(n_features, zero_based, labels)
     source: BlockSource = row_format(files).reader.row_source(files, layout)
     return source
 

@@ -1,9 +1,6 @@
 """Check labels and regression targets, and convert them to numbers."""
 
-import math
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +13,6 @@ _LABEL_KINDS = ("bool", "number", "string")
 # Up to this limit, floating-point numbers represent whole numbers exactly.
 _LARGEST_WHOLE = 2**53
 
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 TRUTH = {"false": 0.0, "true": 1.0}
 
 
@@ -148,90 +144,3 @@ def _as_kind(label: Any, kind: str) -> Any:
         number = None if isinstance(label, bool) else as_number(label)
         return number if number is not None and np.isfinite(number) else None
     return label if isinstance(label, {"bool": bool, "string": str}.get(kind, ())) else None
-
-
-@dataclass(frozen=True)
-class LabelMap:
-    """A checked map from labels to numbers.
-
-    `words`: all labels, compared as text.
-    `numbers`: the numeric labels, compared as numbers, so 1, +1 and 1.0 are the same label.
-    """
-
-    words: dict[str, float]
-    numbers: dict[float, float]
-
-    def meaning(self, label: str | float | bool) -> float:
-        """Return the number for a label, compared as text first; NaN if it is not in the map."""
-        if isinstance(label, bool):
-            for word, value in self.words.items():
-                if TRUTH.get(word.lower()) == label:
-                    return value
-        if isinstance(label, str):
-            if label in self.words:
-                return self.words[label]
-            number = decimal(label)
-            return math.nan if number is None else self.numbers.get(number, math.nan)
-        return self.numbers.get(float(label), math.nan)
-
-    def shown(self) -> str:
-        """Return the labels as text for messages."""
-        return ", ".join(repr(word) for word in self.words)
-
-
-def check_label_map(label_map: Mapping[Any, Any]) -> LabelMap:
-    """Check a map from labels to finite numbers."""
-    words: dict[str, float] = {}
-    numbers: dict[float, float] = {}
-    for key, target in label_map.items():
-        label = str(key).strip()
-        if not label:
-            raise DataError("`label_map`: a label is empty; write the label as in the data")
-        value = as_number(target)
-        if value is None or not math.isfinite(value):
-            raise DataError(
-                f"`label_map`: label {label!r} is mapped to {target!r}; map it to a finite number"
-            )
-        number = decimal(label)
-        if words.setdefault(label, value) != value or (
-            number is not None and numbers.setdefault(number, value) != value
-        ):
-            raise DataError(f"`label_map`: label {label!r} is mapped to two different numbers")
-    if not words:
-        raise DataError("`label_map` is empty; map each label to a number, such as neg=0,pos=1")
-    return LabelMap(words, numbers)
-
-
-def parse_label_map(text: str) -> dict[str, float]:
-    """Parse ``LABEL=NUMBER,LABEL=NUMBER,...``, such as ``neg=0,pos=1``."""
-    label_map: dict[str, str] = {}
-    for part in text.split(","):
-        label, equals, target = (piece.strip() for piece in part.rpartition("="))
-        if not equals or not label or decimal(target) is None:
-            raise DataError(
-                f"label map {text!r}: {part.strip()!r} is not LABEL=NUMBER; "
-                "write for example neg=0,pos=1"
-            )
-        if label in label_map:
-            raise DataError(f"label map {text!r}: label {label!r} appears twice")
-        label_map[label] = target
-    return check_label_map(label_map).words
-
-
-def map_labels(labels: NDArray[Any], label_map: LabelMap, name: str, first: int = 0) -> Any:
-    """Return the numbers for labels; messages count rows from ``first + 1``."""
-    present, where = np.unique(labels, return_inverse=True)
-    mapped = np.array([label_map.meaning(label) for label in present.tolist()], np.float64)[where]
-    unknown = np.isnan(mapped)
-    if unknown.any():
-        at = int(np.argmax(unknown))
-        raise DataError(
-            f"{name}: the label of row {first + at + 1} is not in the label map "
-            f"({label_map.shown()})"
-        )
-    return mapped
-
-
-def decimal(text: str) -> float | None:
-    """Parse a number in the syntax of svmlight; infinity if too large, None if not a number."""
-    return float(text) if _NUMBER.fullmatch(text) else None

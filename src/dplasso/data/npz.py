@@ -1,24 +1,16 @@
 """Read scipy's sparse .npz files with labels, without unpickling anything."""
 
 import sys
-import zipfile
 from collections.abc import Generator
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, csr_array
 
-from dplasso.data.blocks import (
-    MOST_COLUMNS,
-    BlockSource,
-    Piece,
-    cut_rows,
-    files_source,
-    with_mapped_labels,
-)
+from dplasso.data.blocks import MOST_COLUMNS, BlockSource, Piece, cut_rows, files_source
 from dplasso.data.formats import Layout
 from dplasso.data.source_files import SourceFiles, check_readable
 from dplasso.errors import DataError
@@ -33,9 +25,6 @@ _LAYOUTS = {
     "coo": (coo_array, ("row", "col")),
 }
 
-# zipfile, its decompressors and numpy's header parser raise a dozen unrelated exceptions.
-_DAMAGE = Exception
-_WITHOUT_BYTES = ("Object arrays", "there are bytes after")
 _INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
@@ -56,10 +45,7 @@ def row_source(files: SourceFiles, layout: Layout) -> BlockSource:
         for begin, end, rows in cut_rows(X, memory_bytes):
             yield Piece(rows, y[begin:end], size * end // y.size, partial(_row, path, begin))
 
-    source = files_source(files, n_features, read, declared=layout.n_features is not None)
-    if layout.label_map is not None:
-        source = with_mapped_labels(source, layout.label_map.words)
-    return source
+    return files_source(files, n_features, read, declared=layout.n_features is not None)
 
 
 def _row(path: Path, begin: int, row: int) -> str:
@@ -88,35 +74,18 @@ def read_npz(
 
 def _read_arrays(path: Path, only: tuple[str, ...] | None = None) -> _Arrays:
     check_readable(path)
-    arrays = {}
-    name = ""
     try:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                name = member.filename.removesuffix(".npy")
-                if only is None or name in only:
-                    with archive.open(member) as file:
-                        arrays[name] = _read_array(file)
-    except _DAMAGE as error:
-        where = f"{path}, array {name!r}" if name else str(path)
-        raise _damaged(where, ".npz of plain arrays", error) from None
-    return arrays
+        with path.open("rb") as file, np.load(file) as archive:
+            names = [name for name in archive.files if not only or name in only]
+            return {name: np.asarray(archive[name]) for name in names}
+    # zipfile, its decompressors and numpy's header parser raise a dozen unrelated exceptions.
+    except Exception as error:
+        raise _damaged(path, ".npz of plain arrays", error) from None
 
 
-def _read_array(file: IO[bytes]) -> NDArray[Any]:
-    array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-    # zipfile checks the checksum only when the end is read.
-    if file.read(1):
-        raise ValueError("there are bytes after the array")
-    return array
-
-
-def _damaged(where: str, what: str, error: Exception) -> DataError:
+def _damaged(path: Path, what: str, error: Exception) -> DataError:
     """Return an error for a damaged file; the message of numpy would quote its bytes."""
-    reason = f"its bytes are not an array ({type(error).__name__})"
-    if isinstance(error, zipfile.BadZipFile) or str(error).startswith(_WITHOUT_BYTES):
-        reason = " ".join(str(error).split())
-    return DataError(f"{where}: not an undamaged {what}: {reason}")
+    return DataError(f"{path}: not an undamaged {what} ({type(error).__name__})")
 
 
 def _array(path: Path, arrays: _Arrays, name: str, ndim: int = 1) -> NDArray[Any]:
@@ -211,9 +180,9 @@ def _labels(path: Path, arrays: _Arrays, labels_path: Path | None, n_rows: int) 
         where = str(beside)
         try:
             with beside.open("rb") as file:
-                y = _read_array(file)
-        except _DAMAGE as error:
-            raise _damaged(where, ".npy of plain labels", error) from None
+                y = np.lib.format.read_array(file, allow_pickle=False)
+        except Exception as error:
+            raise _damaged(beside, ".npy of plain labels", error) from None
     if y.ndim != 1 or y.dtype.kind not in "fiubU":
         raise DataError(
             f"{where}: labels must be a one-dimensional array of numbers, strings or bools, "

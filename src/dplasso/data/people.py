@@ -1,8 +1,8 @@
 """Decide which rows belong to the same person.
 
-Two rows belong to the same person if their ids are equal as Python values of one kind: texts, whole
-numbers, bytes, truth values, dates, times, decimal numbers or UUIDs. Ids are never converted if
-the conversion could merge two people or split one: mixed kinds and large floats are refused.
+Two rows belong to the same person if their ids are equal texts, or equal whole numbers. Ids are
+never converted if the conversion could merge two people or split one: mixed kinds and large floats
+are refused.
 
 Ids in tables are replaced by the first 128 bits of their BLAKE2b hash, so only hashes are kept in
 memory. Two people of a data set share a hash with a probability below 2^-60, however the ids were
@@ -10,12 +10,9 @@ chosen. Hashes do not hide ids from someone who can guess them, so treat them li
 """
 
 from collections.abc import Callable, Sequence
-from datetime import date, datetime
-from decimal import Decimal
 from functools import partial
 from hashlib import blake2b
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,18 +21,7 @@ from dplasso.errors import DataError
 
 # Number of 64-bit words in the hash of an id.
 WORDS = 2
-TEXTS, NUMBERS, BYTES, TIMES = "texts", "whole numbers", "bytes", "times"
-# An id has the first kind that fits: a bool is also an int, a datetime also a date.
-_KINDS = (
-    ((bool, np.bool_), "truth values"),
-    ((int, np.integer, float, np.floating), NUMBERS),
-    ((str,), TEXTS),
-    ((bytes,), BYTES),
-    ((datetime,), TIMES),
-    ((date,), "dates"),
-    ((Decimal,), "decimal numbers"),
-    ((UUID,), "UUIDs"),
-)
+TEXTS, NUMBERS = "texts", "whole numbers"
 
 
 def number_groups(parts: Sequence[tuple[str, Any, int]]) -> NDArray[np.int64]:
@@ -55,7 +41,7 @@ def number_groups(parts: Sequence[tuple[str, Any, int]]) -> NDArray[np.int64]:
         named.append(values)
     arrays = [values for values in named if isinstance(values, np.ndarray)]
     # The common type of int64 and uint64 is float64, which would merge large ids.
-    if arrays and len(arrays) == len(named) and np.result_type(*arrays).kind in "biu":
+    if arrays and len(arrays) == len(named) and np.result_type(*arrays).kind in "iu":
         numbers_of_rows = np.unique(np.concatenate(arrays), return_inverse=True)[1]
         return numbers_of_rows.astype(np.int64)
     numbers: dict[Any, int] = {}
@@ -68,8 +54,6 @@ def hash_people(
 ) -> tuple[NDArray[np.int64], str | None]:
     """Return the hashes of ids, two numbers for each row, and the kind of the ids."""
     kind, names = _checked(_as_ids(people), where, kind)
-    if kind not in (None, TEXTS, NUMBERS):
-        raise _invalid_id(where(0), f"an id of another kind ({kind})")
     hashes = (
         blake2b(str(name).encode("utf-8", "surrogatepass"), digest_size=8 * WORDS).digest()
         for name in _exact(names)
@@ -86,7 +70,7 @@ def number_people(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _as_ids(people: Any) -> NDArray[Any] | list[Any]:
-    """Return ids as an array of numbers or times, or else as a list of unchanged Python values."""
+    """Return ids as an array of numbers, or else as a list of unchanged Python values."""
     if isinstance(people, list | tuple):
         return list(people)
     if np.ma.is_masked(people):
@@ -112,40 +96,35 @@ def _checked(
 ) -> tuple[str | None, NDArray[Any] | list[Any]]:
     """Check ids; return their kind, which must be `before` unless that is None, and the values."""
     types = set(map(type, ids)) if isinstance(ids, list) else set()
-    values: NDArray[Any] | list[Any] = ids
-    kinds: list[str] = []
+    kinds: list[str]
+    values: NDArray[Any] | list[Any]
+    if types == {float} or isinstance(ids, np.ndarray):
+        kinds, values = [NUMBERS][: len(ids)], _whole_numbers(np.asarray(ids), where)
     # The common lists need no check of each id.
-    if types == {int}:
-        kinds = [NUMBERS]
+    elif types == {int}:
+        kinds, values = [NUMBERS], ids
     elif types == {str} and all(map(str.strip, ids)):
-        kinds = [TEXTS]
-    elif types == {float} or isinstance(ids, np.ndarray):
-        kind, values = _checked_array(np.asarray(ids), where)
-        kinds = [kind] if len(ids) else []
-    alike = bool(kinds)
-    for row, kind in enumerate(kinds or (_kind_of(key, where, k) for k, key in enumerate(ids))):
+        kinds, values = [TEXTS], ids
+    else:
+        kinds = [_kind_of(key, where(row)) for row, key in enumerate(ids)]
+        values = [_plain(key, where(row)) for row, key in enumerate(ids)]
+    for row, kind in enumerate(kinds):
         if before is not None and kind != before:
             raise DataError(
                 f"{where(row)}: the id has another type ({kind}) than ids before it ({before}), so "
                 "rows of a person may not match; use one type of id"
             )
         before = kind
-    if not alike:
-        values = [_plain(key, before, where, row) for row, key in enumerate(ids)]
     return before, values
 
 
-def _checked_array(ids: NDArray[Any], where: Callable[[int], str]) -> tuple[str, NDArray[Any]]:
+def _whole_numbers(ids: NDArray[Any], where: Callable[[int], str]) -> NDArray[Any]:
     kind = ids.dtype.kind
-    if kind in "fMm":
-        missing = np.isnan(ids) if kind == "f" else np.isnat(ids)
-        if missing.any():
-            raise _invalid_id(where(int(missing.argmax())), "a missing entry")
-    if kind in "Mm":
-        # Each unit is a kind of its own, because a conversion between units can merge two ids.
-        native = ids.astype(ids.dtype.newbyteorder("="))
-        return str(native.dtype), native.view(np.int64)
+    if kind not in "iuf":
+        raise _invalid_id(where(0), f"a value of type {ids.dtype}")
     if kind == "f":
+        if (missing := np.isnan(ids)).any():
+            raise _invalid_id(where(int(missing.argmax())), "a missing entry")
         # From this limit on, a floating-point number represents several whole numbers.
         several = 2.0 ** min(63, np.finfo(ids.dtype).nmant + 1)
         whole = (np.abs(ids) < several) & (ids == np.rint(ids))
@@ -155,36 +134,30 @@ def _checked_array(ids: NDArray[Any], where: Callable[[int], str]) -> tuple[str,
                 "a floating-point number with a fraction, or too large to be exact,",
             )
         ids = ids.astype(np.int64)
-    return ("truth values" if kind == "b" else NUMBERS), ids
+    return ids
 
 
-def _kind_of(key: Any, where: Callable[[int], str], row: int) -> str:
-    if _is_missing(key):
-        raise _invalid_id(where(row), "a missing entry")
-    kind = next((word for types, word in _KINDS if isinstance(key, types)), None)
-    if kind is None:
-        raise _invalid_id(where(row), f"a value of type {type(key).__name__}")
-    return "times with a time zone" if kind == TIMES and key.tzinfo is not None else kind
+def _kind_of(key: Any, where: str) -> str:
+    if isinstance(key, str):
+        kind, missing = TEXTS, not key.strip()
+    elif isinstance(key, int | np.integer | float | np.floating) and not isinstance(key, bool):
+        kind, missing = NUMBERS, bool(key != key)
+    else:
+        kind, missing = "", key is None or type(key).__name__ in ("NAType", "NaTType")
+    if missing:
+        raise _invalid_id(where, "a missing entry")
+    if not kind:
+        raise _invalid_id(where, f"a value of type {type(key).__name__}")
+    return kind
 
 
-def _is_missing(key: Any) -> bool:
-    if isinstance(key, str | bytes):
-        return not key or key.isspace()
-    # None, NaN, and the missing values of pandas.
-    return (
-        key is None
-        or type(key).__name__ == "NAType"
-        or (isinstance(key, float | np.floating | datetime | Decimal) and key != key)
-    )
-
-
-def _plain(key: Any, kind: str | None, where: Callable[[int], str], row: int) -> Any:
+def _plain(key: Any, where: str) -> str | int:
     """Return an id as a built-in Python type, not a subclass with its own equality or hash."""
-    if kind == NUMBERS and isinstance(key, float | np.floating):
-        return int(_checked_array(np.asarray(key)[None], lambda _: where(row))[1][0])
-    if kind == TEXTS:
+    if isinstance(key, str):
         return str.__str__(key)
-    return int(key) if kind == NUMBERS else bytes(key) if kind == BYTES else key
+    if isinstance(key, float | np.floating):
+        return int(_whole_numbers(np.asarray(key)[None], lambda _: where)[0])
+    return int(key)
 
 
 def _invalid_id(where: str, what: str) -> DataError:

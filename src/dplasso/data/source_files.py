@@ -15,9 +15,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import repeat, takewhile
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
-from dplasso.errors import DataError, need
+from dplasso.errors import DataError
 
 BLOCK_BYTES = 2 << 20
 """Decompressed bytes in a block; a longer line makes a longer block."""
@@ -29,7 +29,6 @@ _MAGIC = {
     b"\x1f\x8b": "gzip (.gz)",
     b"BZh": "bzip2 (.bz2)",
     b"\xfd7zXZ\x00": "xz (.xz)",
-    b"\x28\xb5\x2f\xfd": "zstandard (.zst)",
     b"PK\x03\x04": "zip (.zip, .npz)",
 }
 
@@ -41,49 +40,8 @@ Progress = Callable[[int, int], None]
 """Called with the amount done and the total, usually in bytes on disk."""
 
 
-class _ZstdReader:
-    """A zstandard file of any number of frames; a truncated frame is an error.
-
-    The package's own ``stream_reader`` does not notice that a file is truncated.
-    """
-
-    _CHUNK = 8 << 10  # small, because a chunk of a well-compressed file can be very long
-
-    def __init__(self, raw: BinaryIO) -> None:
-        need("zstandard", "Reading .zst files")
-        import zstandard
-
-        self._raw = raw
-        self._new_frame = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj
-        self._damage = zstandard.ZstdError
-        self._rest = b""
-        self._frame: Any = None
-
-    def read(self, size: int, /) -> bytes:
-        parts: list[bytes] = []
-        held = 0
-        while held < size:
-            chunk = self._rest or self._raw.read(self._CHUNK)
-            self._rest = b""
-            if not chunk:
-                if self._frame is not None:
-                    raise EOFError("the last frame is not complete")
-                break
-            if self._frame is None:
-                self._frame = self._new_frame()
-            try:
-                parts.append(self._frame.decompress(chunk))
-            except self._damage as error:
-                raise OSError(str(error)) from error
-            held += len(parts[-1])
-            if self._frame.eof:
-                self._rest = self._frame.unused_data
-                self._frame = None
-        return b"".join(parts)
-
-
 _OPENERS: dict[str, Callable[[Any], Any]]
-_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _ZstdReader}
+_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 COMPRESSED_SUFFIXES = (*_OPENERS,)
 
 

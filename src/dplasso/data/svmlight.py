@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from dplasso.data.blocks import INT32_MAX, MOST_COLUMNS, BlockSource, Piece, Rows, files_source
 from dplasso.data.formats import Layout
-from dplasso.data.labels import LabelMap, decimal
 from dplasso.data.source_files import BLOCK_BYTES, SourceFiles, in_order, line_blocks
 from dplasso.data.svmlight_parser import parse_block
 from dplasso.errors import DataError
@@ -31,6 +30,7 @@ _LEAST_TEXT = 64 << 10
 
 _NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _QUERY = re.compile(rb"qid:-?\d+")
+_NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _EIGHT = np.dtype("<u8")  # little-endian on any machine
 
 
@@ -102,7 +102,8 @@ def parse_lines(text: bytes, done: int, layout: Layout) -> tuple[Piece, int]:
     )
     hard = hard[:n_hard]
     of_labels, of_values = hard[hard[:, 0] < 0], hard[hard[:, 0] >= 0]
-    labels = _all_labels(text, labels, of_labels, layout.label_map)[:n_records]
+    labels[-1 - of_labels[:, 0]] = _numbers(_tokens(text, of_labels))
+    labels = labels[:n_records]
     with np.errstate(over="ignore"):
         left = _numbers(_tokens(text, of_values)).astype(np.float32)
     values[of_values[:, 0]] = left
@@ -122,22 +123,6 @@ def parse_lines(text: bytes, done: int, layout: Layout) -> tuple[Piece, int]:
     return Piece(rows, labels.copy(), done, str), n_lines
 
 
-def _all_labels(
-    text: bytes, labels: NDArray[np.float64], hard: NDArray[np.int64], label_map: LabelMap | None
-) -> NDArray[np.float64]:
-    """Return the numbers of all labels, including those left by the kernel; NaN for errors."""
-    records, tokens = -1 - hard[:, 0], _tokens(text, hard)
-    if label_map is None:
-        labels[records] = _numbers(tokens)
-        return labels
-    mapped = np.full(labels.size, np.nan)
-    for number, value in label_map.numbers.items():
-        mapped[labels == number] = value
-    meanings = {token: label_map.meaning(_decoded(token)) for token in set(tokens)}
-    mapped[records] = [meanings[token] for token in tokens]
-    return mapped
-
-
 def _tokens(text: bytes, places: NDArray[np.int64]) -> list[bytes]:
     return [text[start:end] for start, end in places[:, 1:].tolist()]
 
@@ -151,16 +136,12 @@ def _numbers(tokens: list[bytes]) -> NDArray[np.float64]:
     return np.array([_decimal(token) for token in tokens], np.float64)
 
 
-def _decoded(token: bytes) -> str:
-    return token.decode("utf-8", "surrogateescape")
-
-
 def _explain(line: bytes, layout: Layout) -> str:
     """Describe the error in a line that the kernel could not read, without quoting it."""
     label, *entries = line.split(b"#")[0].split()
-    problem = _label_problem(label, layout.label_map)
-    if problem:
-        return problem
+    number = _decimal(label)
+    if not math.isfinite(number):
+        return _label_problem(label, number)
     if entries and entries[0].startswith(b"qid:"):
         query = entries.pop(0)
         if not _QUERY.fullmatch(query):
@@ -174,11 +155,7 @@ def _explain(line: bytes, layout: Layout) -> str:
     raise AssertionError("the line is well-formed")
 
 
-def _label_problem(label: bytes, label_map: LabelMap | None) -> str:
-    """Describe the error in a label; empty if there is none."""
-    number = _decimal(label)
-    if math.isfinite(number if label_map is None else label_map.meaning(_decoded(label))):
-        return ""
+def _label_problem(label: bytes, number: float) -> str:
     if b":" in label:
         return (
             "the label is missing, because the line begins with an entry; "
@@ -186,9 +163,7 @@ def _label_problem(label: bytes, label_map: LabelMap | None) -> str:
         )
     if _NOT_FINITE.fullmatch(label) or math.isinf(number):
         return "the label is NaN or infinite"
-    if label_map is not None:
-        return f"the label is not in the label map ({label_map.shown()})"
-    return "the label is not a number; map text labels to numbers with a label map"
+    return "the label is not a number; write labels as numbers, or pass a table"
 
 
 def _column_or_problem(entry: bytes, layout: Layout, previous: int) -> int | str:
@@ -227,6 +202,5 @@ def _column_or_problem(entry: bytes, layout: Layout, previous: int) -> int | str
 
 
 def _decimal(text: bytes) -> float:
-    """Convert a text to a number, NaN if it is not a number."""
-    number = decimal(_decoded(text))
-    return math.nan if number is None else number
+    """Convert a text to a number; infinity if too large, NaN if it is not a number."""
+    return float(text) if _NUMBER.fullmatch(text) else math.nan

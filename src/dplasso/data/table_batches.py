@@ -27,7 +27,7 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 """Suffixes of tables with delimited fields, and their usual delimiters."""
 
 _SHOWN = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
-_NAMED = {"tab": "\t", "\\t": "\t", "space": " ", "none": ""}
+_NAMED = {"tab": "\t", "\\t": "\t", "space": " "}
 _HEADER_BYTES = 1 << 16
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 SEPARATOR_NOTE = re.compile(r'\ufeff?"?sep=(.)"?\s*')
@@ -45,7 +45,6 @@ class Dialect:
 
     `delimiter`: one character, or "tab".
     `decimal`: "." or ",". Setting it also allows the other mark as thousands separator.
-    `quote`: the quote character, or "none".
     `encoding`: Python's name of the encoding.
     `header`: whether the first line is a header; None for a header that is checked.
     `columns`: comma-separated column names of a file without a header.
@@ -53,22 +52,17 @@ class Dialect:
 
     delimiter: str | None = None
     decimal: str | None = None
-    quote: str | None = None
     encoding: str | None = None
     header: bool | None = None
     columns: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("delimiter", "quote"):
-            mark = getattr(self, name)
+        mark = self.delimiter
+        if mark is not None:
             mark = _NAMED.get(mark, mark)
-            object.__setattr__(self, name, mark)
-            word, empty = ("tab", False) if name == "delimiter" else ("none", True)
-            wrong = mark is not None and (len(mark) != 1 or mark in "\r\n\0")
-            if wrong and not (mark == "" and empty):
-                raise DataError(f"`{name}` must be one character or {word}, got {mark!r}")
-        if self.quote is not None and self.quote == self.delimiter:
-            raise DataError(f"`delimiter` and `quote` cannot both be {self.quote!r}")
+            object.__setattr__(self, "delimiter", mark)
+            if len(mark) != 1 or mark in '\r\n\0"':
+                raise DataError(f"`delimiter` must be one character or tab, got {mark!r}")
         if self.decimal not in (None, ".", ","):
             raise DataError(f"`decimal` must be . or , but not {self.decimal!r}")
         if self.columns is not None:
@@ -111,13 +105,13 @@ def check_goes(path: Path, dialect: Dialect | None, *, text: bool) -> None:
         return
     if not text:
         raise DataError(
-            f"{path} is not a text table; leave out `delimiter`, `decimal`, `quote`, `columns`, "
-            "`header` and `encoding`, which are for CSV (JSON lines: encoding only)"
+            f"{path} is not a text table; leave out `delimiter`, `decimal`, `columns`, `header` "
+            "and `encoding`, which are for CSV (JSON lines: encoding only)"
         )
     if plain_suffix(path) not in DELIMITERS and replace(dialect, encoding=None).is_asked:
         raise DataError(
-            f"{path}: JSON lines have no `delimiter`, `decimal`, `quote`, `header` or `columns`; "
-            "leave these out"
+            f"{path}: JSON lines have no `delimiter`, `decimal`, `header` or `columns`; leave "
+            "these out"
         )
 
 
@@ -137,18 +131,14 @@ def sniffed(path: Path, asked: Dialect | None) -> Dialect:
         line = rest.partition(b"\n")[0]
         encoding = asked.encoding or _encoding(line)
     header = line.decode(encoding, "replace").strip("\r\n\ufeff") if asked.has_header else ""
-    quote = asked.quote
-    if quote is None:
-        quote = "'" if '"' not in header and re.search(r"(^|\W)'[^']*'(\W|$)", header) else '"'
     delimiter = asked.delimiter or (note[1] if note else None)
     if delimiter is None:
-        mark = re.escape(quote)
-        bare = re.sub(f"{mark}[^{mark}]*{mark}", "", header) if quote else header
+        bare = re.sub('"[^"]*"', "", header)
         places = {sign: bare.count(sign) for sign in (usual, *_SHOWN) if sign != " "}
         delimiter = "\t" if usual in bare and usual == "\t" else max(places, key=places.__getitem__)
         delimiter = delimiter if places[delimiter] else usual
     decimal = asked.decimal or ("," if delimiter == ";" else ".")
-    return Dialect(delimiter, decimal, quote, encoding, asked.header, asked.columns)
+    return Dialect(delimiter, decimal, encoding, asked.header, asked.columns)
 
 
 def _encoding(line: bytes) -> str:
@@ -165,7 +155,7 @@ def said(path: Path, asked: Dialect | None) -> str | None:
     """Describe the dialect of a text table for the user; None if it is the usual one."""
     dialect = sniffed(path, asked)
     usual = DELIMITERS.get(plain_suffix(path))
-    if dialect in (Dialect(usual, ".", '"', "utf-8"), Dialect(encoding="utf-8")):
+    if dialect in (Dialect(usual, ".", "utf-8"), Dialect(encoding="utf-8")):
         return None
     phrases = []
     if not dialect.has_header:
@@ -175,10 +165,9 @@ def said(path: Path, asked: Dialect | None) -> str | None:
         phrases += [
             f"{_SHOWN.get(dialect.delimiter, repr(dialect.delimiter))} between fields",
             f"decimal {'comma' if dialect.decimal == ',' else 'point'}",
-            f"quotes {dialect.quote}" if dialect.quote else "no quotes",
         ]
     phrases.append("UTF-8" if dialect.encoding == "utf-8" else str(dialect.encoding))
-    options = "--delimiter, --decimal, --quote, --encoding set it"
+    options = "--delimiter, --decimal, --encoding set it"
     shown = f"as its header shows; {options}" if asked is None else "as asked"
     return f"{path.name}: {', '.join(phrases)} ({shown})"
 

@@ -139,14 +139,7 @@ class _Lines:
 def _csv_reader(lines: _Lines) -> Iterator[list[str]]:
     if csv.field_size_limit() < LONGEST_FIELD:
         csv.field_size_limit(LONGEST_FIELD)
-    quote = lines.dialect.quote
-    rows = csv.reader(
-        iter(lines),
-        delimiter=str(lines.dialect.delimiter),
-        quotechar=quote or None,
-        quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
-        strict=True,
-    )
+    rows = csv.reader(iter(lines), delimiter=str(lines.dialect.delimiter), strict=True)
     start = 1
     try:
         for row in rows:

@@ -1,7 +1,8 @@
 """The contract of a part of a schema, and the table columns that a part reads."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -195,6 +196,13 @@ def number_in(word: Any) -> float | None:
     """Return a value or word as a number, a bool as 0 or 1, or None if it is not a number."""
     number = as_number(word)
     return TRUTH.get(str(word).strip().lower()) if number is None else number
+
+
+def interval_names(column: str, edges: Iterable[float]) -> list[str]:
+    """Return the names of the intervals between edges, and of the two beyond them."""
+    shown = [f"{edge:g}" for edge in edges]
+    between = [f"{low}<={column}<{high}" for low, high in pairwise(shown)]
+    return [f"{column}<{shown[0]}", *between, f"{column}>={shown[-1]}"]
 
 
 def lowered(value: Any) -> str:

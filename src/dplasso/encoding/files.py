@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dplasso.data import table_batches
-from dplasso.data.blocks import BlockSource, Rows, binarized, gather, with_mapped_labels
+from dplasso.data.blocks import BlockSource, Rows, binarized, gather
 from dplasso.data.formats import Dataset, block_source, is_table
 from dplasso.data.people import number_people
 from dplasso.data.source_files import Paths, Progress, check_readable, expand, source_files
@@ -54,7 +54,6 @@ def encode_files(
     n_features: int | None = None,
     zero_based: bool = False,
     labels_path: str | Path | None = None,
-    label_map: Mapping[str, float] | None = None,
     binarize: bool = False,
     labelled: bool = True,
     dialect: Dialect | None = None,
@@ -65,7 +64,6 @@ def encode_files(
     `n_features`, `zero_based` and `labels_path`.
     `label_column`: column of the labels, for `ListColumns`; a schema names its own.
     `person_column`: column that identifies the person of each row; needs a schema.
-    `label_map`: the number for each label; any other label is an error.
     `labelled`: with a schema, whether to read labels; otherwise they are all 0.
     `dialect`: format of text tables. Default: detected from their headers.
     """
@@ -92,16 +90,9 @@ def encode_files(
             public = f"The {encoding.n_features:,} columns were declared."
     else:
         check_goes(files[0], dialect, text=False)
-        # Labels of svmlight text may be words, so its reader applies the map.
         source = block_source(
-            files,
-            n_features=n_features,
-            zero_based=zero_based,
-            labels_path=labels_path,
-            label_map=label_map,
+            files, n_features=n_features, zero_based=zero_based, labels_path=labels_path
         )
-    if encoding is not None and label_map is not None and labelled:
-        source = with_mapped_labels(source, label_map)
     return EncodedRecords(binarized(source) if binarize else source, origin, public)
 
 

@@ -13,7 +13,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.encoding.contract import Coded, CodedOf, Codes, OfOneColumn, Slot, TableColumns
+from dplasso.encoding.contract import (
+    Coded,
+    CodedOf,
+    Codes,
+    OfOneColumn,
+    Slot,
+    TableColumns,
+    interval_names,
+)
 
 _MOST_BINS = 1 << 12
 _SPACINGS = ("equal", "signed-log")
@@ -97,9 +105,7 @@ class Levels(OfOneColumn, Coded):
         return [shown[code] for code in codes.tolist()]
 
     def _names(self, level: int) -> list[str]:
-        inner = [f"{edge:g}" for edge in self.edges(level)[1:-1]]
-        between = [f"{a}<={self.column}<{b}" for a, b in pairwise(inner)]
-        return [f"{self.column}<{inner[0]}", *between, f"{self.column}>={inner[-1]}"]
+        return interval_names(self.column, self.edges(level)[1:-1])
 
     def slots(self, coded: CodedOf) -> list[tuple[int, int, float]]:
         pairs = zip(self.starts, self.levels, strict=False)

@@ -20,6 +20,7 @@ from dplasso.encoding.contract import (
     Part,
     Slot,
     TableColumns,
+    interval_names,
     lowered,
     number_in,
 )
@@ -103,49 +104,23 @@ class Bins(OfOneColumn, Coded):
 
     `column`: column of numbers, or of text that holds numbers.
     `edges`: ascending and public (`equal_edges`, `log_edges`). A bin includes its lower edge.
-    `cumulative`: use one feature ``x >= edge`` for each edge instead.
     `missing`: how to encode a missing value.
     """
 
     edges: tuple[float, ...]
-    cumulative: bool = False
     missing: str = "column"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "edges", _checked_edges(self.column, self.edges))
-        self._check_bools("cumulative")
         self._check_words("missing")
 
     @property
     def codes(self) -> int:
         return len(self.edges) + 1 + self.own_missing
 
-    @property
-    def one_hot(self) -> bool:
-        return not self.cumulative
-
-    def width(self, coded: CodedOf) -> int:
-        return self.codes - self.cumulative
-
-    def slots(self, coded: CodedOf) -> list[tuple[int, int, float]]:
-        return [(0, self.width(coded), len(self.edges) / 2.0 if self.cumulative else 1.0)]
-
-    def names(self, coded: CodedOf, columns: Codes) -> list[str]:
-        return [self._name(code + self.cumulative, self.cumulative) for code in columns.tolist()]
-
     def code_names(self, codes: Codes, column: str) -> list[str]:
-        return [self._name(code) for code in codes.tolist()]
-
-    def _name(self, code: int, cumulative: bool = False) -> str:
-        last = len(self.edges)
-        if code > last:
-            return f"{self.column} (missing)"
-        if code == 0:
-            return f"{self.column}<{self.edges[0]:g}"
-        lower = f"{self.edges[code - 1]:g}"
-        if cumulative or code == last:
-            return f"{self.column}>={lower}"
-        return f"{lower}<={self.column}<{self.edges[code]:g}"
+        shown = [*interval_names(self.column, self.edges), f"{self.column} (missing)"]
+        return [shown[code] for code in codes.tolist()]
 
     def described(self) -> str:
         return f"{len(self.edges):,} edges from {self.edges[0]:g} to {self.edges[-1]:g}"
@@ -155,15 +130,6 @@ class Bins(OfOneColumn, Coded):
         codes = np.searchsorted(self.edges, numbers, side="right").astype(np.int64)
         codes[np.isnan(numbers)] = self.missing_code
         return codes
-
-    def entries(self, coded: CodedOf, table: TableColumns, offset: int) -> Iterator[Slot]:
-        if not self.cumulative:
-            yield from super().entries(coded, table, offset)
-            return
-        codes, last = table.codes(self, self.column), len(self.edges)
-        for k in range(1, last + 1):
-            yield Slot(np.where((codes >= k) & (codes <= last), offset + k - 1, -1))
-        yield Slot(np.where(codes > last, offset + last, -1))
 
 
 @dataclass(frozen=True)
@@ -357,7 +323,7 @@ class Date(OfOneColumn, Coded):
 
     @property
     def _bins(self) -> Bins:
-        return Bins(f"{self.take}({self.column})", self.edges, False, self.missing)
+        return Bins(f"{self.take}({self.column})", self.edges, self.missing)
 
     @property
     def codes(self) -> int:

@@ -304,6 +304,9 @@ def schema_from_json(document: Any) -> Schema:
             )
         names = {field.name: field.default is MISSING for field in fields(_KINDS[kind])}
         values = {name: value for name, value in entry.items() if name not in _OF_PARTS}
+        if values.get("cumulative") is False:
+            # Files of earlier versions say so of bins.
+            del values["cumulative"]
         confirm.append(str(entry.get("confirm") or ""))
         if unknown := sorted(set(values) - names.keys()):
             raise ValueError(

@@ -314,7 +314,7 @@ def _note(part: Part, counts: NDArray[np.int64], n_rows: int) -> str:
         return f"no row of {n_rows:,} has one of the declared categories"
     if isinstance(part, Levels):
         counts = counts[part.starts[-2] : part.starts[-1]]
-    elif isinstance(part, Bins) and not part.cumulative:
+    elif isinstance(part, Bins):
         counts = counts[: len(part.edges) + 1]
     else:
         return ""

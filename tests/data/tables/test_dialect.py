@@ -10,7 +10,7 @@ from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 from encoding.generated import write
 
-PLAIN = Dialect(",", ".", '"', "utf-8")
+PLAIN = Dialect(",", ".", "utf-8")
 
 
 @pytest.fixture
@@ -28,23 +28,22 @@ def written(tmp_path):
     [
         ("a,b,c", "t.csv", "utf-8", PLAIN),
         ("a", "t.csv", "utf-8", PLAIN),
-        ("a;b;income, gross", "t.csv", "utf-8", Dialect(";", ",", '"', "utf-8")),
+        ("a;b;income, gross", "t.csv", "utf-8", Dialect(";", ",", "utf-8")),
         ('a,"x;y;z;u",b', "t.csv", "utf-8", PLAIN),
-        ("a|b", "t.csv", "utf-8", Dialect("|", ".", '"', "utf-8")),
-        ("a\tb,c,d,e", "t.tsv", "utf-8", Dialect("\t", ".", '"', "utf-8")),
+        ("a|b", "t.csv", "utf-8", Dialect("|", ".", "utf-8")),
+        ("a\tb,c,d,e", "t.tsv", "utf-8", Dialect("\t", ".", "utf-8")),
         ("a,b", "t.tsv", "utf-8", PLAIN),
-        ("'a','b, c'", "t.csv", "utf-8", Dialect(",", ".", "'", "utf-8")),
         ("it's,that's", "t.csv", "utf-8", PLAIN),
-        ("größe;b", "t.csv", "cp1252", Dialect(";", ",", '"', "cp1252")),
+        ("größe;b", "t.csv", "cp1252", Dialect(";", ",", "cp1252")),
         ("größe,b", "t.csv", "utf-8-sig", PLAIN),
-        ("größe\tb", "t.csv", "utf-16", Dialect("\t", ".", '"', "utf-16")),
+        ("größe\tb", "t.csv", "utf-16", Dialect("\t", ".", "utf-16")),
         ('{"a": "x;y;z"}', "t.jsonl", "utf-8", Dialect(encoding="utf-8")),
     ],
 )
 def test_the_header_says_how_a_table_is_written(written, header, name, encoding, expected):
     path = written(f"{header}\r\n", name, encoding)
     assert sniffed(path, None) == expected
-    usual = {"t.csv": PLAIN, "t.tsv": Dialect("\t", ".", '"', "utf-8")}
+    usual = {"t.csv": PLAIN, "t.tsv": Dialect("\t", ".", "utf-8")}
     as_named = usual.get(name, Dialect(encoding="utf-8"))
     assert (said(path, None) is None) == (expected == as_named)
     # Whatever the records are, they change nothing.
@@ -54,11 +53,11 @@ def test_the_header_says_how_a_table_is_written(written, header, name, encoding,
 
 def test_what_is_asked_for_holds(written):
     path = written("a;b\n1;2\n")
-    asked = Dialect(",", ".", "none", "latin-1")
-    assert sniffed(path, asked) == Dialect(",", ".", "", "latin-1")
+    asked = Dialect(",", ".", "latin-1")
+    assert sniffed(path, asked) == asked
     assert Dialect("tab") == Dialect("\t")
     told = said(path, asked)
-    assert told.startswith("t.csv: commas between fields, decimal point, no quotes, latin-1 (as")
+    assert told.startswith("t.csv: commas between fields, decimal point, latin-1 (as")
     assert "semicolons between fields, decimal comma" in said(path, None)
 
 
@@ -83,7 +82,7 @@ def test_a_table_from_elsewhere_gives_the_same_rows(tmp_path, written):
         (text.replace("town", "töwn"), "cp1252", None),
         (text, "latin-1", Dialect(encoding="latin-1")),
         (text.replace(";", "/"), "utf-8", Dialect("/", ",")),
-        (text.replace("Köln", "'Köln'"), "utf-8", Dialect(quote="'")),
+        (text.replace("Köln", '"Köln"'), "utf-8", None),
     ):
         path = written(content.replace("töwn", "town" if asked else "töwn"), encoding=encoding)
         like = schema
@@ -119,8 +118,7 @@ def test_what_cannot_be_is_refused(tmp_path, written):
     for options, words in (
         ({"delimiter": ""}, "delimiter must be one character or tab, got ''"),
         ({"delimiter": ";;"}, "delimiter must be one character"),
-        ({"quote": "ab"}, "quote must be one character or none"),
-        ({"quote": ",", "delimiter": ","}, "cannot both be ','"),
+        ({"delimiter": '"'}, "delimiter must be one character"),
         ({"decimal": ";"}, "decimal must be . or , but not ';'"),
         ({"encoding": "klingon"}, "'klingon' is unknown"),
         ({"encoding": "base64"}, "'base64' is unknown"),
