@@ -1,4 +1,4 @@
-"""All column gradients at given record gradients, in one parallel pass."""
+"""Compute all column gradients from the residuals in one parallel pass."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ Units = tuple[float, float, float]
 
 
 def starting_residuals(problem: Problem) -> NDArray[np.float64]:
-    """Return the record gradients at zero weights, shape (N, K)."""
+    """Return the residuals at zero weights, shape (N, K)."""
     shape = problem.labels.size, problem.loss.n_outputs
     margin, rows = np.zeros(shape, dtype=np.int64), np.arange(shape[0], dtype=np.int32)
     residual: NDArray[np.float64]
@@ -57,7 +57,7 @@ def starting_alpha(problem: Problem, threads: Threads) -> NDArray[np.int64]:
 def gradients_of(
     design: Design, units: Units, residuals: NDArray[np.float64], threads: Threads
 ) -> NDArray[np.int64]:
-    """Return the column gradients, output after output, for record gradients of shape (K, N)."""
+    """Return the column gradients, output after output, for residuals of shape (K, N)."""
     outputs = [alpha_of(design, units, one, threads) for one in residuals]
     return outputs[0] if len(outputs) == 1 else np.concatenate(outputs)
 
@@ -65,10 +65,7 @@ def gradients_of(
 def alpha_of(
     design: Design, units: Units, residuals: NDArray[np.float64], threads: Threads
 ) -> NDArray[np.int64]:
-    """Return the column gradients of one output, for record gradients of shape (N,).
-
-    `units`: of `dplasso.frank_wolfe.gradient.share_units`.
-    """
+    """Return the column gradients of one output, for residuals of shape (N,)."""
     rows_pay = not design.rows.values.size and residuals.size > _CACHED_ROWS
     if not design.has_columns or (rows_pay and threads.count <= _MOST_COPIES):
         return _alpha_by_rows(design, units, residuals, threads)
@@ -83,7 +80,7 @@ def sums_of_columns(
     threads: Threads,
     alpha: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Set `alpha` to the gradients of some columns, and of a constant one if it is longer."""
+    """Set `alpha` to the gradients of some columns, then of a constant column if it is longer."""
     bound, unit, limit = units
     # What each record adds to its columns, where that does not depend on the entry.
     shared = np.empty(0 if columns.values.size else residuals.size, dtype=np.int64)
@@ -111,7 +108,7 @@ def sums_of_columns(
 def _alpha_by_rows(
     design: Design, units: Units, residuals: NDArray[np.float64], threads: Threads
 ) -> NDArray[np.int64]:
-    """Sum the contributions of all rows, each thread into gradients of its own."""
+    """Sum the contributions of all rows; each thread has its own array of gradients."""
     n_parts = min(threads.count, _MOST_COPIES)
     edges = even_parts(design.rows.indptr, n_parts)
     rows = np.arange(residuals.size, dtype=np.int32)
@@ -145,10 +142,7 @@ def _alpha_by_rows(
 
 @kernel
 def _entry_share(indices, values, bound, unit, limit, residuals, shared, p):
-    """Return what the entry at place p adds to its column's gradient.
-
-    `shared`: what each record adds to its columns, where no values say what its entries are.
-    """
+    """Return what the entry at place p adds to its column gradient; `shared` holds it by record."""
     i = np.uint64(indices[p])
     if shared.size:
         return shared[i]
@@ -157,12 +151,10 @@ def _entry_share(indices, values, bound, unit, limit, residuals, shared, p):
 
 @kernel
 def _gather(columns, units, residuals, shared, first, last, alpha):
-    """Set the column gradients `first` to `last` (exclusive) to the sums of their contributions.
+    """Set the gradients of columns `first` to `last`; return False for a damaged row number.
 
-    The entries of many short columns are added up in one loop, whose length no column's end cuts
-    short; a column's sum is the difference between two places.
-
-    Returns whether all row numbers were inside the matrix.
+    The entries of many short columns are added up in one loop. The sum of a column is the
+    difference between two running totals.
     """
     indptr, indices, values = columns.indptr, columns.indices, columns.values
     bound, unit, limit = units

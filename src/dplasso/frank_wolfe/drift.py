@@ -1,14 +1,12 @@
-"""Drift control: which rows' gradients are too far off, and when the next ones will be.
+"""Drift control: which residuals are too far off, and when the next ones will be.
 
-A row keeps the gradient it was last given as long as the true one is within `drift_tol` of it. In
-terms of margins that is an interval (`dplasso.losses`), set when the gradient is. A touch moves the
-margin; between touches it only shrinks towards zero, by the public factor `weight_scale`, so the
-first step after which it leaves the interval is known in advance. All of this depends on that row
-and the transcript alone, never on other records, which is what the privacy argument asks of it.
+A row keeps its residual while the true one is within `drift_tol` of it, which is an interval of the
+margin. A touch moves the margin. Between touches the margin shrinks by the public factor
+`weight_scale`, so the first step after which it leaves the interval is known in advance. All of
+this depends on the row itself and on the transcript only, which the privacy argument needs.
 
-Rows due at the same step form a doubly linked list; scheduling and unscheduling are O(1). A row may
-wait at an earlier step than it must: it is looked at again then. Blocks of rows have lists of their
-own, so that threads which work on different blocks share none.
+Rows that are due at the same step form a doubly linked list. A row may be listed at an earlier step
+than necessary. Each block of rows has its own lists, so threads on different blocks share none.
 """
 
 import math
@@ -50,10 +48,9 @@ _MOST_BLOCKS, _BLOCK_BITS = 16, 12
 class Calendar(NamedTuple):
     """Rows by the step at which they are due; the links are in the rows.
 
-    `head`, shape (B, T + 1): first row of each block due at each step, or -1; (B, 0) when nothing
-    is ever refreshed.
-    `rows_due`, shape (B, T + 1): number of rows due at each step.
-    `shift`: row i is in block ``i >> shift``.
+    `head`, shape (B, T + 1): first row of each block due at each step, or -1; (B, 0) for no
+    refreshes.
+    `rows_due`, shape (B, T + 1): number of rows due. `shift`: row i is in block ``i >> shift``.
     """
 
     head: NDArray[np.int32]
@@ -62,30 +59,25 @@ class Calendar(NamedTuple):
 
 
 def tolerance_of(drift_tol: float | str | None, *, private: bool) -> float | None:
-    """Return the tolerance that a setting stands for in a private fit or another."""
+    """Return the tolerance of a setting, in a private fit or in another."""
     if drift_tol == "auto":
         return PRIVATE_TOLERANCE if private else PLAIN_TOLERANCE
     return None if drift_tol is None else float(drift_tol)
 
 
 def tolerance_within_noise(exponent_scale: float, largest: float, n_scores: int) -> float:
-    """Return a tolerance that the noise of the draws hides: at least `PRIVATE_TOLERANCE`.
+    """Return a tolerance that the noise of the draws hides, at least `PRIVATE_TOLERANCE`.
 
-    `exponent_scale`: log-weight of a draw for each unit of a column gradient.
-    `largest`: what a column gradient is at most for residuals of 1: N times the entries' bound.
-    `n_scores`: 2D, of which the best of noise alone is ``log(2D)`` above the typical one. Were all
-    residuals of all rows off by the tolerance in one direction, a score would be off by a third of
-    that.
+    `largest`: the bound on a column gradient for residuals of 1. If all residuals were off by the
+    tolerance in one direction, a score would be off by a third of ``log(n_scores)``, which is how
+    far noise alone lifts the best score.
     """
     hidden = _PART_OF_NOISE * math.log(n_scores) / (exponent_scale * largest)
     return max(PRIVATE_TOLERANCE, min(hidden, _MOST))
 
 
 def new_calendar(n_rows: int, n_steps: int, scheduled: bool = True) -> Calendar:
-    """Return an empty calendar (of length 0 when nothing is ever refreshed).
-
-    Its blocks do not depend on threads, so that sums by blocks have a fixed order.
-    """
+    """Return an empty calendar; blocks do not depend on threads, so sums have one order."""
     n_blocks = max(1, min(_MOST_BLOCKS, n_rows // (n_steps + 1)))
     shift = _BLOCK_BITS
     while n_rows > n_blocks << shift:
@@ -95,7 +87,7 @@ def new_calendar(n_rows: int, n_steps: int, scheduled: bool = True) -> Calendar:
 
 
 def unscheduled(rows: NDArray[np.void]) -> Any:
-    """Take all rows off any list; return them as records, so that kernels also run interpreted."""
+    """Take all rows off their lists; return them as records, which also run interpreted."""
     for name in ("due", "following", "previous"):
         rows[name] = NONE
     return rows.view(np.recarray)
@@ -104,11 +96,7 @@ def unscheduled(rows: NDArray[np.void]) -> Any:
 def new_rows(
     loss: Any, targets: tuple[NDArray[np.float64], ...], tolerance: float
 ) -> NDArray[np.void]:
-    """Return the rows at zero weights, shape (N,), none scheduled.
-
-    `targets`: labels, weights and offsets.
-    `tolerance`: `drift_tol`; with 0 every touch refreshes a row.
-    """
+    """Return the rows at zero weights, shape (N,), none scheduled."""
     rows: NDArray[np.void] = unscheduled(np.zeros(targets[0].size, dtype=ROW))
     _start_rows(loss, targets, rows, tolerance)
     return rows
@@ -116,7 +104,7 @@ def new_rows(
 
 @kernel
 def _start_rows(loss, targets, rows, tolerance):
-    """Set gradients and intervals to those of where margins start."""
+    """Set residuals and intervals to those of the starting margins."""
     labels, weights, offsets = targets
     for i in range(rows.size):
         row, label, weight = rows[i], labels[i], weight_of(weights, i)
@@ -129,7 +117,7 @@ def _start_rows(loss, targets, rows, tolerance):
 
 @kernel
 def schedule(calendar, rows, i, step):
-    """Move row i to the list of `step`; a step beyond the last unschedules it."""
+    """Move row i to the list of `step`; a step after the last one unschedules it."""
     unschedule(calendar, rows, i)
     head = calendar.head
     if step >= head.shape[1]:
@@ -167,7 +155,7 @@ def unschedule(calendar, rows, i):
 
 @kernel
 def count_due(calendar, step):
-    """Return how many rows are due at a step."""
+    """Return the number of rows that are due at a step."""
     total = np.int64(0)
     if calendar.head.shape[1]:
         for block in range(calendar.head.shape[0]):
@@ -177,7 +165,7 @@ def count_due(calendar, step):
 
 @kernel
 def take_due(calendar, rows, block, step, taken):
-    """Take rows of a block off a list into `taken` until it is full; return how many."""
+    """Take rows of a block off a list into `taken` until it is full; return their number."""
     count = 0
     i = calendar.head[block, step]
     while i != NONE and count < taken.size:
@@ -199,8 +187,8 @@ def take_due(calendar, rows, block, step, taken):
 def due_step(full_margin, lowest, highest, step, n_steps):
     """Return the first step after which an untouched row's margin is outside its interval.
 
-    `full_margin`: margin / weight_scale, constant until the row is touched again. After `step`
-    steps the margin is inside, or the interval is empty. A result above `n_steps` means never.
+    `full_margin`: margin / weight_scale, constant between touches. The margin is inside after
+    `step` steps, or the interval is empty. A result above `n_steps` means never.
     """
     never = n_steps + 1
     if full_margin == 0.0:

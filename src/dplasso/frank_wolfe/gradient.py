@@ -1,11 +1,10 @@
 """Fixed-point arithmetic of margins and gradients.
 
 A column gradient is an int64 sum of the records' contributions ``rint(q_i x_ij S)``, with S = 2^32
-/ (B C). Integer sums have no order and no drift: after any updates alpha is exactly the sum of the
-current contributions, one record moves it by at most 2^32 (2^33 when replaced), and every layout,
-thread count and solver gives the same bits. Margins are held the same way, as integer sums of ``K_k
-rint(x_ik 2^b / bound)`` (see `dplasso.frank_wolfe.transcript` for the integers K), so recomputing
-them and updating them agree to the bit as well.
+/ (B C). A sum of integers does not depend on the order and does not drift. So alpha is always
+exactly the sum of the current contributions, one record changes it by at most 2^32 (2^33 when it is
+replaced), and every layout, thread count and solver gives the same bits. Margins are sums of ``K_k
+rint(x_ik 2^b / bound)`` with the integers K of `dplasso.frank_wolfe.transcript`.
 """
 
 from typing import Any
@@ -39,13 +38,13 @@ def contribution(scaled_gradient, value, limit):
 def contributions(
     scaled_gradients: NDArray[np.float64], values: NDArray[np.float64] | float, limit: float
 ) -> NDArray[np.int64]:
-    """Return the contributions of many records, as `contribution` does each."""
+    """Return the contributions of many records."""
     return shares(np.rint(scaled_gradients * values), limit)
 
 
 @kernel
 def contribution_change(scaled_old, scaled_new, value, limit):
-    """Return the contribution at the new residual less that at the old, with one conversion."""
+    """Return the contribution at the new residual minus that at the old one."""
     # Whole numbers below 2^34: their difference is exact in doubles.
     new = clip(np.rint(scaled_new * value), limit)
     return share(new - clip(np.rint(scaled_old * value), limit), 2.0 * limit)
@@ -53,7 +52,7 @@ def contribution_change(scaled_old, scaled_new, value, limit):
 
 @kernel
 def margin_term(value, margin_unit):
-    """Return an entry, clipped to its bound, in margin units: rint(x 2^b / bound)."""
+    """Return an entry, clipped to its bound already, in margin units: rint(x 2^b / bound)."""
     return share(np.rint(value * margin_unit), LARGEST_MARGIN_TERM)
 
 
@@ -65,7 +64,7 @@ def margin_scale(problem, step):
 
 @register_jitable
 def share_units(problem):
-    """Return the bound of the entries, the units of the gradients, and the limit of a share."""
+    """Return the bound of the entries, the gradient unit, and the limit of a contribution."""
     return problem.design.bound, problem.unit, problem.share_limit
 
 
@@ -92,7 +91,7 @@ def add_margins(problem, integer_weights, margin):
 
 @kernel
 def make_room(changed, before, count, more):
-    """Return copies of the first `count` notes with room for some more."""
+    """Return copies of the first `count` notes with room for more."""
     size = 2 * (count + more)
     longer_changed, longer_before = np.empty(size, np.int64), np.empty(size, np.int64)
     # Not by slices, which take seconds to compile.
@@ -103,9 +102,10 @@ def make_room(changed, before, count, more):
 
 @register_jitable
 def _look_ahead(rows, refreshed, first, last):
-    """Read an entry of every cache line of some rows; return a number that nobody needs.
+    """Read an entry of every cache line of some rows; the result is not used.
 
-    These loads do not wait for each other, as those of rows that are worked through one by one do.
+    These loads do not wait for each other, unlike those of rows that are processed one after
+    another.
     """
     seen = np.int64(0)
     for m in range(first, last):
@@ -119,7 +119,7 @@ def _look_ahead(rows, refreshed, first, last):
 
 @register_jitable
 def _add(alpha, k, change, reported, changed, before, count):
-    """Change a gradient, and note it if need be; return how many notes there are."""
+    """Change a gradient and note it if necessary; return the number of notes."""
     if alpha.size == 0:
         changed[count] = k
         before[count] = change
@@ -138,16 +138,13 @@ def _add(alpha, k, change, reported, changed, before, count):
 def replace_contributions(
     rows, n_columns, intercept, units, alpha, refreshed, old, new, shift, amounts, notes
 ):
-    """Replace the contributions of some rows at `old` by those at `new`.
+    """Replace the contributions of some rows at `old` by those at `new`; return the notes.
 
-    `units`: of `share_units`.
     `alpha`: gradients of one output; empty to list all changes instead of adding them up.
-    `shift`: changes of ``alpha_k >> shift`` are noted; at `NOTHING_REPORTED` none is.
-    `amounts`: room for the changes of some entries, of any size but 0.
-    `notes`: coordinates, what they were (of listed changes, by how much they change), and how many
-    are noted already; made longer if need be.
-
-    Returns: the notes, with these behind them; -1 of them at a column outside the matrix.
+    `shift`: changes of ``alpha_k >> shift`` are noted; none at `NOTHING_REPORTED`.
+    `amounts`: room for changes, of any size but 0.
+    `notes`: coordinates, their previous values (or the listed changes), and the number of notes.
+    The number becomes -1 if a column lies outside the matrix.
     """
     changed, before, noted = notes
     bound, unit, limit = units
@@ -220,12 +217,10 @@ def renew_residuals(
     old: NDArray[np.float64],
     new: NDArray[np.float64],
 ) -> None:
-    """Give some rows the residuals of their margins.
+    """Set the residuals of some rows by their margins, scaled to numbers by `scale`.
 
-    `targets`: labels, weights and offsets.
-    `scale`: from integer margins to margins.
-    `margin`, `residual`, shape (N, K): of all rows.
-    `old`, `new`, shape (n, K): filled with the residuals of these rows before and after.
+    `margin`, `residual`, shape (N, K): of all rows. `old`, `new`, shape (n, K): receive the
+    residuals of these rows before and after.
     """
     renew = _renew_residuals if loss.n_outputs == 1 else _renew_residual_vectors
     renew(loss, targets, rows, scale, margin, residual, old, new)

@@ -1,13 +1,8 @@
 """Steps that touch very many rows, taken by all threads: other loops, the same bits.
 
-Each thread owns blocks of rows: their margins, gradients and calendar. It takes the step of
-`dplasso.frank_wolfe.sparse` through them and sums the changes of the column gradients into an
-array of its own; these are added up once all are done. Where a large part of all contributions
-changes, alpha is computed afresh from the record gradients instead, column by column. A sum of
-integers has no order, so either way the result is that of one thread.
-
-Everything here decides how a number is computed and may depend on all the data; which numbers are
-computed is decided in `dplasso.frank_wolfe.sparse.touch_rows`, row by row.
+Each thread owns blocks of rows and sums the changes of the column gradients in its own array. If a
+large part of all contributions changes, alpha is recomputed from the residuals instead. Both give
+the bits of one thread, because sums of integers do not depend on the order.
 """
 
 from dataclasses import dataclass, field
@@ -35,10 +30,10 @@ Notes = tuple[NDArray[np.int64], NDArray[np.int64], int]
 
 @dataclass(frozen=True)
 class LargeSteps:
-    """What large steps are taken with.
+    """The resources of large steps.
 
-    `recomputing`: whether alpha may be computed afresh; changes that are asked for are no sums.
-    `changes`: arrays of zeros, shape (D,), for the changes that each thread sums; made when needed.
+    `recomputing`: whether alpha may be recomputed; impossible if the caller needs its changes.
+    `changes`: zero arrays, shape (D,), for the sums of each thread; made when needed.
     """
 
     threads: Threads
@@ -47,7 +42,7 @@ class LargeSteps:
 
 
 def large_rows(problem: Problem) -> int:
-    """Return how many rows a step may look at before it counts as large."""
+    """Return the number of rows above which a step counts as large."""
     mean = max(1.0, problem.design.rows.indices.size / max(1, problem.labels.size))
     return int(min(LARGE_STEP_ENTRIES / mean, 2.0**62))
 
@@ -64,11 +59,9 @@ def take_step(
     shift: int,
     n_looked_at: int,
 ) -> Notes:
-    """Take the step of `dplasso.frank_wolfe.sparse.step_rows`, with all threads where that pays.
+    """Take the step of `dplasso.frank_wolfe.sparse.step_rows`, with all threads if that is faster.
 
-    `n_looked_at`: rows of the column and rows due.
-
-    Raises DataError if a store that was opened unread is damaged.
+    `n_looked_at`: rows of the column and rows due. Raises DataError if a store is damaged.
     """
     threads, n_rows = large_steps.threads, problem.labels.size
     # As many contributions are about to change as the last such step lets expect.
@@ -121,7 +114,7 @@ def take_step(
 
 
 def _parts(state: SparseState, large_steps: LargeSteps, *, summing: bool) -> list[SparseState]:
-    """Return what each thread works with: the rows of all, and counts and changes of its own."""
+    """Return the state of each thread: shared rows, own counts and changes."""
     n_parts, changes = large_steps.threads.count, large_steps.changes
     while summing and len(changes) < n_parts:
         changes.append(np.zeros_like(state.alpha))
@@ -143,7 +136,7 @@ def _take_sums(
     shift: int,
     threads: Threads,
 ) -> Notes:
-    """Change alpha by the sums of all threads, or set it to them; return notes of the changes."""
+    """Add the sums of all threads to alpha, or set it to them; return notes of the changes."""
     edges = cut(0, alpha.size, threads.count)
 
     def some(t: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -162,7 +155,7 @@ def _take_sums(
 
 @kernel
 def _ascends(indices, first, last):
-    """Return whether the rows of a column ascend, as those of a store on disk should."""
+    """Return whether the rows of a column ascend; those of a damaged store may not."""
     ascending = True
     for p in range(first + 1, min(last, indices.size)):
         ascending &= indices[p - 1] < indices[p]
@@ -171,7 +164,7 @@ def _ascends(indices, first, last):
 
 @kernel
 def _add_up(total, more, first, last):
-    """Add a part of one array to another's, and set it to zero."""
+    """Add a part of one array to another one, and set it to zero."""
     for k in range(first, last):
         total[k] += more[k]
         more[k] = 0
@@ -179,7 +172,7 @@ def _add_up(total, more, first, last):
 
 @kernel
 def _take(alpha, sums, first, last, afresh, shift, changed, before):
-    """Change a part of alpha, note what the selector may have to hear of; return how many notes."""
+    """Change a part of alpha and note what the selector may need; return the number of notes."""
     count = 0
     for k in range(first, last):
         was = alpha[k]

@@ -1,10 +1,9 @@
-"""The columns whose gradients can leave the lowest level of a selection structure.
+"""Columns whose gradients can leave the lowest level of a selection structure.
 
-A record adds at most ``2^b`` units to a column gradient, b the bits of a share, so the gradient of
-a column of n entries stays within ``n 2^b`` whatever the residuals are. Where that is inside the
-lowest level, the structure needs it only when the column is about to be drawn: then it is computed
-exactly, from the column's few entries. Of text, nearly all columns and half of all entries are
-such. Which columns these are decides how a number is computed and when, but no number.
+A record adds at most ``2^b`` units to a column gradient, so the gradient of a column of n entries
+stays within ``n 2^b``. If that is inside the lowest level, the structure needs the gradient only
+when the column is about to be drawn. It is then computed from the column's few entries. In text,
+nearly all columns and half of all entries are of this kind. Results do not depend on the choice.
 """
 
 from typing import NamedTuple
@@ -24,12 +23,7 @@ _WORTH = 0.1
 
 
 class LongColumns(NamedTuple):
-    """The long columns of a design, side by side.
-
-    `columns`: their rows and entries.
-    `numbers`: those of the columns.
-    `is_long`, shape (D,): which of all columns they are.
-    """
+    """The long columns of a design, their numbers, and which of all D columns they are."""
 
     columns: Compressed
     numbers: NDArray[np.int64]
@@ -38,14 +32,14 @@ class LongColumns(NamedTuple):
     def gradients(
         self, units: Units, residuals: NDArray[np.float64], threads: Threads
     ) -> NDArray[np.int64]:
-        """Return their gradients, output after output, for record gradients of shape (K, N)."""
+        """Return their gradients, output after output, for residuals of shape (K, N)."""
         found = np.empty((len(residuals), self.numbers.size), dtype=np.int64)
         for one, alpha in zip(residuals, found, strict=True):
             sums_of_columns(self.columns, units, one, threads, alpha)
         return found.ravel()
 
     def coordinates(self, n_outputs: int) -> NDArray[np.int64]:
-        """Return their coordinates in all outputs, as `gradients` orders them."""
+        """Return their coordinates in all outputs, in the order of `gradients`."""
         starts = np.arange(n_outputs)[:, np.newaxis] * self.is_long.size
         return (starts + self.numbers).ravel()
 
@@ -53,9 +47,9 @@ class LongColumns(NamedTuple):
 def long_columns(
     design: Design, fewest: int, threads: Threads, make: Make = np.empty
 ) -> LongColumns | None:
-    """Return the columns of at least so many entries; None where leaving out the rest pays little.
+    """Copy the columns of at least `fewest` entries; return None if few entries would be left out.
 
-    They are copied: columns that lie far apart are read three times as slowly.
+    Copied columns lie together: columns far apart are read three times as slowly.
     """
     lengths = np.diff(design.columns.indptr)
     numbers = np.flatnonzero(lengths >= fewest)
@@ -72,7 +66,7 @@ def long_columns(
 def gradient_of(
     design: Design, j: int, units: Units, residuals: NDArray[np.float64], output: int
 ) -> int:
-    """Return the gradient of one column, for record gradients of shape (N, K)."""
+    """Return the gradient of one column, for residuals of shape (N, K)."""
     (indices, values, constant), begin, end = column_of(design, j, ONE_THREAD)
     rows, (bound, unit, limit) = indices[begin:end], units
     # Indices from a store on disk have not been looked at before.

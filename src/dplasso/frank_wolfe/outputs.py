@@ -1,13 +1,12 @@
 """Several margins of a record, one for each class: coordinate ``k P + j`` is column j of output k.
 
-P is the number of coordinates of one output, D and the constant column. A step moves one margin of
-the rows that hold its column, and with it, in principle, all K residuals of those rows. Each is
-kept as long as it is within `drift_tol` of the true one: a record's residual for output k depends
-on its own row and on what was released alone, as docs/threat-model.md asks.
+P is the number of coordinates of one output. A step moves one margin of the rows that hold its
+column, which changes all K residuals of those rows. Each residual is kept while it is within
+`drift_tol` of the true one. It depends on its own row and on releases only.
 
 Between touches all margins shrink by the same public factor. No residual moves by more than
-`STEEPEST` times the largest change of a margin, so the step after which some residual could be too
-far off is known in closed form, as in `dplasso.frank_wolfe.drift`, whose calendar this uses.
+`STEEPEST` times the largest change of a margin. So the step after which a residual could be too far
+off is known, and goes into the calendar of `dplasso.frank_wolfe.drift`.
 """
 
 from collections.abc import Callable
@@ -51,15 +50,12 @@ TOUCHES_PER_COORDINATE = 2
 
 
 class OutputState(NamedTuple):
-    """What Algorithm 2 carries from step to step.
+    """The state of Algorithm 2 between steps, and working arrays.
 
     `alpha`, shape (K P,): column gradients in fixed point, output after output.
-    `rows`, shape (N,): place in the calendar of every row.
-    `margin`, `gradient`, shape (N, K): integer margins, and residuals in use.
-    `calendar`: due refreshes; of length 0 with ``drift_tol=None``.
-
-    The others are room: for one row's margins and residuals, rows taken off the calendar, a row
-    with a residual before and after, its changes, and what the selector must hear of them.
+    `rows`, shape (N,): place of every row in the calendar.
+    `margin`, `gradient`, shape (N, K): integer margins, and the residuals in use.
+    `calendar`: rows due for a refresh; of length 0 with ``drift_tol=None``.
     """
 
     alpha: NDArray[np.int64]
@@ -79,7 +75,7 @@ class OutputState(NamedTuple):
 
 
 def start_outputs(problem: Problem, drift_tol: float | None, threads: Threads) -> OutputState:
-    """Return the state before the first step, all weights zero."""
+    """Return the state before the first step, with all weights zero."""
     design, n_outputs = problem.design, problem.loss.n_outputs
     links = [(name, np.int32) for name in ("due", "following", "previous")]
     rows = unscheduled(np.zeros(problem.labels.size, dtype=links))
@@ -129,11 +125,10 @@ def take_output_steps(
 
 @kernel
 def step_output_rows(problem, state, selector, column, span, step, tolerance):
-    """Move one margin of the rows of a column and refresh what has to be, then the rows due.
+    """Move one margin of the rows of a column, then refresh these rows and those due.
 
-    `span`: first and last entry of the column, the output, and what is added to K.
-
-    Returns: whether all row and column numbers were inside the matrix.
+    `span`: first and last entry of the column, the output, and what is added to K. Returns False if
+    a row or column number lies outside the matrix.
     """
     indices, values, constant = column
     begin, end, output, weight = span
@@ -171,12 +166,11 @@ def step_output_rows(problem, state, selector, column, span, step, tolerance):
 
 @kernel
 def refresh_row(problem, state, selector, i, step, tolerance, touched):
-    """Replace the residuals of a row that are too far off, and note when to look again.
+    """Replace the residuals of a row that are too far off, and schedule its next refresh.
 
-    `touched`: entries touched by this step so far.
-
-    Returns: the same with those of this row. Once they pass `TOUCHES_PER_COORDINATE`, the selector
-    is no longer told: it has to be rebuilt.
+    Returns `touched`, the entries touched by this step, with those of this row; -1 if a column lies
+    outside the matrix. Above `TOUCHES_PER_COORDINATE` changes are not reported to the selector,
+    which is then rebuilt.
     """
     values, residuals, calendar = state.values, state.residuals, state.calendar
     scale = margin_scale(problem, step)

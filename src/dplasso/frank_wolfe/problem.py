@@ -1,4 +1,4 @@
-"""The training problem: a design, a loss, the targets, and the fixed point they are summed in."""
+"""The training problem: a design, a loss, targets, and fixed-point units."""
 
 from typing import Any, NamedTuple
 
@@ -25,12 +25,11 @@ weight_scale = kernel(transcript.weight_scale)
 
 
 class Problem(NamedTuple):
-    """Data and public parameters of a run with a given radius.
+    """Data and public parameters of a run with a fixed radius.
 
-    `labels`, `weights`, `offsets`: the targets, what each record counts, and where its margins
-    start (`dplasso.losses.targets`).
+    `labels`, `weights`, `offsets`: as in `dplasso.losses.targets`.
     `unit`: fixed-point units per unit of alpha, S = 2^32 / (B C).
-    `share_limit`: the most that a record adds to a column gradient, in these units: 2^32.
+    `share_limit`: the bound on a record's part of a column gradient, in these units.
     `margin_unit`: fixed-point units of a margin per unit of x, 2^b / B.
     """
 
@@ -47,7 +46,7 @@ class Problem(NamedTuple):
 
     @property
     def n_coordinates(self) -> int:
-        """Coordinates of all outputs; ``k P + j`` is column j of output k, of P each."""
+        """Coordinates of all outputs; ``k P + j`` is column j of output k."""
         return int(self.design.n_coordinates * self.loss.n_outputs)
 
 
@@ -57,10 +56,7 @@ def gradient_unit(bound: float, residual_bound: float, bits: int = CONTRIBUTION_
 
 
 def margin_unit(bound: float, n_steps: int) -> float:
-    """Return the fixed-point units per unit of x in which margins are summed.
-
-    Chosen from public numbers so that `n_steps` steps cannot overflow 62 bits.
-    """
+    """Return the fixed-point units of margins per unit of x; `n_steps` cannot overflow 62 bits."""
     total = n_steps * (n_steps + 3) // 2
     bits = min(_MARGIN_BITS, 62 - total.bit_length())
     return float(2.0**bits / bound)
@@ -69,11 +65,9 @@ def margin_unit(bound: float, n_steps: int) -> float:
 class VertexLayout(NamedTuple):
     """How a matrix is laid out for vertices.
 
-    `bound`: entries are clipped to it. `intercept`: whether the constant is a column.
-    `by_columns`: whether it is needed by columns, too.
-    `n_steps`: at most; without one a matrix is not laid out.
-    `one_process`: choices that partitions of the rows do not know, in words.
-    `share_bits`: bits of a record's share of a column gradient.
+    `by_columns`: whether the columns are needed too. `n_steps`: the most steps that use them.
+    `one_process`: the choices that partitions of the rows do not support, in words.
+    `share_bits`: bits of a record's part of a column gradient.
     """
 
     bound: float
@@ -99,12 +93,12 @@ def design_of(X: Any, layout: VertexLayout, threads: Threads) -> Design:
 
 
 def room_for(X: Any) -> Make:
-    """Return what makes arrays of entries: in memory, or in a temporary file beside a store."""
+    """Return the function that makes arrays of entries: in memory, or beside a store."""
     return X.scratch if isinstance(X, Store) else np.empty
 
 
 def all_columns(design: Design) -> StartingRows:
-    """Return the rows that the margins of a public model are of."""
+    """Return the rows that determine the margins of a public model."""
     every = np.zeros(0, dtype=np.int64)
     return StartingRows(design.rows, every, design.n_columns)
 
@@ -116,10 +110,7 @@ def starting(
     threads: Threads,
     whole: StartingRows | None = None,
 ) -> Targets:
-    """Return targets whose margins start at those of a public model.
-
-    `whole`: the rows that these are of, where they are known already.
-    """
+    """Return targets whose margins start at those of a public model."""
     if model is None:
         return targets
     whole = whole or all_columns(design)
@@ -137,7 +128,7 @@ def build_problem(
     weights: NDArray[np.float64] = NO_WEIGHTS,
     offsets: NDArray[np.float64] = NO_OFFSETS,
 ) -> Problem:
-    """Put a run together; the loss is by default the logistic one with C = 1."""
+    """Build a problem; the default loss is the logistic one with C = 1."""
     loss = Logistic() if loss is None else loss
     return Problem(
         design=design,

@@ -1,16 +1,12 @@
-"""What a step tells the selector: every column gradient that changed, once, in ascending order.
+"""Report to the selector each column gradient that a step changed, once, in ascending order.
 
-A step changes a gradient many times, in the order of its rows. The selector hears of the whole
-change alone, in the order of the original column numbers: so what it keeps, and with it every
-draw, is the same however the rows are partitioned, stored or shared among threads.
+So the state of the selector, and every draw, does not depend on how rows are partitioned, stored or
+divided among threads.
 
-While a step runs, changes that cross a multiple of the selector's granularity are noted with the
-gradient before them. The first note of a gradient has it as it was before the step, to the
-granularity: smaller changes before it crossed nothing.
-
-A step that changes very many gradients reports none, and the selector indexes all of them afresh
-before the next draw. Which steps do is decided by the entries touched, a sum over all rows, so by
-all partitions alike.
+During a step, changes that cross a multiple of the selector's granularity are noted with the
+gradient before them. The first note of a gradient has its value before the step, up to the
+granularity. A step that changes very many gradients reports none, and the selector is rebuilt
+before the next draw. This follows from the entries touched, so all partitions decide alike.
 """
 
 import numpy as np
@@ -26,13 +22,13 @@ WIDE = 2
 
 @kernel
 def expected_entries(n_looked_at, refreshed_part, n_entries, n_rows):
-    """Return how many entries a step touches if so large a part of its rows changes."""
+    """Return how many entries a step touches if this part of its rows changes."""
     return n_looked_at * refreshed_part * (n_entries / max(1, n_rows))
 
 
 @kernel
 def begin_step(problem, state, n_looked_at):
-    """Return whether the changes of a step that looks at so many rows are to be noted."""
+    """Return whether to note the changes of a step that looks at so many rows."""
     state.step_counts[:] = 0
     state.step_counts[0] = n_looked_at
     n_entries, n_rows = problem.design.rows.indices.size, problem.labels.size
@@ -42,9 +38,9 @@ def begin_step(problem, state, n_looked_at):
 
 @kernel
 def sort_notes(size, changed, before, count):
-    """Sort notes by the numbers of their gradients, in place; return how many are left.
+    """Sort notes by their gradients, in place; return how many are left.
 
-    Several notes of one gradient keep their order; all but the first may be dropped.
+    Notes of one gradient keep their order; all but the first may be dropped.
     """
     if count <= _FEW:
         for m in range(1, count):
@@ -69,10 +65,7 @@ def sort_notes(size, changed, before, count):
 
 @kernel
 def report(problem, state, selector, telling, notes):
-    """Tell the selector what a step has changed, or note that it was not told.
-
-    `telling`: what `begin_step` has returned.
-    """
+    """Report the changes of a step to the selector, or mark it for a rebuild."""
     n_looked_at, n_refreshed, n_touched = state.step_counts
     n_entries, n_rows = problem.design.rows.indices.size, problem.labels.size
     most = WIDE * state.alpha.size
@@ -100,11 +93,11 @@ def report(problem, state, selector, telling, notes):
 
 @kernel
 def take_changes(alpha, coordinates, amounts, whole, shift, changed, before):
-    """Change gradients; return how many changes a selector of this granularity has to hear of.
+    """Change gradients; return how many changes the selector needs.
 
-    `coordinates`: those of the amounts; empty where there is an amount for each.
-    `whole`: whether the amounts are the gradients themselves.
-    `changed`, `before`: filled with the changes to be told and what was there, as far as they go.
+    `coordinates`: of the amounts; empty if there is an amount for each gradient.
+    `whole`: whether the amounts are the new gradients.
+    `changed`, `before`: receive the changes and the previous values, as far as there is room.
     """
     count = 0
     for m in range(amounts.size):

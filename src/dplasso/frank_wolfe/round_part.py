@@ -1,10 +1,9 @@
-"""The rows of a run in rounds: integer margins, exact residuals, and their share of the gradients.
+"""The rows of a run in rounds: integer margins, exact residuals, and their part of the gradients.
 
-All vertices weigh the same, so a row's margin is ``scale`` times an integer: the sum of sign and
-entry over the columns drawn that it holds. A row that holds none of the columns drawn in a round
-keeps its margin and its residual; the others are renewed at the round's end, exactly. Residuals
-depend on their own row and on what was released, and sums of integers have no order, so the
-gradients are the same to the bit however rows are cut into parts.
+All vertices have the same weight, so a margin is ``scale`` times an integer. At the end of a round
+the rows that hold a drawn column get new residuals; the others keep theirs. Residuals depend on
+their own row and on releases only, and sums of integers do not depend on the order. So the bits do
+not depend on how rows are partitioned.
 """
 
 from dataclasses import dataclass
@@ -46,13 +45,12 @@ Drawn = tuple[Column, int, int, tuple[int, int]]
 
 
 class Changes(NamedTuple):
-    """What rows change of the column gradients.
+    """How rows change the column gradients.
 
-    `coordinates`: those that change, in any order; None for all.
-    `amounts`: by how much; those of one coordinate add up.
-    `counts`, shape (3,): rows looked at, rows whose residual changed, and their entries; none in a
-    run in rounds.
-    `whole`: whether the amounts are all gradients themselves.
+    `coordinates`: the changed ones, in any order; None for all.
+    `amounts`: the changes; those of one coordinate add up.
+    `counts`, shape (3,): rows looked at, rows with a new residual, their entries; 0 in rounds.
+    `whole`: whether the amounts are the new gradients.
     """
 
     coordinates: NDArray[np.integer] | None
@@ -65,8 +63,7 @@ class Changes(NamedTuple):
 class RoundSteps:
     """The public numbers of a run in rounds.
 
-    `vertex_weight`: the weight that every vertex adds to its coordinate.
-    `share_bits`: bits of a record's share of a column gradient.
+    `vertex_weight`: the weight that a vertex adds to its coordinate.
     `start`: the public model that margins start from.
     """
 
@@ -100,15 +97,11 @@ class RoundSteps:
 
 
 class RoundRows:
-    """Rows of one design; a `dplasso.frank_wolfe.rounds.Rows`.
+    """Rows of one design; implements `dplasso.frank_wolfe.rounds.Rows`.
 
-    One thread adds up a round that touches few entries. Otherwise each thread takes a range of the
-    rows, and sums their changes in an array of its own; or, where most entries are touched, ranges
-    of the columns.
-
-    `targets`: with where margins start.
-    `alone`: whether these are all rows there are, so that gradients may be told anew.
-    `make`: makes arrays of entries.
+    One thread computes a round that touches few entries. Otherwise threads divide the rows, or the
+    columns if most entries are touched. `alone`: whether there are no other rows, so that gradients
+    may be recomputed.
     """
 
     def __init__(
@@ -134,7 +127,8 @@ class RoundRows:
     def start(self, level: int = 0) -> NDArray[np.int64]:
         """Return these rows' part of the column gradients at zero weights.
 
-        The only rows there are leave out columns whose gradients stay within ``2^level`` of 0.
+        If there are no other rows, columns whose gradients stay within ``2^level`` are left out as
+        0.
         """
         edges = cut(0, self._rows.size, self._threads.count)
         self._threads.run(lambda t: self._renew(self._rows[edges[t] : edges[t + 1]]))
@@ -149,7 +143,7 @@ class RoundRows:
         return alpha
 
     def gradient(self, coordinate: int) -> int | None:
-        """Return a column gradient that is left out; None for another."""
+        """Return a column gradient that was left out; None for another one."""
         output, j = divmod(coordinate, self._steps.n_columns)
         if self._long is None or self._long.is_long[j]:
             return None
@@ -186,7 +180,7 @@ class RoundRows:
         return Changes(None, amounts)
 
     def catch_up(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> None:
-        """Add vertices that the other parts have added: their changes are in the sum already."""
+        """Add vertices whose changes are in the sum already."""
         # Residuals follow from the margins, however many rounds these took.
         self.move(vertex, sign)
 
@@ -195,7 +189,7 @@ class RoundRows:
         return self._steps.bound, self._steps.unit, 2.0**self._steps.share_bits
 
     def _anew(self) -> Changes:
-        """Return the column gradients at the residuals, of the long columns where others wait."""
+        """Return the recomputed column gradients, of the long columns if others are left out."""
         if self._long is None:
             return Changes(None, self._gradients(), whole=True)
         residuals = np.ascontiguousarray(self._residual.T)
@@ -217,7 +211,7 @@ class RoundRows:
         return np.ascontiguousarray(old.T), np.ascontiguousarray(new.T)
 
     def _touch(self, drawn: list[Drawn], first: int, last: int) -> NDArray[np.int32]:
-        """Add vertices to the margins of the rows `first` to `last`; return the rows touched."""
+        """Add vertices to the margins of rows `first` to `last`; return the touched rows."""
         every = last - first == self._rows.size
         rows, count = self._rows[first:last], 0
         for column, begin, end, vertex in drawn:
@@ -247,9 +241,9 @@ class RoundRows:
     def _move_some(
         self, drawn: list[Drawn], first: int, last: int
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
-        """Add vertices to the rows `first` to `last`; return the changes by their places.
+        """Add vertices to rows `first` to `last`; return the changes and their places.
 
-        With places of None, the amounts are those of all gradients.
+        Without places, the amounts are those of all gradients.
         """
         design, units, size = self._design, self._units, self._steps.n_columns
         every = last - first == self._rows.size
@@ -286,12 +280,8 @@ class RoundRows:
 def touch_rows(column, span, part, vertex, units, margin, touched, rows, count):
     """Add a vertex to the margins of the rows in a span of its column.
 
-    `part`: first and last (exclusive) row that may stand there.
-    `vertex`: output and sign.
-    `units`: bound of the entries, and units of a margin per unit of an entry.
-    `touched`, `rows`: marks of the rows touched in this round, and their list, `count` long.
-
-    Returns how long the list is then; -1 at a row outside the part.
+    Marks the rows in `touched`, and appends them to `rows`. Returns the new `count`, or -1 for a
+    row outside `part`.
     """
     indices, values, constant = column
     output, sign = vertex

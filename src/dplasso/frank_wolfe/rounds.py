@@ -1,19 +1,16 @@
-"""A run in rounds: every column is drawn at most once, and several by the same gradients.
+"""A run in rounds: every column is drawn at most once, and up to four with the same gradients.
 
-A column drawn once is left out of later draws, so the next best ones are still to be had from the
-gradients at hand; refreshing them after every few draws costs a part of refreshing them after each
-and, measured, no accuracy; rounds of more than four did cost some on long rows. Which steps refresh
-is public: the mechanism and its sensitivity are those of steps one by one.
+Gradients are refreshed once per round. Rounds of more than four columns cost accuracy on long rows.
+The mechanism and its sensitivity are those of single steps.
 
-The gradient of a drawn column is zero, where no column is less likely, and a draw that hits one is
-made again. That is the exponential mechanism over the others, which depends on the data only
-through their gradients: which columns are left out has been released. At most half of all columns
-may be drawn, so a draw hits one with probability at most 1/2.
+A drawn column gets gradient 0, at which no column is less likely, and a draw that hits one is
+repeated. This is the exponential mechanism over the other columns, because the set of drawn columns
+is released. At most half of all columns may be drawn, so a draw hits one with probability at most
+1/2.
 
-The coordinator alone has the gradients, in the order of the data, the selection structure and the
-random stream. Rows hear of a round when all of it is drawn, at the beginning of the next step: a
-checkpoint, which is written between steps, has a vertex before any worker does. Nobody takes the
-last round: its vertices are all that is wanted of it.
+The coordinator holds the gradients, the selection structure and the random stream. Rows add a round
+at the beginning of the next step, so a checkpoint contains a vertex before any worker does. The
+last round is not added, because only its vertices are needed.
 """
 
 from typing import Any, Protocol
@@ -54,32 +51,28 @@ def round_end(n_steps: int, step: int) -> int:
 
 
 def _level(gradients: NDArray[np.int64], shift: int) -> NDArray[np.int64]:
-    """Return what tells levels apart, those of a gradient's magnitude; at 0, the gradient."""
+    """Return the level of each gradient's magnitude; with shift 0 the gradient itself."""
     return (gradients ^ (gradients >> 63)) >> shift if shift else gradients
 
 
 class Rows(Protocol):
-    """The rows of a run: those of this process, or of the workers."""
+    """The rows of a run, in this process or on workers."""
 
     def start(self, level: int = 0) -> NDArray[np.int64]:
         """Return the column gradients at zero weights; the caller may change them.
 
-        Rows may leave out, here and in rounds, gradients that stay within ``2^level`` of 0: they
-        stand as 0, and `gradient` has them.
+        Here and in rounds, gradients that stay within ``2^level`` may be left out as 0.
         """
 
     def gradient(self, coordinate: int) -> int | None:
-        """Return a column gradient that was left out; None for one that was not."""
+        """Return a column gradient that was left out; None for another one."""
 
     def move(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:
-        """Add the vertices of a round; return what that changes of the gradients, or all anew."""
+        """Add the vertices of a round; return the changes of the gradients, or all of them."""
 
 
 class RoundsFrankWolfe(VertexRun):
-    """Frank-Wolfe in rounds.
-
-    `prefix`: steps taken instead of drawn; the selector draws as often as it did for them.
-    """
+    """Frank-Wolfe in rounds; steps of `prefix` are taken, and drawn as often as before."""
 
     def __init__(
         self,
@@ -95,7 +88,7 @@ class RoundsFrankWolfe(VertexRun):
         self._moved = 0
 
     def advance(self, first: int, last: int) -> None:
-        """Take steps `first` to `last`, counted from 1, both included."""
+        """Take steps `first` to `last`, counted from 1."""
         for step in range(first, last + 1):
             if step == 1:
                 few = reads_few(self._selector)
@@ -107,7 +100,7 @@ class RoundsFrankWolfe(VertexRun):
             self._draw(step)
 
     def _draw(self, step: int) -> None:
-        """Draw a vertex of a column that is not yet drawn, and leave the column out."""
+        """Draw a vertex of a column that has not been drawn, and set its gradient to 0."""
         for _ in range(_MOST_DRAWS + 1):
             drawn = select(self._selector, self._read, self._stream)
             if drawn[0] not in self._drawn:
@@ -120,7 +113,7 @@ class RoundsFrankWolfe(VertexRun):
             update_many(self._selector, self._alpha, place, before, 1)
 
     def _move(self, done: int) -> None:
-        """Have the rows add the round that ends with step `done`."""
+        """Let the rows add the round that ends with step `done`."""
         taken = self.transcript(done)
         found = self._rows.move(taken.vertex[self._moved :], taken.sign[self._moved :])
         self._moved = done
@@ -147,5 +140,5 @@ class RoundsFrankWolfe(VertexRun):
             update_many(self._selector, self._alpha, places, before, places.size)
 
     def _left_out(self, coordinate: int) -> int | None:
-        """Return the gradient of a column that rows have left out and that is not drawn."""
+        """Return the gradient that rows left out of a column that is not drawn."""
         return None if coordinate in self._drawn else self._rows.gradient(coordinate)

@@ -1,10 +1,7 @@
-"""A part of the rows on its own: those of a worker, in a run with a given radius.
+"""The rows of one worker in a run with a fixed radius.
 
-A part owns the margins, gradients and calendar of its rows and knows nothing of the others. It
-answers each step with the integer changes of the column gradients that its rows bring about; the
-sum over the parts is what one process computes, whatever the partition (docs/cluster.md).
-Coordinates go by their original numbers, since each part may store its columns in an order of its
-own.
+A part holds the margins, residuals and calendar of its rows. It answers each step with the integer
+changes of the column gradients. Their sum over all parts does not depend on the partition.
 """
 
 from dataclasses import dataclass
@@ -31,7 +28,7 @@ _LISTED_PART = 1 / 4
 
 @dataclass(frozen=True)
 class VertexSteps:
-    """The public numbers of a run of Frank-Wolfe with a given radius."""
+    """The public numbers of a run of Frank-Wolfe with a fixed radius."""
 
     loss: Any
     bound: float
@@ -62,10 +59,7 @@ class VertexSteps:
 
 
 class RowPart:
-    """Rows that take their steps when told which vertex was drawn.
-
-    `problem`: these rows alone, with the public numbers of the whole run.
-    """
+    """Rows that take the steps whose vertices the coordinator drew."""
 
     def __init__(
         self, problem: Problem, drift_tol: float | None, threads: Threads = ONE_THREAD
@@ -80,7 +74,7 @@ class RowPart:
         return starting_alpha(self._problem, self._large_steps.threads)
 
     def move(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:
-        """Take the next step with the only vertex that is given."""
+        """Take the next step with a single vertex."""
         step = self._done = self._done + 1
         problem, state = self._problem, self._state
         size = problem.design.n_coordinates
@@ -111,6 +105,6 @@ class RowPart:
         return changes._replace(counts=state.step_counts.copy())
 
     def catch_up(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> None:
-        """Take steps that the other parts have taken already: their changes are in the sum."""
+        """Take steps whose changes are in the sum already."""
         for step in range(vertex.size):
             self.move(vertex[step : step + 1], sign[step : step + 1])

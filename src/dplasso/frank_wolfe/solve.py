@@ -1,4 +1,4 @@
-"""Frank-Wolfe with a given radius, a solver that takes its steps in chunks: Algorithm 1 or 2."""
+"""Frank-Wolfe with a fixed radius, by Algorithm 1 or 2, as a solver that takes steps in chunks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,20 +31,12 @@ Checkpoint = Callable[[int, Transcript], None]
 class FrankWolfe(VertexRun):
     """T steps of Frank-Wolfe, taken when `advance` is called.
 
-    `selector`: state of a selection structure, changed in place.
     `solver`: "sparse" for Algorithm 2, "standard" for Algorithm 1.
-    `drift_tol`: largest error of a record gradient in Algorithm 2; None leaves untouched rows stale
-    as the paper does.
-    `record_history`, `record_work`: keep objective and gap; count the work. Both are functions of
-    the private data, and neither is kept of several margins.
-    `threads`: for the set-up and, of one margin, for steps that touch many rows.
-    `prefix`: the first steps, taken rather than drawn: the run goes on from where the one that drew
-    them was. The selector, told of all changes, draws as many times as in that run.
-
-    `state` holds private data, for tests and checkpoints, and is never part of a model.
-
-    Raises ValueError if the prefix has more than T steps; DataError if a store that was opened
-    unread is damaged.
+    `drift_tol`: the largest error of a residual in Algorithm 2; None never refreshes untouched
+    rows.
+    `record_history`, `record_work`: functions of private data, for runs with one margin.
+    `prefix`: steps that are taken instead of drawn; the selector draws as often as before.
+    `state`: private data, for tests and checkpoints.
     """
 
     def __init__(
@@ -84,7 +76,7 @@ class FrankWolfe(VertexRun):
         rebuild(selector, self.state.alpha)
 
     def advance(self, first: int, last: int) -> None:
-        """Take steps `first` to `last`, counted from 1, both included."""
+        """Take steps `first` to `last`, counted from 1."""
         drawn_with = self._selector, self._stream
         if isinstance(self.state, SparseState):
             self._take_sparse_steps(self.state, first, last)
@@ -142,23 +134,23 @@ class FrankWolfe(VertexRun):
 
     @property
     def history(self) -> History | None:
-        """Objective and gap, where they were asked for."""
+        """Objective and gap, if recorded."""
         return History(*self._outputs[2]) if self._outputs[2][0].size else None
 
     @property
     def work(self) -> Work | None:
-        """Work per step, where it was asked for."""
+        """Work per step, if recorded."""
         return Work(*self._outputs[3].T) if self._outputs[3].size else None
 
 
 @dataclass(frozen=True)
 class ProblemRows:
-    """The rows of a run with a given radius, all in this process."""
+    """The rows of a run with a fixed radius, all in this process."""
 
     problem: Problem
 
     def walk(self, selector: Any, stream: RandomStream, **settings: Any) -> FrankWolfe:
-        """Return a run, ready for its first vertex; settings as of `FrankWolfe`."""
+        """Return a run with the settings of `FrankWolfe`."""
         return FrankWolfe(self.problem, selector, stream, **settings)
 
 
@@ -172,11 +164,7 @@ def solve(
     progress: Progress | None = None,
     **settings: Any,
 ) -> FrankWolfe:
-    """Run T steps of Frank-Wolfe; the settings are those of `FrankWolfe`.
-
-    After each chunk, `checkpoint` is called with the steps done and their transcript, then
-    `progress` with the steps done and T.
-    """
+    """Run T steps of Frank-Wolfe; call `checkpoint` and `progress` after each chunk."""
     with thread_pool(n_threads) as threads:
         run = FrankWolfe(problem, selector, stream, threads=threads, **settings)
         keep = None if checkpoint is None else lambda done: checkpoint(done, run.transcript(done))

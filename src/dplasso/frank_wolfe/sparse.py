@@ -1,11 +1,11 @@
-"""Algorithm 2 of the paper (arXiv 2310.19978), corrected: an iteration costs what it touches.
+"""Algorithm 2 of the paper (arXiv 2310.19978), corrected: a step costs what it touches.
 
-A step changes one weight, so only rows that hold the chosen column change their margin, and only
-the columns of those rows their gradient. The shrinkage of all other margins by ``w_m`` is what the
-paper leaves out; the calendar of `dplasso.frank_wolfe.drift` brings it back, to a stated tolerance.
+A step changes one weight, so only rows that hold its column change their margin beyond the
+shrinkage by ``w_m``. The paper leaves that shrinkage out for other rows; the calendar of
+`dplasso.frank_wolfe.drift` restores it up to a tolerance.
 
-Rows are worked through in blocks: first all their margins, which are independent loads, then the
-contributions of those whose gradient has to change.
+Rows are processed in blocks: first all margins, which are independent loads, then the contributions
+of the rows whose residual changes.
 """
 
 import numpy as np
@@ -36,15 +36,13 @@ from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild, s
 
 @kernel
 def touch_rows(problem, column, public, rows, first, last, weight, scratch):
-    """Move the margins of some rows; find which gradients change and who is due when.
+    """Move the margins of some rows; find which residuals change, and when rows are due.
 
-    `problem`: the loss and the targets.
-    `column`: rows and entries of a column; without indices, all rows hold `constant`.
-    `public`: of `step_numbers`.
-    `weight`: what is added to K_j; 0 for rows that are looked at because they are due.
-    `scratch`: `refreshed`, `old`, `new`, `moved` and `moved_to` are filled from the start.
+    `column`: rows and entries; without indices all rows hold `constant`.
+    `weight`: what is added to K_j; 0 for rows that are due.
+    `scratch`: receives `refreshed`, `old`, `new`, `moved` and `moved_to`.
 
-    Returns: rows refreshed and rows moved; (-1, 0) at a row number outside the matrix.
+    Returns the numbers of rows refreshed and moved; (-1, 0) for a row outside the matrix.
     """
     indices, values, constant = column
     bound, margin_unit, scale, tolerance, n_steps, step, scheduled = public
@@ -101,7 +99,7 @@ def touch_rows(problem, column, public, rows, first, last, weight, scratch):
 
 @kernel
 def count_entries(indptr, refreshed, count):
-    """Return how many entries the refreshed rows have."""
+    """Return the number of entries of the refreshed rows."""
     total = np.int64(0)
     for m in range(count):
         i = refreshed[m]
@@ -111,7 +109,7 @@ def count_entries(indptr, refreshed, count):
 
 @kernel
 def record_refreshed(problem, state, scratch, count):
-    """Bring the sums of the history up to date."""
+    """Update the sums of the history."""
     rows, sums, shift = state.rows, state.sums, state.calendar.shift
     for m in range(count):
         i, old, new = scratch.refreshed[m], scratch.old[m], scratch.new[m]
@@ -133,11 +131,9 @@ def sum_of_blocks(sums, which):
 
 @kernel
 def refresh_block(problem, state, found, counts, record, replacing, shift, notes):
-    """Carry the changes of one touched block into calendar, history, counts and gradients.
+    """Apply the changes of one touched block to calendar, history, counts and gradients.
 
-    `found`, `counts`: what `touch_rows` filled and returned.
-    `replacing`: whether to replace contributions; otherwise the column gradients are left alone.
-    `shift`, `notes`: as of `replace_contributions`.
+    `found`, `counts`: from `touch_rows`. `replacing`: whether to change the column gradients.
     """
     n_refreshed, n_moved = counts
     for m in range(n_moved):
@@ -184,13 +180,10 @@ def step_numbers(problem, calendar, step, tolerance):
 
 @kernel
 def work_through(problem, state, column, span, blocks, public, record, replacing, shift, notes):
-    """Touch rows of a column, then the rows due.
+    """Touch the rows of a column, then the rows due in some blocks; return the notes.
 
-    `span`: first and last entry of the column, and what is added to K_j.
-    `blocks`: first and last (exclusive) block of rows whose due ones are looked at.
-    `public`: of `step_numbers`.
-
-    Returns: the notes; -1 of them where a row or column number was outside the matrix.
+    `span`: first and last entry of the column, and what is added to K_j. The number of notes is -1
+    if a row or column lies outside the matrix.
     """
     first, last, weight = span
     scratch, rows, calendar = state.scratch, state.rows, state.calendar
@@ -220,7 +213,7 @@ def work_through(problem, state, column, span, blocks, public, record, replacing
 
 @kernel
 def step_rows(problem, state, column, span, step, tolerance, record, shift):
-    """Take one step as `work_through` does, with no notes yet."""
+    """Take one step with `work_through`, without earlier notes."""
     public = step_numbers(problem, state.calendar, step, tolerance)
     blocks = 0, state.calendar.head.shape[0]
     notes = state.scratch.changed, state.scratch.before, np.int64(0)
@@ -242,16 +235,14 @@ def run_sparse(
     n_prefix,
     rows_large,
 ):
-    """Take the steps of a span (inclusive, from 1) of Algorithm 2, or up to a large one.
+    """Take the steps of a span (inclusive, from 1) of Algorithm 2, up to a large one.
 
-    `tolerance`: `drift_tol`; ignored where the state has no calendar.
-    `vertex`, `sign`, shape (T,): the transcript, filled in behind the first `n_prefix` steps.
-    `history`: objective and gap, filled in when of length T; of length 0 in private runs.
-    `work`, shape (T, 6): work per step (`dplasso.frank_wolfe.vertex_run`), likewise.
-    `rows_large`: steps that look at more rows than this are left to the caller.
+    `vertex`, `sign`, shape (T,): the transcript; the first `n_prefix` steps are taken, not drawn.
+    `history`: objective and gap; of length 0 in private runs. `work`, shape (T, 6) or (0, 6).
+    `rows_large`: the caller takes steps that look at more rows.
 
-    Returns: the last step; or the negative of a step whose vertex is chosen, but which is left
-    to the caller; or 0 where a row number lies outside the matrix.
+    Returns the last step; or minus the step that is left to the caller, with its vertex drawn; or 0
+    if a row lies outside the matrix.
     """
     objective, gap = history
     record = objective.size > 0

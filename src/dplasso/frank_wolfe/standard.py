@@ -1,7 +1,6 @@
-"""Algorithm 1 of the paper (arXiv 2310.19978), corrected: everything recomputed at every step.
+"""Algorithm 1 of the paper (arXiv 2310.19978), corrected: each step recomputes everything.
 
-The slow, obvious method, sparse-aware but O(nnz + D) a step: the reference for correctness and the
-denominator of every speed-up.
+The reference for correctness, and for speed-ups: O(nnz + D) per step.
 """
 
 from collections.abc import Callable
@@ -33,13 +32,10 @@ from dplasso.selection.contract import rebuild, select
 
 @dataclass(frozen=True)
 class StandardState:
-    """What Algorithm 1 carries from step to step, for P coordinates of each of K outputs.
+    """The state of Algorithm 1 between steps, for P coordinates of each of K outputs.
 
-    `alpha`, shape (K P,): column gradients in fixed point.
-    `weights`, shape (K P,): the integer weights K.
-    `margins`, `residuals`, shape (N, K): integer margins and record gradients q_i.
-    `operation_counts`, shape (2,): entries touched and operations spent since the last record of
-    work.
+    `alpha`, `weights`, shape (K P,): column gradients in fixed point, and the integers K.
+    `margins`, `residuals`, shape (N, K). `operation_counts`, shape (2,): see `vertex_run`.
     """
 
     alpha: NDArray[np.int64]
@@ -55,12 +51,12 @@ class StandardState:
 
     @property
     def gradient(self) -> NDArray[np.float64]:
-        """Record gradients, shape (N,) or (N, K)."""
+        """Residuals, shape (N,) or (N, K)."""
         return self.residuals[:, 0] if self.residuals.shape[1] == 1 else self.residuals
 
 
 def start_standard(problem: Problem) -> StandardState:
-    """Return the state before the first step, all weights zero."""
+    """Return the state before the first step, with all weights zero."""
     shape = problem.labels.size, problem.loss.n_outputs
     alpha, weights = np.zeros((2, problem.n_coordinates), dtype=np.int64)
     margins, residuals = np.zeros(shape, dtype=np.int64), np.zeros(shape)
@@ -70,7 +66,7 @@ def start_standard(problem: Problem) -> StandardState:
 
 
 def refresh_all(problem: Problem, state: StandardState, step: int) -> None:
-    """Recompute margins, record gradients and column gradients after `step` steps."""
+    """Recompute margins, residuals and column gradients after `step` steps."""
     size, n_rows = problem.design.n_coordinates, problem.labels.size
     margin, rows = np.empty(n_rows, dtype=np.int64), np.arange(n_rows, dtype=np.int32)
     for k in range(problem.loss.n_outputs):
@@ -98,7 +94,7 @@ def mean_loss(problem, margin, step):
 
 @kernel
 def inner_product(weights, alpha):
-    """Return ``<alpha, K>``, summed in the order of the columns: its last bits depend on it."""
+    """Return ``<alpha, K>``, summed in column order: its last bits depend on the order."""
     total = 0.0
     for k in range(alpha.size):
         total += np.float64(weights[k]) * np.float64(alpha[k])
@@ -115,11 +111,7 @@ def take_standard_steps(
     take: Callable[[int, int, int], tuple[int, int]],
     recorded: tuple[Any, Any],
 ) -> None:
-    """Take steps `first` to `last` (inclusive, from 1) of Algorithm 1.
-
-    `take`: notes the vertex drawn at a step, and returns the one to take.
-    `recorded`: history and work, as of `dplasso.frank_wolfe.sparse.run_sparse`.
-    """
+    """Take steps `first` to `last`; `take` notes a vertex and returns the one to take."""
     (objective, gap), work = recorded
     n_rows = problem.labels.size
     nnz = problem.design.rows.indices.size

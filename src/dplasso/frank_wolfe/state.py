@@ -1,4 +1,4 @@
-"""What Algorithm 2 carries from step to step, and the room its blocks of rows need."""
+"""The state of Algorithm 2 between steps, and working arrays."""
 
 from typing import NamedTuple
 
@@ -18,13 +18,10 @@ _REPORTS = 4096
 
 
 class Scratch(NamedTuple):
-    """Room for one block of rows and for what a step reports.
+    """Working arrays for one block of rows, and notes of changed column gradients.
 
-    `taken`, `refreshed`, `moved`, `moved_to`, shape (B,): rows taken off the calendar, rows whose
-    gradient changed, and rows to be scheduled with their steps.
-    `old`, `new`, shape (B,): gradients of the refreshed rows before and after.
-    `amounts`: changes of some entries of a row.
-    `changed`, `before`: notes of column gradients that changed, and what they were.
+    `moved`, `moved_to`: rows to be scheduled, and their steps. `old`, `new`: residuals of the
+    refreshed rows before and after.
     """
 
     taken: NDArray[np.int32]
@@ -39,17 +36,15 @@ class Scratch(NamedTuple):
 
 
 class SparseState(NamedTuple):
-    """What Algorithm 2 carries from step to step.
+    """The state of Algorithm 2 between steps.
 
     `alpha`, shape (D,): column gradients in fixed point.
-    `rows`, shape (N,): margin, gradient in use, interval and place in the calendar of every row.
-    `calendar`: due refreshes; of length 0 with ``drift_tol=None``.
-    `sums`, shape (B, 2): by blocks of rows, ``<alpha, K>`` and the sum of the losses' tangent
-    offsets, for the history.
+    `calendar`: rows due for a refresh; of length 0 with ``drift_tol=None``.
+    `sums`, shape (B, 2): per block of rows, ``<alpha, K>`` and the tangent offsets, for the
+    history.
     `operation_counts`, shape (2,): entries touched and operations since the last record of work.
-    `step_counts`, shape (3,): rows that the step looks at, rows whose gradient it changes, and
-    their entries.
-    `untold`, shape (1,): whether the selector is to index all gradients before the next draw.
+    `step_counts`, shape (3,): rows looked at, rows with a new residual, and their entries.
+    `untold`, shape (1,): whether to rebuild the selector before the next draw.
     `refreshed_part`, shape (1,): part of the rows that changed in the last wide step.
     """
 
@@ -70,12 +65,12 @@ class SparseState(NamedTuple):
 
     @property
     def gradient(self) -> NDArray[np.float64]:
-        """Record gradients in use, a view, shape (N,)."""
+        """Residuals in use, a view, shape (N,)."""
         return self.rows["gradient"]
 
 
 def new_scratch(n_rows: int, n_reports: int) -> Scratch:
-    """Return room for blocks of `n_rows` rows and for `n_reports` changed gradients."""
+    """Return working arrays for `n_rows` rows and `n_reports` notes."""
     taken, refreshed, moved, moved_to = np.empty((4, n_rows), dtype=np.int32)
     old, new = np.empty((2, n_rows))
     amounts = np.empty(ENTRIES, dtype=np.int64)
@@ -98,7 +93,7 @@ def starting_offset(loss, targets, rows):
 def start_sparse(
     problem: Problem, alpha: NDArray[np.int64], drift_tol: float | None
 ) -> SparseState:
-    """Return the state before the first step, all weights zero; without a tolerance no calendar."""
+    """Return the state before the first step, with all weights zero."""
     design = problem.design
     longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)
     calendar = new_calendar(problem.labels.size, problem.n_steps, drift_tol is not None)

@@ -1,11 +1,8 @@
-"""The transcript of a run: the vertices chosen, from which everything else follows.
+"""The transcript of a run: the chosen vertices, from which everything else follows.
 
-With the step ``eta_t = 2 / (t + 2)`` the weights after T steps are a public function of the
-vertices. Write ``w = radius * scale(T) * K`` with ``scale(t) = 2 / ((t + 1)(t + 2))``; then step t
-adds ``sign * (t + 1)`` to one entry of the integer vector K and leaves the others alone. (This is
-the paper's ``w_m`` in closed form: ``eta_t / w_m = t + 1``.) Integers make the weights exact and
-keep them free of any rescaling however long the run. A late start t0 takes the steps as if t0 had
-been taken already: t + t0 stands for t throughout (docs/model-file.md).
+With the step ``eta_t = 2 / (t + 2)`` the weights after T steps are ``w = radius * scale(T) * K``
+with ``scale(t) = 2 / ((t + 1)(t + 2))``. Step t adds ``sign * (t + 1)`` to one entry of the integer
+vector K, so weights are exact. A late start t0 replaces t by t + t0 (docs/model-file.md).
 """
 
 from dataclasses import dataclass
@@ -80,7 +77,7 @@ def weight_scale(step: int) -> float:
 def integer_weights(
     transcript: Transcript, late_start: int = 0
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the coordinates whose weight is not zero, ascending, and the entries of K there."""
+    """Return the coordinates with a weight, ascending, and their entries of K."""
     sizes = np.arange(2, len(transcript) + 2, dtype=np.int64) + late_start
     steps = transcript.sign.astype(np.int64) * sizes
     coordinates, place = np.unique(transcript.vertex, return_inverse=True)
@@ -93,10 +90,7 @@ def integer_weights(
 def weights(
     transcript: Transcript, l1_radius: float, late_start: int = 0
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the coordinates whose weight is not zero, ascending, and their weights.
-
-    Magnitudes sum to less than `l1_radius`.
-    """
+    """Return the coordinates with a weight, ascending, and their weights."""
     coordinates, totals = integer_weights(transcript, late_start)
     scale = l1_radius * weight_scale(len(transcript) + late_start)
     return coordinates, totals.astype(np.float64) * scale

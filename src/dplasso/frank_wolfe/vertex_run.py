@@ -1,13 +1,8 @@
-"""What all runs of Frank-Wolfe share: the vertices drawn so far, and a prefix that is not drawn.
+"""The vertices drawn so far, for all runs of Frank-Wolfe, and the work of research runs.
 
-Research runs that are not private also count the work of each step, which depends on the data.
-Operations are floating-point and fixed-point arithmetic as the algorithms are written, counted
-alike for both:
-
-- a multiply-add of a sparse product counts 2 per entry (Algorithm 1: two products with X);
-- a record gradient counts 4 (exponential, addition, division, subtraction);
-- a coordinate that is compared, scaled or shifted counts 1 per such operation (Algorithm 1, lines
-  7 to 13: subtract, compare, negate, dot product and axpy: 7 D).
+Work depends on the data, so only runs without privacy record it. Both algorithms count alike: a
+multiply-add of a sparse product is 2 operations per entry, a residual is 4, and comparing, scaling
+or shifting a coordinate is 1 each (7 D in lines 7 to 13 of Algorithm 1).
 """
 
 from dataclasses import dataclass, fields
@@ -25,11 +20,11 @@ OPERATIONS_PER_COORDINATE = 7
 
 @dataclass(frozen=True)
 class Work:
-    """Work per step, each an int64 array of shape (T,).
+    """Work per step, int64 arrays of shape (T,).
 
     `tries`, `moves`, `pops`, `variates`: of the selection (`dplasso.selection.contract`).
-    `touched`: entries of X whose share was replaced or recomputed.
-    `operations`: arithmetic of the gradient and weight updates, without the selection's.
+    `touched`: entries whose contribution was replaced or recomputed. `operations`: without
+    selection.
     """
 
     tries: NDArray[np.int64]
@@ -44,13 +39,13 @@ COLUMNS = tuple(field.name for field in fields(Work))
 
 
 def work_table(n_steps: int) -> NDArray[np.int64]:
-    """Return the table the kernels fill, shape (n_steps, 6); no rows record nothing."""
+    """Return the table that kernels fill, shape (n_steps, 6)."""
     return np.zeros((n_steps, len(COLUMNS)), dtype=np.int64)
 
 
 @kernel
 def record_work(row, counters, operation_counts):
-    """Move the counts since the last step into a row of the table, the selection's first."""
+    """Move the counts since the last step into a row of the table."""
     for column in range(counters.size):
         row[column] = counters[column]
         counters[column] = 0
@@ -60,10 +55,7 @@ def record_work(row, counters, operation_counts):
 
 
 class VertexRun:
-    """The vertices of a run of `n_steps`, the first of which may be given.
-
-    Raises ValueError if the prefix has more steps than the run.
-    """
+    """The vertices of a run; those of `prefix` are taken instead of drawn."""
 
     # A prefix is taken step by step too, which brings the rows to where they were.
     done: ClassVar[int] = 0
@@ -86,15 +78,15 @@ class VertexRun:
         return int(self._vertex[step - 1]), int(self._sign[step - 1])
 
     def transcript(self, done: int | None = None) -> Transcript:
-        """Return the first `done` vertices, by default all; a view that later steps leave alone."""
+        """Return the first `done` vertices, by default all, as a view."""
         return Transcript(self._vertex, self._sign).first(done)
 
     @property
     def history(self) -> History | None:
-        """Objective and gap, where they were asked for."""
+        """Objective and gap, if recorded."""
         return None
 
     @property
     def work(self) -> Work | None:
-        """Work per step, where it was asked for."""
+        """Work per step, if recorded."""
         return None

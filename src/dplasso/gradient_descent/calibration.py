@@ -2,18 +2,14 @@
 
 Noise stops training before the margins s reach the scale that fits the records. The fit therefore
 replaces them by ``a s + b``, and learns a and b by noisy gradient descent from (1, 0). Each record
-gets the weight ``1 / sqrt(|s|^2 + c^2)``. Its gradient in (a, b / c), which is ``q s`` and ``c q``
-times that weight, is then at most as long as its residual q for any margin. So the sensitivity is
-that of every gradient. With K outputs there is one slope, and one constant per output.
+gets the weight ``1 / sqrt(|s|^2 + c^2)``. Its gradient in (a, b / c) is then at most as long as its
+residual, so the sensitivity is that of every gradient. With K outputs there is one slope and one
+constant per output. In multi-label fits each label has its own slope, and its residual is divided
+by the length of its own margin.
 
-In multi-label fits each label has its own slope. The residual of a label is divided by the length
-of its own margin, so the gradient is at most as long as the vector of residuals.
-
-With a public prior the margin of a record is ``a.s + b``, with s the margins of the prior and, at
-the end, of the learnt model. A slope may fall to 0, which discards a prior that does not fit the
-records. The full slope of the prior is too large for a fit that learns much by itself and has to
-unlearn its errors. Such a fit starts from a part of it, and the final slopes restore the rest.
-Records get smaller weights for long s, so that steps are stable for any margins.
+With a public prior the margin is ``a.s + b``, with s the margins of the prior and of the learnt
+model. A slope may fall to 0, which discards a prior that does not fit the records. A fit that
+learns much by itself starts from a part of the prior, and the final slopes restore the rest.
 """
 
 from typing import Any, NamedTuple
@@ -55,7 +51,7 @@ _LEAST = 0.2
 class Calibration(NamedTuple):
     """The slope of the margins, and the constant of each of K outputs.
 
-    `prior_slope`: slope of the margins of the public prior, if the fit has one.
+    `prior_slope`: of the margins of the public prior.
     `label_slopes`: with several labels, the slope of each divided by the largest, `slope`.
     """
 
@@ -80,8 +76,6 @@ def calibrate_margins(
 
     `centre`: released constants that the margins do not include. The slope scales margins about
     them, because slope and constant are nearly collinear about 0 if one class is rare.
-    `n_records`: N, public or counted privately.
-    `sensitivity`: how far a summed gradient can move between neighbours, in L2.
     """
     found, _ = descend(
         margins,
@@ -114,13 +108,10 @@ def descend(
     kappa: float,
     bend: float,
 ) -> tuple[NDArray[np.float64], float]:
-    """Find the parameters of some margins by noisy gradient descent from `start`.
+    """Find parameters of margins by noisy gradient descent; return them and their standard error.
 
-    `fixed`: parameters that are not changed.
-    `kappa`: bound on how far noise may move a parameter.
+    `fixed`: parameters that do not change. `kappa`: bound on how far noise may move a parameter.
     `bend`: upper bound on the curvature of the weighted loss.
-
-    Returns: the parameters, and the standard error of each due to the noise.
     """
     schedule = schedule_for(n_records, mu, sensitivity, CALIBRATION_STEPS, kappa, bend)
     bits = share_bits(n_records)
@@ -162,10 +153,7 @@ def find_slopes(
     fit_intercept: bool,
     shift: NDArray[np.float64] | None = None,
 ) -> Slopes:
-    """Learn slopes and constants with the budget `mu`, from `begin` and `shift` (default 0).
-
-    `margins` has the method `sums`; other parameters are those of `calibrate_margins`.
-    """
+    """Learn slopes and constants with the budget `mu`, from `begin` and `shift` (default 0)."""
     # For any number of slopes the curvature is at most that of the loss times |s|^2 + c^2, and the
     # weight of a record limits this product to `LONGEST`.
     constants = np.zeros(loss.n_outputs) if shift is None else shift / CONSTANT
@@ -190,11 +178,7 @@ def find_slopes(
 def find_start(
     records: Any, scaling: Scaling, stream: RandomStream, **known: Any
 ) -> NDArray[np.float64]:
-    """Return the slope and constants of the public prior, shape (1 + K,).
-
-    `scaling`: how rows are scaled to unit length.
-    `known`: keyword arguments of `find_slopes`.
-    """
+    """Return the slope and constants of the public prior, shape (1 + K,)."""
     # Only weights get the slope. Rows may be longer or shorter than those that the prior was made
     # for, which does not change the meaning of its intercept.
     prior = records.prior
@@ -228,7 +212,6 @@ def weigh(
     """Learn the final slopes of the learnt model and of the prior that it started from.
 
     `start`: slope and constants that the fit started from, `part` times those of `find_start`.
-    `known`: keyword arguments of `find_slopes`.
     """
     # Margins of the whole prior, because its slope could not recover from a small part.
     whole = start / part
@@ -238,10 +221,7 @@ def weigh(
 
 
 def with_prior_slopes(found: Slopes, start: NDArray[np.float64]) -> Calibration:
-    """Combine final slopes with `start`, the slope and constants of the prior.
-
-    `found` has one slope if the fit learnt no weights.
-    """
+    """Combine final slopes with `start`, the slope and constants of the prior."""
     own, learnt = (*found.slopes, 1.0)[:2]
     shift = own * start[1:] + found.shift
     return Calibration(learnt, tuple(shift.tolist()), own * float(start[0]))

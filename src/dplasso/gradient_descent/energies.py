@@ -1,15 +1,14 @@
 """Column energies: one release that scales frequent columns and bounds the step size.
 
-The energy of a column is the sum of its squared entries in unit rows. One record contributes
-non-negative energies that sum to at most 1, so its L2 contribution is at most 1. The fit halves the
-entries of high-energy columns until their gradients resemble those of other columns, which allows
-longer steps. Rows are scaled to unit length after that, so no sensitivity changes.
+The energy of a column is the sum of its squared entries in unit rows. The energies of one record
+sum to at most 1, so its L2 contribution is at most 1. The fit halves the entries of high-energy
+columns until their gradients resemble those of other columns, which allows longer steps. Rows are
+scaled to unit length after that, so no sensitivity changes.
 
-The same release counts rows by the loads of their entries. Loads are public or follow from earlier
-releases. A record contributes ``COLUMNS`` times its energies, and ``ROW`` to one count: at most 1
-in L2 together. Both bound the largest eigenvalue of ``Z'Z``, Z the unit rows. For any loads a,
-``(z.v)^2 <= (sum_j a_j) (sum_j z_j^2 v_j^2 / a_j)``, with both sums over the entries of a row. The
-bound is small if the loads are close to the energies.
+The same release counts rows by the loads of their entries, which are public or released. A record
+contributes ``COLUMNS`` times its energies and ``ROW`` to one count, at most 1 in L2. Both bound the
+largest eigenvalue of ``Z'Z``, Z the unit rows: for any loads a, ``(z.v)^2 <= (sum_j a_j) (sum_j
+z_j^2 v_j^2 / a_j)``. The bound is small if the loads are close to the energies.
 """
 
 import math
@@ -47,10 +46,7 @@ _EDGES = np.exp2((np.arange(1, MOST_SCALE_EXPONENT + 1) - 0.5) / _EXPONENT)
 
 
 def threshold(n_records: float, deviation: float) -> float:
-    """Return the energy above which a column is scaled; `deviation`: of the noise.
-
-    Without noise it is a fixed fraction of the number of records.
-    """
+    """Return the energy above which a column is scaled; `deviation`: of the noise, 0 for none."""
     return max(1.0, _DEVIATIONS * deviation) if deviation else n_records * _SMALLEST_PART
 
 
@@ -60,7 +56,7 @@ def pays(n_records: float, deviation: float) -> bool:
 
 
 def relative_energies(released: NDArray[np.int64], unit: float, least: float) -> NDArray[Any]:
-    """Return energies over the threshold `least`, shape (D,), as a model file holds them."""
+    """Return energies over the threshold `least`, shape (D,), for the model file."""
     energies = released[: released.size - N_SIZES] / (unit * COLUMNS * least)
     return energies.astype(np.float32)
 
@@ -130,8 +126,8 @@ def mean_square(released: NDArray[np.int64], unit: float, n_records: float) -> f
 def reach_of(released: NDArray[np.int64], unit: float, n_records: float, deviation: float) -> float:
     """Return the root mean square length of rows by the released `total_energy`; at most 1.
 
-    `deviation`: of its noise, of which two are added: a length that is too small lets noise into
-    the margins, one that is too large only costs signal.
+    Two standard deviations of the noise are added, because a length that is too small lets noise
+    into the margins, and one that is too large only costs signal.
     """
     square = mean_square(released, unit, n_records) + 2.0 * deviation / (COLUMNS * n_records)
     return max(_SHORTEST, math.sqrt(min(1.0, square)))

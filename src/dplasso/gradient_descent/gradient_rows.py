@@ -1,8 +1,7 @@
 """The records of a fit by gradient descent, and the sums of gradients over them.
 
-The records are all rows in one process, or one partition on another machine. A partition keeps no
-state between steps. It receives weights and returns integer sums, so the total over partitions
-equals the sum that one process computes, however rows are partitioned.
+The records are all rows in one process, or one partition. A partition keeps no state between steps.
+It receives weights and returns integer sums, whose total does not depend on the partition.
 """
 
 from dataclasses import dataclass, field, replace
@@ -47,11 +46,7 @@ _MOST = 2.0**62
 
 
 class GradientPart:
-    """Rows that sum their gradients at given weights.
-
-    With K outputs, coordinate ``j K + k`` belongs to column j and output k. The result is
-    bit-identical for any number of threads.
-    """
+    """Rows that sum their gradients; coordinate ``j K + k`` is column j and output k."""
 
     def __init__(
         self,
@@ -109,7 +104,6 @@ class GradientPart:
 class GradientRows:
     """Records that one process holds.
 
-    `make`: allocates the arrays of the tiles.
     `prior`: a public model that margins can start from. Rows are then scaled to unit length over
     all columns of the data, `whole`, even if the fit uses only some of them.
     """
@@ -126,7 +120,7 @@ class GradientRows:
     _last: list[Any] = field(default_factory=list, init=False, repr=False)
 
     def with_loss(self, loss: Any) -> "GradientRows":
-        """Return the records with another loss of equally many outputs; tiles are reused."""
+        """Return the records with another loss of as many outputs; reuse the tiles."""
         found = replace(self, loss=loss)
         if "_tiles" in self.__dict__:
             found.__dict__["_tiles"] = self._tiles
@@ -150,11 +144,7 @@ class GradientRows:
     def part(
         self, scaling: Scaling, unit: float, start: StartingModel | None = None
     ) -> GradientPart:
-        """Return the sums of gradients over unit rows.
-
-        `unit`: fixed-point units per unit of gradient.
-        `start`: the public model that margins start from.
-        """
+        """Return the sums of gradients over unit rows, in `unit` per unit of gradient."""
         data, targets = self._unit_rows(scaling), self.targets
         if self.whole is not None and start is not None:
             offsets = self.whole.margins(start, data.factor * scaling.length, self.threads)
@@ -200,11 +190,7 @@ class GradientRows:
     def mixed(
         self, scaling: Scaling, geometry: Geometry, mix: Mix, start: StartingModel | None = None
     ) -> "GradientRows":
-        """Append latent entries to the records, weighted by `mix`.
-
-        `start`: the public model that margins start from: those of unit rows without the latent
-        entries.
-        """
+        """Append latent entries to the records; margins start at those of unit rows."""
         targets = self.targets
         if self.whole is not None and start is not None:
             factor = self.whole.factors(scaling, self.threads)
@@ -245,22 +231,19 @@ class GradientRows:
         return UnitRows(rows, tiles, factor, size, constant_entry(constant), scale_exponents)
 
     def _weights(self, data: UnitRows, scaling: Scaling) -> NDArray[np.float64]:
-        """Return weights that limit each row's contribution to that of a unit row, shape (N,)."""
+        """Return weights that limit each contribution to that of a unit row, shape (N,)."""
         own, given = scaling.scale_exponents, self.targets.weights
         parts = parts_within(data.rows, own, data.factor, scaling.constant, self.threads)
         return parts * np.clip(np.nan_to_num(given), 0.0, 1.0) if given.size else parts
 
     def _selected(self, kept: NDArray[np.int64]) -> Compressed:
-        """Return the rows restricted to the columns `kept`, in their order; empty means all."""
+        """Return the rows restricted to the columns `kept`; empty means all."""
         if not kept.size:
             return self.rows
         return keep_columns(self.rows, kept, self.n_columns, self.threads)
 
     def margins(self, model: LinearModel, start: StartingModel | None = None) -> Margins:
-        """Compute the margins of a model; with `start`, its margins come first.
-
-        If the model has no weights, only the margins of `start` are returned.
-        """
+        """Compute the margins of a model, after those of `start` if there is one."""
         if model.bound is None:
             rows, _, factor, *_ = self._unit_rows(model.scaling)
         else:
@@ -295,10 +278,8 @@ def build_gradient_rows(
 ) -> GradientRows:
     """Lay out a matrix in memory; a store is used as it is.
 
-    `kept`: the columns that the fit uses, ascending; by default all.
-    `columns`: X in column order, if the caller has that layout already.
-    `prior`: a public model that margins can start from.
-    `whole`: the rows with all columns, if the caller has them already.
+    `kept`: the columns that the fit uses, ascending. `columns`, `whole`: X in column order, and its
+    rows with all columns, if the caller has them.
     """
     found = _without_prior(X, loss, targets, threads, kept, columns)
     if prior is None:

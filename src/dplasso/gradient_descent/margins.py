@@ -1,12 +1,8 @@
 """Margins of records, and their exact gradients in slopes and constants, without noise.
 
-`dplasso.gradient_descent.calibration` releases the gradients.
-
-A search for slopes sums over grid points instead of records. With two targets each margin is
-rounded to a public grid, which is so fine that the noise hides the rounding. Records with the same
-rounded margin and target have the same contribution. It is computed once and multiplied by the
-number of records, in integers. So the cost of each sum depends on the number of grid points and not
-on the number of records. Records with weights below 1, and records of other losses, are points of
+With two targets, each margin is rounded to a public grid that is so fine that the noise hides the
+rounding. Records with the same rounded margin and target contribute the same integer, which is
+multiplied by their number. Records with weights below 1, and those of other losses, are points of
 their own.
 """
 
@@ -48,7 +44,6 @@ class MarginCounts(NamedTuple):
     """Margins, and the number of records at each.
 
     `parts`, shape (n, S, K): the margins of S parts and K outputs.
-    `labels`: the targets.
     `scales`, shape (n,): factors that keep contributions as short as the residual.
     `counts`, shape (n,): number of records; empty if each point is one record.
     """
@@ -62,7 +57,7 @@ class MarginCounts(NamedTuple):
 def margin_counts_of(
     parts: NDArray[np.float64], loss: Any, targets: Targets, longest: float, threads: Threads
 ) -> MarginCounts:
-    """Return the points of the records; parameters as in `Margins`."""
+    """Return the points of the records."""
     labels, weights = targets.labels, targets.weights
     counts = np.zeros(0, dtype=np.int64)
     if loss.n_outputs == 1 and loss.two_targets:
@@ -156,7 +151,6 @@ class LinearModel:
     """A released model, and how its rows are scaled.
 
     `weights`, shape (k, K), and `intercept`, shape (K,): of each margin.
-    `scaling`: how rows are scaled to unit length.
     `bound`: clip entries to [-bound, bound] instead of scaling rows.
     """
 
@@ -185,10 +179,7 @@ class Margins:
         return margin_counts_of(self.parts, self.loss, self.targets, self.longest, self.threads)
 
     def sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
-        """Return the exact gradient in slopes and b / c, shape (S + K,), in units.
-
-        The shape is (2 K,) if each of K labels has a slope.
-        """
+        """Return the gradient in slopes and b / c, in units, shape (S + K,) or (2 K,)."""
         add_up = slope_gradient if self.loss.n_outputs == 1 else slope_gradient_vectors
         points: Any = self._points
         if parameters.size > self.parts.shape[1] + self.loss.n_outputs:
@@ -205,11 +196,7 @@ class Margins:
 
 @kernel
 def slope_gradient(loss, points, parameters, unit, limit, first, last, totals):
-    """Sum ``q s`` and ``c q``, times the weights `scales`, over points `first` to `last`.
-
-    There are one or two parts, each with one margin.
-    `parameters`: the slopes and b / c. `limit`: the bound on a contribution, in units.
-    """
+    """Sum ``q s`` and ``c q``, times `scales`, for one or two parts of one margin."""
     parts, labels, scales, counts = points
     two, last_slope = parts.shape[1] == 2, parts.shape[1] - 1
     for i in range(first, last):
@@ -227,7 +214,7 @@ def slope_gradient(loss, points, parameters, unit, limit, first, last, totals):
 
 @kernel
 def slope_gradient_vectors(loss, points, parameters, unit, limit, first, last, totals):
-    """Sum contributions as `slope_gradient` does, for S parts of K margins, one slope a part."""
+    """Sum contributions for S parts of K margins, with one slope for each part."""
     parts, labels, scales, _ = points
     n_parts, n_outputs = parts.shape[1], parts.shape[2]
     with_prior_slopes, residuals = np.empty(n_outputs), np.empty(n_outputs)
@@ -251,7 +238,7 @@ def slope_gradient_vectors(loss, points, parameters, unit, limit, first, last, t
 
 @kernel
 def label_gradients(loss, points, parameters, unit, limit, first, last, totals):
-    """Sum contributions as `slope_gradient` does, with a slope and a constant for each label.
+    """Sum contributions for a slope and a constant of each label.
 
     Each label's part is at most as long as its residual, so a record's contribution is at most as
     long as the vector of residuals.

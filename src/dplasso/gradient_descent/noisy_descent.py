@@ -22,8 +22,8 @@ BLOCK = 2**15
 def gradient_unit(residual_bound: float, noise_scale: float, bits: int = 32) -> float:
     """Return S, the fixed-point units per unit of gradient, for a contribution of `bits` bits.
 
-    ``|q z S| <= 2^32``, so sums over fewer than 2^31 records fit into 64 bits. S is smaller than
-    ``2^bits / C`` if the noise would otherwise exceed the largest scale of its generator.
+    ``|q z S| <= 2^32``, so sums over fewer than 2^31 records fit into 64 bits. S is smaller if the
+    noise would otherwise exceed the largest scale of its generator.
     """
     unit = 2.0**bits / residual_bound
     if noise_scale * unit > LARGEST_SCALE:
@@ -41,15 +41,13 @@ def noise_of(schedule: Schedule, unit: float, words: RandomStream) -> list[Gauss
 
 
 class NoisyGradientDescent:
-    """T steps of full-batch gradient descent with Gaussian noise, taken when `advance` is called.
+    """T steps of full-batch gradient descent with Gaussian noise, taken by `advance`.
 
-    `part`: a `GradientPart`, or an object with the same `begin` and `sums`, in units of `unit`.
-    `n_columns`, `n_outputs`: D and K. Coordinate ``j K + k`` belongs to column j and output k.
-    `start`: released weights to start from; zero by default.
+    `part`: a `GradientPart` or similar, in units of `unit`.
     `scale_exponents`: of each column, as in `UnitRows`; the steps of its weights shrink likewise.
 
-    `weights`, `velocity` and `averaged` (the sum of the averaged iterates) are functions of noisy
-    gradients alone, so composition covers them.
+    `weights`, `velocity` and `averaged` are functions of noisy gradients, so composition covers
+    them.
     """
 
     def __init__(
@@ -85,7 +83,7 @@ class NoisyGradientDescent:
         self._noise = [noise_of(schedule, unit, words) for words in buffers]
 
     def advance(self, first: int, last: int) -> None:
-        """Take steps `first` to `last`, counted from 1, both included."""
+        """Take steps `first` to `last`, counted from 1."""
         for step in range(first, last + 1):
             self._step(step)
 

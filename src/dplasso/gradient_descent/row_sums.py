@@ -1,12 +1,9 @@
-"""Exact sums over records in two releases: column energies with row counts, and standard errors.
+"""Exact sums over records in two releases: column energies with row counts, and moments.
 
-The release of energies counts rows as well (`dplasso.gradient_descent.energies`).
-
-For standard errors, with z the row, q the residual and h its derivative by the margin, the sums are
-those of ``q z``, ``h z z'`` and ``q^2 z z'``. Rows have at most unit length. So one record
-contributes at most C, the bound on h, and C^2, in the L2 or Frobenius norm. A symmetric matrix is
-stored as its upper triangle with off-diagonal entries times the square root of 2, whose L2 norm is
-the Frobenius norm.
+Moments are the sums of ``q z``, ``h z z'`` and ``q^2 z z'``, with z the row, q the residual and h
+its derivative. Rows have at most unit length, so one record contributes at most C, the bound on h,
+and C^2, in the L2 or Frobenius norm. A symmetric matrix is stored as its upper triangle with
+off-diagonal entries times the square root of 2, whose L2 norm is the Frobenius norm.
 """
 
 import math
@@ -47,12 +44,7 @@ def sum_moments(
     units: Units,
     threads: Threads,
 ) -> NDArray[np.int64]:
-    """Return the concatenated sums: gradient and triangles, in units.
-
-    `factor`, shape (N,): scale of each row.
-    `constant`: the constant last entry of every row; 0 for none.
-    `weights`, shape (n,): the model, with the weight of the constant entry last.
-    """
+    """Return gradient and triangles, concatenated, in units; the constant entry is last."""
     edges = even_parts(rows.indptr, threads.count)
     pairs = weights.size * (weights.size + 1) // 2
     size = weights.size + pairs * (2 if units.squares else 1)

@@ -1,7 +1,7 @@
 """The schedule of noisy gradient descent, and the standard error that follows from it.
 
-The schedule depends on public and released numbers only. Training stops when the accumulated noise
-moves the margin of a unit row by `KAPPA` standard deviations (docs/logistic.md).
+It depends on public and released numbers only. Training stops when the accumulated noise moves the
+margin of a unit row by `KAPPA` standard deviations (docs/logistic.md).
 """
 
 import math
@@ -50,8 +50,7 @@ AVERAGED = 0.25
 class Stage:
     """A run of gradient descent on some of the columns.
 
-    `n_steps`: number of gradients, or its maximum if the run `is_adaptive`.
-    `share`: of the mu^2 that remains after the count.
+    `n_steps`: number of gradients, or its maximum if the run `is_adaptive`. `share`: of mu^2.
     `kappa`: standard deviation that the noise gives the margin of a unit row at the end.
     `grows`: whether kappa grows with the signal, see `further`.
     """
@@ -68,10 +67,8 @@ class Stage:
 class Schedule:
     """Steps of noisy gradient descent.
 
-    `step_size`: h, for gradients summed over records.
-    `first_averaged`: the first step, from 1, whose iterate is averaged.
-    `noise_scale`: standard deviation of the noise per coordinate if all steps had the same.
-    `sensitivity`: L2 sensitivity of a summed gradient.
+    `step_size`: h, for gradients summed over records. `first_averaged`: the first averaged step.
+    `noise_scale`: standard deviation per coordinate if all steps had the same.
     """
 
     n_steps: int
@@ -88,11 +85,10 @@ class Schedule:
 
     @cached_property
     def noise_scales(self) -> NDArray[np.float64]:
-        """Standard deviation of the noise per coordinate of each gradient, shape (T,).
+        """Standard deviation of the noise of each gradient, shape (T,).
 
-        The share of mu^2 of a gradient is proportional to its effect on the released weights. For a
-        flat loss this minimises their noise. Shares are rounded to powers of two, so that there are
-        few distinct scales.
+        The share of mu^2 of a gradient is proportional to its effect on the released weights, which
+        minimises their noise for a flat loss. Shares are rounded to powers of two.
         """
         parts = np.exp2(np.round(np.log2(self._paths / self._paths.max())))
         parts = np.maximum(parts, LARGEST_RATIO**-2)
@@ -100,10 +96,7 @@ class Schedule:
         return scales
 
     def reach(self, bend: float = 0.0) -> float:
-        """Return the released weight of a column whose gradient is ``1 - bend * weight``.
-
-        `bend`: the energy of the column times the curvature of the loss.
-        """
+        """Return the released weight of a column whose gradient is ``1 - bend * weight``."""
         weight, velocity, total = 0.0, 0.0, 0.0
         for step in range(1, self.n_steps + 1):
             velocity = self.momentum * velocity + 1.0 - bend * weight
@@ -131,19 +124,14 @@ def paths(n_steps: int, momentum: float, first_averaged: int) -> NDArray[np.floa
 def further(signal: float, n_columns: int) -> float:
     """Return the factor by which a run exceeds `KAPPA`, from public and released numbers.
 
-    `signal`: N mu, the largest sum of N contributions in standard deviations of the noise.
-    `n_columns`: D, or K D with K outputs.
+    `signal`: N mu. `n_columns`: D, or K D with K outputs.
     """
     columns = min(n_columns, max(_MANY_COLUMNS, _PART_OF_MANY * n_columns))
     return min(_FURTHER, math.sqrt(max(1.0, signal / columns)))
 
 
 def steps_that_pay(bent: float, fewest: int, most: int, mu: float = 0.0) -> int:
-    """Return the number of stable steps that covers the path the noise allows, within limits.
-
-    `bent`: length of that path for a flat loss, times the curvature of the loss.
-    `mu`: Gaussian differential privacy of all steps together.
-    """
+    """Return the number of stable steps that covers a path of length `bent` over curvature."""
     # As in `schedule_for`, with M = memory T and s = (1 - AVERAGED / 2) T.
     needed = bent / (2.0 * _STABLE)
     memory = max(_LEAST_MEMORY, min(_MEMORY, _MEMORY_BY_MU / mu)) if mu else _MEMORY
@@ -159,16 +147,13 @@ def schedule_for(
     kappa: float = KAPPA,
     curvature: float = 0.25,
 ) -> Schedule:
-    """Choose the steps from public and released numbers.
+    """Choose the steps from public and released numbers, with as little momentum as possible.
 
-    `eigenvalue`: a bound on the largest eigenvalue of the Gram matrix of the unit rows: N, or a
-    bound from released energies. It only limits the step size.
+    `eigenvalue`: a bound on the largest eigenvalue of the Gram matrix of the unit rows: N, or one
+    from released energies.
     `mu`: Gaussian differential privacy of all steps together; infinity for no privacy.
     `n_steps`: T; by default as many as `steps_that_pay`.
     `kappa`: standard deviation that the noise may give the margin of a unit row.
-    `curvature`: of the loss.
-
-    The momentum is as small as stable steps allow.
     """
     # For a flat loss the averaged iterate covers `path` when its noise reaches kappa. Steps are
     # stable up to h = 2 (1 + beta) / bend. With M = 1 / (1 - beta) and s the mean number of the
@@ -192,12 +177,7 @@ def schedule_for(
 def plan_stages(
     max_weights: int | None, n_features: int, kappa: float = KAPPA
 ) -> tuple[Stage, ...]:
-    """Divide gradients and budget among the stages.
-
-    A cut that would keep all columns is left out, and its budget goes to the other stages.
-
-    `kappa`: of a run without cuts; the stages of cuts scale with it.
-    """
+    """Divide gradients and budget among the stages; a cut that keeps all columns is left out."""
     if max_weights is None or max_weights >= n_features:
         return (Stage(MOST_STEPS, 1.0, kappa, n_features, is_adaptive=True, grows=True),)
     cuts = [cut for cut in _CUTS if cut[0] * max_weights < n_features]
@@ -216,7 +196,7 @@ def plan_stages(
 
 
 def with_directions(stages: Sequence[Stage | None]) -> Sequence[Stage | None]:
-    """Return the stages where the first uses directions of public rows: one cut if it pays."""
+    """Return the stages if the first uses directions of public rows: one cut if it pays."""
     first, last = stages[0], stages[-1]
     if first is None or last is None or len(stages) == 1 or last.n_columns < FEWEST_AT_ONCE:
         return stages

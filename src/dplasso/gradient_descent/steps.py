@@ -1,15 +1,13 @@
-"""A step: residuals by rows, exact integer gradients by columns, the update; shared by threads.
+"""A step: residuals by rows, exact integer gradients by columns, and the update.
 
-A record's contribution to column j is its share ``q_i z_ij S``, rounded towards zero, with z its
-unit row (`dplasso.privacy.share`). No entry grows, so the contribution lies in the ball of radius
-``C S`` by the arithmetic of its own row, and the sum is one of integers: the same bits for any
-order, layout and number of threads.
+A record's contribution to column j is ``q_i z_ij S``, rounded towards zero, with z its unit row
+(`dplasso.privacy.share`). So it lies in the ball of radius ``C S``, and the integer sum has the
+same bits for any order, layout and number of threads. If the entries of a column are halved b
+times, a contribution is divided by ``2^b``, again towards zero, and weights belong to the original
+entries.
 
-The entries of a column may be halved b times before rows are made unit rows. A share is then
-divided by ``2^b``, again towards zero, and the weights are those of the entries as given.
-
-With K outputs a record has K residuals, of L2 norm C together, and its contribution is that of
-``q_ik z_ij S``: in the same ball. Weights then stand column by column, coordinate ``j K + k``.
+With K outputs a record has K residuals of L2 norm C together. Weights stand column by column,
+coordinate ``j K + k``.
 """
 
 from itertools import pairwise
@@ -34,14 +32,13 @@ _ROWS, _ENTRIES = 256, 1024
 
 @kernel
 def row_gradients(data, loss, targets, model, units, first, last, alike, scaled, integers, totals):
-    """Compute residuals at the weights of a model, scaled as the columns want them.
+    """Compute residuals at the weights of a model, scaled for the columns.
 
-    `units`: fixed-point units per unit of gradient, S; C S, which bounds a share; and what bounds
-    the integer contribution, from which that of a column follows by halving.
+    `units`: S, C S (the bound on a contribution), and the bound before halving.
     `alike`: whether all entries of X are one value, and which.
-    `scaled`, shape (N,): holds the rows' products with the weights; filled with ``q_i factor_i S``.
-    `integers`: the same bytes; filled with the integer contribution itself, if entries are alike.
-    `totals`, shape (1,): the rows' contribution to the constant column is added.
+    `scaled`, shape (N,): products with the weights on entry, ``q_i factor_i S`` on return.
+    `integers`: the same bytes; holds the integer contribution if entries are alike.
+    `totals`, shape (1,): receives the contribution to the constant column.
     """
     (labels, weights, _, offsets), (unit, limit, most) = targets, units
     (factor, n_columns, constant), (all_alike, value) = data, alike
@@ -79,7 +76,7 @@ def row_gradients(data, loss, targets, model, units, first, last, alike, scaled,
 def row_gradient_vectors(
     data, loss, targets, model, units, first, last, alike, scaled, integers, totals
 ):
-    """Do what `row_gradients` does, for K outputs."""
+    """Do the same as `row_gradients` for K outputs."""
     (labels, weights, _, offsets), (unit, limit, most) = targets, units
     (factor, n_columns, constant), (all_alike, value) = data, alike
     residuals = np.empty(totals.size)
@@ -109,10 +106,7 @@ def halved(count, b):
 
 @kernel
 def tile_products(tiles, first, last, weights, products, ahead):
-    """Add to `products` those of the rows of some chunks with weights, as `row_products` does.
-
-    `ahead`: of `dplasso.matrix.tiles.entries_ahead`.
-    """
+    """Add to `products` those of the rows of some chunks with weights, as in `row_products`."""
     constant = np.float64(tiles.constant)
     for r in range(first, last):
         own = products[tiles.row_edges[r] : tiles.row_edges[r + 1]]
@@ -136,7 +130,7 @@ def tile_products(tiles, first, last, weights, products, ahead):
 
 @kernel
 def tile_product_vectors(tiles, first, last, weights, products):
-    """Do what `tile_products` does, for K outputs: K numbers for each column and row."""
+    """Do the same as `tile_products` for K outputs."""
     constant, n_outputs = np.float64(tiles.constant), weights.shape[1]
     outputs = np.uint64(n_outputs)
     weights, products = weights.reshape(-1), products.reshape(-1)
@@ -154,7 +148,7 @@ def tile_product_vectors(tiles, first, last, weights, products):
 
 @kernel
 def halve_contributions(limit, first, last, levels):
-    """Set ``levels[b]`` to ``levels[0]``, whole contributions, halved b times and then bounded."""
+    """Set ``levels[b]`` to ``levels[0]``, halved b times and then bounded."""
     most = np.int64(limit)
     for begin in range(first, last, _ENTRIES):
         end = min(begin + _ENTRIES, last)
@@ -171,9 +165,8 @@ def tile_gradients(
 ):
     """Add to `totals` what the rows of some chunks contribute to the columns of some blocks.
 
-    `scaled`, ``levels[b]``: a number for each row, as of `row_gradients` and `halve_contributions`.
+    `scaled`, ``levels[b]``: a number per row, from `row_gradients` and `halve_contributions`.
     `begins`: where the blocks begin in `totals`.
-    `ahead`: of `dplasso.matrix.tiles.entries_ahead`.
     """
     bits, n_rows, whole = tiles.block_bits, levels.shape[1], levels.reshape(-1)
     stride = 0 if tiles.values.size else n_rows
@@ -211,7 +204,7 @@ def tile_gradients(
 def tile_gradient_vectors(
     tiles, blocks, first, last, scale_exponents, scaled, levels, limit, totals, begins
 ):
-    """Do what `tile_gradients` does, for K outputs: K numbers for each row and column."""
+    """Do the same as `tile_gradients` for K outputs."""
     bits, n_outputs, size = tiles.block_bits, scaled.shape[1], np.uint64(levels.shape[1])
     outputs = np.uint64(n_outputs)
     scaled, whole, totals = scaled.reshape(-1), levels.reshape(-1), totals.reshape(-1)
@@ -242,9 +235,7 @@ def update(
 ) -> None:
     """Take a step ``m <- beta m + g``, ``w <- w - h m`` along some coordinates, in place.
 
-    `totals`: their noisy gradients, in units.
-    `steps`: h of each of their columns, which have equally many coordinates.
-    `averaged`: where weights are added to, if they count.
+    `steps`: h of each column. `averaged`: weights are added to it, unless it is None.
     """
     inverse = 1.0 / unit
     if steps.size == weights.size:
@@ -259,7 +250,7 @@ def update(
 
 @kernel
 def _update_each(totals, inverse, momentum, steps, velocity, weights):
-    """Take the step of one output: in numpy it would pass through memory five times."""
+    """Take the step of one output; numpy would pass through the memory five times."""
     for k in range(totals.size):
         velocity[k] = momentum * velocity[k] + np.float64(totals[k]) * inverse
         weights[k] -= steps[k] * velocity[k]
@@ -268,8 +259,7 @@ def _update_each(totals, inverse, momentum, steps, velocity, weights):
 class InTiles:
     """Both passes over the entries, by threads: products with weights, and sums by columns.
 
-    `row_edges`: first row of each thread, and the end.
-    `scaled`: K numbers per row: margins, then residuals.
+    `row_edges`: first row of each thread, and the end. `scaled`: K numbers per row.
     """
 
     def __init__(self, data: UnitRows, n_outputs: int, threads: Threads) -> None:

@@ -4,25 +4,19 @@ A loss is a NamedTuple of public numbers. It has these attributes:
 
 =================  ========================================================================
 `residual_bound`   C, the bound on a residual, or on the L2 norm of several residuals
-`label_distance`   how far another label moves them in L2, at most 2 C; not of entries
-`offset`           number added to every margin, or one number for each margin
-`n_outputs`        margins of a record
-`n_labels`         labels of a record: 1, or one for each margin in multi-label fits
-`two_targets`      whether all targets are 0 or 1; losses of one margin only
-`curvature`        upper bound on the second derivative, which limits stable steps
-`class_parts`      part of each record that belongs to each class but the first
-`link`             maps margins to class probabilities, or to mean targets
-`link_terms`       C of the link, and whether it bounds the norm of all residuals together
-`starting_offset`  offset that minimises the loss without columns; LASSO only
-=================  ========================================================================
+`label_distance`   how far another label moves them in L2, at most 2 C; not if clipped by entry
+`offset`           number added to every margin, or one number for each margin `n_outputs`
+margins of a record `n_labels`         labels of a record: 1, or one for each margin in multi-label
+fits `two_targets`      whether all targets are 0 or 1; losses of one margin only `curvature`
+upper bound on the second derivative, which limits stable steps `class_parts`      part of each
+record that belongs to each class but the first `link`             maps margins to class
+probabilities, or to mean targets `link_terms`       C of the link, and whether it bounds the norm
+of all residuals together `starting_offset`  offset that minimises the loss without columns; LASSO
+only =================  ========================================================================
 
-`register` ties kernels for the functions below to it: `gradient` or `residual_vector`, and for some
-solvers the others.
-
-The mechanisms use `residual_bound` as the sensitivity of a record, so a kernel whose residual
-exceeds it breaks the guarantee. Targets are float64: 0 or 1, class numbers, or numbers in [-1, 1].
-The weights of records belong to `dplasso.losses.targets`. Starting offsets and the weights of
-classes follow from noisy counts of the classes.
+`register` ties kernels to it. The mechanisms use `residual_bound` as the sensitivity of a record,
+so a kernel whose residual exceeds it breaks the guarantee. Targets are float64: 0 or 1, class
+numbers, or numbers in [-1, 1].
 """
 
 import math
@@ -64,7 +58,6 @@ def margins_within(loss: Any, q: float, target: float, tolerance: float) -> tupl
     """Return the lowest and the highest margin whose residual is within a tolerance of q.
 
     Both are rounded inwards to float32. If there is no such margin, the lowest exceeds the highest.
-    Algorithm 2 needs them.
     """
     lowest, highest = implementation("margins_within", loss)(loss, q, target, tolerance)
     return lowest, highest
@@ -96,10 +89,7 @@ _CONTRACT = {
 
 
 def register(loss_class: type, **kernels: Callable[..., Any]) -> None:
-    """Register the kernels of a loss under the names of the functions above.
-
-    With one margin, `residual_vector` follows from `gradient`.
-    """
+    """Register kernels of a loss under the names above; one margin needs no `residual_vector`."""
     if "gradient" in kernels:
         kernels = {"residual_vector": one_residual} | kernels
     for name, own in kernels.items():
@@ -107,10 +97,7 @@ def register(loss_class: type, **kernels: Callable[..., Any]) -> None:
 
 
 def mean_target(counts: NDArray[np.float64], deviation: float) -> float:
-    """Return the mean of targets in [-1, 1], from noisy counts at the lower and the upper end.
-
-    `deviation`: of the noise of each count. A difference within its noise counts as 0.
-    """
+    """Return the mean of targets in [-1, 1]; a difference of counts within its noise is 0."""
     negative, positive = float(counts[0]), float(counts[1])
     difference, noise = positive - negative, DEVIATIONS * math.sqrt(2.0) * deviation
     difference = math.copysign(max(0.0, abs(difference) - noise), difference)

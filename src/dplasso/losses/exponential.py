@@ -1,11 +1,10 @@
 """Exponential and logarithm of residuals, bit-identical on every machine.
 
-The functions of C libraries differ in the last bit between machines, and a sum may run on several
-machines (docs/cluster.md). These functions are fixed sequences of IEEE 754 additions,
-multiplications and divisions, which numba does not fuse.
+The functions of C libraries differ in the last bit, and a sum may run on several machines. These
+functions are fixed sequences of IEEE 754 operations, which numba does not fuse.
 
-``exp(x) = 2^(k / 256) exp(r)`` with ``0 < r < ln 2 / 255`` and a polynomial without negative terms.
-Every operation is therefore monotone in x. A test checks each place where k changes.
+``exp(x) = 2^(k / 256) exp(r)`` with ``0 < r < ln 2 / 255`` and a polynomial without negative terms,
+so every operation is monotone in x. A test checks each place where k changes.
 """
 
 from decimal import Decimal, localcontext

@@ -1,13 +1,12 @@
 """Logistic loss with a bounded residual, of one label or many: linear tails.
 
-``q = clip(sigma(margin) - target, -C, C)`` is the gradient of a convex loss. C = 1 clips nothing.
-C = 1/2 halves the sensitivity of every step. It does not change the first gradient, because all
+``q = clip(sigma(margin) - target, -C, C)`` is the gradient of a convex loss. C = 1 clips nothing. C
+= 1/2 halves the sensitivity of every step, and does not change the first gradient, because all
 residuals have the size 1/2 at zero weights (docs/logistic.md).
 
-A multi-label sample may have any subset of L labels. It has a margin and a residual for each label,
-``clip(sigma(v_l) - y_l, -c, c)``. The L2 norm of all residuals is at most ``C = c sqrt(L)``, and
-exactly that at zero weights. So one release for all labels needs sqrt(L) times the noise of a
-release for one label.
+A multi-label sample has a margin and a residual for each of L labels, ``clip(sigma(v_l) - y_l, -c,
+c)``. Their L2 norm is at most ``C = c sqrt(L)``, so one release for all labels needs sqrt(L) times
+the noise of a release for one label.
 """
 
 import math
@@ -30,8 +29,7 @@ _SMALLEST = 2.0**-1022
 class Logistic(NamedTuple):
     """The logistic loss of a target in {0, 1}.
 
-    `residual_bound`: C in [1/2, 1], public.
-    `offset`: added to every margin; public or released.
+    `residual_bound`: C in [1/2, 1], public. `offset`: added to every margin; public or released.
     `negative_weight`, `positive_weight`: weight of a record of each class, in (0, 1].
     """
 
@@ -42,27 +40,22 @@ class Logistic(NamedTuple):
 
     @property
     def label_distance(self) -> float:
-        """Twice the bound."""
         return 2.0 * self.residual_bound
 
     @property
     def n_labels(self) -> int:
-        """One label."""
         return 1
 
     @property
     def two_targets(self) -> bool:
-        """Targets are 0 and 1."""
         return True
 
     @property
     def n_outputs(self) -> int:
-        """One margin."""
         return 1
 
     @property
     def curvature(self) -> float:
-        """That of the logistic loss at 0."""
         return 0.25
 
     @property
@@ -72,15 +65,12 @@ class Logistic(NamedTuple):
 
     @property
     def link_terms(self) -> tuple[float, bool]:
-        """C of the link, which bounds each residual and not the norm of several."""
         return self.residual_bound, False
 
     def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """Return what part of each record is of the second class."""
         return [labels]
 
     def starting_offset(self, counts: NDArray[np.float64], deviation: float) -> float:
-        """Return the margin that minimises the loss without columns; see `mean_target`."""
         weighted = counts * np.array([self.negative_weight, self.positive_weight])
         p = min(0.99, max(0.01, 0.5 + 0.5 * mean_target(weighted, deviation)))
         rarer = min(p, 1.0 - p)
@@ -94,7 +84,7 @@ class Logistic(NamedTuple):
         """Return the probabilities of both classes, shape (N, 2): the inverse of the minimiser.
 
         With ``s = sigma(margin)`` and C the bound: ``s / (s + C)`` below 1 - C, ``C / (C + 1 - s)``
-        above C, s between (docs/logistic.md); each computed without cancellation.
+        above C, s between (docs/logistic.md).
         """
         margins, bound = margins + self.offset, self.residual_bound
         rise = np.exp(-np.abs(margins))
@@ -194,38 +184,29 @@ register(
 
 
 class ManyLogistic(NamedTuple):
-    """The logistic losses of L targets in {0, 1}.
-
-    `n_labels`: L.
-    `residual_bound`: bound C on the L2 norm of a record's residuals, public.
-    """
+    """The logistic losses of L targets in {0, 1}; C bounds the L2 norm of all residuals."""
 
     n_labels: int
     residual_bound: float
 
     @property
     def label_distance(self) -> float:
-        """Twice the bound."""
         return 2.0 * self.residual_bound
 
     @property
     def n_outputs(self) -> int:
-        """A margin for each label."""
         return self.n_labels
 
     @property
     def curvature(self) -> float:
-        """That of the logistic loss at 0: no label's margin bends another's loss."""
         return 0.25
 
     @property
     def link_terms(self) -> tuple[float, bool]:
-        """C of the link: c, which bounds each residual."""
         return min(1.0, max(0.5, self.residual_bound / math.sqrt(self.n_labels))), False
 
     @property
     def offset(self) -> float:
-        """Margins have none."""
         return 0.0
 
     def link(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -235,10 +216,7 @@ class ManyLogistic(NamedTuple):
 
 @kernel
 def label_residuals(loss, margins, target, residuals):
-    """Set `residuals` to the residuals of a record; `target` has a number for each label.
-
-    Rounding may make their norm exceed C, by less than the slack of unit rows.
-    """
+    """Set `residuals`; rounding adds less to their norm than the slack of unit rows."""
     bound = loss.residual_bound / np.sqrt(np.float64(margins.size))
     for k in range(margins.size):
         residuals[k] = clip(sigma(margins[k]) - target[k], bound)

@@ -1,24 +1,21 @@
 """Multinomial logistic losses of K classes: residuals bounded in L2, or each entry in [-C, C].
 
 `Multinomial`: the residual of a record of class y with class probabilities p (the softmax of its K
-margins) is the vector ``p - e_y``, clipped to L2 norm C. At zero weights its norm is ``sqrt(1 -
-1/K)``, so a bound of that size does not clip the first gradient (docs/multiclass.md). Clipped
-vectors are not the gradient of a loss, but they point in its direction. The link is the exact
-inverse of the margins at which their sum is 0.
+margins) is ``p - e_y``, clipped to L2 norm C. At zero weights its norm is ``sqrt(1 - 1/K)``, so a
+bound of that size does not clip the first gradient (docs/multiclass.md). Clipped vectors are not
+the gradient of a loss, but they point in its direction.
 
-`ClippedMultinomial`: a record of class y has the margin ``m = v_y - log sum_{k != y} exp(v_k)`` of
-its class over all others, and its loss is the clipped logistic loss of that margin
-(`dplasso.losses.logistic`): convex and falling in m, which is concave in v, so convex. With p the
-softmax of v, its gradient is
+`ClippedMultinomial`: a record of class y has the margin ``m = v_y - log sum_{k != y} exp(v_k)``,
+and its loss is the clipped logistic loss of that margin, which is convex. With p the softmax of v,
+its gradient is
 
     min(1 - p_y, C)  times  -1 at y, and at k != y the softmax of the other classes,
 
-so every entry is at most C in size. For K = 2 this is the clipped logistic loss. The privacy cost
-of a vertex is therefore the same for every K.
+so every entry is at most C in size, and the privacy cost of a vertex is the same for every K.
 
-Both are ``a (p - e_y)`` with a in [0, 1], weights of classes included. The distance of two such
-vectors of one p is convex in both a, so largest where each is 0 or 1: there it is the length of one
-of them or ``|e_y - e_z|``, at most sqrt(2).
+Both are ``a (p - e_y)`` with a in [0, 1]. The distance of two such vectors of one p is convex in
+both a, so largest where each is 0 or 1. There it is the length of one of them or ``|e_y - e_z|``,
+at most sqrt(2).
 """
 
 import math
@@ -40,7 +37,6 @@ _ROUNDS = 100
 class Multinomial(NamedTuple):
     """The multinomial logistic loss of a target in {0, ..., K - 1}.
 
-    `n_classes`: K.
     `residual_bound`: bound C on the L2 norm of the residual vector, public.
     `weights`, shape (K,): weight of a record of each class, in (0, 1]; empty for 1.
     """
@@ -51,17 +47,14 @@ class Multinomial(NamedTuple):
 
     @property
     def label_distance(self) -> float:
-        """See the module's notes."""
         return min(math.sqrt(2.0), 2.0 * self.residual_bound)
 
     @property
     def n_labels(self) -> int:
-        """One label."""
         return 1
 
     @property
     def n_outputs(self) -> int:
-        """A margin for each class."""
         return self.n_classes
 
     @property
@@ -71,16 +64,13 @@ class Multinomial(NamedTuple):
 
     @property
     def offset(self) -> float:
-        """Margins have none."""
         return 0.0
 
     @property
     def link_terms(self) -> tuple[float, bool]:
-        """C of the link, which bounds the norm of all residuals."""
         return self.residual_bound, True
 
     def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.bool_]]:
-        """Return which records are of each class but the first."""
         return [labels == k for k in range(1, self.n_classes)]
 
     def link(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -148,10 +138,9 @@ register(Multinomial, residual_vector=multinomial_residuals)
 
 
 class ClippedMultinomial(NamedTuple):
-    """The multinomial logistic loss of a target in {0, ..., K - 1}, clipped entry by entry.
+    """The multinomial logistic loss of a target in {0, ..., K - 1}, clipped by entry.
 
-    `residual_bound`: C in [1/2, 1], public.
-    `offset`, shape (K,): added to the margins; public or released.
+    `residual_bound`: C in [1/2, 1], public. `offset`, shape (K,): added to the margins.
     `weights`, shape (K,): weight of a record of each class, in (0, 1]; empty for 1.
     """
 
@@ -161,30 +150,24 @@ class ClippedMultinomial(NamedTuple):
 
     @property
     def n_labels(self) -> int:
-        """One label."""
         return 1
 
     @property
     def n_outputs(self) -> int:
-        """A margin for each class."""
         return self.offset.size
 
     @property
     def curvature(self) -> float:
-        """The largest eigenvalue of ``diag(p) - p p^T``."""
         return 0.5
 
     @property
     def link_terms(self) -> tuple[float, bool]:
-        """C of the link, which bounds each residual."""
         return self.residual_bound, False
 
     def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.bool_]]:
-        """Return which records are of each class but the first."""
         return [labels == k for k in range(1, self.n_outputs)]
 
     def starting_offset(self, counts: NDArray[np.float64], deviation: float) -> NDArray[np.float64]:
-        """Return the K margins that minimise the loss without columns; see `class_shares`."""
         weighted = counts * self.weights if self.weights.size else counts
         p = shares = class_shares(weighted, deviation)
         for _ in range(_ROUNDS):
@@ -195,9 +178,8 @@ class ClippedMultinomial(NamedTuple):
     def link(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of all classes, shape (N, K): the inverse of the residuals.
 
-        Class probabilities P and softmax p balance, ``sum_y P_y q(y) = 0`` with q(y) the residual
-        of a record of class y, exactly where ``P_y`` is proportional to ``p_y max(1, (1 - p_y) /
-        C)``.
+        Class probabilities P and softmax p balance, ``sum_y P_y q(y) = 0``, exactly if ``P_y`` is
+        proportional to ``p_y max(1, (1 - p_y) / C)``.
         """
         p = softmax(margins + self.offset)
         return normalized(p * np.maximum(1.0, (1.0 - p) / self.residual_bound))

@@ -1,7 +1,6 @@
 """Squared loss with a bounded residual: Huber's loss.
 
-``q = clip(margin - target, -C, C)`` is the gradient of ``(margin - target)^2 / 2`` in the middle
-and of straight lines beyond (docs/multiclass.md). Targets lie in [-1, 1].
+``q = clip(margin - target, -C, C)``, with targets in [-1, 1] (docs/multiclass.md).
 """
 
 from typing import NamedTuple
@@ -16,43 +15,33 @@ from dplasso.runtime.compilation import kernel
 
 
 class Squared(NamedTuple):
-    """The squared loss of a target in [-1, 1].
-
-    `residual_bound`: C > 0, public.
-    `offset`: added to every margin; public, or released before.
-    """
+    """The squared loss of a target in [-1, 1]; `residual_bound` C > 0 is public."""
 
     residual_bound: float = 0.25
     offset: float = 0.0
 
     @property
     def label_distance(self) -> float:
-        """Twice the bound."""
         return 2.0 * self.residual_bound
 
     @property
     def n_labels(self) -> int:
-        """One label."""
         return 1
 
     @property
     def two_targets(self) -> bool:
-        """Targets are any numbers."""
         return False
 
     @property
     def bends_alike(self) -> bool:
-        """Residuals are clipped, which depends on the target."""
         return False
 
     @property
     def n_outputs(self) -> int:
-        """One margin."""
         return 1
 
     @property
     def curvature(self) -> float:
-        """That of the squared loss."""
         return 1.0
 
     def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.float64]]:
@@ -60,7 +49,6 @@ class Squared(NamedTuple):
         return [0.5 + 0.5 * labels]
 
     def starting_offset(self, counts: NDArray[np.float64], deviation: float) -> float:
-        """Return the margin that minimises the loss without columns; see `mean_target`."""
         return mean_target(counts, deviation)
 
     def link(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """Targets and weights of records.
 
 A weight multiplies the residual of its record. Kernels clip it to [0, 1], so that a residual stays
-within the bound of the loss for any weight.
+within the bound of the loss.
 """
 
 from typing import Any, NamedTuple
@@ -21,10 +21,10 @@ NO_WEIGHTS, NO_OFFSETS = np.zeros(0), np.zeros((0, 0))
 
 
 class Targets(NamedTuple):
-    """Targets and weights of some records, as `dplasso.losses.contract` defines them.
+    """Targets and weights of some records.
 
     `labels`, shape (N,), or (N, L) with a target for each of L labels.
-    `weights`, shape (N,): weight of each record, in [0, 1]; empty if all weights are 1.
+    `weights`, shape (N,): in [0, 1]; empty if all are 1.
     `n_records`: number of records that are not left out, for any weights.
     `offsets`, shape (N, K): finite starting margins, functions of the record's own row and of
     public or released values; empty if all are 0.
@@ -38,8 +38,8 @@ class Targets(NamedTuple):
     def count_rows(self, *, weighing: bool) -> int:
         """Return the number of records that are not left out.
 
-        With `weighing`, records of weight 0 are not counted. A private count leaves them out,
-        because they contribute nothing. A public number of records includes them.
+        With `weighing`, records of weight 0 are not counted: a private count leaves them out,
+        because they contribute nothing, and a public number of records includes them.
         """
         return (
             int(np.count_nonzero(self.weights > 0.0))
@@ -58,10 +58,7 @@ def targets_of(
     weights: NDArray[np.float64] | None = None,
     within: NDArray[np.bool_] | None = None,
 ) -> Targets:
-    """Return targets with weights in [0, 1].
-
-    `within`, shape (N,): records that are not left out. The others get the weight 0.
-    """
+    """Return targets; records that are not `within` are left out and get weight 0."""
     n_records = len(labels) if within is None else int(np.count_nonzero(within))
     if within is not None:
         weights = np.where(within, 1.0 if weights is None else weights, 0.0)
@@ -71,8 +68,8 @@ def targets_of(
 def count_classes(loss: Any, targets: Targets) -> tuple[list[int], int]:
     """Count the records of each class, or at both ends of an interval.
 
-    A record counts for its weight; in a regression for both ends, in the parts that make its target
-    their mean. Returns the counts in parts of a record, and how many bits of it they are.
+    A record counts for its weight; in a regression for both ends, so that its target is their mean.
+    Returns the counts in parts of a record, and the bits of a record.
     """
     labels, weights = targets.labels, targets.weights
     # As the kernels take them: no product overflows before `shares` enforces the bound.
@@ -101,10 +98,7 @@ def offset_of(offsets, i, k):
 
 @kernel
 def weighted_margins_within(loss, q, target, weight, offset, tolerance):
-    """Return the ends of the margins whose residual times `weight` is within `tolerance` of q.
-
-    Margins are relative to the `offset` of the record.
-    """
+    """Return `margins_within` for residuals times `weight`, relative to `offset`."""
     if weight == 0.0 and tolerance > 0.0:
         return np.float32(-np.inf), np.float32(np.inf)
     weight = weight if weight > 0.0 else 1.0
@@ -116,7 +110,7 @@ def weighted_margins_within(loss, q, target, weight, offset, tolerance):
 
 @kernel
 def weighted_tangent_offset(loss, q, target, weight, offset):
-    """Return where the tangent of slope q of the loss times `weight` meets the margin `offset`."""
+    """Return where the tangent of slope q of the weighted loss meets `offset`."""
     if weight == 0.0:
         return 0.0
     return weight * tangent_offset(loss, q / weight, target) + q * offset

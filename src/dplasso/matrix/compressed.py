@@ -1,4 +1,4 @@
-"""From the caller's matrix to the arrays the kernels read, copying only what must be."""
+"""Convert the caller's matrix to the arrays of the kernels, with as few copies as possible."""
 
 from collections.abc import Callable
 from copy import copy
@@ -24,10 +24,10 @@ Make = Callable[[int, Any], NDArray[Any]]
 
 
 class Compressed(NamedTuple):
-    """One orientation of X, by rows or by columns; the arrays may be the caller's.
+    """A matrix in rows or in columns; the arrays may be the caller's.
 
-    `indices`: column (row) numbers, each at most once in a row (column).
-    `values`: entries as given, not clipped; empty when every entry is `constant`.
+    `indices`: column (row) numbers, each at most once per row (column).
+    `values`: entries before clipping; empty if every entry is `constant`.
     """
 
     indptr: NDArray[np.int64]
@@ -38,10 +38,10 @@ class Compressed(NamedTuple):
 
 @kernel
 def check_rows(indptr, indices, n_columns):
-    """Look for rows that cannot be those of a matrix; return (outside, unordered, largest column).
+    """Find malformed rows; return (outside, unordered, largest column), -1 for none.
 
-    They are the first row whose pointers or columns lie outside the matrix, and the first, up to
-    that one, whose columns do not ascend strictly; -1 where there is none. The same for columns.
+    They are the first row with pointers or columns outside the matrix, and the first, up to that
+    one, whose columns do not ascend strictly.
     """
     unordered, largest = -1, np.int64(-1)
     for i in range(indptr.size - 1):
@@ -80,7 +80,7 @@ def clip(value, bound):
 
 
 def clip_all(numbers: NDArray[Any], bound: float) -> NDArray[np.float64]:
-    """Return numbers clipped as `clip` does each."""
+    """Return numbers clipped to [-bound, bound]; 0 for NaN."""
     within: Any = np.maximum(numbers.astype(np.float64, copy=False), -bound)
     within = np.minimum(within, bound)
     return np.where(within == within, within, 0.0)
@@ -89,8 +89,8 @@ def clip_all(numbers: NDArray[Any], bound: float) -> NDArray[np.float64]:
 def clipped(matrix: Compressed, bound: float) -> Compressed:
     """Return a matrix with its entries clipped to [-bound, bound]; copied if any is beyond.
 
-    The copy is in double precision, as the kernels clip: the bound need not be a float32. An entry
-    is the same number whether or not others are beyond the bound, and whether or not all are equal.
+    The copy has double precision, because the bound need not be a float32. So an entry does not
+    depend on other entries.
     """
     values = matrix.values
     if values.size and max(float(values.max()), -float(values.min())) > bound:
@@ -102,7 +102,7 @@ def clipped(matrix: Compressed, bound: float) -> Compressed:
 
 
 def working_dtype(X: Any) -> np.dtype:
-    """Return the type in which the entries of anything are kept: float32 if exact, or float64."""
+    """Return the type in which entries are kept: float32 if exact, or float64."""
     try:
         kind = np.dtype(getattr(X, "dtype", np.float64))
     except TypeError:
@@ -120,10 +120,10 @@ def format_of(X: Any) -> str:
 
 
 def checked(X: Any) -> Any:
-    """Return anything as it is; DataError for a sparse matrix that `compress` refuses.
+    """Return X; DataError for a sparse matrix that `compress` refuses.
 
-    Whoever has scipy select from a matrix, or convert it, asks first: it reads and writes wherever
-    indices and pointers say.
+    scipy must not select from a matrix or convert it before: it follows invalid indices and
+    pointers.
     """
     form = format_of(X)
     if form in ("csr", "csc", "bsr"):
@@ -136,11 +136,9 @@ def checked(X: Any) -> Any:
 
 
 def without_duplicates(X: Any) -> Any:
-    """Return a sparse matrix of real numbers as canonical CSR or CSC, anything else as it is.
+    """Return a sparse matrix of real numbers as canonical CSR or CSC, others unchanged.
 
-    Whoever hands X to others asks first: when scipy converts a matrix to another format or type, it
-    adds up duplicates in an order that depends on the other rows.
-
+    scipy adds up duplicates in an order that depends on other rows when it converts a matrix.
     Raises DataError as `compress` does.
     """
     form = format_of(X)
@@ -154,7 +152,7 @@ def without_duplicates(X: Any) -> Any:
 
 
 def _first_unordered(X: Any, n_threads: int = 1) -> int:
-    """Return the first row (column) whose indices do not ascend, -1 for none; check all of them."""
+    """Check a matrix; return its first row (column) that does not ascend, -1 for none."""
     shape = np.floor_divide(X.shape, getattr(X, "blocksize", 1)).tolist()
     n_major, n_minor = shape[::-1] if X.format == "csc" else shape
     # Pointers of one type, as stores have them: kernels are compiled once for both.
@@ -178,11 +176,10 @@ def _first_unordered(X: Any, n_threads: int = 1) -> int:
 def compress(X: Any, n_threads: int = 1) -> tuple[Compressed, bool]:
     """View a matrix as compressed rows, or as columns if it is CSC; return which.
 
-    `X`, shape (N, D): float32 or float64, finite; never written to. Its arrays are taken where they
-    will do. Kernels are compiled for each type that they meet: pointers get 64 bits, indices 32
-    where these are enough, and all arrays look as if they could be written to.
-
-    Raises DataError if an index lies outside the matrix or the row pointers are inconsistent.
+    `X`, shape (N, D): float32 or float64, finite. Arrays are reused where possible. Kernels are
+    compiled for each type, so pointers have 64 bits, indices 32 if these suffice, and all arrays
+    appear to be writable. Raises DataError for an index outside the matrix or inconsistent
+    pointers.
     """
     if not sp.issparse(X):
         X = sp.csr_array(X)
@@ -202,7 +199,7 @@ def compress(X: Any, n_threads: int = 1) -> tuple[Compressed, bool]:
 
 
 class _Writable:
-    """What numpy takes for the memory of an array that can be written to, though nothing does."""
+    """Presents the memory of an array to numpy as writable, although nothing writes to it."""
 
     def __init__(self, array: NDArray[Any]) -> None:
         self.array = array
@@ -213,18 +210,16 @@ class _Writable:
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array as most are, not copied: in one piece, and to the compiler writable."""
+    """Return a contiguous array that the compiler takes for writable, without copying it."""
     array = np.ascontiguousarray(array)
     return array if array.flags.writeable else np.asarray(_Writable(array))
 
 
 def canonical(X: Any, n_threads: int = 1) -> Any:
-    """Return CSR (CSC) whose columns (rows) ascend strictly: X itself if they do, else a copy.
+    """Return CSR (CSC) whose columns (rows) ascend strictly: X itself, or else a copy.
 
-    A copy is of float64: what single-precision entries add up to must not depend on whether another
-    record made the matrix one of double precision.
-
-    Raises DataError as `compress` does.
+    A copy is of float64, because sums of entries must not depend on whether another record made the
+    matrix one of double precision. Raises DataError as `compress` does.
     """
     if _first_unordered(X, n_threads) < 0:
         return X
@@ -238,11 +233,10 @@ def canonical(X: Any, n_threads: int = 1) -> Any:
 
 @kernel
 def add_duplicates(indptr, indices, values, pointers, columns, sums):
-    """Write rows whose columns ascend strictly; return how many entries they have.
+    """Write rows whose columns ascend strictly; return the number of entries.
 
-    What a row becomes depends on that row alone. A row that ascends strictly is copied; otherwise
-    the entries of a column are added up in the order in which they are stored. A sum of finite
-    entries that overflows becomes the largest number, or 0 if it is infinities of both signs.
+    A row depends on itself only. Entries of one column are added up in storage order. A sum of
+    finite entries that overflows becomes the largest number.
     """
     place = 0
     for i in range(indptr.size - 1):
@@ -277,7 +271,7 @@ def add_duplicates(indptr, indices, values, pointers, columns, sums):
 
 
 def all_equal(values: NDArray[Any], n_threads: int = 1) -> bool:
-    """Return whether all entries are one value, looking at no more of them than it takes."""
+    """Return whether all entries are equal, reading no more of them than necessary."""
 
     def part(t: int) -> bool:
         starts = range(t * _COMPARED, values.size, n_threads * _COMPARED)

@@ -1,8 +1,7 @@
-"""What public rows without labels say about the columns: which of them go together.
+"""Latent directions of public rows without labels: which columns go together.
 
-A geometry has a weight for each column, its inverse document frequency, and a few latent
-directions: the leading right singular vectors of the weighted public rows. It is learnt from public
-rows alone, so everything in it is public.
+A geometry has the inverse document frequency of each column, and the leading right singular vectors
+of the weighted public rows. Everything in it is public.
 """
 
 import math
@@ -257,7 +256,7 @@ def _canonical(rows: Any) -> csr_array:
 def _directions(
     rows: csr_array, rng: np.random.Generator, step: Callable[[], None]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return columns, and what turns unit rows in these columns into latent rows."""
+    """Return columns, and the matrix that maps unit rows in these columns to latent rows."""
     n_rows, n_features = rows.shape
     seen = np.bincount(rows.indices, minlength=n_features)
     idf = np.log((1.0 + n_rows) / (1.0 + seen)) + 1.0
@@ -311,10 +310,7 @@ def _singular_vectors(
 
 
 def mixed_rows(rows: Compressed, geometry: Geometry, mix: Mix, threads: Threads) -> Compressed:
-    """Return rows with k latent entries behind their D own.
-
-    Without a part for their own entries (`part` 1) rows have the latent ones alone.
-    """
+    """Return rows with k latent entries after their D own; only latent ones if `part` is 1."""
     own, latent = mix.weights(geometry)
     n_rows, n_columns, count = rows.indptr.size - 1, geometry.n_features, mix.n_directions
     keeps = own > 0.0
@@ -380,9 +376,9 @@ def squared_length(rows, i):
 def unmixed(
     weights: NDArray[np.float64], geometry: Geometry, mix: Mix
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the weights of the D columns that weights of mixed rows stand for, shape (D, K).
+    """Return the weights of the D original columns for weights of mixed rows, shape (D, K).
 
-    Also, shape (D,), their standard deviations if those of all mixed weights are 1.
+    Also their standard deviations, shape (D,), if those of all mixed weights are 1.
     """
     own, latent = mix.weights(geometry)
     n_columns, columns = geometry.n_features, geometry.columns

@@ -1,16 +1,9 @@
-"""A matrix by rows and by columns: the design of a fit, and the transposition that makes it.
+"""The design of a fit: X by rows and by columns, with its constant column, and the transposition.
 
-The design is X by rows and by columns, numbered and bounded, with its constant column. One function
-says where a coordinate's column stands (`column_span`, `column_of`); coordinate D is the constant
-column that an intercept is.
-
-A textbook transpose writes each entry at its column's own position: with millions of columns, a
-cache miss per entry. Here the entries are first dealt out to blocks of 2^12 to 2^16 neighbouring
-columns (a few hundred sequential streams), then each block is sorted by column inside the cache.
-Both passes run in threads; the result does not depend on how many.
-
-The dealt entries lie where their block will stand in the result, so beyond the result itself a
-transpose needs 2 bytes per entry and a copy of one block per thread.
+A textbook transpose writes each entry at its column's position: a cache miss per entry. Here the
+entries are first distributed to blocks of 2^12 to 2^16 columns, then each block is sorted by column
+inside the cache. The distributed entries lie where their block stands in the result, so a transpose
+needs 2 bytes per entry and a copy of one block per thread. The result does not depend on threads.
 """
 
 from itertools import pairwise
@@ -44,8 +37,7 @@ _COUNTERS = 4
 class Design(NamedTuple):
     """The records as the kernels read them.
 
-    `rows`, `columns`: X by rows and by columns.
-    `has_columns`: without, `columns` stands for nothing and columns are found by reading all rows.
+    `has_columns`: if False, `columns` is unused, and columns are found by reading all rows.
     `intercept`: whether coordinate D is a constant column of value `bound`.
     `bound`: entries are clipped to [-bound, bound].
     """
@@ -75,13 +67,10 @@ def lay_out(
     given_rows: Compressed | None = None,
     make: Make = np.empty,
 ) -> Design:
-    """Lay out a matrix, copying of it no more than pays; it is never written to.
+    """Lay out a matrix with as few copies as possible; it is never written to.
 
     `by_columns`, `n_steps`: whether rows are looked up by column, and how often.
-    `given_rows`: the rows of X, where they are known and checked.
-    `make`: makes the arrays of entries.
-
-    Raises DataError as `compress` does, and for more than `MAX_ROWS` rows.
+    `given_rows`: the rows of X, if they are known and checked. Raises DataError as `compress` does.
     """
     check_row_count(X.shape[0])
     matrix, given_by_rows = (given_rows, True) if given_rows else compress(X, n_threads)
@@ -94,13 +83,13 @@ def lay_out(
 
 
 def check_row_count(n_rows: int) -> None:
-    """Refuse more records than 64-bit sums have room for."""
+    """Raise DataError for more records than 64-bit sums can hold."""
     if n_rows > MAX_ROWS:
         raise DataError(f"the data have {n_rows:,} rows; at most {MAX_ROWS:,} are possible")
 
 
 def refuse_damage() -> NoReturn:
-    """Refuse a store whose entries, checked before the fit, are no longer what they were."""
+    """Raise DataError for a store whose entries changed after they were checked."""
     raise DataError(
         "the store is damaged: an index lies outside the matrix, or a value is not a number; find "
         "the damage with `dplasso data info --verify`, and convert again"
@@ -108,10 +97,7 @@ def refuse_damage() -> NoReturn:
 
 
 def worth_transposing(n_entries: int, n_columns: int, n_steps: int) -> bool:
-    """Return whether having X by columns saves more than it costs.
-
-    Without it every step reads all column indices to find the chosen column.
-    """
+    """Return whether X by columns saves more time than it costs, for so many steps."""
     return n_steps * n_entries * _SCAN > n_entries * _TRANSPOSE + n_columns * _COLUMN
 
 
@@ -122,8 +108,8 @@ Column = tuple[NDArray[np.integer], NDArray[np.floating], float]
 def column_span(design, j):
     """Return a coordinate's column, and the begin and end of its part of the arrays.
 
-    The column is rows and entries: without values every entry is `constant`, without indices every
-    row holds it, and the part is one of rows. Other columns need X by columns.
+    Without values every entry is `constant`; without indices every row holds it, and the part is
+    one of rows. Needs X by columns.
     """
     columns = design.columns
     if j == design.n_columns:
@@ -133,7 +119,7 @@ def column_span(design, j):
 
 
 def column_of(design: Design, j: int, threads: Threads) -> tuple[Column, int, int]:
-    """Return what `column_span` does, in every layout of X."""
+    """Return the same as `column_span`, for every layout of X."""
     if design.has_columns or j == design.n_columns:
         column, begin, end = column_span(design, j)
         return column, begin, end
@@ -142,7 +128,7 @@ def column_of(design: Design, j: int, threads: Threads) -> tuple[Column, int, in
 
 
 def scan_column(design: Design, j: int, threads: Threads) -> tuple[Column, int]:
-    """Find a column and its length by reading all rows: for few steps, cheaper than a transpose."""
+    """Find a column and its length by reading all rows."""
     rows = design.rows
     edges = even_parts(rows.indptr, threads.count)
 
@@ -165,7 +151,7 @@ def scan_column(design: Design, j: int, threads: Threads) -> tuple[Column, int]:
 
 @kernel
 def _count_equal(indices, first, last, k):
-    """Return how often k stands among some indices."""
+    """Count how often k occurs among some indices."""
     count = 0
     for p in range(np.uint64(first), np.uint64(last)):
         count += indices[p] == k
@@ -174,7 +160,7 @@ def _count_equal(indices, first, last, k):
 
 @kernel
 def _find_rows(rows, first, last, k, found, values):
-    """Write the rows among `first` to `last` that hold column k, and its entries there."""
+    """Write the rows from `first` to `last` that hold column k, and their entries."""
     count = 0
     for i in range(first, last):
         for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
@@ -189,7 +175,7 @@ def _find_rows(rows, first, last, k, found, values):
 def transpose(
     matrix: Compressed, n_columns: int, n_threads: int = 1, make: Make = np.empty
 ) -> Compressed:
-    """Return a matrix by rows (columns) by its `n_columns` columns (rows), in new arrays."""
+    """Return a matrix by its `n_columns` columns instead of its rows, in new arrays."""
     n_rows, n_entries = matrix.indptr.size - 1, matrix.indices.size
     indptr = np.zeros(n_columns + 1, dtype=np.int64)
     index = np.int32 if n_rows < 2**31 else np.int64
@@ -251,7 +237,7 @@ def transpose(
 def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return where the entries of each part and column begin, shape (parts, columns).
 
-    Within a column the parts follow each other, which keeps rows ascending.
+    Within a column the parts follow each other, so rows ascend.
     """
     flat = counts.T.ravel()
     return np.ascontiguousarray((np.cumsum(flat) - flat).reshape(counts.T.shape).T)
@@ -267,7 +253,7 @@ def _sort_together(
     rows: NDArray[np.integer],
     values: NDArray[np.floating],
 ) -> None:
-    """Do what `_sort_block` does, in all threads."""
+    """Do the same as `_sort_block` in all threads."""
     spans = [slice(*span) for span in pairwise(cut(0, columns.size, threads.count))]
     tallies = np.zeros((threads.count, indptr.size - 1), dtype=np.int64)
     dealt = np.empty_like(block_rows), np.empty_like(block_values)
@@ -289,7 +275,7 @@ def _sort_together(
 
 @kernel
 def count_blocks(indices, bits, begin, end, counts):
-    """Add to `counts` the entries of each block of columns, among some."""
+    """Add to `counts` the number of entries of each block of columns."""
     own = np.zeros((_COUNTERS, counts.size), dtype=np.int64)
     for p in range(np.uint64(begin), np.uint64(end)):
         own[p % np.uint64(_COUNTERS), np.uint64(indices[p]) >> np.uint64(bits)] += 1
@@ -300,7 +286,7 @@ def count_blocks(indices, bits, begin, end, counts):
 
 @kernel
 def _deal(matrix, bits, first, last, position, columns, rows, values):
-    """Deal the entries of some rows out to the blocks, from the given positions on."""
+    """Distribute the entries of some rows to the blocks, from their positions on."""
     indptr, indices, given = matrix.indptr, matrix.indices, matrix.values
     shift, inner = np.uint64(bits), (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     for i in range(first, last):
@@ -337,7 +323,7 @@ def _tally(columns, counts):
 
 @kernel
 def _put(columns, block_rows, block_values, position, rows, values):
-    """Put entries of a block where the next of their column stands."""
+    """Write entries of a block to the next place of their column."""
     for p in range(np.uint64(columns.size)):
         k = np.uint64(columns[p])
         place = np.uint64(position[k])

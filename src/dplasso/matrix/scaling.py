@@ -1,4 +1,4 @@
-"""How rows become unit rows: public or released numbers, without any row."""
+"""How rows are scaled to unit length: public or released numbers."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,14 +19,14 @@ NO_SCALE_EXPONENTS = np.zeros(0, dtype=np.int8)
 
 
 class Scaling(NamedTuple):
-    """How rows are made unit rows; public or released.
+    """How rows are scaled to unit length; public or released.
 
-    `kept`: the columns that are looked at, ascending; none for all.
-    `constant`: the constant entry of every row, as a part of its unit length.
-    `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
-    `scale_exponents`: how often the entries of each of these columns are halved; empty for never.
-    `around`: the same of all columns of the records, where rows have their length in all columns.
-    `length`: what rows are divided by besides, where these columns hold a part of that length.
+    `kept`: the columns in use, ascending; empty for all.
+    `constant`: the constant entry of every row.
+    `norm_bound`: longer rows are scaled down to it, and all are divided by it; None for unit rows.
+    `scale_exponents`: how often the entries of each column in use are halved; empty for never.
+    `around`: the same for all columns of the records, if rows have their length in all columns.
+    `length`: rows are also divided by it, if the columns in use hold a part of that length.
     """
 
     kept: NDArray[np.int64]
@@ -38,30 +38,30 @@ class Scaling(NamedTuple):
 
 
 class Mix(NamedTuple):
-    """How much of each a mixed row has; public or released.
+    """The parts of a mixed row; public or released.
 
-    `n_directions`: k. `part`: m^2, the part of the squared length that latent entries have in the
-    mean of the public rows.
+    `n_directions`: k. `part`: m^2, the mean part of latent entries in the squared length of public
+    rows.
     """
 
     n_directions: int
     part: float
 
     def weights(self, geometry: "Geometry") -> tuple[float, float]:
-        """Return what the entries of unit rows and of latent rows are multiplied by."""
+        """Return the factors of the entries of unit rows and of latent rows."""
         own = float(np.sqrt(1.0 - self.part))
         return own, float(np.sqrt(self.part)) / geometry.rms(self.n_directions)
 
 
 def constant_entry(constant: float) -> float:
-    """Return the constant entry as it is used: as much too short as the rows are."""
+    """Return the constant entry as it is used, with the slack of the rows."""
     return constant * (1.0 - SLACK)
 
 
 def spread(
     scale_exponents: NDArray[np.int8], columns: NDArray[np.int64], n_columns: int
 ) -> NDArray[np.int8]:
-    """Return how often all columns are halved, from that of some; empty for never."""
+    """Return the scale exponents of all columns from those of some; empty for 0."""
     if not scale_exponents.size:
         return scale_exponents
     whole = np.zeros(n_columns, dtype=np.int8)

@@ -1,7 +1,6 @@
-"""Where margins start: those that a public linear model gives the rows.
+"""Starting margins, from a public linear model.
 
-The model is public and a margin is a function of its own row, so nothing here needs noise. Margins
-are finite whatever the rows and the model hold.
+A margin is a function of its own row and of public numbers, so it needs no noise.
 """
 
 from dataclasses import dataclass, field, replace
@@ -25,11 +24,10 @@ _EVERY = np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class StartingModel:
-    """A public linear model, stretched: its margins are `slope` times the weights', and constants.
+    """A public linear model whose weights are scaled by `slope`.
 
-    `weights`, shape (D, K), in the order of the data: those given, times `useful_slope`.
-    `intercept`, shape (K,): the constants.
-    `slope`: of the weights as they were given.
+    `weights`, shape (D, K): in the order of the data, times `useful_slope`.
+    `intercept`, shape (K,). `slope`: of the original weights.
     `constant`: the constant entry of the unit rows that vertices start from.
     """
 
@@ -40,7 +38,7 @@ class StartingModel:
     constant: float = 0.0
 
     def stretched(self, slope: float, shift: ArrayLike) -> "StartingModel":
-        """Return the model whose margins are `slope` times these, and `shift` more."""
+        """Return the model whose margins are `slope` times these, plus `shift`."""
         largest = np.finfo(np.float64).max
         with np.errstate(over="ignore"):
             started = np.clip(self.intercept * slope, -largest, largest) + np.asarray(shift)
@@ -54,7 +52,7 @@ def starting_model(weights: NDArray[np.float64], intercept: NDArray[np.float64])
 
 
 def useful_slope(weights: NDArray[np.float64]) -> float:
-    """Return a slope that brings weights to a size that unit rows have use for; at most 1."""
+    """Return a factor, at most 1, that brings weights to a useful size for unit rows."""
     size = np.abs(weights[weights != 0.0])
     if not size.size:
         return 1.0
@@ -65,11 +63,7 @@ def useful_slope(weights: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True)
 class StartingRows:
-    """Rows with all their columns: what their margins start from is a function of these.
-
-    `columns`: those that the records have, ascending; none for all.
-    `n_columns`: D of the data.
-    """
+    """Rows with all their D columns; `columns` are those of the records, empty for all."""
 
     rows: Compressed
     columns: NDArray[np.int64]
@@ -84,7 +78,7 @@ class StartingRows:
         return self.margins(model, factor, threads)
 
     def factors(self, scaling: Scaling, threads: Threads) -> NDArray[np.float64]:
-        """Return what each row's entries are multiplied by, shape (N,): as long as all of it."""
+        """Return the factor of each row's entries, by its length in all columns, shape (N,)."""
         scale_exponents = scaling.around
         if scale_exponents.size and self.columns.size:
             scale_exponents = spread(scale_exponents, self.columns, self.n_columns)
@@ -102,7 +96,7 @@ class StartingRows:
         factor: NDArray[np.float64],
         threads: Threads,
     ) -> NDArray[np.float64]:
-        """Return a public model's margins, shape (N, K), finite."""
+        """Return the margins of a public model, shape (N, K), finite."""
         products: NDArray[np.float64]
         weights, products = self._known.get("products", (None, model.intercept))
         if weights is not model.weights:

@@ -1,9 +1,9 @@
-"""A matrix in tiles that a core's cache holds: one copy of its entries, for both passes of a step.
+"""A matrix in tiles that fit a core's cache: one copy of its entries, for both passes of a step.
 
-Chunks of rows meet blocks of columns in tiles. The entries of a tile stand column by column, rows
-ascending; each is one number of 32 bits, with its column in the block above and its row in the
-chunk below. Whoever goes through the tiles of a chunk, block by block, meets the entries of every
-row in the order of the columns: a sum over them has the bits of one over the row.
+Chunks of rows and blocks of columns form tiles. The entries of a tile stand column by column, rows
+ascending. Each is a number of 32 bits: the column in the block, then the row in the chunk. Block by
+block, the entries of every row appear in column order, so a sum over them has the bits of a sum
+over the row.
 """
 
 from typing import Any, NamedTuple
@@ -37,11 +37,11 @@ _ROW_SHIFT, _ROW_MASK = np.uint32(ROW_BITS), np.uint32(2**ROW_BITS - 1)
 class Tiles(NamedTuple):
     """A matrix in tiles.
 
-    `row_edges`, shape (R + 1,): where chunks of rows begin and end.
+    `row_edges`, shape (R + 1,): edges of the chunks of rows.
     `block_bits`: a block has ``2^block_bits`` columns; the last may have fewer.
-    `bounds`, shape (R, B + 1): where the tiles of each chunk begin and end among the entries.
+    `bounds`, shape (R, B + 1): edges of the tiles of each chunk among the entries.
     `places`: column and row of each entry, in one number.
-    `values`: the entries as given; empty when every one is `constant`.
+    `values`: the entries; empty if every one is `constant`.
     """
 
     row_edges: NDArray[np.int64]
@@ -53,12 +53,12 @@ class Tiles(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Columns of a block."""
+        """Number of columns of a block."""
         return 1 << self.block_bits
 
     @property
     def n_blocks(self) -> int:
-        """Blocks of columns."""
+        """Number of blocks of columns."""
         return int(self.bounds.shape[1] - 1)
 
 
@@ -69,13 +69,7 @@ def lay_tiles(
     threads: Threads,
     make: Make = np.empty,
 ) -> Tiles:
-    """Lay rows, whose columns ascend, in tiles.
-
-    `n_outputs`: numbers for each row and column that a cache is to hold.
-    `make`: makes the arrays of entries.
-
-    A thread's even part of the rows is some of the chunks.
-    """
+    """Lay rows, whose columns ascend, in tiles; each thread's even part is whole chunks."""
     n_rows, n_entries = rows.indptr.size - 1, rows.indices.size
     bits = max(0, COLUMN_BITS - (n_outputs - 1).bit_length())
     least, most = _FEW_ROWS if n_columns * n_outputs <= _FEW_COLUMNS else _MANY_ROWS
@@ -112,18 +106,16 @@ def column_of(place):
 
 @register_jitable
 def tile_entries(tiles, r, b):
-    """Return places and values of the entries of a tile; no values where all are one."""
+    """Return places and values of the entries of a tile; no values if all are equal."""
     span = slice(tiles.bounds[r, b], tiles.bounds[r, b + 1])
     # Without values, each span of them is empty too.
     return tiles.places[span], tiles.values[span]
 
 
 def entries_ahead(tiles: Tiles, *, scaled: bool) -> int | None:
-    """Return how many entries to prefetch for; None where a cache holds the rows of a chunk.
+    """Return how many entries to prefetch for; None if a cache holds the rows of a chunk.
 
-    Kernels are compiled for either, so that a first fit of few rows compiles no prefetch.
-
-    `scaled`: whether each row has a number for each scale.
+    Kernels are compiled for each case, so a first fit of few rows compiles no prefetch.
     """
     near = _NEAR_SCALED_ROWS if scaled else _NEAR_ROWS
     return _AHEAD if np.diff(tiles.row_edges).max(initial=0) > near else None
@@ -131,15 +123,10 @@ def entries_ahead(tiles: Tiles, *, scaled: bool) -> int | None:
 
 @register_jitable
 def prefetched(places, begin, end, ahead, rows, columns, times, stride):
-    """Choose entries of a tile to go through, from `begin`; prefetch for those after them.
+    """Choose entries of a tile from `begin` on, prefetch for those after them; return the end.
 
-    `places`: of the tile, up to `end`.
-    `ahead`: of `entries_ahead`.
     `rows`, `columns`: the numbers of the chunk's rows and of the block's columns.
-    `times`, `stride`: a column needs the numbers that stand ``times * stride`` behind those of its
-    rows; empty, or 0, where there is one number for each row.
-
-    Returns: where the chosen entries end.
+    `times`, `stride`: a column needs the numbers ``times * stride`` after those of its rows.
     """
     middle = min(begin + np.uint64(ahead), end)
     _request(places, middle, min(middle + np.uint64(ahead), end), rows, columns, times, stride)
@@ -161,7 +148,7 @@ def _request(places, begin, end, rows, columns, times, stride):
 
 
 def _fill(rows: Compressed, tiles: Tiles, first: int, last: int) -> None:
-    """Lay some chunks: deal their entries out to the blocks, then sort each tile by column."""
+    """Lay some chunks: distribute their entries to blocks, then sort each tile by column."""
     for r in range(first, last):
         bounds, (begin, end) = tiles.bounds[r], rows.indptr[tiles.row_edges[r : r + 2]]
         columns = rows.indices[begin:end]
@@ -175,7 +162,7 @@ def _fill(rows: Compressed, tiles: Tiles, first: int, last: int) -> None:
 
 @kernel
 def _deal(rows, columns, tiles, r, dealt, entries):
-    """Deal the entries of a chunk out to its tiles, each row after the one before."""
+    """Distribute the entries of a chunk to its tiles, row by row."""
     first, bits = tiles.row_edges[r], np.uint64(tiles.block_bits)
     within = (np.uint64(1) << bits) - np.uint64(1)
     begin = np.uint64(rows.indptr[first])
@@ -215,7 +202,7 @@ def _sort(dealt, entries, tiles, r):
 
 
 def prefetch(array: NDArray[Any], place: int) -> None:
-    """Request the cache line of an element of an array with one axis; interpreted, do nothing."""
+    """Request the cache line of an element of a flat array; does nothing when interpreted."""
 
 
 @overload(prefetch, strict=False)

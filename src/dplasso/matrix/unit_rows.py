@@ -1,7 +1,7 @@
 """Rows scaled to unit length, each by its own entries, with a constant entry.
 
 A record's gradient is its residual times its row, so the length of the row bounds it in L2. The
-scaling is a factor kept beside the matrix: no entry is copied.
+scale of each row is stored beside the matrix, so no entry is copied.
 """
 
 from itertools import pairwise
@@ -29,10 +29,7 @@ _TOGETHER = 2**16
 class UnitRows(NamedTuple):
     """A matrix whose rows are read as unit rows.
 
-    `rows`: X by rows, in column numbers of their own.
-    `tiles`: X in tiles, in the numbers of the data.
-    `factor`, shape (N,): what each row's entries are multiplied by.
-    `n_columns`: D.
+    `factor`, shape (N,): scale of each row's entries.
     `constant`: the constant entry of every row, column D; 0 without an intercept.
     `scale_exponents`, shape (D,): how often each column's entries are halved; empty for never.
     """
@@ -57,13 +54,11 @@ def row_factors(
     threads: Threads,
     scale_exponents: NDArray[np.int8] = NO_SCALE_EXPONENTS,
 ) -> NDArray[np.float64]:
-    """Compute what each row's entries are multiplied by, shape (N,): by the row alone; 0 if empty.
+    """Compute the scale of each row's entries from the row alone, shape (N,); 0 if empty.
 
-    `rows`: with finite entries, as all inputs are checked to have.
     `constant`: the constant entry, in [0, 1); the others share the rest of the unit length.
-    `norm_bound`: None scales every row to unit length. A number R scales longer rows down to R,
-    leaves the others as they are, and then divides all by R.
-    `scale_exponents`: as of `UnitRows`; the length is that of the entries once they are halved.
+    `norm_bound`: None scales every row to unit length. A number R scales longer rows down to R and
+    then divides all rows by R.
     """
     factor = np.empty(rows.indptr.size - 1)
     longest = np.sqrt(1.0 - constant * constant) * (1.0 - SLACK)
@@ -125,10 +120,9 @@ def parts_within(
     constant: float,
     threads: Threads,
 ) -> NDArray[np.float64]:
-    """Return by what rows times `factor` are to be multiplied to be no longer than unit rows.
+    """Return the factors that limit rows times `factor` to unit length, shape (N,).
 
-    Shape (N,): 1 for those that are not longer, and for those without an entry; 0 where entries are
-    too small for a row to have a length.
+    1 for rows that are not longer or have no entry; 0 if entries are too small for a length.
     """
     longest = row_factors(rows, constant, None, threads, scale_exponents)
     parts = np.ones(longest.size)
@@ -151,7 +145,7 @@ def _parts_within(rows, scale_exponents, factor, longest, first, last, parts):
 
 @kernel
 def row_products(rows, first, last, weights, products):
-    """Set `products` to those of some rows as given with weights, added up in the order given."""
+    """Set `products` to those of some rows with weights, summed in storage order."""
     indptr, indices, values = rows.indptr, rows.indices, rows.values
     constant = np.float64(rows.constant)
     for i in range(first, last):
@@ -168,7 +162,7 @@ def row_products(rows, first, last, weights, products):
 
 @kernel
 def row_product_vectors(rows, first, last, weights, products):
-    """Set `products`, of K numbers for each of some rows, to those with K weights, shape (D, K)."""
+    """Set `products` to those of some rows with K weights per column."""
     indptr, indices, values = rows.indptr, rows.indices, rows.values
     constant = np.float64(rows.constant)
     for i in range(first, last):
@@ -181,10 +175,7 @@ def row_product_vectors(rows, first, last, weights, products):
 
 
 def by_rows(X: Any, n_threads: int) -> Compressed:
-    """Return a matrix in memory by rows, the caller's where they will do.
-
-    Raises DataError as `compress` does.
-    """
+    """Return a matrix in memory by rows; raises DataError as `compress` does."""
     matrix, given_so = compress(X, n_threads)
     return matrix if given_so else transpose(matrix, X.shape[0], n_threads)
 
@@ -192,7 +183,7 @@ def by_rows(X: Any, n_threads: int) -> Compressed:
 def keep_columns(
     rows: Compressed, kept: NDArray[np.integer], n_columns: int, threads: Threads
 ) -> Compressed:
-    """Return rows of some columns, which ascend."""
+    """Return rows restricted to some columns, which ascend."""
     places = np.full(n_columns, -1, dtype=rows.indices.dtype)
     places[kept] = np.arange(kept.size)
     indptr = np.zeros_like(rows.indptr)
@@ -276,11 +267,7 @@ def unit_row_margins(
     offset: Any,
     threads: Threads,
 ) -> NDArray[np.float64]:
-    """Compute the margins of unit rows, shape (N,), or (N, K) for weights of shape (D, K).
-
-    `rows`: its column numbers must be known to lie inside the matrix.
-    `offset`: the intercept, or K of them.
-    """
+    """Compute the margins of unit rows, shape (N,), or (N, K) for weights of shape (D, K)."""
     offsets = np.atleast_1d(np.asarray(offset, dtype=np.float64))
     margins = np.empty((factor.size, *weights.shape[1:]))
     edges = even_parts(rows.indptr, threads.count)
