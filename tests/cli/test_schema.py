@@ -155,7 +155,7 @@ def drafted(table, tmp_path):
 def test_a_draft_says_how_it_read_and_what_it_guessed(run, table):
     result = done("schema", "draft", table)
     lines = result.stderr.splitlines()
-    assert lines[0].startswith("bank.csv: semicolons between fields, decimal comma, quotes")
+    assert lines[0].startswith("bank.csv: semicolons between fields, decimal comma, UTF-8")
     assert lines[1] == "the draft takes 'bought' as the label; --label-column names another"
     assert lines[2].startswith("This draft is not private: ")
     assert lines[3].startswith('4 of 6 parts say "confirm": edit them')
