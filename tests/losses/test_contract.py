@@ -19,7 +19,7 @@ from dplasso.losses.contract import (
     without_offset,
 )
 from dplasso.losses.logistic import Logistic
-from dplasso.losses.multinomial import STEEPEST, ClippedMultinomial, Multinomial
+from dplasso.losses.multinomial import ClippedMultinomial, Multinomial
 from dplasso.losses.squared import Squared
 from dplasso.runtime.compilation import implementation
 
@@ -239,16 +239,6 @@ class TestSeveralMargins:
 
 
 class TestClippedMultinomial:
-    @given(vectors, vectors, bounds, st.integers(0, 2), st.floats(0.0, 1.0))
-    def test_no_residual_moves_faster_than_stated(self, margins, moves, bound, target, size):
-        """What the calendar of stale rows rests on."""
-        count = min(len(margins), len(moves))
-        one = np.array(margins[:count])
-        other = one + size * np.array(moves[:count])
-        loss = ClippedMultinomial(bound, np.zeros(count))
-        moved = np.abs(residuals(loss, one, target) - residuals(loss, other, target)).max()
-        assert moved <= STEEPEST * np.abs(one - other).max() + 1e-12
-
     @given(vectors, bounds, st.integers(0, 2))
     def test_an_offset_is_added(self, margins, bound, target):
         loss = ClippedMultinomial(bound, np.array(margins))

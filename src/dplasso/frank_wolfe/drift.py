@@ -86,18 +86,13 @@ def new_calendar(n_rows: int, n_steps: int, scheduled: bool = True) -> Calendar:
     return Calendar(np.full(shape, NONE, dtype=np.int32), np.zeros(shape, dtype=np.int32), shift)
 
 
-def unscheduled(rows: NDArray[np.void]) -> Any:
-    """Take all rows off their lists; return them as records, which also run interpreted."""
-    for name in ("due", "following", "previous"):
-        rows[name] = NONE
-    return rows.view(np.recarray)
-
-
 def new_rows(
     loss: Any, targets: tuple[NDArray[np.float64], ...], tolerance: float
 ) -> NDArray[np.void]:
     """Return the rows at zero weights, shape (N,), none scheduled."""
-    rows: NDArray[np.void] = unscheduled(np.zeros(targets[0].size, dtype=ROW))
+    rows: NDArray[np.void] = np.zeros(targets[0].size, dtype=ROW).view(np.recarray)
+    for name in ("due", "following", "previous"):
+        rows[name] = NONE
     _start_rows(loss, targets, rows, tolerance)
     return rows
 

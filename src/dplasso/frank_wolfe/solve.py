@@ -9,7 +9,6 @@ import numpy as np
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.drift import count_due
 from dplasso.frank_wolfe.large_step import LargeSteps, large_rows, take_step
-from dplasso.frank_wolfe.outputs import OutputState, start_outputs, take_output_steps
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.reports import begin_step, report
 from dplasso.frank_wolfe.sparse import run_sparse
@@ -31,7 +30,7 @@ Checkpoint = Callable[[int, Transcript], None]
 class FrankWolfe(VertexRun):
     """T steps of Frank-Wolfe, taken when `advance` is called.
 
-    `solver`: "sparse" for Algorithm 2, "standard" for Algorithm 1.
+    `solver`: "sparse" for Algorithm 2, "standard" for Algorithm 1; several margins always take it.
     `drift_tol`: the largest error of a residual in Algorithm 2; None never refreshes untouched
     rows.
     `record_history`, `record_work`: functions of private data, for runs with one margin.
@@ -65,36 +64,22 @@ class FrankWolfe(VertexRun):
         )
         self._large_steps = LargeSteps(threads)
         self._tolerance = 0.0 if drift_tol is None else float(drift_tol)
-        self.state: SparseState | StandardState | OutputState
-        if solver == "standard":
+        self.state: SparseState | StandardState
+        if solver == "standard" or several:
             self.state = start_standard(problem)
             return
-        if several:
-            self.state = start_outputs(problem, drift_tol, threads)
-        else:
-            self.state = start_sparse(problem, starting_alpha(problem, threads), drift_tol)
+        self.state = start_sparse(problem, starting_alpha(problem, threads), drift_tol)
         rebuild(selector, self.state.alpha)
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1."""
-        drawn_with = self._selector, self._stream
         if isinstance(self.state, SparseState):
             self._take_sparse_steps(self.state, first, last)
-        elif isinstance(self.state, OutputState):
-            take_output_steps(
-                self._problem,
-                self.state,
-                *drawn_with,
-                self._tolerance,
-                first,
-                last,
-                self.take,
-                self._large_steps.threads,
-            )
-        else:
-            take_standard_steps(
-                self._problem, self.state, *drawn_with, first, last, self.take, self._outputs[2:4]
-            )
+            return
+        drawn_with = self._selector, self._stream
+        take_standard_steps(
+            self._problem, self.state, *drawn_with, first, last, self.take, self._outputs[2:4]
+        )
 
     def _take_sparse_steps(self, state: SparseState, first: int, last: int) -> None:
         """Take steps of Algorithm 2, the large ones with all threads."""

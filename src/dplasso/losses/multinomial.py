@@ -28,8 +28,6 @@ from dplasso.losses.contract import class_shares, register
 from dplasso.losses.exponential import exponential
 from dplasso.runtime.compilation import kernel
 
-# How far one residual moves, at most, when all margins move by 1: p (1 - p) times the range 2.
-STEEPEST = 0.5
 # The link is inverted by so many rounds; each brings the shares about twice as close.
 _ROUNDS = 100
 

@@ -102,14 +102,13 @@ def test_all_neighbours_in_one_form(private_model, solver, relation):
 
 
 @each_relation
-@each_solver
-def test_all_neighbours_of_three_classes(private_model, solver, relation):
+def test_all_neighbours_of_three_classes(private_model, relation):
     def of_three(pair):
         """Of the records in common, and of the one that differs, some are of the third class."""
         third = tuple(np.where(np.abs(rows).sum(axis=1) > 3.0, 2, 0) for rows in pair.rows)
         return replace(pair, labels=tuple(map(np.maximum, pair.labels, third)))
 
-    model = private_model(**SOLVERS[solver], classes=(0, 1, 2))
+    model = private_model(classes=(0, 1, 2))
     some = map(of_three, pairs(relation, np.float32))
     largest = farthest(model, some, taken=lambda k: random_transcript(3 * N_COLUMNS, N_STEPS, k))
     assert largest > 0.9 * DECLARED[relation]
