@@ -1,9 +1,8 @@
 """Fits on partitioned rows: the coordinator draws, and adds up exact sums from the workers.
 
-Frank-Wolfe with a fixed radius lets all workers take the previous step before it draws a vertex.
-The checkpoint is written between two steps, so it contains a vertex before any worker receives it.
-No worker takes the last step, because only its vertex is needed. Runs in rounds have their own
-coordinator (`dplasso.frank_wolfe.rounds`), which calls `PartitionedRows`.
+With a fixed radius, all workers take the previous step before the next vertex is drawn. The
+checkpoint is written between two steps, so it contains a vertex before any worker receives it. No
+worker takes the last step, because only its vertex is needed.
 """
 
 from dataclasses import dataclass, replace
@@ -63,21 +62,21 @@ class PartitionedRecords:
     def part(
         self, scaling: Scaling, unit: float, start: StartingModel | None = None
     ) -> "PartitionedSums":
-        """Prepare sums of gradients; the parameters are those of `Records.part`."""
+        """Prepare sums of gradients, like `GradientRows.part`."""
         ask = partial(gradients_at, scaling, unit, start)
         return PartitionedSums(self.partitions, SumSteps(self.loss, ask, self.columns, start))
 
     def energies(
         self, scaling: Scaling, unit: float, loads: NDArray[np.int64] = NO_LOADS
     ) -> NDArray[np.int64]:
-        """Return the sum of `Records.energies` over the workers."""
+        """Return the energies summed over the workers."""
         ask = partial(known_now, "energies", (scaling, unit, loads))
         return self._sum(SumSteps(self.loss, ask, self.columns, self.prior))
 
     def moments(
         self, loss: Any, scaling: Scaling, weights: NDArray[np.float64], units: Units
     ) -> NDArray[np.int64]:
-        """Return the sum of `Records.moments` over the workers."""
+        """Return the moments summed over the workers."""
         asked = partial(known_now, "moments", (loss, scaling, weights, units))
         return self._sum(SumSteps(loss, asked))
 
@@ -88,7 +87,7 @@ class PartitionedRecords:
     def margins(
         self, model: LinearModel, start: StartingModel | None = None
     ) -> "PartitionedMargins":
-        """Let the workers compute the margins of a model; like `Records.margins`."""
+        """Let the workers compute the margins of a model."""
         ask = partial(calibrating, model, start)
         self.partitions.begin("begin_sums", SumSteps(self.loss, ask, self.columns, start))
         return PartitionedMargins(self.partitions)
@@ -96,7 +95,7 @@ class PartitionedRecords:
 
 @dataclass(frozen=True)
 class PartitionedMargins:
-    """Margins that workers hold; as `dplasso.gradient_descent.calibration.Margins`."""
+    """Margins that workers hold; like `dplasso.gradient_descent.margins.Margins`."""
 
     partitions: Partitions
 
@@ -126,7 +125,7 @@ class PartitionedSums:
 
 
 def problem_of(partitions: Partitions, steps: VertexSteps) -> Problem:
-    """Return the problem of a run without its rows, which the coordinator needs to draw."""
+    """Return the problem of a run without its rows, by which the coordinator draws."""
     nothing = Compressed(
         np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, np.float32), 0.0
     )
@@ -236,7 +235,7 @@ class PartitionedFrankWolfe(VertexRun):
 
 
 def added_up(parts: list[Changes]) -> Changes:
-    """Add up the changes of all parts; the result has only coordinates that change."""
+    """Add up the changes of all parts; return only coordinates that change."""
     counts = sum_of([part.counts for part in parts])
     sparse = [part for part in parts if part.coordinates is not None]
     dense = [part.amounts for part in parts if part.coordinates is None]

@@ -1,8 +1,6 @@
 """Engines, which run the workers, and a log of events.
 
-An engine starts a worker for a partition, forwards calls (`call(method, *args)`), and reports when
-a worker is lost. An engine never repeats a call. Only the coordinator decides which steps a fit
-takes, because repeating a step or a draw would be a second release.
+An engine never repeats a call, because repeating a step or a draw would be a second release.
 """
 
 import json

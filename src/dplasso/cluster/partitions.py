@@ -1,8 +1,7 @@
 """The partitions of a fit: their workers, and the replacement of lost workers.
 
-Only the coordinator decides what is computed. It calls all workers and adds up their answers, one
-for each partition. A lost worker is replaced: the new worker repeats all earlier calls that set its
-state, before its answer counts. If this fails, the fit ends, so that a sum always covers all rows.
+A new worker repeats all earlier calls that set its state, before its answer counts. If this fails,
+the fit ends, so that a sum always covers all rows.
 """
 
 import time

@@ -197,8 +197,7 @@ def _closed(ray: Any, cores: int | None, meanwhile: ExitStack) -> dict[str, Any]
 def own_folder() -> Path:
     """Make a folder that other users cannot read, and that is removed when the process ends.
 
-    A killed process cannot remove its folder. The next process that makes one removes it, with a
-    message.
+    The next process removes the folder of a killed process, with a message.
     """
     _remove_orphans()
     kept = ExitStack()
@@ -234,7 +233,6 @@ def run_tasks(
     """Call `work`, a function of an importable module, for each tuple of arguments in `pieces`.
 
     `address`: of a cluster, as in `RayEngine`; "threads" for this process.
-    `threads`: cores for each call on a cluster, at most those of its largest machine.
     """
     tell = progress or (lambda *_: None)
     results = []

@@ -1,8 +1,7 @@
 """Stores on object storage.
 
-A worker copies a store to its own machine, and keeps no file of it. The coordinator copies only
-headers and labels, because it needs no rows. A conversion writes a store to a temporary folder and
-then copies it to object storage.
+A worker copies a store to its machine, and keeps no file of it. The coordinator copies only headers
+and labels. A conversion writes a store to a temporary folder and then copies it.
 """
 
 import os

@@ -1,12 +1,9 @@
 """A worker, which holds the rows of one partition.
 
-A worker computes exact sums of its rows' contributions from released values only. It has no
-randomness and no clock, and does not know other workers. The coordinator calls its methods by name
-(`dplasso.cluster.engines`).
-
-A worker takes each step once. It accepts the next step, repeats its stored reply to the last step,
-and refuses any other. A replacement for a lost worker first repeats the earlier steps (`catch_up`)
-without adding to any sum.
+A worker computes exact sums of its rows' contributions from released values only, without
+randomness. It accepts the next step, repeats its stored reply to the last step, and refuses any
+other. A replacement for a lost worker first repeats the earlier steps (`catch_up`) without adding
+to any sum.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -44,11 +41,9 @@ Sums = Callable[..., NDArray[np.int64]]
 class Partition:
     """The source of a worker's rows.
 
-    `path`: of a store on the worker's machine, or its address on object storage; None for rows in
-    memory.
-    `X`, `y`: checked rows in memory and their labels.
-    `weights`: weight of each row, in [0, 1]; None for 1 each.
-    `origin`: how the columns of rows in memory were made, as JSON values; None if unknown.
+    `path`: of a store on the worker's machine, or its address on object storage.
+    `X`, `y`: checked rows in memory and their labels. `weights`: of each row, in [0, 1].
+    `origin`: how the columns of rows in memory were made, as JSON values.
     """
 
     name: str
@@ -79,11 +74,7 @@ class Description:
 
 @dataclass(frozen=True)
 class SumSteps:
-    """The settings of sums over the records.
-
-    `ask`: returns a function that computes the sums, from the records.
-    `columns`, `prior`: as in `build_gradient_rows`.
-    """
+    """The settings of sums over the records; `ask` returns the function that computes them."""
 
     loss: Any
     ask: Callable[[GradientRows], Sums]

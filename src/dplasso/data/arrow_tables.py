@@ -75,8 +75,8 @@ def _parquet(
 def _rows_at_once(metadata: pq.FileMetaData, memory_bytes: int) -> int:
     """Choose the number of rows to read at a time from the sizes of the row groups.
 
-    This assumes one entry per stored byte, and few encodings are much denser. The sizes of single
-    columns would be more precise, but reading them from a damaged file can crash pyarrow 26.
+    Sizes of columns would be more precise, but reading them from a damaged file can crash pyarrow
+    26.
     """
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     per_row = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=1.0)

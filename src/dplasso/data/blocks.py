@@ -42,7 +42,6 @@ class RowBlock(NamedTuple):
 class Piece(NamedTuple):
     """Some records of a file, before their labels are checked.
 
-    `done`: bytes of the file read so far.
     `where`: describes the place of a label, from its row counted from 0.
     `names`: the ids of the people, as a list or a table column, and a function like `where`.
     """
@@ -66,7 +65,7 @@ class BlockSource:
     """A data set as row blocks.
 
     `n_features`: number of columns; None for the largest index + 1.
-    `total`: the final value of progress, in bytes on disk or rows; None if unknown.
+    `total`: the final value of progress, in bytes on disk or rows.
     `columns_declared`: whether `n_features` is public rather than computed from the data.
     """
 

@@ -1,8 +1,8 @@
 """The formats of data files, and the reader of files with numbered columns.
 
 The suffix of a file determines the module that reads it. A module for numbered columns has
-`row_source(files, layout)`. A module for tables has `column_names(path)`, `labels(batch, column)`,
-`batches(path, columns, memory_bytes)` and, for Parquet and Arrow, `list_rows(lists, batch)`.
+`row_source`. A module for tables has `column_names`, `labels` and `batches`, and, for Parquet and
+Arrow, `list_rows`.
 """
 
 from dataclasses import dataclass
@@ -124,8 +124,7 @@ def _find(path: Path) -> FileFormat | None:
 class Dataset:
     """Records and their labels.
 
-    `X`: a sorted csr_array without duplicates, or a `Store`.
-    `people`: a number for the person of each row, if there is a person column.
+    `X`: a sorted csr_array without duplicates, or a `Store`. `people`: a number per row, or None.
     """
 
     X: Any

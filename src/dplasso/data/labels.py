@@ -71,7 +71,7 @@ def refuse_strange(
 ) -> None:
     """Raise `DataError` if any row is `strange`: its label is not one of the classes.
 
-    The message names the first such row, but not its label, because undeclared labels are private.
+    The message names the row, but not its label, because undeclared labels are private.
     """
     if np.any(strange):
         shown = [repr(label) for label in classes.tolist()]

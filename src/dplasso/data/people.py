@@ -1,12 +1,10 @@
 """Decide which rows belong to the same person.
 
 Two rows belong to the same person if their ids are equal texts, or equal whole numbers. Ids are
-never converted if the conversion could merge two people or split one: mixed kinds and large floats
-are refused.
+never converted if the conversion could merge two people or split one.
 
-Ids in tables are replaced by the first 128 bits of their BLAKE2b hash, so only hashes are kept in
-memory. Two people of a data set share a hash with a probability below 2^-60, however the ids were
-chosen. Hashes do not hide ids from someone who can guess them, so treat them like the data.
+Ids in tables are replaced by the first 128 bits of their BLAKE2b hash. Two people of a data set
+share a hash with a probability below 2^-60. Hashes do not hide ids from someone who can guess them.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,10 +23,7 @@ TEXTS, NUMBERS = "texts", "whole numbers"
 
 
 def number_groups(parts: Sequence[tuple[str, Any, int]]) -> NDArray[np.int64]:
-    """Return a number for each row of all parts, equal for rows of the same person.
-
-    `parts`: for each part its name in messages, the ids of its rows, and its number of rows.
-    """
+    """Return a number for each row of all parts: (name, ids, number of rows)."""
     kind, named = None, []
     for name, people, n_rows in parts:
         ids = _as_ids(people)

@@ -58,9 +58,8 @@ def check_readable(path: Path) -> None:
 def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[tuple[bytes, int]]:
     """Yield decompressed blocks of whole lines, and the bytes of the file read so far.
 
-    A thread reads and decompresses the next block while the caller works on the last one. A block
-    has about `block_bytes`, at least a line, and at most three blocks are in memory. The text has
-    no byte-order mark, and only the last block may lack a line end.
+    A thread reads the next block while the caller works on the last one, and at most three blocks
+    are in memory. The text has no byte-order mark, and only the last block may lack a line end.
     """
     check_readable(path)
     suffix = path.suffix.lower()

@@ -1,7 +1,6 @@
 """Read svmlight (LIBSVM) text: ``label index:value index:value ...``, one record per line.
 
-Threads parse blocks of whole lines, and the results are yielded in file order. Besides the result,
-only a few blocks are in memory.
+Threads parse blocks of whole lines, and the results are yielded in file order.
 """
 
 import math

@@ -1,11 +1,8 @@
 """The compiled part of the svmlight reader, which parses a block of text into arrays.
 
-The kernel reports only which line is wrong; `dplasso.data.svmlight` describes the error. The kernel
-leaves numbers to Python's ``float`` if they have an exponent or more than 18 digits, or if double
-precision cannot decide how to round them.
-
-The kernel treats eight bytes as a 64-bit word (the first byte lowest) and converts eight digits by
-arithmetic on the word, without a branch.
+The kernel reports only which line is wrong, and leaves numbers to Python's ``float`` if they have
+an exponent or more than 18 digits, or if double precision cannot decide how to round them. It
+converts eight digits at a time by arithmetic on a 64-bit word (the first byte lowest).
 """
 
 import numpy as np
@@ -63,8 +60,8 @@ def as_float64(digits: int, after: int) -> tuple[bool, float]:
 def as_float32(digits: int, after: int) -> tuple[bool, np.float32]:
     """Return (is exact, value) for digits, `after` of them behind the point.
 
-    The value is the nearest double, rounded to a float32. The double has a relative error of at
-    most `_MARGIN`; the value is exact if both ends of this margin round to the same float32.
+    The value is the nearest double, rounded to a float32. It is exact if both ends of the margin of
+    error round to the same float32.
     """
     near = digits / _POWERS[after]
     low = np.float32(near * (1.0 - _MARGIN))
@@ -132,8 +129,7 @@ def scan_digits(words, i):
 def scan_plain(text, words, i):
     """Read digits with or without a point at `i`; return (end, digits, count after the point).
 
-    The end is 0 if there is no such number, or it has too many digits. The bytes after the number
-    are not checked. The common lengths (one digit before the point, eight after it) are branches,
+    The end is 0 if there is no such number, or it has too many digits. Common lengths are branches,
     so that the processor can predict the place of the next byte.
     """
     kept = _0
@@ -249,10 +245,7 @@ def _quick_label(text, eights, i, end):
 
 @njit(cache=True, nogil=True, inline="always")
 def _quick_entry(text, eights, i):
-    """Read ``index:value`` in a common format; return (end, index, is exact, value).
-
-    The end is -1 if the slow path must read the entry, which need not be wrong.
-    """
+    """Read a common ``index:value``; return (end or -1, index, is exact, value)."""
     n, index = scan_digits(eights, np.uint64(i))
     at = np.uint64(i) + n
     if n == _0 or text[at] != _COLON_BYTE:
@@ -284,17 +277,12 @@ def parse_block(
     """Parse whole lines of svmlight text; the last may lack its line end.
 
     `eights`: the text as little-endian 64-bit words, without an incomplete last word.
-    `first_index`: the index of column 0, which is 1 or 0.
-
-    Outputs, with room for one record per line and one entry per four bytes:
-    `labels`, `starts`, `row_ends`: each record's label, its start in the text, and the number of
-    entries up to its end.
-    `columns`, `values`: the entries.
-    `hard`: possible numbers that are left to Python's ``float``: (entry, or -1 - record for a
-    label; start; end).
+    `labels`, `starts`, `row_ends`: outputs with room for one record per line.
+    `columns`, `values`: outputs with room for one entry per four bytes.
+    `hard`: output of numbers left to Python: (entry, or -1 - record for a label; start; end).
 
     Returns the numbers of records, entries and hard numbers, the largest column (-1 if none), and
-    the start of the line that cannot be read, where the parser stops (-1 if none).
+    the start of the first wrong line (-1 if none).
     """
     i = 0
     record = 0

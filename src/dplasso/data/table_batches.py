@@ -1,8 +1,7 @@
 """Read tables as row blocks: the dialect of text tables, and batches of named columns.
 
-The dialect is public. It is detected from the header, which is not a record, and from a byte-order
-mark, so no record affects how another is read. A file without a header has the usual dialect of its
-suffix, unless options specify another.
+The dialect is detected from the header, which is not a record, and from a byte-order mark. So no
+record affects how another is read.
 """
 
 import codecs
@@ -175,8 +174,8 @@ def said(path: Path, asked: Dialect | None) -> str | None:
 def with_points(values: list[str], decimal: str, asked: Dialect | None) -> list[str]:
     """Convert numbers to Python's notation, and leave other fields unchanged.
 
-    With a decimal comma, 3,5 is a number. If the user asked for the comma, so are 1.234 and
-    1.234,5; if for the point, so are 1,234 and 1,234.5. Without such a request 1.234 is a fraction.
+    With a decimal comma 3,5 is a number. Thousands separators are read only if the user set
+    `decimal`.
     """
     grouped = None if asked is None or asked.decimal is None else _GROUPED[decimal]
     if decimal == "." and grouped is None:
@@ -203,8 +202,7 @@ class Batch(NamedTuple):
     """Consecutive records of a table file.
 
     `columns`: by name, a pyarrow.Array, or a list of the fields of a text file.
-    `unit`, `numbers`: "line" or "row", and the line or row number of each record.
-    `done`: approximate bytes of the file read so far.
+    `unit`, `numbers`: "line" or "row", and the number of each record.
     """
 
     path: Path
@@ -262,10 +260,7 @@ class TableReader:
     def batches(
         self, columns: Sequence[str], memory_bytes: int, as_they_stand: str | None = None
     ) -> Iterator[Batch]:
-        """Yield batches of some columns, with decimal points for decimal commas.
-
-        The column `as_they_stand`, of people, is not converted, so that ids stay distinct.
-        """
+        """Yield batches of some columns; ids in `as_they_stand` keep their commas."""
         decimal = "".join(dialect.decimal or "" for dialect in self._dialect)
         for batch in self.module.batches(self.path, columns, memory_bytes, *self._dialect):
             for name in set(columns) - {as_they_stand} if decimal else ():
@@ -304,8 +299,7 @@ def table_source(
 class ListColumns:
     """The columns of a table whose records are lists of column numbers and values.
 
-    `indices`: column of lists of whole numbers from 0, in any order, without duplicates.
-    `values`: column of lists of numbers of the same length; None for all 1.
+    `indices`: lists of whole numbers from 0, without duplicates. `values`: None for all 1.
     """
 
     indices: str

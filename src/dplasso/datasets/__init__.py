@@ -1,9 +1,8 @@
 """UCI Adult, packaged: 123 named one-hot columns, and all their crosses.
 
-Fourteen attributes of a census record, each one block of columns of which a record has at most
-one: the values of a category in the order of UCI's own description, or the bands of a number.
-The names are public, and so are the crosses: products of values of different attributes, over
-the whole domain and numbered by a formula, so that no column depends on any record.
+Fourteen attributes of a census record make one block of columns each, of which a record has at most
+one. Names and crosses are public: products of values of different attributes, over the whole domain
+and numbered by a formula, so no column depends on any record.
 """
 
 from importlib.resources import as_file, files
@@ -113,11 +112,9 @@ def load_adult(part: Literal["train", "test"] = "train") -> Dataset:
 def crosses(X: csr_array, order: int = 3) -> csr_array:
     """Multiply Adult's columns: all crosses of up to `order` different attributes.
 
-    Column k stands for the values that ``cross_name(k)`` says, whatever records `X` holds; the
-    columns up to a lower order are the same.
-
-    `X` is as `load_adult` gives it: zeros and ones, at most one column of each attribute; anything
-    else raises `ValueError`. A record with a values has a + a(a-1)/2 + a(a-1)(a-2)/6 ones.
+    Column k stands for the values in ``cross_name(k)``; columns up to a lower order are the same.
+    `X` comes from `load_adult`; anything but zeros and ones, or two columns of an attribute, raises
+    `ValueError`.
     """
     n_columns = n_crosses(order)
     X = csr_array(X)

@@ -39,11 +39,7 @@ class Slot(NamedTuple):
 
 
 class TableColumns:
-    """The columns of a table.
-
-    `where`: describes the place of a value for messages.
-    `missing`: words that stand for missing values.
-    """
+    """The columns of a table, and words that stand for missing values."""
 
     def __init__(
         self, table: Mapping[str, Any], where: Where, missing: Collection[str] = ()
@@ -211,10 +207,9 @@ def lowered(value: Any) -> str:
 
 
 class Part:
-    """The contract of a part.
+    """The contract of a part, which encodes `columns` of a table into `width` features.
 
-    A part encodes the table's `columns` into `width` features. `names` returns the names of some
-    features, and `entries` yields their entries in order. `described` describes the part in words.
+    `names` returns the names of some features, and `entries` yields their entries in order.
     """
 
     missing: str = "ignore"
@@ -251,11 +246,7 @@ class Part:
 
 
 class Coded(Part):
-    """A part that encodes a column as one of `codes` integers, so that a cross can use it.
-
-    `codes_of` returns each record's code, -1 for none; `code_names` returns the names of codes. By
-    default each code is a feature.
-    """
+    """A part that encodes a column as one of `codes` integers (-1 for none), usable in a cross."""
 
     if TYPE_CHECKING:
 

@@ -1,8 +1,4 @@
-"""Read data files of any format as sparse rows, and record how their columns were made.
-
-A table is encoded by a schema, or holds lists of column numbers. svmlight text and .npz contain
-column numbers already, and a store was encoded at its conversion. Memory use is bounded.
-"""
+"""Read data files of any format as sparse rows, and record how their columns were made."""
 
 from collections.abc import Iterable, Mapping
 from importlib import import_module
@@ -60,12 +56,10 @@ def encode_files(
 ) -> EncodedRecords:
     """Open data files as sparse rows; errors in their content are raised during reading.
 
-    `encoding`: how to encode the records of a table. None for svmlight text and .npz, which take
-    `n_features`, `zero_based` and `labels_path`.
+    `encoding`: of a table. svmlight text and .npz take `n_features`, `zero_based`, `labels_path`.
     `label_column`: column of the labels, for `ListColumns`; a schema names its own.
     `person_column`: column that identifies the person of each row; needs a schema.
     `labelled`: with a schema, whether to read labels; otherwise they are all 0.
-    `dialect`: format of text tables. Default: detected from their headers.
     """
     files = expand(paths)
     if person_column is not None and not isinstance(encoding, Schema):
@@ -104,10 +98,7 @@ def read_records(
     progress: Progress | None = None,
     **options: Any,
 ) -> Dataset:
-    """Read data files into memory, or open one store; the matrix carries its `Origin`.
-
-    A store stays on the disk. The other options are those of `encode_files`.
-    """
+    """Read data files into memory, or open one store; options are those of `encode_files`."""
     files = expand(paths)
     stores = [path for path in files if path.is_dir()]
     if stores:
@@ -212,11 +203,7 @@ def first_rows(
     dialect: Dialect | None = None,
     progress: Progress | None = None,
 ) -> Any:
-    """Return the first rows of a table file as pyarrow.Table, with all its columns.
-
-    `most`: number of rows. Default: 65,536, or as many as hold 2**24 fields.
-    `progress`: called with the rows read so far, and the most that are read.
-    """
+    """Return the first rows of a table file as pyarrow.Table; by default 65,536 or fewer."""
     need_pyarrow()
     import pyarrow as pa
 

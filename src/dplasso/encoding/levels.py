@@ -1,8 +1,7 @@
 """Numbers in bins at several resolutions at once.
 
 A linear model on coarse and fine bins behaves like a smoother: the fit learns the coarse bins
-first, and the fine bins correct them as far as the noise allows. The number of levels that a fit
-uses follows from public settings and the noisy count (`dplasso.phases.count`).
+first, and the fine bins correct them as far as the noise allows.
 """
 
 import math

@@ -42,11 +42,7 @@ _OF_PARTS = ("kind", "about", "confirm")
 
 @dataclass(frozen=True)
 class ReleasedEdges:
-    """The release of bin edges for `columns`: private quantiles of the records to be fitted.
-
-    `digest`: the release's digest, as in the ledger.
-    `by_person`: whether the release protects people instead of single rows.
-    """
+    """The release of bin edges of `columns`: private quantiles; `digest` as in the ledger."""
 
     columns: tuple[str, ...]
     digest: str
@@ -70,9 +66,8 @@ class ReleasedEdges:
     def before(self, budget: Budget, *, seeded: bool, by_person: bool) -> Budget:
         """Return a fit's budget, reduced by the cost of the edges, which its epsilon covers.
 
-        `by_person`: whether the fit protects people. Edges and fit must protect the same unit. In
-        edges that protect rows, a person may have any number of rows. In edges that protect people,
-        another row of the person may replace one that is removed.
+        Edges and fit must protect the same unit. If that is people, another row of a person may
+        replace one that is removed, so the edges may not protect rows only.
         """
         ours = self.statement
         if budget.leak:

@@ -85,9 +85,6 @@ def suggest_schema(
     """Draft a schema from a pyarrow table, or from a sample of it.
 
     The draft marks what comes from the records. Its note names the columns that it leaves out.
-
-    `progress`: called with the columns read so far, and the number of columns.
-    `missing`: words for missing values.
     """
     names = table.column_names
     if label is None and "label" in names:
@@ -290,10 +287,7 @@ def _steps(low: float, high: float, least: float = 1e-300) -> tuple[float, ...]:
 
 
 def coverage_notes(schema: Schema, counts: NDArray[np.int64], n_rows: int) -> list[str]:
-    """Return notes on parts that may not fit the data: all rows in one bin, or in no category.
-
-    `counts`, shape (D,): rows with an entry in each column.
-    """
+    """Return notes on parts that may not fit: all rows in one bin, or in no category."""
     notes = []
     for part, first, last in zip(schema.parts, schema.offsets, schema.offsets[1:], strict=False):
         if words := _note(part, counts[first:last], n_rows):

@@ -1,7 +1,7 @@
-"""The container of this package's own files: a zip of plain arrays and a JSON header, checksummed.
+"""The container of this package's own files: a zip of plain arrays and a JSON header.
 
-Model files and checkpoints share it. There is no pickle in it, nothing is compressed, and any
-damage is found by the SHA-256 of the members. Described in ``docs/model-file.md``.
+Model files and checkpoints share it (docs/model-file.md). It has no pickle, nothing is compressed,
+and a SHA-256 of the members detects any damage.
 """
 
 import hashlib
@@ -166,10 +166,7 @@ def digest(members: Mapping[str, bytes]) -> bytes:
 
 
 def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:
-    """Return labels as an array that ``.npy`` holds without pickle, and what their type was.
-
-    Strings get the shortest type that holds them, since a longer one tells of other labels.
-    """
+    """Return labels as an array without pickle, in the shortest type, and their kind."""
     given = np.asarray(labels)
     if given.ndim != 1:
         raise ValueError(f"Labels must be a flat list, got an array of shape {given.shape}.")
@@ -190,7 +187,7 @@ def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:
 
 
 def labels_from_array(array: NDArray[Any], kind: Any) -> NDArray[Any]:
-    """Return what `labels_to_array` was given, but for the length of strings; or ValueError."""
+    """Return the labels that `labels_to_array` stored; ValueError for others."""
     if array.ndim != 1 or array.dtype.kind not in _KINDS:
         raise ValueError(f"labels cannot be an array of type {array.dtype}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():

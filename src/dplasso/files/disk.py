@@ -1,11 +1,7 @@
-"""Files that appear whole or not at all, and places on disk that one process has for itself.
+"""Files that appear complete or not at all, and places on disk that one process holds.
 
-A write that fails names the file. A place is held by a lock, which ends with its process, or as
-room for a file.
-
-Files and folders that hold records, or what only the curator may see, are private: closed to all
-but their owner. The umask may take rights away, but gives none. A public model and a page keep the
-umask.
+A lock holds a place until its process ends. Files and folders with records are readable only for
+their owner.
 """
 
 import errno
@@ -35,23 +31,23 @@ _UNABLE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 
 
 def descriptor(path: str | os.PathLike[str], flags: int) -> int:
-    """Open a file as `os.open` does; one that is made is closed to others."""
+    """Open a file as `os.open` does; a new one is readable for its owner only."""
     return os.open(path, flags, _FILE)
 
 
 def open_private(path: Path, mode: str) -> Any:
-    """Open a file as `open` does; one that is made is closed to others."""
+    """Open a file as `open` does; a new one is readable for its owner only."""
     return open(path, mode, opener=descriptor)
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder that is closed to others, unless there is one."""
+    """Make a folder that only its owner can open, unless there is one."""
     path.mkdir(mode=_FOLDER, exist_ok=True)
 
 
 @contextmanager
 def report_disk_full(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file that the block writes, and its caller removes, in the error of a write."""
+    """Name the file that the block writes in the error of a failed write."""
     try:
         yield
     except OSError as error:
@@ -74,16 +70,11 @@ def atomic_write(
     replace: bool = True,
     private: bool = False,
 ) -> Iterator[BinaryIO]:
-    """Open a file for writing that takes its place only when the block ends well.
+    """Open a file for writing that replaces `path` only if the block succeeds.
 
-    The bytes go to a temporary file in the same directory, which replaces `path` (a link is
-    followed) in one step. If the block raises anything, Ctrl-C included, the temporary file is
-    removed and an older file at `path` stays as it was. `temporary` names that file, for a writer
-    that is sure to be alone: what is there, a killed process's or held room, is overwritten.
-
-    A new file has the rights that the umask leaves, if `private` its owner's at most; one that
-    replaces another has that one's. Without `replace` a file that appears at `path` meanwhile is
-    left: FileExistsError.
+    The bytes go to a temporary file in the same directory, perhaps one that is named and
+    overwritten. A `private` new file is readable for its owner only; a replaced file keeps its
+    rights. Without `replace`, a file that appears meanwhile stays: FileExistsError.
     """
     target = _target(path)
     # Beside the target, so that the replacement is a rename within one file system.
@@ -130,7 +121,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
-    """Resolve `path` and refuse what could never be replaced by a file."""
+    """Resolve `path`, and refuse what no file may replace."""
     target = Path(os.path.realpath(path))
     shown = os.fspath(path)
     if target.is_dir():
@@ -148,7 +139,7 @@ def _target(path: str | os.PathLike[str]) -> Path:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the rename survive a power failure, where the system lets a directory be synced."""
+    """Make a rename survive a power failure, if the system can sync directories."""
     with suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)
         try:
@@ -158,7 +149,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def lock(file: FileIO, refusal: Exception, *, seconds: float, shared: bool = False) -> None:
-    """Lock an open file, which readers may share; `refusal` if others keep it for so long."""
+    """Lock an open file; raise `refusal` if others hold it for so long."""
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     deadline = time.monotonic() + seconds
     while True:
@@ -171,19 +162,19 @@ def lock(file: FileIO, refusal: Exception, *, seconds: float, shared: bool = Fal
 
 
 def unlock(file: FileIO) -> None:
-    """End a lock. Closing is not enough: a process forked meanwhile holds the same open file."""
+    """End a lock explicitly, because a forked process may hold the same open file."""
     fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def sidecar_path(path: str | os.PathLike[str], ending: str) -> Path:
-    """Return the name of the helper file ``.NAME.ending`` beside a file, links followed."""
+    """Return the name of the helper file ``.NAME.ending`` beside a file."""
     target = Path(os.path.realpath(path))
     return target.with_name(f".{target.name}.{ending}")
 
 
 @contextmanager
 def hold(path: str | os.PathLike[str], refusal: Exception) -> Iterator[None]:
-    """Hold a file or directory, there or not yet, for this process alone, by ``.NAME.lock``."""
+    """Hold a file or directory, even a future one, for this process, by ``.NAME.lock``."""
     place = sidecar_path(path, "lock")
     file = None
     while file is None:
@@ -213,7 +204,7 @@ def hold(path: str | os.PathLike[str], refusal: Exception) -> Iterator[None]:
 
 
 def is_held(path: str | os.PathLike[str]) -> bool:
-    """Return whether a process holds `path` now, another user's process included."""
+    """Return whether any process holds `path` now."""
     refusal = BlockingIOError()
     try:
         with FileIO(sidecar_path(path, "lock"), "r+") as file:
@@ -228,7 +219,7 @@ def is_held(path: str | os.PathLike[str]) -> bool:
 
 @contextmanager
 def claim(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold a checkpoint, there or not yet; CheckpointError if another process does."""
+    """Hold a checkpoint; CheckpointError if another process does."""
     check_writable(path)
     refusal = CheckpointError(
         f"{os.fspath(path)} is in use by another process: wait for it, or give each fit its own "
@@ -240,7 +231,7 @@ def claim(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def held_room(path: str | os.PathLike[str], size: int) -> Iterator[str]:
-    """Hold room for a file until the block ends, in a temporary file whose name is given."""
+    """Reserve space for a file until the block ends; yield the name of the temporary file."""
     place, shown = sidecar_path(path, "tmp"), os.fspath(path)
     with hold(path, OSError(f"Cannot write {shown}: another process is about to write it.")):
         try:
@@ -260,7 +251,7 @@ def held_room(path: str | os.PathLike[str], size: int) -> Iterator[str]:
 
 
 def fill(file: IO[bytes], size: int) -> None:
-    """Give a file so many bytes of which each has its place on the disk."""
+    """Allocate space on the disk for so many bytes of a file."""
     if hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(file.fileno(), 0, size)

@@ -81,13 +81,9 @@ class ArrayEntry:
 class StoreHeader:
     """The header of a store.
 
-    `origin`: how the columns were made.
-    `value_dtype`: type of the values, even if there is no array of values.
     `constant`: the value of every entry, if all are equal; then there is no array of values.
-    `largest_value`: the largest |value|. It is private, so it must never become the default of the
-    public `feature_bound`.
+    `largest_value`: private, so it must never become the default of the public `feature_bound`.
     `label_words`: text labels in the order of their numbers; None if labels are numbers.
-    `arrays`: entries by the names in `ARRAYS`; values and people are optional.
     """
 
     written_by: str
@@ -267,7 +263,6 @@ def map_array(path: Path, dtype: DTypeLike, size: int) -> NDArray[Any]:
     """Map a flat array of a file into memory; writing to the array does not change the file.
 
     The array is writable because kernels would otherwise be compiled again for read-only arrays.
-    Data are read when they are used, and no memory is reserved.
     """
     dtype = np.dtype(dtype)
     if size == 0:

@@ -151,11 +151,7 @@ def is_store(path: str | os.PathLike[str]) -> bool:
 
 
 def is_incomplete(name: str, files: Iterable[str], *, has_header: bool) -> bool:
-    """Return whether an item in a folder of stores is an incomplete store.
-
-    `name`: of the item. `files`: names of the files in it, which a copying program may change
-    until it is done.
-    """
+    """Return whether an item in a folder of stores is an incomplete store, by its files."""
     if name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)):
         return True
     parts = (part in file for file in files for part in UNFINISHED_FILES)
@@ -243,10 +239,8 @@ def check_entries(
 ) -> None:
     """Raise `StoreError` unless every array is undamaged and safe to use in kernels.
 
-    In one pass over the memory, this checks the checksums, that every index lies inside the matrix,
-    that no row has a column twice, and that every value is finite.
-
-    `progress`: called with the bytes checked so far, and those of all arrays.
+    Checks checksums, that every index lies inside the matrix, that no row has a column twice, and
+    that every value is finite, in one pass.
     """
     done, total = 0, sum(entry.n_bytes for entry in store.header.arrays.values())
     for n_bytes in compare_sums(store, store.header.arrays, n_threads):
@@ -346,12 +340,9 @@ def describe(store: Store) -> dict[str, Any]:
 
 
 def scratch(near: Path, size: int, dtype: Any) -> NDArray[Any]:
-    """Return an array in a temporary file beside `near`, or else where the system keeps them.
+    """Return an array in a temporary file beside `near`, or in the system's temporary folder.
 
-    It takes no memory that the system cannot take back. The file is its owner's alone, and gone
-    when the array is, or the process.
-
-    Raises OSError where there is no room for it.
+    The file has no name, and disappears with the array. Raises OSError if there is no space.
     """
     dtype = np.dtype(dtype)
     if not size:

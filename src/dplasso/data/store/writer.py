@@ -173,11 +173,7 @@ _SOURCE_BYTES = 1 << 28
 
 
 class RowWriter:
-    """Write records to the files of a store.
-
-    `constant`: the value of every entry so far, while there is no file of values.
-    `words`: the number of each text label; None if labels are numbers.
-    """
+    """Write records to the files of a store; `constant` holds while there is no file of values."""
 
     def __init__(self, files: ArrayFiles, name: str, n_features: int | None) -> None:
         self.n_rows = self.n_entries = 0
@@ -277,14 +273,11 @@ def write_store(
 ) -> Store:
     """Write records to a store, and open it.
 
-    The source is read once. The store appears at `path` when it is complete and on the disk. Until
-    then it is in a directory beside it, with the suffix ``.partial``. A failure removes this
-    directory; after a crash, the next call removes it.
+    The store appears at `path` when it is complete and on the disk. Until then it is in a directory
+    beside it, with the suffix ``.partial``.
 
-    `memory`: bytes that the process may use; at most a quarter is for records being read.
-    `force`: whether to replace a store at `path`, once the new one is complete.
+    `memory`: bytes that the process may use. `force`: whether to replace a store at `path`.
     `origin`: how the columns were made, as plain JSON for the header.
-    `progress`: as in `BlockSource.blocks`.
     """
     place = Path(path).resolve()
     check_place(place, force=force)
