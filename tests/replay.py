@@ -14,7 +14,7 @@ import pickle
 import sys
 import tempfile
 import warnings
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -31,7 +31,6 @@ from dplasso.fit.run import Hooks
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import FrankWolfe, solve
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.matrix import orientations as design_module
 from dplasso.matrix.orientations import Design
 from dplasso.phases.select import Vertices
 from dplasso.privacy import release as door_module
@@ -44,13 +43,6 @@ PUBLIC_ROWS = np.random.default_rng(7).normal(size=(5, N_COLUMNS))
 # One record's largest share of a gradient, in fixed-point units.
 SHARE = 2**32
 DECLARED = {"add-remove": SHARE, "replace-one": 2 * SHARE}
-
-# How the solver may lay out rows it is given, though small data would never make it worth while:
-# whether they are copied by columns, and whether popular columns' gradients stand together.
-LAYOUTS = {
-    "as given": False,
-    "by columns too": True,
-}
 
 # What a fit calls, by the module on its path where it finds it. Recorded are the public arguments
 # of these calls, and of the mechanism what comes back.
@@ -212,13 +204,6 @@ def differences(one, other):
         else:
             found.append(name if isinstance(left, bytes) else f"{name}: {left} and {right}")
     return found
-
-
-@contextmanager
-def layout(name):
-    """Make every fit inside the block lay out its rows in one of the `LAYOUTS`."""
-    with patch.object(design_module, "worth_transposing", lambda *_: LAYOUTS[name]):
-        yield
 
 
 def inputs(model, data, taken):

@@ -122,14 +122,7 @@ class _Fit:
         from dplasso.selection.registry import make_selector
         from evidence.paper.uniform import uniform_state
 
-        design = lay_out(
-            X,
-            bound=1.0,
-            intercept=False,
-            by_columns=True,
-            n_steps=self.n_iter,
-            n_threads=self.n_jobs,
-        )
+        design = lay_out(X, bound=1.0, intercept=False, n_threads=self.n_jobs)
         problem = build_problem(design, y.astype(np.float64), radius=RADIUS, n_steps=self.n_iter)
         if self.variant == "uniform":
             selector: Any = uniform_state()

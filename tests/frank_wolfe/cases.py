@@ -53,7 +53,6 @@ def build(
     design = Design(
         rows=rows,
         columns=transpose(rows, X.shape[1]),
-        has_columns=True,
         n_rows=X.shape[0],
         n_columns=X.shape[1],
         intercept=intercept,
@@ -95,17 +94,6 @@ def random_transcript(problem, seed):
 
 def forced(transcript):
     return replay_state(transcript.vertex, transcript.sign)
-
-
-def without_columns(problem):
-    """Leave only the rows: columns are found by reading all of them."""
-    return with_design(problem, columns=problem.design.rows, has_columns=False)
-
-
-LAYOUTS = {
-    "as given": lambda problem: problem,
-    "rows only": without_columns,
-}
 
 
 # How a step is taken: as the sizes suggest, or all of them in one way.
@@ -157,7 +145,7 @@ def row_parts(problem, n_parts, **options):
     """Cut a problem into parts, each with an order of its columns of its own."""
     rows, parts = problem.design.rows, []
     edges = np.linspace(0, problem.labels.size, n_parts + 1).astype(int)
-    for number, (first, last) in enumerate(pairwise(edges)):
+    for first, last in pairwise(edges):
         begin, end = rows.indptr[first], rows.indptr[last]
         some = rows._replace(
             indptr=rows.indptr[first : last + 1] - begin,
@@ -172,8 +160,7 @@ def row_parts(problem, n_parts, **options):
             columns=transpose(some, problem.design.n_columns),
             n_rows=int(last - first),
         )
-        layout = list(LAYOUTS.values())[number % len(LAYOUTS)]
-        parts.append(RowPart(layout(part), **options))
+        parts.append(RowPart(part, **options))
     return parts
 
 

@@ -17,7 +17,6 @@ from dplasso.selection.bucket import bucket_state
 from dplasso.selection.contract import new_counters
 from dplasso.selection.noisy_max import GumbelState
 from frank_wolfe.cases import (
-    LAYOUTS,
     WAYS,
     argmax,
     build,
@@ -50,13 +49,12 @@ each_of_one_margin = pytest.mark.parametrize(
 seeds = st.integers(0, 10**6)
 tolerances = st.sampled_from([None, 0.0, 1e-3, 0.03, 0.2])
 ways = st.sampled_from(list(WAYS))
-layouts = st.sampled_from(list(LAYOUTS))
 publics = st.fixed_dictionaries(
     {"bound": st.sampled_from([0.3, 1.0, 1.7]), "intercept": st.booleans()}
 )
 
 
-def case(loss, seed, *, started=False, layout="as given", n_columns=COLUMNS, **public):
+def case(loss, seed, *, started=False, n_columns=COLUMNS, **public):
     """Return rows and a problem; `started`: margins start elsewhere than at zero."""
     rng = np.random.default_rng([seed, 2])
     X, offsets = dense_rows(ROWS, n_columns, seed), NO_OFFSETS
@@ -64,7 +62,7 @@ def case(loss, seed, *, started=False, layout="as given", n_columns=COLUMNS, **p
     if started:
         offsets = rng.choice([0.0, 0.4, -2.0, 30.0, -(2.0**20)], (ROWS, loss.n_outputs))
     options = {"radius": 30.0, "loss": loss, "offsets": offsets} | public
-    return X, LAYOUTS[layout](build(X, labels, STEPS, **options))
+    return X, build(X, labels, STEPS, **options)
 
 
 def uniform():
@@ -83,11 +81,9 @@ def drift_of(problem, state, step):
 
 @each_loss
 @settings(max_examples=15)
-@given(seeds, tolerances, publics, layouts, st.booleans())
-def test_sums_are_exact_and_residuals_within_the_tolerance(
-    loss, seed, drift_tol, public, layout, started
-):
-    X, problem = case(loss, seed, layout=layout, started=started, **public)
+@given(seeds, tolerances, publics, st.booleans())
+def test_sums_are_exact_and_residuals_within_the_tolerance(loss, seed, drift_tol, public, started):
+    X, problem = case(loss, seed, started=started, **public)
     runs, size = [], problem.design.n_coordinates
     weights = np.zeros((loss.n_outputs, size), dtype=np.int64)
     for step, state in watch(problem, uniform(), drift_tol, seed=seed, runs=runs):
@@ -113,11 +109,11 @@ def test_sums_are_exact_and_residuals_within_the_tolerance(
 
 @each_of_one_margin
 @settings(max_examples=15)
-@given(seeds, publics, layouts, ways, st.booleans())
+@given(seeds, publics, ways, st.booleans())
 def test_without_drift_both_algorithms_make_the_same_choices(
-    loss, seed, public, layout, way, started
+    loss, seed, public, way, started
 ):
-    _, problem = case(loss, seed, layout=layout, started=started, **public)
+    _, problem = case(loss, seed, started=started, **public)
     runs = []
     for solver in ("sparse", "standard"):
         selector = GumbelState(3e-10, new_counters())
@@ -142,9 +138,9 @@ def test_without_drift_both_algorithms_make_the_same_choices(
 
 @each_of_one_margin
 @settings(max_examples=10)
-@given(seeds, tolerances, layouts, ways)
-def test_the_selector_hears_of_every_change(loss, seed, drift_tol, layout, way):
-    _, problem = case(loss, seed, layout=layout, n_columns=30)
+@given(seeds, tolerances, ways)
+def test_the_selector_hears_of_every_change(loss, seed, drift_tol, way):
+    _, problem = case(loss, seed, n_columns=30)
     # Narrow levels, so that most changes cross one.
     selector = bucket_state(problem.n_coordinates, 1e4 * EXPONENT, True)
     with taking(way):

@@ -1,4 +1,4 @@
-"""One run, many ways to compute it: threads, large steps, layouts; the same bits from all."""
+"""One run, many ways to compute it: threads, large steps; the same bits from all."""
 
 import numpy as np
 import pytest
@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.large_step import large_rows
 from dplasso.frank_wolfe.solve import solve
-from dplasso.matrix.orientations import column_of
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import thread_pool
 from dplasso.selection.bucket import bucket_state
 from dplasso.selection.contract import new_counters
 from dplasso.selection.noisy_max import ArgmaxState, GumbelState
 from frank_wolfe.cases import (
-    LAYOUTS,
     WAYS,
     build,
     dense_rows,
@@ -84,17 +82,14 @@ def problems(seed, **options):
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
-@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("way", WAYS)
 @settings(max_examples=4)
 @given(seeds, st.booleans(), st.sampled_from([None, 0.0, 0.003, 0.1]))
-def test_the_same_vertices_lead_to_the_same_bits(
-    n_threads, layout, way, seed, intercept, drift_tol
-):
+def test_the_same_vertices_lead_to_the_same_bits(n_threads, way, seed, intercept, drift_tol):
     problem = problems(seed, intercept=intercept)
     chosen = random_transcript(problem, seed)
     expected = run(problem, forced(chosen), drift_tol, way="small")
-    found = run(LAYOUTS[layout](problem), forced(chosen), drift_tol, n_threads=n_threads, way=way)
+    found = run(problem, forced(chosen), drift_tol, n_threads=n_threads, way=way)
     same(expected, found)
 
 
@@ -111,29 +106,12 @@ def test_a_draw_does_not_depend_on_the_threads(name, way):
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 7, 40])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_first_gradients(n_threads, layout):
+def test_the_first_gradients(n_threads):
     X, labels, problem = small_problem(0)
-    other = LAYOUTS[layout](problem)
     with thread_pool(n_threads) as threads:
-        alpha = starting_alpha(other, threads)
+        alpha = starting_alpha(problem, threads)
     assert alpha.tolist() == column_gradients(X, 0.5 - labels, 1.0, intercept=True)
     assert alpha.any()
-
-
-@pytest.mark.parametrize("n_threads", [1, 3])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_column_is_found_in_every_layout(n_threads, layout):
-    X, _, problem = small_problem(5, n_rows=30, n_columns=9)
-    other = LAYOUTS[layout](problem)
-    with thread_pool(n_threads) as threads:
-        for j in range(9):
-            (indices, values, _), begin, end = column_of(other.design, j, threads)
-            rows = np.flatnonzero(X[:, j])
-            assert indices[begin:end].tolist() == rows.tolist()
-            assert values[begin:end].tolist() == X[rows, j].tolist()
-        (indices, values, constant), begin, end = column_of(other.design, 9, threads)
-        assert (indices.size, values.size, constant, begin, end) == (0, 0, 1.0, 0, 30)
 
 
 def test_both_kinds_of_step_occur_by_size_alone():

@@ -1,4 +1,4 @@
-"""Runs in rounds: exact sums of exact residuals, the same from every layout, thread and part."""
+"""Runs in rounds: exact sums of exact residuals, the same from every thread and part."""
 
 from itertools import pairwise
 
@@ -21,7 +21,7 @@ from dplasso.privacy.exponential_mechanism import SelectionRule
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import thread_pool
 from dplasso.selection.registry import make_selector
-from frank_wolfe.cases import LAYOUTS, add_changes, build, dense_rows, forced
+from frank_wolfe.cases import add_changes, build, dense_rows, forced
 from frank_wolfe.reference import clipped, column_gradients
 from selection.invariants import check
 
@@ -45,14 +45,13 @@ def case(loss="two classes", seed=0, *, bound=1.0, equal=False, n_columns=COLUMN
     return X, labels, RoundSteps(loss, bound, n_columns, STEPS, 0.3, 32)
 
 
-def design_of(X, bound, layout="as given"):
-    problem = build(X, np.zeros(len(X)), 1, bound=bound, intercept=False)
-    return LAYOUTS[layout](problem).design
+def design_of(X, bound):
+    return build(X, np.zeros(len(X)), 1, bound=bound, intercept=False).design
 
 
-def rows_of(X, labels, steps, layout="as given", **options):
+def rows_of(X, labels, steps, **options):
     targets = targets_of(np.asarray(labels, dtype=np.float64))
-    return RoundRows(steps, design_of(X, steps.bound, layout), targets, **options)
+    return RoundRows(steps, design_of(X, steps.bound), targets, **options)
 
 
 def vertices(steps, seed):
@@ -94,25 +93,22 @@ def test_the_ends_of_rounds_are_public(n_steps, step):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("n_threads", [1, 3])
 @settings(max_examples=4)
 @given(seeds, st.sampled_from([0.3, 1.7]), st.booleans(), st.booleans(), st.booleans())
-def test_gradients_are_those_of_the_definition(
-    loss, layout, n_threads, seed, bound, equal, dense, anew
-):
+def test_gradients_are_those_of_the_definition(loss, n_threads, seed, bound, equal, dense, anew):
     X, labels, steps = case(loss, seed, bound=bound, equal=equal)
     taken = vertices(steps, seed)
     with thread_pool(n_threads) as threads, pytest.MonkeyPatch.context() as patch:
         patch.setattr(round_part, "_LISTED", 10**6 if dense else 1)
         patch.setattr(round_part, "RECOMPUTED_PART", -1.0 if anew else np.inf)
-        rows = rows_of(X, labels, steps, layout, threads=threads, alone=True)
+        rows = rows_of(X, labels, steps, threads=threads, alone=True)
         alpha = rows.start().copy()
         for done, some in zip(ENDS, rounds(taken), strict=True):
             changes = rows.move(*some)
             # A round of columns without entries that matter changes nothing, and lists that.
             assert add_changes(alpha, changes) or not dense or not changes.amounts.size
-            assert changes.whole == (anew and layout != "rows only")
+            assert changes.whole == anew
             residuals, expected = gradients(X, labels, steps, [one[:done] for one in taken])
             assert np.abs(residuals).max() <= steps.loss.residual_bound
             assert alpha.tolist() == expected.tolist()
@@ -122,9 +118,8 @@ def test_gradients_are_those_of_the_definition(
 def test_parts_add_up_and_one_that_is_lost_catches_up(loss):
     X, labels, steps = case(loss, 3)
     whole = rows_of(X, labels, steps)
-    layouts = ["as given", "rows only", "as given"]
     spans = [slice(*span) for span in pairwise((0, 12, 33, ROWS))]
-    pieces = [(X[a], labels[a], steps, own) for a, own in zip(spans, layouts, strict=True)]
+    pieces = [(X[a], labels[a], steps) for a in spans]
     parts = [rows_of(*piece) for piece in pieces]
     alpha, total = whole.start().copy(), sum(part.start() for part in parts)
     taken = vertices(steps, 3)
@@ -167,11 +162,9 @@ def run_of(steps, rows, selector, stream=None, prefix=None):
     return RoundsFrankWolfe(steps, rows, selector, stream or random_stream(0), prefix)
 
 
-def drawn(data, selector=None, layout="as given", **options):
+def drawn(data, selector=None, **options):
     X, labels, steps = data
-    run = run_of(
-        steps, rows_of(X, labels, steps, layout), selector or selector_of(steps), **options
-    )
+    run = run_of(steps, rows_of(X, labels, steps), selector or selector_of(steps), **options)
     run.advance(1, 6)
     run.advance(7, STEPS)
     return run.transcript()
@@ -198,12 +191,11 @@ def test_the_steepest_columns_left_are_taken_round_by_round(loss):
 
 @pytest.mark.parametrize("name", ["bucket", "big-little", "noisy-max"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_every_form_draws_the_same_and_no_column_twice(loss, name):
+def test_a_run_draws_the_same_again_and_no_column_twice(loss, name):
     data = case(loss, 5)
     expected = drawn(data, selector_of(data[2], name))
     assert np.unique(expected.vertex).size == STEPS
-    for layout in LAYOUTS:
-        assert drawn(data, selector_of(data[2], name), layout) == expected
+    assert drawn(data, selector_of(data[2], name)) == expected
 
 
 @pytest.mark.parametrize("name", ["bucket", "big-little", "noisy-max"])
@@ -250,9 +242,8 @@ def rare_case(loss, seed=0, *, equal=False):
 
 
 @pytest.mark.parametrize("part", [-1.0, np.inf])
-@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("loss", LOSSES)
-def test_gradients_computed_when_they_are_drawn_draw_the_same(loss, layout, part, monkeypatch):
+def test_gradients_computed_when_they_are_drawn_draw_the_same(loss, part, monkeypatch):
     monkeypatch.setattr(round_part, "_LONG_PART", part)
     rare = 0
     for seed in range(3):
@@ -261,16 +252,16 @@ def test_gradients_computed_when_they_are_drawn_draw_the_same(loss, layout, part
         for exponent in (3e-11, 1e-8):
             selector = selector_of(steps, exponent=exponent)
             with thread_pool(1 + seed % 2) as threads:
-                rows = rows_of(X, labels, steps, layout, alone=True, threads=threads)
+                rows = rows_of(X, labels, steps, alone=True, threads=threads)
                 run = run_of(steps, rows, selector)
                 run.advance(1, STEPS)
             assert run.transcript() == drawn(data, selector_of(steps, exponent=exponent))
-            left_out = layout != "rows only" and exponent == 3e-11
+            left_out = exponent == 3e-11
             assert (rows._long is not None) == left_out
             if left_out:
                 columns = run.transcript().vertex % steps.n_columns
                 rare += (~rows._long.is_long[columns]).sum()
-    assert layout == "rows only" or rare > 0
+    assert rare > 0
 
 
 @pytest.mark.parametrize("loss", LOSSES)

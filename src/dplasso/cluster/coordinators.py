@@ -132,7 +132,6 @@ def problem_of(partitions: Partitions, steps: VertexSteps) -> Problem:
     design = Design(
         rows=nothing,
         columns=nothing,
-        has_columns=False,
         n_rows=0,
         n_columns=partitions.shape[1],
         intercept=steps.intercept,

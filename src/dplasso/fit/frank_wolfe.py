@@ -231,7 +231,6 @@ class FrankWolfeLoop(Method):
             layout = VertexLayout(
                 self.feature_bound,
                 intercept=self.draws_constant,
-                by_columns=self.algorithm == "sparse",
                 n_steps=self.n_iter,
                 one_process=", ".join(one_process),
                 share_bits=share_bits(self.n_records or fit.records.shape[0]),

@@ -148,8 +148,7 @@ class LocalRecords:
     ) -> GradientRows:
         """Return the records for gradient descent, in the columns that are kept or in all."""
         check_row_count(self.shape[0])
-        design = self.design
-        columns = design.columns if design is not None and design.has_columns else None
+        columns = None if self.design is None else self.design.columns
         return build_gradient_rows(
             self.X, loss, self.targets, threads, kept, columns, prior, self.whole
         )

@@ -67,7 +67,7 @@ def alpha_of(
 ) -> NDArray[np.int64]:
     """Return the column gradients of one output, for residuals of shape (N,)."""
     rows_pay = not design.rows.values.size and residuals.size > _CACHED_ROWS
-    if not design.has_columns or (rows_pay and threads.count <= _MOST_COPIES):
+    if rows_pay and threads.count <= _MOST_COPIES:
         return _alpha_by_rows(design, units, residuals, threads)
     alpha = np.empty(design.n_coordinates, dtype=np.int64)
     return sums_of_columns(design.columns, units, residuals, threads, alpha)

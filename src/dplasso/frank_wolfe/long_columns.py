@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from dplasso.frank_wolfe.column_gradients import Units, sums_of_columns
 from dplasso.frank_wolfe.gradient import contributions
 from dplasso.matrix.compressed import Compressed, Make, clip_all
-from dplasso.matrix.orientations import Design, column_of, refuse_damage
+from dplasso.matrix.orientations import Design, column_span, refuse_damage
 from dplasso.matrix.unit_rows import take_columns
-from dplasso.runtime.threads import ONE_THREAD, Threads
+from dplasso.runtime.threads import Threads
 
 # Other columns are left out where they hold so large a part of all entries.
 _WORTH = 0.1
@@ -67,7 +67,7 @@ def gradient_of(
     design: Design, j: int, units: Units, residuals: NDArray[np.float64], output: int
 ) -> int:
     """Return the gradient of one column, for residuals of shape (N, K)."""
-    (indices, values, constant), begin, end = column_of(design, j, ONE_THREAD)
+    (indices, values, constant), begin, end = column_span(design, j)
     rows, (bound, unit, limit) = indices[begin:end], units
     # Indices from a store on disk have not been looked at before.
     if rows.size and not 0 <= rows.min() <= rows.max() < len(residuals):

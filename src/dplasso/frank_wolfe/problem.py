@@ -65,14 +65,13 @@ def margin_unit(bound: float, n_steps: int) -> float:
 class VertexLayout(NamedTuple):
     """How a matrix is laid out for vertices.
 
-    `by_columns`: whether the columns are needed too. `n_steps`: the most steps that use them.
+    `n_steps`: the most steps; without any, nothing is laid out.
     `one_process`: the choices that partitions of the rows do not support, in words.
     `share_bits`: bits of a record's part of a column gradient.
     """
 
     bound: float
     intercept: bool = False
-    by_columns: bool = True
     n_steps: int = 1
     one_process: str = ""
     share_bits: int = CONTRIBUTION_BITS
@@ -84,8 +83,6 @@ def design_of(X: Any, layout: VertexLayout, threads: Threads) -> Design:
         X,
         bound=layout.bound,
         intercept=layout.intercept,
-        by_columns=layout.by_columns,
-        n_steps=layout.n_steps,
         n_threads=threads.count,
         given_rows=X.rows if isinstance(X, Store) else None,
         make=room_for(X),

@@ -25,7 +25,7 @@ from dplasso.frank_wolfe.long_columns import LongColumns, gradient_of, long_colu
 from dplasso.frank_wolfe.problem import VertexLayout, design_of, gradient_unit, starting
 from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import Make, clip
-from dplasso.matrix.orientations import Column, Design, column_of, refuse_damage
+from dplasso.matrix.orientations import Column, Design, column_span, refuse_damage
 from dplasso.matrix.starting import StartingModel
 from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import ONE_THREAD, Threads, cut, even_parts
@@ -114,7 +114,7 @@ class RoundRows:
         alone: bool = False,
         make: Make = np.empty,
     ) -> None:
-        self._alone = alone and design.has_columns
+        self._alone = alone
         self._make = make
         self._long: LongColumns | None = None
         shape = targets.labels.size, steps.loss.n_outputs
@@ -155,7 +155,7 @@ class RoundRows:
         drawn = []
         for coordinate, s in zip(vertex.tolist(), sign.tolist(), strict=True):
             output, j = divmod(coordinate, self._steps.n_columns)
-            drawn.append((*column_of(design, j, self._threads), (output, s)))
+            drawn.append((*column_span(design, j), (output, s)))
         mean = design.rows.indices.size / max(1, self._rows.size)
         touched = mean * sum(end - begin for _, begin, end, _ in drawn)
         large = touched > max(LARGE_STEP_ENTRIES, SHARED_PART * n_coordinates)

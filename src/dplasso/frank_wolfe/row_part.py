@@ -18,7 +18,7 @@ from dplasso.frank_wolfe.reports import begin_step, expected_entries
 from dplasso.frank_wolfe.round_part import Changes
 from dplasso.frank_wolfe.state import start_sparse
 from dplasso.losses.targets import Targets
-from dplasso.matrix.orientations import Design, column_of
+from dplasso.matrix.orientations import Design, column_span
 from dplasso.runtime.threads import ONE_THREAD, Threads
 from dplasso.selection.contract import NOTHING_REPORTED
 
@@ -78,7 +78,7 @@ class RowPart:
         step = self._done = self._done + 1
         problem, state = self._problem, self._state
         size = problem.design.n_coordinates
-        column, begin, end = column_of(problem.design, vertex.item(), self._large_steps.threads)
+        column, begin, end = column_span(problem.design, vertex.item())
         n_looked_at = end - begin + int(count_due(state.calendar, step))
         n_entries, n_rows = problem.design.rows.indices.size, problem.labels.size
         expected = expected_entries(n_looked_at, 1.0, n_entries, n_rows)

@@ -16,7 +16,7 @@ from dplasso.frank_wolfe.standard import StandardState, start_standard, take_sta
 from dplasso.frank_wolfe.state import SparseState, start_sparse
 from dplasso.frank_wolfe.transcript import History, Transcript
 from dplasso.frank_wolfe.vertex_run import VertexRun, Work, record_work, work_table
-from dplasso.matrix.orientations import column_of, refuse_damage
+from dplasso.matrix.orientations import column_span, refuse_damage
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.progress import Progress, run_in_chunks
 from dplasso.runtime.threads import ONE_THREAD, Threads, thread_pool
@@ -97,7 +97,7 @@ class FrankWolfe(VertexRun):
                 return
             step, large = -reached, self._large_steps
             weight = int(sign[step - 1]) * (step + 1)
-            column, begin, end = column_of(problem.design, int(vertex[step - 1]), large.threads)
+            column, begin, end = column_span(problem.design, int(vertex[step - 1]))
             n_looked_at = end - begin + int(count_due(state.calendar, step))
             telling = bool(begin_step(problem, state, n_looked_at))
             notes = take_step(

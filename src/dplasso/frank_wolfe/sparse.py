@@ -265,8 +265,6 @@ def run_sparse(
             gap[step - 1] = (inner - s * problem.radius * steepest) / n_rows
         weight = s * (step + 1)
         state.sums[0, 0] += weight * steepest
-        if not design.has_columns and j != design.n_columns:
-            return -step
         column, begin, end = column_span(design, j)
         n_looked_at = end - begin + count_due(state.calendar, step)
         if n_looked_at > rows_large:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.losses.contract import gradient, residual_vector
+from dplasso.losses.contract import residual_vector
 from dplasso.losses.targets import Targets, weight_of
 from dplasso.matrix.compressed import clip, clip_all
 from dplasso.matrix.scaling import Scaling
@@ -180,7 +180,7 @@ class Margins:
 
     def sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
         """Return the gradient in slopes and b / c, in units, shape (S + K,) or (2 K,)."""
-        add_up = slope_gradient if self.loss.n_outputs == 1 else slope_gradient_vectors
+        add_up: Any = slope_gradient
         points: Any = self._points
         if parameters.size > self.parts.shape[1] + self.loss.n_outputs:
             add_up, points = label_gradients, (self.parts, self.targets)
@@ -196,44 +196,30 @@ class Margins:
 
 @kernel
 def slope_gradient(loss, points, parameters, unit, limit, first, last, totals):
-    """Sum ``q s`` and ``c q``, times `scales`, for one or two parts of one margin."""
+    """Sum ``q s`` and ``c q``, times `scales`, for S parts of K margins, one slope for each part.
+
+    `parameters`: the slopes and b / c. `limit`: the bound on a contribution, in units.
+    """
     parts, labels, scales, counts = points
-    two, last_slope = parts.shape[1] == 2, parts.shape[1] - 1
-    for i in range(first, last):
-        one = clip(parts[i, 0, 0], LARGEST_MARGIN)
-        other = clip(parts[i, last_slope, 0], LARGEST_MARGIN) if two else 0.0
-        margin = CONSTANT * parameters[last_slope + 1] + parameters[0] * one
-        margin += parameters[last_slope] * other
-        count = counts[i] if counts.size else 1
-        q, scale = gradient(loss, margin, labels[i]), scales[i] * unit
-        totals[last_slope + 1] += count * share(q * CONSTANT * scale, limit)
-        totals[0] += count * share(q * one * scale, limit)
-        if two:
-            totals[1] += count * share(q * other * scale, limit)
-
-
-@kernel
-def slope_gradient_vectors(loss, points, parameters, unit, limit, first, last, totals):
-    """Sum contributions for S parts of K margins, with one slope for each part."""
-    parts, labels, scales, _ = points
     n_parts, n_outputs = parts.shape[1], parts.shape[2]
-    with_prior_slopes, residuals = np.empty(n_outputs), np.empty(n_outputs)
+    margins, residuals = np.empty(n_outputs), np.empty(n_outputs)
     own = np.empty((n_parts, n_outputs))
     for i in range(first, last):
         for k in range(n_outputs):
-            with_prior_slopes[k] = CONSTANT * parameters[n_parts + k]
+            margins[k] = CONSTANT * parameters[n_parts + k]
             for s in range(n_parts):
                 own[s, k] = clip(parts[i, s, k], LARGEST_MARGIN)
-                with_prior_slopes[k] += parameters[s] * own[s, k]
-        residual_vector(loss, with_prior_slopes, labels[i], residuals)
+                margins[k] += parameters[s] * own[s, k]
+        residual_vector(loss, margins, labels[i], residuals)
+        count = counts[i] if counts.size else 1
         scale = scales[i] * unit
         for k in range(n_outputs):
-            totals[n_parts + k] += share(residuals[k] * CONSTANT * scale, limit)
+            totals[n_parts + k] += count * share(residuals[k] * CONSTANT * scale, limit)
         for s in range(n_parts):
             along = 0.0
             for k in range(n_outputs):
                 along += residuals[k] * own[s, k]
-            totals[s] += share(along * scale, limit)
+            totals[s] += count * share(along * scale, limit)
 
 
 @kernel

@@ -22,9 +22,6 @@ from dplasso.runtime.threads import Threads, cut, even_parts, thread_pool
 # Column sums of fewer records than this fit 64 bits.
 MAX_ROWS = 2**31 - 1
 
-# Costs in nanoseconds, on one core of a common server; only their ratios matter: of reading an
-# index, transposing an entry, and setting up a column of the transpose.
-_SCAN, _TRANSPOSE, _COLUMN = 0.6, 12.0, 6.0
 # Of a block's columns: few, so that their counters stay in the nearest cache, but not so few that
 # there are more than 2^9 streams. A column's number in its block takes two bytes.
 _FEWEST_BITS, _MOST_BITS, _STREAM_BITS = 12, 16, 9
@@ -37,14 +34,12 @@ _COUNTERS = 4
 class Design(NamedTuple):
     """The records as the kernels read them.
 
-    `has_columns`: if False, `columns` is unused, and columns are found by reading all rows.
     `intercept`: whether coordinate D is a constant column of value `bound`.
     `bound`: entries are clipped to [-bound, bound].
     """
 
     rows: Compressed
     columns: Compressed
-    has_columns: bool
     n_rows: int
     n_columns: int
     intercept: bool
@@ -61,25 +56,20 @@ def lay_out(
     *,
     bound: float,
     intercept: bool,
-    by_columns: bool,
-    n_steps: int,
     n_threads: int = 1,
     given_rows: Compressed | None = None,
     make: Make = np.empty,
 ) -> Design:
-    """Lay out a matrix with as few copies as possible; it is never written to.
+    """Lay out a matrix by rows and by columns, copied once; it is never written to.
 
-    `by_columns`, `n_steps`: whether rows are looked up by column, and how often.
     `given_rows`: the rows of X, if they are known and checked. Raises DataError as `compress` does.
     """
     check_row_count(X.shape[0])
-    matrix, given_by_rows = (given_rows, True) if given_rows else compress(X, n_threads)
-    (n_rows, n_columns), n_entries = X.shape, matrix.indices.size
-    rows = matrix if given_by_rows else transpose(matrix, n_rows, n_threads, make)
-    columns, has_columns = matrix, not given_by_rows
-    if by_columns and given_by_rows and worth_transposing(n_entries, n_columns, n_steps):
-        columns, has_columns = transpose(matrix, n_columns, n_threads, make), True
-    return Design(rows, columns, has_columns, n_rows, n_columns, intercept, float(bound))
+    matrix, is_rows = (given_rows, True) if given_rows else compress(X, n_threads)
+    n_rows, n_columns = X.shape
+    turned = transpose(matrix, n_columns if is_rows else n_rows, n_threads, make)
+    rows, columns = (matrix, turned) if is_rows else (turned, matrix)
+    return Design(rows, columns, n_rows, n_columns, intercept, float(bound))
 
 
 def check_row_count(n_rows: int) -> None:
@@ -94,11 +84,6 @@ def refuse_damage() -> NoReturn:
         "the store is damaged: an index lies outside the matrix, or a value is not a number; find "
         "the damage with `dplasso data info --verify`, and convert again"
     )
-
-
-def worth_transposing(n_entries: int, n_columns: int, n_steps: int) -> bool:
-    """Return whether X by columns saves more time than it costs, for so many steps."""
-    return n_steps * n_entries * _SCAN > n_entries * _TRANSPOSE + n_columns * _COLUMN
 
 
 Column = tuple[NDArray[np.integer], NDArray[np.floating], float]
@@ -116,60 +101,6 @@ def column_span(design, j):
         return (columns.indices[:0], columns.values[:0], design.bound), 0, design.n_rows
     whole = columns.indices, columns.values, columns.constant
     return whole, np.int64(columns.indptr[j]), np.int64(columns.indptr[j + 1])
-
-
-def column_of(design: Design, j: int, threads: Threads) -> tuple[Column, int, int]:
-    """Return the same as `column_span`, for every layout of X."""
-    if design.has_columns or j == design.n_columns:
-        column, begin, end = column_span(design, j)
-        return column, begin, end
-    column, length = scan_column(design, j, threads)
-    return column, 0, length
-
-
-def scan_column(design: Design, j: int, threads: Threads) -> tuple[Column, int]:
-    """Find a column and its length by reading all rows."""
-    rows = design.rows
-    edges = even_parts(rows.indptr, threads.count)
-
-    def count(t: int) -> int:
-        return int(_count_equal(rows.indices, rows.indptr[edges[t]], rows.indptr[edges[t + 1]], j))
-
-    counts = threads.run(count)
-    ends = np.cumsum([0, *counts])
-    found = np.empty(int(ends[-1]), dtype=design.columns.indices.dtype)
-    values = np.empty(found.size if rows.values.size else 0, dtype=rows.values.dtype)
-
-    def fill(t: int) -> None:
-        part = slice(ends[t], ends[t + 1])
-        if counts[t]:
-            _find_rows(rows, edges[t], edges[t + 1], j, found[part], values[part])
-
-    threads.run(fill)
-    return (found, values, rows.constant), found.size
-
-
-@kernel
-def _count_equal(indices, first, last, k):
-    """Count how often k occurs among some indices."""
-    count = 0
-    for p in range(np.uint64(first), np.uint64(last)):
-        count += indices[p] == k
-    return count
-
-
-@kernel
-def _find_rows(rows, first, last, k, found, values):
-    """Write the rows from `first` to `last` that hold column k, and their entries."""
-    count = 0
-    for i in range(first, last):
-        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-            if rows.indices[p] == k:
-                found[count] = i
-                if values.size:
-                    values[count] = rows.values[p]
-                count += 1
-                break
 
 
 def transpose(

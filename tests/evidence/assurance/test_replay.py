@@ -24,11 +24,9 @@ from neighbours import (
 )
 from replay import (
     DECLARED,
-    LAYOUTS,
     compare_inputs,
     differences,
     inputs,
-    layout,
     random_transcript,
     record,
 )
@@ -60,17 +58,15 @@ def every(sequence, number, of):
     return [item for i, item in enumerate(sequence) if i % of == number % of]
 
 
-def farthest(model, some, form=FORM, taken=transcripts, layouts=("as given",)):
+def farthest(model, some, form=FORM, taken=transcripts):
     """Compare what the mechanism is shown of each of some pairs; return how far it moved at most.
 
-    The layouts take turns, and each pair has vertices of its own.
+    Each pair has vertices of its own.
     """
     largest = 0
     for number, pair in enumerate(some):
-        name = layouts[number % len(layouts)]
-        with layout(name):
-            violations, moved = compare_inputs(model, pair, form, taken(number))
-        assert violations == [], (pair.name, pair.labels, name)
+        violations, moved = compare_inputs(model, pair, form, taken(number))
+        assert violations == [], (pair.name, pair.labels)
         largest = max(largest, moved)
     return largest
 
@@ -91,12 +87,7 @@ class TestWhatTheMechanismSees:
 @each_relation
 @each_solver
 def test_all_neighbours_in_one_form(private_model, solver, relation):
-    # Another layout for each; together the solvers meet all of them.
-    names, first = [*LAYOUTS], [*SOLVERS].index(solver) % len(LAYOUTS)
-    layouts = names[first:] + names[:first] if solver != "standard" else names[:1]
-    largest = farthest(
-        private_model(**SOLVERS[solver]), pairs(relation, np.float32), layouts=layouts
-    )
+    largest = farthest(private_model(**SOLVERS[solver]), pairs(relation, np.float32))
     # The bound is nearly reached, so a smaller sensitivity would have been noticed.
     assert largest > 0.9 * DECLARED[relation]
 
@@ -118,7 +109,7 @@ def test_all_neighbours_of_three_classes(private_model, relation):
 @pytest.mark.parametrize("first", [0, 100])
 def test_all_neighbours_with_entries_stored_twice(private_model, relation, first):
     # Only their sums are clipped: clipped apart, a record would count twice.
-    given = "duplicate entries", lambda number: transcripts(first + number), ("by columns too",)
+    given = "duplicate entries", lambda number: transcripts(first + number)
     farthest(private_model(), pairs(relation, np.float32), *given)
 
 
@@ -129,9 +120,7 @@ def test_forms_and_threads_show_the_mechanism_the_same(private_model, solver):
         threads = (None, 3)[(number + list(SOLVERS).index(solver)) % 2]
         model = private_model(**SOLVERS[solver], n_jobs=threads)
         seen.append(inputs(model, in_form(form, pair)[0], transcripts(0)))
-    for name in LAYOUTS:
-        with layout(name):
-            seen.append(inputs(model, in_form(FORM, pair)[0], transcripts(0)))
+    seen.append(inputs(model, in_form(FORM, pair)[0], transcripts(0)))
     for other in seen[1:]:
         for (alpha, q), (beta, r) in zip(seen[0], other, strict=True):
             assert alpha.tobytes() == beta.tobytes()
@@ -141,11 +130,10 @@ def test_forms_and_threads_show_the_mechanism_the_same(private_model, solver):
 @each_solver
 def test_gradients_are_the_exact_sum_of_rounded_shares(private_model, solver):
     # No drift and no order: recomputed from the record gradients alone, to the unit.
-    for seed, name in enumerate(LAYOUTS):
+    for seed in range(2):
         X, y = common_records(seed=seed)
-        with layout(name):
-            model = private_model(**SOLVERS[solver], residual_bound=0.5)
-            states = inputs(model, (X, y), transcripts(seed))
+        model = private_model(**SOLVERS[solver], residual_bound=0.5)
+        states = inputs(model, (X, y), transcripts(seed))
         for alpha, q in states:
             expected = column_gradients(X, q, BOUND, intercept=False, residual_bound=0.5)
             assert alpha.tolist() == expected
