@@ -58,7 +58,7 @@ def gradients_of(
     design: Design, units: Units, residuals: NDArray[np.float64], threads: Threads
 ) -> NDArray[np.int64]:
     """Return the column gradients, output after output, for residuals of shape (K, N)."""
-    outputs = [alpha_of(design, units, one, threads) for one in residuals]
+    outputs = [alpha_of(design, units, residual, threads) for residual in residuals]
     return outputs[0] if len(outputs) == 1 else np.concatenate(outputs)
 
 

@@ -249,13 +249,13 @@ def _renew_residuals(loss, targets, rows, scale, margin, residual, old, new):
 @kernel
 def _renew_residual_vectors(loss, targets, rows, scale, margin, residual, old, new):
     labels, weights, offsets = targets
-    margins, found = np.empty(margin.shape[1]), np.empty(margin.shape[1])
+    margins, residuals = np.empty(margin.shape[1]), np.empty(margin.shape[1])
     for m in range(rows.size):
         i = rows[m]
         for k in range(margins.size):
             margins[k] = np.float64(margin[i, k]) * scale + offset_of(offsets, i, k)
-        residual_vector(loss, margins, labels[i], found)
-        for k in range(found.size):
+        residual_vector(loss, margins, labels[i], residuals)
+        for k in range(residuals.size):
             old[m, k] = residual[i, k]
-            new[m, k] = weight_of(weights, i) * found[k]
+            new[m, k] = weight_of(weights, i) * residuals[k]
             residual[i, k] = new[m, k]

@@ -143,13 +143,13 @@ def _take_sums(
         first, last = int(edges[t]), int(edges[t + 1])
         size = last - first if shift != NOTHING_REPORTED else 0
         changed, before = np.empty((2, size), dtype=np.int64)
-        for one in sums[:-1]:
-            _add_up(sums[-1], one, first, last)
+        for others in sums[:-1]:
+            _add_up(sums[-1], others, first, last)
         count = _take(alpha, sums[-1], first, last, afresh, shift, changed, before)
         return changed[:count], before[:count]
 
-    found = threads.run(some)
-    changed, before = (np.concatenate(one) for one in zip(*found, strict=True))
+    notes = threads.run(some)
+    changed, before = (np.concatenate(parts) for parts in zip(*notes, strict=True))
     return changed, before, changed.size
 
 

@@ -33,10 +33,10 @@ class LongColumns(NamedTuple):
         self, units: Units, residuals: NDArray[np.float64], threads: Threads
     ) -> NDArray[np.int64]:
         """Return their gradients, output after output, for residuals of shape (K, N)."""
-        found = np.empty((len(residuals), self.numbers.size), dtype=np.int64)
-        for one, alpha in zip(residuals, found, strict=True):
-            sums_of_columns(self.columns, units, one, threads, alpha)
-        return found.ravel()
+        gradients = np.empty((len(residuals), self.numbers.size), dtype=np.int64)
+        for residual, alpha in zip(residuals, gradients, strict=True):
+            sums_of_columns(self.columns, units, residual, threads, alpha)
+        return gradients.ravel()
 
     def coordinates(self, n_outputs: int) -> NDArray[np.int64]:
         """Return their coordinates in all outputs, in the order of `gradients`."""
@@ -72,6 +72,8 @@ def gradient_of(
     # Indices from a store on disk have not been looked at before.
     if rows.size and not 0 <= rows.min() <= rows.max() < len(residuals):
         refuse_damage()
-    given = clip_all(values[begin:end], bound) if values.size else min(max(constant, -bound), bound)
-    found: int = contributions(residuals[rows, output] * unit, given, limit).sum().item()
-    return found
+    entries = (
+        clip_all(values[begin:end], bound) if values.size else min(max(constant, -bound), bound)
+    )
+    gradient: int = contributions(residuals[rows, output] * unit, entries, limit).sum().item()
+    return gradient

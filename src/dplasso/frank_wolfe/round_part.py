@@ -168,14 +168,14 @@ class RoundRows:
         if self._alone and touched > anew:
             threads.run(lambda t: self._renew(self._touch(drawn, edges[t], edges[t + 1])))
             return self._anew()
-        found = threads.run(lambda t: self._move_some(drawn, edges[t], edges[t + 1]))
-        places, amounts = found[0]
+        parts = threads.run(lambda t: self._move_some(drawn, edges[t], edges[t + 1]))
+        places, amounts = parts[0]
         if places is not None:
             if self._long is None:
                 return Changes(places, amounts)
-            known = self._long.is_long[places % self._steps.n_columns]
-            return Changes(places[known], amounts[known])
-        for _, more in found[1:]:
+            is_long = self._long.is_long[places % self._steps.n_columns]
+            return Changes(places[is_long], amounts[is_long])
+        for _, more in parts[1:]:
             amounts += more
         return Changes(None, amounts)
 
@@ -204,10 +204,10 @@ class RoundRows:
     def _renew(self, rows: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Renew the residuals of some rows; return them before and after, shape (K, n)."""
         steps, targets = self._steps, self._targets
-        given = targets.labels, targets.weights, targets.offsets
+        arrays = targets.labels, targets.weights, targets.offsets
         old, new = np.empty((2, rows.size, steps.loss.n_outputs))
         scale = steps.vertex_weight / steps.margin_unit
-        renew_residuals(steps.loss, given, rows, scale, self._margin, self._residual, old, new)
+        renew_residuals(steps.loss, arrays, rows, scale, self._margin, self._residual, old, new)
         return np.ascontiguousarray(old.T), np.ascontiguousarray(new.T)
 
     def _touch(self, drawn: list[Drawn], first: int, last: int) -> NDArray[np.int32]:

@@ -115,20 +115,20 @@ class RoundsFrankWolfe(VertexRun):
     def _move(self, done: int) -> None:
         """Let the rows add the round that ends with step `done`."""
         taken = self.transcript(done)
-        found = self._rows.move(taken.vertex[self._moved :], taken.sign[self._moved :])
+        changes = self._rows.move(taken.vertex[self._moved :], taken.sign[self._moved :])
         self._moved = done
         # A gradient may be listed, and noted, several times.
-        changed, before = np.empty((2, found.amounts.size), dtype=np.int64)
-        coordinates, shift = found.coordinates, granularity(self._selector)
+        changed, before = np.empty((2, changes.amounts.size), dtype=np.int64)
+        coordinates, shift = changes.coordinates, granularity(self._selector)
         if coordinates is None:
-            coordinates, found.amounts[taken.vertex] = changed[:0], 0
-        terms = found.amounts, found.whole, shift
+            coordinates, changes.amounts[taken.vertex] = changed[:0], 0
+        terms = changes.amounts, changes.whole, shift
         count = take_changes(self._alpha, coordinates, *terms, changed, before)
         # Columns that are left out stay so.
         self._alpha[taken.vertex] = 0
         # Of several notes of a gradient, the first has it as it was; of columns left out it was 0.
         places, before = changed[:count], before[:count]
-        if not found.whole:
+        if not changes.whole:
             places, first = np.unique(places, return_index=True)
             before = before[first]
         crossed = _level(self._alpha[places], shift) != _level(before, shift)

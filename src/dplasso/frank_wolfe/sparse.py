@@ -115,9 +115,9 @@ def record_refreshed(problem, state, scratch, count):
         i, old, new = scratch.refreshed[m], scratch.old[m], scratch.new[m]
         label, weight = problem.labels[i], weight_of(problem.weights, i)
         sums[i >> shift, 0] += (new - old) * np.float64(rows[i].margin) / problem.margin_unit
-        known = label, weight, offset_of(problem.offsets, i, 0)
-        offset = weighted_tangent_offset(problem.loss, new, *known)
-        sums[i >> shift, 1] += offset - weighted_tangent_offset(problem.loss, old, *known)
+        record_of = label, weight, offset_of(problem.offsets, i, 0)
+        offset = weighted_tangent_offset(problem.loss, new, *record_of)
+        sums[i >> shift, 1] += offset - weighted_tangent_offset(problem.loss, old, *record_of)
 
 
 @kernel
@@ -130,21 +130,21 @@ def sum_of_blocks(sums, which):
 
 
 @kernel
-def refresh_block(problem, state, found, counts, record, replacing, shift, notes):
+def refresh_block(problem, state, touched, counts, record, replacing, shift, notes):
     """Apply the changes of one touched block to calendar, history, counts and gradients.
 
-    `found`, `counts`: from `touch_rows`. `replacing`: whether to change the column gradients.
+    `touched`, `counts`: from `touch_rows`. `replacing`: whether to change the column gradients.
     """
     n_refreshed, n_moved = counts
     for m in range(n_moved):
-        schedule(state.calendar, state.rows, found.moved[m], found.moved_to[m])
+        schedule(state.calendar, state.rows, touched.moved[m], touched.moved_to[m])
     if n_refreshed == 0:
         return notes
-    entries = count_entries(problem.design.rows.indptr, found.refreshed, n_refreshed)
+    entries = count_entries(problem.design.rows.indptr, touched.refreshed, n_refreshed)
     state.operation_counts[0] += entries
     state.operation_counts[1] += 2 * entries
     if record:
-        record_refreshed(problem, state, found, n_refreshed)
+        record_refreshed(problem, state, touched, n_refreshed)
     state.step_counts[1] += n_refreshed
     state.step_counts[2] += entries
     if not replacing:
@@ -155,11 +155,11 @@ def refresh_block(problem, state, found, counts, record, replacing, shift, notes
         problem.design.intercept,
         share_units(problem),
         state.alpha,
-        found.refreshed[:n_refreshed],
-        found.old[:n_refreshed],
-        found.new[:n_refreshed],
+        touched.refreshed[:n_refreshed],
+        touched.old[:n_refreshed],
+        touched.new[:n_refreshed],
         shift,
-        found.amounts,
+        touched.amounts,
         notes,
     )
 

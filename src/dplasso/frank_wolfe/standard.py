@@ -74,8 +74,8 @@ def refresh_all(problem: Problem, state: StandardState, step: int) -> None:
         state.margins[:, k] = margin
     old, new = np.empty((2, *state.residuals.shape))
     targets = problem.labels, problem.weights, problem.offsets
-    given = problem.loss, targets, rows, margin_scale(problem, step)
-    renew_residuals(*given, state.margins, state.residuals, old, new)
+    arguments = problem.loss, targets, rows, margin_scale(problem, step)
+    renew_residuals(*arguments, state.margins, state.residuals, old, new)
     columns = np.ascontiguousarray(new.T)
     state.alpha[:] = gradients_of(problem.design, share_units(problem), columns, ONE_THREAD)
 

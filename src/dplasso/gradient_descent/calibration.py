@@ -77,7 +77,7 @@ def calibrate_margins(
     `centre`: released constants that the margins do not include. The slope scales margins about
     them, because slope and constant are nearly collinear about 0 if one class is rare.
     """
-    found, _ = descend(
+    parameters, _ = descend(
         margins,
         loss,
         stream,
@@ -89,8 +89,8 @@ def calibrate_margins(
         kappa=_KAPPA if loss.n_labels == 1 else _LABEL_KAPPA,
         bend=_BEND * loss.curvature,
     )
-    slopes = np.maximum(_SMALLEST_SLOPE, found[: loss.n_labels])
-    shift = tuple((CONSTANT * found[loss.n_labels :] - slopes * centre).tolist())
+    slopes = np.maximum(_SMALLEST_SLOPE, parameters[: loss.n_labels])
+    shift = tuple((CONSTANT * parameters[loss.n_labels :] - slopes * centre).tolist())
     each = () if loss.n_labels == 1 else tuple((slopes / slopes.max()).tolist())
     return Calibration(float(slopes.max()), shift, label_slopes=each)
 
@@ -159,7 +159,7 @@ def find_slopes(
     constants = np.zeros(loss.n_outputs) if shift is None else shift / CONSTANT
     n_parts = len(begin)
     start = np.concatenate([begin, constants])
-    found, error = descend(
+    parameters, error = descend(
         margins,
         loss,
         stream,
@@ -171,28 +171,28 @@ def find_slopes(
         kappa=_PRIOR_KAPPA,
         bend=LONGEST * loss.curvature,
     )
-    slopes = np.maximum(_LEAST * error, found[:n_parts])
-    return Slopes(tuple(slopes.tolist()), tuple((CONSTANT * found[n_parts:]).tolist()))
+    slopes = np.maximum(_LEAST * error, parameters[:n_parts])
+    return Slopes(tuple(slopes.tolist()), tuple((CONSTANT * parameters[n_parts:]).tolist()))
 
 
 def find_start(
-    records: Any, scaling: Scaling, stream: RandomStream, **known: Any
+    records: Any, scaling: Scaling, stream: RandomStream, **options: Any
 ) -> NDArray[np.float64]:
     """Return the slope and constants of the public prior, shape (1 + K,)."""
     # Only weights get the slope. Rows may be longer or shorter than those that the prior was made
     # for, which does not change the meaning of its intercept.
     prior = records.prior
     loud = prior.useful_slope
-    given = loud * prior.intercept
-    shift = np.clip(given, -_USEFUL, _USEFUL)
+    intercept = loud * prior.intercept
+    shift = np.clip(intercept, -_USEFUL, _USEFUL)
     n_outputs = records.loss.n_outputs
     nothing = LinearModel(np.zeros((0, n_outputs)), np.zeros(n_outputs), scaling)
-    margins = records.margins(nothing, prior.stretched(loud, -given))
-    found = find_slopes(margins, records.loss, stream, (1.0,), **known, shift=shift)
-    slope = loud * found.slopes[0]
+    margins = records.margins(nothing, prior.stretched(loud, -intercept))
+    slopes = find_slopes(margins, records.loss, stream, (1.0,), **options, shift=shift)
+    slope = loud * slopes.slopes[0]
     largest = np.finfo(np.float64).max
     with np.errstate(over="ignore"):
-        constants = np.clip(found.shift - slope * prior.intercept, -largest, largest)
+        constants = np.clip(slopes.shift - slope * prior.intercept, -largest, largest)
     return np.array([slope, *constants])
 
 
@@ -207,7 +207,7 @@ def weigh(
     stream: RandomStream,
     start: NDArray[np.float64],
     part: float,
-    **known: Any,
+    **options: Any,
 ) -> Calibration:
     """Learn the final slopes of the learnt model and of the prior that it started from.
 
@@ -217,11 +217,11 @@ def weigh(
     whole = start / part
     margins = records.margins(model, records.prior.stretched(whole[0], whole[1:]))
     begin = (part, 1.0) if len(model.weights) else (part,)
-    return with_prior_slopes(find_slopes(margins, records.loss, stream, begin, **known), whole)
+    return with_prior_slopes(find_slopes(margins, records.loss, stream, begin, **options), whole)
 
 
-def with_prior_slopes(found: Slopes, start: NDArray[np.float64]) -> Calibration:
+def with_prior_slopes(slopes: Slopes, start: NDArray[np.float64]) -> Calibration:
     """Combine final slopes with `start`, the slope and constants of the prior."""
-    own, learnt = (*found.slopes, 1.0)[:2]
-    shift = own * start[1:] + found.shift
+    own, learnt = (*slopes.slopes, 1.0)[:2]
+    shift = own * start[1:] + slopes.shift
     return Calibration(learnt, tuple(shift.tolist()), own * float(start[0]))

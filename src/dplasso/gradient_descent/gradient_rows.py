@@ -72,7 +72,7 @@ class GradientPart:
         pull = row_gradients if self.n_outputs == 1 else row_gradient_vectors
         shape = (-1,) if self.n_outputs == 1 else (-1, self.n_outputs)
         rows = data.factor, data.n_columns, data.constant
-        given = rows, self._loss, self._targets, weights.reshape(shape), self._units
+        arguments = rows, self._loss, self._targets, weights.reshape(shape), self._units
         alike = not data.rows.values.size, float(data.rows.constant)
         filled = scaled.reshape(shape), scaled.view(np.int64).reshape(shape)
 
@@ -80,7 +80,7 @@ class GradientPart:
             entries.multiply(t, weights)
             totals = np.zeros(self.n_outputs, dtype=np.int64)
             own = entries.row_edges[t], entries.row_edges[t + 1]
-            pull(*given, *own, alike, *filled, totals)
+            pull(*arguments, *own, alike, *filled, totals)
             entries.halve(t, self._limit)
             return totals
 
@@ -121,11 +121,11 @@ class GradientRows:
 
     def with_loss(self, loss: Any) -> "GradientRows":
         """Return the records with another loss of as many outputs; reuse the tiles."""
-        found = replace(self, loss=loss)
+        records = replace(self, loss=loss)
         if "_tiles" in self.__dict__:
-            found.__dict__["_tiles"] = self._tiles
-        found._last[:] = self._last
-        return found
+            records.__dict__["_tiles"] = self._tiles
+        records._last[:] = self._last
+        return records
 
     @property
     def n_records(self) -> int:
@@ -134,8 +134,8 @@ class GradientRows:
 
     @cached_property
     def _tiles(self) -> Tiles:
-        given = self.rows, self.n_columns, self.loss.n_outputs, self.threads
-        return lay_tiles(*given, self.make)
+        arguments = self.rows, self.n_columns, self.loss.n_outputs, self.threads
+        return lay_tiles(*arguments, self.make)
 
     def lay_out(self) -> None:
         """Lay the rows out as tiles unless this has been done."""
@@ -169,8 +169,8 @@ class GradientRows:
         edges = [0, *(self.n_records * part // left[-1] for part in left)]
 
         def some(t: int) -> NDArray[np.int64]:
-            known = data.scale_exponents, data.factor, self.targets, unit
-            tile_energies(data.tiles, blocks[t], *known, columns)
+            arguments = data.scale_exponents, data.factor, self.targets, unit
+            tile_energies(data.tiles, blocks[t], *arguments, columns)
             own = np.zeros_like(sizes)
             row_sizes(data.rows, loads, self.targets, unit, edges[t], edges[t + 1], own)
             return own
@@ -222,8 +222,8 @@ class GradientRows:
         kept, constant, scale_exponents = scaling.kept, scaling.constant, scaling.scale_exponents
         rows, size = self._selected(kept), kept.size or self.n_columns
         if self.whole is None:
-            given = rows, constant, scaling.norm_bound, self.threads, scale_exponents
-            factor = row_factors(*given)
+            arguments = rows, constant, scaling.norm_bound, self.threads, scale_exponents
+            factor = row_factors(*arguments)
         else:
             factor = self.whole.factors(scaling, self.threads)
         outputs = self.loss.n_outputs
@@ -232,9 +232,9 @@ class GradientRows:
 
     def _weights(self, data: UnitRows, scaling: Scaling) -> NDArray[np.float64]:
         """Return weights that limit each contribution to that of a unit row, shape (N,)."""
-        own, given = scaling.scale_exponents, self.targets.weights
+        own, weights = scaling.scale_exponents, self.targets.weights
         parts = parts_within(data.rows, own, data.factor, scaling.constant, self.threads)
-        return parts * np.clip(np.nan_to_num(given), 0.0, 1.0) if given.size else parts
+        return parts * np.clip(np.nan_to_num(weights), 0.0, 1.0) if weights.size else parts
 
     def _selected(self, kept: NDArray[np.int64]) -> Compressed:
         """Return the rows restricted to the columns `kept`; empty means all."""
@@ -259,11 +259,11 @@ class GradientRows:
         weights = np.ascontiguousarray(weights[:, 0] if weights.shape[1] == 1 else weights)
         margins = unit_row_margins(rows, weights, factor, model.intercept, self.threads)
         margins = margins.reshape(self.n_records, 1, self.loss.n_outputs)
-        known = self.targets, self.threads
+        shared = self.targets, self.threads
         if first is not None:
             parts = np.concatenate([first, margins], axis=1)
-            return Margins(parts, self.loss, *known, LONGEST)
-        return Margins(margins + self.loss.offset, without_offset(self.loss), *known)
+            return Margins(parts, self.loss, *shared, LONGEST)
+        return Margins(margins + self.loss.offset, without_offset(self.loss), *shared)
 
 
 def build_gradient_rows(
@@ -281,16 +281,16 @@ def build_gradient_rows(
     `kept`: the columns that the fit uses, ascending. `columns`, `whole`: X in column order, and its
     rows with all columns, if the caller has them.
     """
-    found = _without_prior(X, loss, targets, threads, kept, columns)
+    records = _without_prior(X, loss, targets, threads, kept, columns)
     if prior is None:
-        return found
+        return records
     own = kept if kept is not None and kept.size < X.shape[1] else _NONE
     if whole is None:
-        rows = found.rows
+        rows = records.rows
         if own is kept:
             rows = X.rows if isinstance(X, Store) else by_rows(X, threads.count)
         whole = StartingRows(rows, _NONE, int(X.shape[1]))
-    return replace(found, prior=prior, whole=replace(whole, columns=own))
+    return replace(records, prior=prior, whole=replace(whole, columns=own))
 
 
 def _without_prior(

@@ -90,10 +90,12 @@ def _alike(
     _some(n_records, threads, fill)
     alone = (each > 0.0) & (each < 1.0)
     counts: NDArray[np.int64] = np.bincount(cells[each == 1.0], minlength=2 * side**n_parts)
-    found = np.flatnonzero(counts)
-    cells = np.concatenate([found, cells[alone]])
-    weights: NDArray[Any] = np.concatenate([np.ones(found.size), each[alone]])
-    counts = np.concatenate([counts[found], np.ones(weights.size - found.size, dtype=np.int64)])
+    occupied = np.flatnonzero(counts)
+    cells = np.concatenate([occupied, cells[alone]])
+    weights: NDArray[Any] = np.concatenate([np.ones(occupied.size), each[alone]])
+    counts = np.concatenate(
+        [counts[occupied], np.ones(weights.size - occupied.size, dtype=np.int64)]
+    )
     places = np.stack([cells // 2 // side**s % side for s in range(n_parts)], axis=1) - side // 2
     labels: NDArray[np.float64] = (cells % 2).astype(np.float64)
     return margins_at(places, bits)[:, :, np.newaxis], labels, weights, counts
@@ -184,12 +186,12 @@ class Margins:
         points: Any = self._points
         if parameters.size > self.parts.shape[1] + self.loss.n_outputs:
             add_up, points = label_gradients, (self.parts, self.targets)
-        known = self.loss, points, parameters, unit, self.loss.residual_bound * unit
+        arguments = self.loss, points, parameters, unit, self.loss.residual_bound * unit
         n_points = len(points[0])
         threads = self.threads if n_points > _FEW else ONE_THREAD
         each = np.zeros((threads.count, parameters.size), dtype=np.int64)
         edges = cut(0, n_points, threads.count) if threads.count > 1 else [0, n_points]
-        threads.run(lambda t: add_up(*known, edges[t], edges[t + 1], each[t]))
+        threads.run(lambda t: add_up(*arguments, edges[t], edges[t + 1], each[t]))
         totals: NDArray[np.int64] = each.sum(axis=0)
         return totals
 

@@ -50,12 +50,12 @@ def sum_moments(
     size = weights.size + pairs * (2 if units.squares else 1)
     bounds = loss.residual_bound, loss.curvature, loss.residual_bound**2
     most = Units(*(unit * bound for unit, bound in zip(units, bounds, strict=True)))
-    given = rows, factor, constant, loss, targets, weights, units, most
+    arguments = rows, factor, constant, loss, targets, weights, units, most
 
     def some(t: int) -> NDArray[np.int64]:
         totals = np.zeros(size, dtype=np.int64)
         parts = np.split(totals, [weights.size, weights.size + pairs])
-        row_moments(*given, edges[t], edges[t + 1], *parts)
+        row_moments(*arguments, edges[t], edges[t + 1], *parts)
         return totals
 
     total: NDArray[np.int64] = np.sum(threads.run(some), axis=0)

@@ -112,13 +112,13 @@ class Schedule:
 def paths(n_steps: int, momentum: float, first_averaged: int) -> NDArray[np.float64]:
     """Return the effect of each gradient on the averaged iterate of a flat loss, over h."""
     count = n_steps - first_averaged + 1
-    later, reach, found = 0.0, 0.0, np.empty(n_steps)
+    later, reach, effects = 0.0, 0.0, np.empty(n_steps)
     for step in range(n_steps, 0, -1):
         # A gradient moves all later iterates, and through the momentum the later steps.
         later += step >= first_averaged
         reach = later / count + momentum * reach
-        found[step - 1] = reach
-    return found
+        effects[step - 1] = reach
+    return effects
 
 
 def further(signal: float, n_columns: int) -> float:

@@ -117,8 +117,8 @@ def tile_products(tiles, first, last, weights, products, ahead):
             while begin < size:
                 end = size
                 if ahead is not None:
-                    given = places, begin, size, ahead, own, some, NO_SCALE_EXPONENTS, 0
-                    end = prefetched(*given)
+                    arguments = places, begin, size, ahead, own, some, NO_SCALE_EXPONENTS, 0
+                    end = prefetched(*arguments)
                 if values.size:
                     for p in range(begin, end):
                         own[row_of(places[p])] += np.float64(values[p]) * some[column_of(places[p])]
@@ -287,8 +287,10 @@ class InTiles:
         first, last = self._n_outputs * self.row_edges[t : t + 2]
         self.scaled[first:last] = 0.0
         multiply = tile_products if self._n_outputs == 1 else tile_product_vectors
-        chunks, given = self._chunks[t : t + 2], (weights, self.scaled)
-        multiply(self._tiles, *chunks, *(one.reshape(self._shape) for one in given), *self._ahead)
+        chunks, arrays = self._chunks[t : t + 2], (weights, self.scaled)
+        multiply(
+            self._tiles, *chunks, *(array.reshape(self._shape) for array in arrays), *self._ahead
+        )
 
     def halve(self, t: int, limit: float) -> None:
         """Halve the contributions of thread t's rows for scaled columns, if entries are equal."""
@@ -300,17 +302,17 @@ class InTiles:
         """Set `totals` to the column sums of all contributions, K numbers per column."""
         width, n_chunks = self._tiles.width, self._tiles.bounds.shape[0]
         add: Any = tile_gradients if self._n_outputs == 1 else tile_gradient_vectors
-        given = self._halvings, self.scaled.reshape(self._shape), self._levels, limit
+        arguments = self._halvings, self.scaled.reshape(self._shape), self._levels, limit
         totals = totals.reshape(self._shape)
 
         def some(t: int) -> NDArray[np.int64]:
             blocks, chunks = self._others[t], self._chunks[t : t + 2]
             for begin in blocks * width:
                 totals[begin : begin + width] = 0
-            add(self._tiles, blocks, 0, n_chunks, *given, totals, blocks * width, *self._ahead)
+            add(self._tiles, blocks, 0, n_chunks, *arguments, totals, blocks * width, *self._ahead)
             own = np.zeros((self._large.size * width, *totals.shape[1:]), dtype=np.int64)
             begins = np.arange(self._large.size) * width
-            add(self._tiles, self._large, *chunks, *given, own, begins, *self._ahead)
+            add(self._tiles, self._large, *chunks, *arguments, own, begins, *self._ahead)
             return own
 
         parts = self._threads.run(some)

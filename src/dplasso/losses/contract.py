@@ -5,14 +5,17 @@ A loss is a NamedTuple of public numbers. It has these attributes:
 =================  ========================================================================
 `residual_bound`   C, the bound on a residual, or on the L2 norm of several residuals
 `label_distance`   how far another label moves them in L2, at most 2 C; not if clipped by entry
-`offset`           number added to every margin, or one number for each margin `n_outputs`
-margins of a record `n_labels`         labels of a record: 1, or one for each margin in multi-label
-fits `two_targets`      whether all targets are 0 or 1; losses of one margin only `curvature`
-upper bound on the second derivative, which limits stable steps `class_parts`      part of each
-record that belongs to each class but the first `link`             maps margins to class
-probabilities, or to mean targets `link_terms`       C of the link, and whether it bounds the norm
-of all residuals together `starting_offset`  offset that minimises the loss without columns; LASSO
-only =================  ========================================================================
+`offset`           number added to every margin, or one number for each margin
+`n_outputs`        margins of a record
+`n_labels`         labels of a record: 1, or one for each margin in multi-label fits
+`two_targets`      whether all targets are 0 or 1; losses of one margin only
+`bends_alike`      whether the second derivative is the same for both targets
+`curvature`        upper bound on the second derivative, which limits stable steps
+`class_parts`      part of each record that belongs to each class but the first
+`link`             maps margins to class probabilities, or to mean targets
+`link_terms`       C of the link, and whether it bounds the norm of all residuals together
+`starting_offset`  offset that minimises the loss without columns; LASSO only
+=================  ========================================================================
 
 `register` ties kernels to it. The mechanisms use `residual_bound` as the sensitivity of a record,
 so a kernel whose residual exceeds it breaks the guarantee. Targets are float64: 0 or 1, class

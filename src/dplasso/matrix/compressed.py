@@ -115,8 +115,8 @@ def working_dtype(X: Any) -> np.dtype:
 
 def format_of(X: Any) -> str:
     """Return the name of scipy's format of a sparse matrix; "" for anything else."""
-    known = sp.issparse(X) and getattr(X, "ndim", 2) == 2
-    return str(getattr(X, "format", "")) if known else ""
+    is_matrix = sp.issparse(X) and getattr(X, "ndim", 2) == 2
+    return str(getattr(X, "format", "")) if is_matrix else ""
 
 
 def checked(X: Any) -> Any:
@@ -162,12 +162,12 @@ def _first_unordered(X: Any, n_threads: int = 1) -> int:
     # Pointers are not known to ascend yet: parts of the rows, not of the entries.
     edges = cut(0, n_major, n_threads)
     # Of fractions, or of no numbers, no comparison says where they point.
-    found = np.zeros((1, 3), dtype=np.int64)
+    faults = np.zeros((1, 3), dtype=np.int64)
     if indices.dtype.kind in "iu":
         with thread_pool(n_threads) as threads:
             parts = [indptr[first : last + 1] for first, last in pairwise(edges)]
-            found = np.array(threads.run(lambda t: check_rows(parts[t], indices, n_minor)))
-    outside, unordered, _ = found.max(axis=0)
+            faults = np.array(threads.run(lambda t: check_rows(parts[t], indices, n_minor)))
+    outside, unordered, _ = faults.max(axis=0)
     if outside >= 0:
         raise DataError(_OUTSIDE.format(n_minor - 1))
     return int(unordered)

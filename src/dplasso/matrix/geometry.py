@@ -101,7 +101,7 @@ class Geometry:
         if not (columns[0] >= 0 and columns[-1] < self.n_features and (np.diff(columns) > 0).all()):
             raise ValueError(f"the columns of a geometry are not some of {self.n_features:,}")
         numbers = self.directions, self.energies, self.column_energies
-        if not all(np.isfinite(one).all() for one in numbers):
+        if not all(np.isfinite(array).all() for array in numbers):
             raise ValueError("a geometry has NaN or infinity")
         if not 0.0 < self.along <= 1.0:
             raise ValueError("a geometry needs a part of rows along its directions, 0 to 1")
@@ -182,9 +182,9 @@ class Geometry:
     def lengths(self) -> NDArray[np.float64]:
         """Root mean squares of all columns in public unit rows, shape (D,); others as the least."""
         own = np.sqrt(self.column_energies.astype(np.float64))
-        found = np.full(self.n_features, own.min())
-        found[self.columns] = own
-        return found
+        lengths = np.full(self.n_features, own.min())
+        lengths[self.columns] = own
+        return lengths
 
     def rms(self, count: int) -> float:
         """Return the length of latent rows of `count` directions, in root mean square."""
@@ -239,15 +239,16 @@ class Geometry:
 
 def _canonical(rows: Any) -> csr_array:
     """Return rows of unit length in double precision, without stored zeros."""
-    found = checked(without_duplicates(rows))
-    found = csr_array(found if hasattr(found, "tocsr") else np.asarray(found, dtype=np.float64))
-    found = found.astype(working_dtype(found))
-    if not np.isfinite(found.data).all():
+    matrix = checked(without_duplicates(rows))
+    matrix = csr_array(matrix if hasattr(matrix, "tocsr") else np.asarray(matrix, dtype=np.float64))
+    matrix = matrix.astype(working_dtype(matrix))
+    if not np.isfinite(matrix.data).all():
         raise DataError("`public_rows` has NaN or infinity")
-    factors = row_factors(compress(found)[0], 0.0, None, ONE_THREAD)
-    lengths = np.diff(found.indptr)
+    factors = row_factors(compress(matrix)[0], 0.0, None, ONE_THREAD)
+    lengths = np.diff(matrix.indptr)
     unit = csr_array(
-        (found.data * np.repeat(factors, lengths), found.indices, found.indptr), shape=found.shape
+        (matrix.data * np.repeat(factors, lengths), matrix.indices, matrix.indptr),
+        shape=matrix.shape,
     )
     unit.eliminate_zeros()
     return unit
@@ -367,10 +368,10 @@ def _mix_rows(rows, factor, place, directions, own, latent, first, begin_row, en
 @kernel
 def squared_length(rows, i):
     """Return the squared length of a mixed row, added up in the order of its entries."""
-    found = 0.0
+    total = 0.0
     for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-        found += np.float64(rows.values[p]) * np.float64(rows.values[p])
-    return found
+        total += np.float64(rows.values[p]) * np.float64(rows.values[p])
+    return total
 
 
 def unmixed(
@@ -383,8 +384,8 @@ def unmixed(
     own, latent = mix.weights(geometry)
     n_columns, columns = geometry.n_features, geometry.columns
     directions = geometry.directions[:, : mix.n_directions]
-    found = own * weights[:n_columns]
-    found[columns] += latent * (directions @ weights[n_columns:].astype(np.float32))
+    original = own * weights[:n_columns]
+    original[columns] += latent * (directions @ weights[n_columns:].astype(np.float32))
     squares = np.full(n_columns, own * own)
     squares[columns] += latent * latent * np.einsum("jk,jk->j", directions, directions)
-    return found, np.sqrt(squares)
+    return original, np.sqrt(squares)

@@ -94,7 +94,7 @@ def column_span(design, j):
     """Return a coordinate's column, and the begin and end of its part of the arrays.
 
     Without values every entry is `constant`; without indices every row holds it, and the part is
-    one of rows. Needs X by columns.
+    one of rows.
     """
     columns = design.columns
     if j == design.n_columns:
@@ -116,8 +116,8 @@ def transpose(
     bits = min(_MOST_BITS, max(_FEWEST_BITS, int(n_columns).bit_length() - _STREAM_BITS))
     n_blocks = -(-n_columns >> bits)
     if n_blocks <= 1:
-        given = matrix.values if values.size else np.empty(n_entries, dtype=np.int8)
-        parts = given, matrix.indices, matrix.indptr
+        values_or_none = matrix.values if values.size else np.empty(n_entries, dtype=np.int8)
+        parts = values_or_none, matrix.indices, matrix.indptr
         turned = csr_array(parts, shape=(n_rows, n_columns)).tocsc()
         indptr[:], rows[:] = turned.indptr, turned.indices
         if values.size:
@@ -218,7 +218,7 @@ def count_blocks(indices, bits, begin, end, counts):
 @kernel
 def _deal(matrix, bits, first, last, position, columns, rows, values):
     """Distribute the entries of some rows to the blocks, from their positions on."""
-    indptr, indices, given = matrix.indptr, matrix.indices, matrix.values
+    indptr, indices, entries = matrix.indptr, matrix.indices, matrix.values
     shift, inner = np.uint64(bits), (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     for i in range(first, last):
         for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
@@ -228,8 +228,8 @@ def _deal(matrix, bits, first, last, position, columns, rows, values):
             position[block] = np.int64(place) + 1
             columns[place] = k & inner
             rows[place] = i
-            if given.size:
-                values[place] = given[p]
+            if entries.size:
+                values[place] = entries[p]
 
 
 @kernel

@@ -114,7 +114,9 @@ class StartingRows:
     def _product(self, weights: NDArray[np.float64], threads: Threads) -> NDArray[np.float64]:
         """Return the products of the rows with weights, shape (N, K)."""
         ones = np.ones(self.rows.indptr.size - 1)
-        one = weights[:, 0] if weights.shape[1] == 1 else weights
+        vector = weights[:, 0] if weights.shape[1] == 1 else weights
         no_offset = np.zeros(weights.shape[1])
-        found = unit_row_margins(self.rows, np.ascontiguousarray(one), ones, no_offset, threads)
-        return found.reshape(ones.size, weights.shape[1])
+        products = unit_row_margins(
+            self.rows, np.ascontiguousarray(vector), ones, no_offset, threads
+        )
+        return products.reshape(ones.size, weights.shape[1])

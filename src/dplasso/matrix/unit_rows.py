@@ -127,8 +127,8 @@ def parts_within(
     longest = row_factors(rows, constant, None, threads, scale_exponents)
     parts = np.ones(longest.size)
     edges = even_parts(rows.indptr, threads.count)
-    given = rows, scale_exponents, factor, longest
-    threads.run(lambda t: _parts_within(*given, edges[t], edges[t + 1], parts))
+    arguments = rows, scale_exponents, factor, longest
+    threads.run(lambda t: _parts_within(*arguments, edges[t], edges[t + 1], parts))
     return parts
 
 
