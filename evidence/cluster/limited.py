@@ -82,7 +82,6 @@ def main(entries: int, limit: int) -> None:
             engine, began = RayEngine("local", threads=CORES), time.perf_counter()
             parts = DPLogisticRegression(**settings).fit([*map(str, stores)], engine=engine)
             found["seconds"] = time.perf_counter() - began
-            found |= engine.events.metrics.to_dict()
             for name in ("memory.max_usage_in_bytes", "memory.failcnt"):
                 found[name] = [int((group / name).read_text()) for group in groups]
         finally:

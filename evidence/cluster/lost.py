@@ -3,8 +3,8 @@
     python -m evidence.cluster.lost
 
 Fits of 300,000 rows in two stores on a Ray cluster of this machine, from a folder and from object
-storage. Times are read off the events of the fits (`--events`). `python -m tests.cluster.ray_fits`
-takes a whole machine away.
+storage. Times are those of the lines that the fits print, and of their checkpoints.
+`python -m tests.cluster.ray_fits` takes a whole machine away.
 """
 
 import json
@@ -28,54 +28,56 @@ ROWS, COLUMNS, EACH = 150_000, 20_000, 30
 FIT = ["--epsilon", "1", "--classes", "0,1", "--method", "logistic", "--cluster", "local"]
 
 
-def started(data: str, folder: Path, *more: str) -> tuple[subprocess.Popen, Path, float]:
-    """Begin a fit; return it, where its events are, and when."""
-    events = folder / f"{time.monotonic_ns()}.events"
+def started(data: str, folder: Path, *more: str) -> tuple[subprocess.Popen[str], float]:
+    """Begin a fit; return it, and when."""
     kept = ["--checkpoint", str(folder / "c.npz"), "--checkpoint-seconds", "0"]
-    command = [sys.executable, "-m", "dplasso", "fit", data, *FIT, *kept, "--events", str(events)]
+    command = [sys.executable, "-m", "dplasso", "fit", data, *FIT, *kept]
     began = time.time()
-    process = subprocess.Popen([*command, *more], stdout=subprocess.DEVNULL)
-    return process, events, began
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([*command, *more], **pipes), began  # type: ignore[call-overload]
 
 
-def told(events: Path, process: subprocess.Popen, wanted: str, count: int = 1) -> dict:
-    """Wait for an event to be told so many times."""
-    while True:
-        lines = events.read_text().splitlines(keepends=True) if events.exists() else []
-        found = [json.loads(line) for line in lines if line.endswith("\n")]
-        found = [one for one in found if one["event"] == wanted]
-        if len(found) >= count:
-            return found[count - 1]
+def printed(process: subprocess.Popen[str], words: str) -> float:
+    """Wait for a line that holds some words; return when it was read."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if words in line:
+            return time.time()
+    raise AssertionError(f"the fit ended without {words!r}")
+
+
+def stepped(process: subprocess.Popen[str], folder: Path, since: float) -> float:
+    """Wait for a checkpoint that is newer; return when it was written."""
+    path = folder / "c.npz"
+    while not path.exists() or path.stat().st_mtime <= since:
         assert process.poll() in (None, 0), process.returncode
         time.sleep(0.02)
+    return path.stat().st_mtime
 
 
 def worker_lost(data: str, folder: Path) -> dict[str, float]:
     """Kill a worker in the middle of a fit."""
-    process, events, _ = started(data, folder, "--force")
-    told(events, process, "step", 20)
+    process, began = started(data, folder, "--force")
+    stepped(process, folder, began)
     children = psutil.Process(process.pid).children(recursive=True)
     victims = [one for one in children if "RayWorker" in " ".join(one.cmdline())]
     at = time.time()
     victims[0].send_signal(signal.SIGKILL)
-    replaced = told(events, process, "replaced")
+    lost, replaced = printed(process, "was lost"), printed(process, "was replaced")
     assert process.wait() == 0
-    return {
-        "until it was known": told(events, process, "lost")["time"] - at,
-        "until it was replaced": replaced["time"] - at,
-    }
+    return {"until it was known": lost - at, "until it was replaced": replaced - at}
 
 
 def driver_lost(data: str, folder: Path) -> dict[str, float]:
     """Kill the driver in the middle of a fit, and resume it."""
-    process, events, _ = started(data, folder, "--force")
-    told(events, process, "step", 20)
+    process, began = started(data, folder, "--force")
+    stepped(process, folder, began)
     process.kill()
     process.wait()
-    process, events, began = started(data, folder, "--resume")
-    ready, step = told(events, process, "ready"), told(events, process, "step")
+    process, began = started(data, folder, "--resume")
+    step = stepped(process, folder, began)
     assert process.wait() == 0
-    return {"until workers were ready": ready["time"] - began, "until a step": step["time"] - began}
+    return {"until a step": step - began}
 
 
 def main() -> None:

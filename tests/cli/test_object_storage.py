@@ -1,6 +1,5 @@
 """``--cluster`` on stores, on addresses of them as on a folder; what cannot be is one sentence."""
 
-import json
 import shutil
 import stat
 import sys
@@ -301,34 +300,3 @@ def test_a_store_that_does_not_arrive_whole_is_none(run, train, bucket, monkeypa
     given = ("convert", train, "memory://bucket/short/a.store", "--features", 30)
     refused(run(*given), "is incomplete after copying")
     assert not memory.isfile("/bucket/short/a.store/header.json")
-
-
-def test_a_fit_says_what_it_takes_and_what_it_took(run, stores, tmp_path):
-    events = tmp_path / "events.json"
-    fit = ("fit", stores, *CLUSTER, *FIT, "--classes", "-1,1")
-    ended = run(*fit, "--events", events, "--json")
-    assert "stores takes about " in ended.stderr
-    told = json.loads(ended.stdout)
-    assert "cluster" in told["not_for_release"]
-    lines = [json.loads(line) for line in events.read_text().splitlines()]
-    assert [one["event"] for one in lines[:2]] == ["begin", "ready"]
-    steps = [one for one in lines if one["event"] == "step"]
-    assert [one["number"] for one in steps] == [*range(1, 40)]
-    assert sum(one["received"] for one in steps) == told["cluster"]["received"] > 0
-    assert (told["cluster"]["steps"], told["cluster"]["restarts"]) == (39, 0)
-    assert lines[-1]["event"] == "end"
-    assert stat.S_IMODE(events.stat().st_mode) == 0o600
-    # Nothing of the rows stands in it.
-    assert {name for one in lines for name in one} <= {
-        *("time", "event", "workers", "seconds", "shape", "entries", "number", "method"),
-        *("sent", "received", "steps", "restarts", "seconds_a_step"),
-    }
-
-
-def test_events_that_cannot_be_written_end_a_fit_before_it_is_charged(
-    run, stores, tmp_path, ledger
-):
-    paid = ("--ledger", ledger, "--dataset", "visits", "--model", tmp_path / "m.npz")
-    fit = ("fit", stores, *CLUSTER, *PAID, "--classes", "-1,1", *paid)
-    refused(run(*fit, "--events", tmp_path / "none" / "e"), "No such file or directory")
-    assert not n_charges(ledger)

@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
-from dplasso.cluster import Events
 from dplasso.cluster.engines import LocalHandle, WorkerLost
 from dplasso.cluster.worker import Worker
 
@@ -70,7 +69,6 @@ class Watched:
     """
 
     restarts: int = 3
-    events: Events = field(default_factory=Events)
     calls: list = field(default_factory=list)
 
     def gather(self, count):

@@ -110,9 +110,7 @@ def test_sums_are_exact_and_residuals_within_the_tolerance(loss, seed, drift_tol
 @each_of_one_margin
 @settings(max_examples=15)
 @given(seeds, publics, ways, st.booleans())
-def test_without_drift_both_algorithms_make_the_same_choices(
-    loss, seed, public, way, started
-):
+def test_without_drift_both_algorithms_make_the_same_choices(loss, seed, public, way, started):
     _, problem = case(loss, seed, started=started, **public)
     runs = []
     for solver in ("sparse", "standard"):

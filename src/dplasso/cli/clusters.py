@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import dplasso
 from dplasso.cli import output
 from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
-from dplasso.cluster import Engine, Events, RayEngine, ThreadEngine
+from dplasso.cluster import Engine, RayEngine, ThreadEngine
 from dplasso.cluster.ray_cluster import THREADS, run_tasks
 from dplasso.cluster.storage import header_and_labels, opened_store, stores_at
 from dplasso.data.formats import Dataset
@@ -63,22 +63,18 @@ class WorkerOptions:
     patience : SECONDS
         With --cluster: how long a worker waits for cores of its own; then it shares those there
         are.
-    events : FILE
-        With --cluster: add a line of JSON to this file for each event (workers begun, waiting,
-        lost and replaced; steps with seconds and bytes); - for standard error.
     """
 
     restarts: int = RayEngine.restarts
     patience: float = RayEngine.patience
-    events: str | None = None
 
     def engine(self, where: ClusterOptions) -> Engine | None:
         """Return the engine that runs the workers; None without ``--cluster``."""
         if where.cluster is None:
             return None
         if where.cluster == THREADS:
-            return ThreadEngine(where.worker_threads, events=Events(self.events))
-        waiting = self.restarts, self.patience, where.open_cluster, Events(self.events)
+            return ThreadEngine(where.worker_threads)
+        waiting = self.restarts, self.patience, where.open_cluster
         return RayEngine(where.cluster, where.worker_threads, *waiting)
 
 

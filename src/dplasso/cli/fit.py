@@ -36,7 +36,7 @@ from dplasso.model.weights import beyond_by_chance, count_of, signs, weights_of
 
 HEAVIEST = 10
 # Entries of the JSON document that depend on the data without noise, or on other fits.
-_CURATORS = ("n_samples", "nnz", "seconds", "test", "checkpoint", "cluster", "ledger", "remarks")
+_CURATORS = ("n_samples", "nnz", "seconds", "test", "checkpoint", "ledger", "remarks")
 _SCORES = ("auc", "accuracy", "r2", "mae", "n_samples")
 
 
@@ -88,7 +88,6 @@ class _Fitted:
     scores: dict[str, Any] | None
     seconds: dict[str, float]
     resumed_after: int | None
-    cluster: dict[str, Any] | None
 
 
 def fit(asked: FitOptions, explain: bool = False) -> output.Result:
@@ -209,8 +208,7 @@ def _trained(
     seconds |= train_with_bar(estimator, rows, labels, bars, "training", hooks, **more)
     if tests:
         scores = score(estimator, test.X, test.y, test.source)
-    metrics = None if engine is None else engine.events.metrics.to_dict()
-    return _Fitted(estimator, train, scores, seconds, kept.steps, metrics)
+    return _Fitted(estimator, train, scores, seconds, kept.steps)
 
 
 def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
@@ -235,8 +233,6 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
     report |= output.inferred(getattr(estimator, "inference_", None))
     if (path := asked.interruptions.checkpoint) is not None:
         report["checkpoint"] = {"path": path, "resumed_after": fitted.resumed_after}
-    if fitted.cluster is not None:
-        report["cluster"] = fitted.cluster
     if fitted.scores is not None:
         scores = fitted.scores.items()
         report["test"] = {name: value for name, value in scores if name in _SCORES}

@@ -3,7 +3,7 @@
 Engines differ only in where the workers run. The results equal those of one process bit for bit.
 """
 
-from dplasso.cluster.engines import Engine, Events, InProcessEngine, ThreadEngine
+from dplasso.cluster.engines import Engine, InProcessEngine, ThreadEngine
 from dplasso.cluster.ray_engine import RayEngine
 
-__all__ = ["Engine", "Events", "InProcessEngine", "RayEngine", "ThreadEngine"]
+__all__ = ["Engine", "InProcessEngine", "RayEngine", "ThreadEngine"]

@@ -4,7 +4,6 @@ A new worker repeats all earlier calls that set its state, before its answer cou
 the fit ends, so that a sum always covers all rows.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,11 +13,12 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.cluster.engines import FIRST, Engine, Handle, Held, Pending, WorkerLost
+from dplasso.cluster.engines import Engine, Handle, Held, Pending, WorkerLost
 from dplasso.cluster.worker import Description, Partition
 from dplasso.data.people import number_people
 from dplasso.data.source_files import is_address
 from dplasso.errors import ClusterError, DataError
+from dplasso.runtime.progress import say
 
 # A call that sets the state of a new worker: a method, and a function that returns its arguments.
 SetupCall = tuple[str, Callable[[], tuple[Any, ...]]]
@@ -40,9 +40,6 @@ class Partitions:
         if not partitions:
             raise DataError("there is no partition to fit on; pass at least one store")
         self._engine, self._partitions = engine.gather(len(partitions)), partitions
-        self._events, began = self._engine.events, time.perf_counter()
-        self._events.metrics.workers = len(partitions)
-        self._events.tell(FIRST, workers=len(partitions))
         self._lost = [0] * len(partitions)
         self._setup: list[SetupCall] = []
         self._workers: list[Handle] = []
@@ -55,8 +52,6 @@ class Partitions:
                 self._copy(progress or (lambda *_: None))
             self.descriptions: list[Description] = self.tell("describe")
             _check(partitions, self.descriptions)
-            seconds = round(time.perf_counter() - began, 3)
-            self._events.tell("ready", seconds=seconds, shape=self.shape, entries=self.n_entries)
         except BaseException:
             self.close()
             raise
@@ -69,8 +64,6 @@ class Partitions:
 
     def close(self) -> None:
         """Stop all workers."""
-        if self._workers:
-            self._events.tell("end", **self._events.metrics.to_dict())
         for worker in self._workers:
             with suppress(Exception):
                 worker.end()
@@ -120,12 +113,6 @@ class Partitions:
 
     def call(self, method: str, *args: Any) -> list[Any]:
         """Call a method of all workers; return their answers, parts of a sum in any order."""
-        began = time.perf_counter()
-        answers = self._answers(method, args)
-        self._events.answered(method, began, args, answers)
-        return answers
-
-    def _answers(self, method: str, args: tuple[Any, ...]) -> list[Any]:
         shared = self._engine.shared(args)
         pending = [self._begin(worker, method, shared) for worker in self._workers]
         answers = [self._result(number, call, method, args) for number, call in enumerate(pending)]
@@ -189,7 +176,6 @@ class Partitions:
             except WorkerLost as lost:
                 self._lost[number] += 1
                 name = self._partitions[number].name
-                self._events.tell("lost", partition=name, during=method, why=str(lost))
                 if self._lost[number] > self._engine.restarts:
                     times = f"{self._lost[number]} times" if self._lost[number] > 1 else "once"
                     raise ClusterError(
@@ -197,11 +183,12 @@ class Partitions:
                         f"({str(lost).rstrip('.')}), so the fit has ended. Its charge remains: "
                         "resume it from its checkpoint when the partition is available again"
                     ) from None
+                say(f"the worker of {name} was lost ({lost}) and is being replaced")
             pending = self._begin_anew(number, method, args)
 
     def _begin_anew(self, number: int, method: str, args: tuple[Any, ...]) -> Pending:
         """Replace a worker, repeat its setup calls, and call it."""
-        began, partition = time.perf_counter(), self._partitions[number]
+        partition = self._partitions[number]
         # If the lost worker still runs, its answers are ignored from now on.
         with suppress(Exception):
             self._workers[number].end()
@@ -216,9 +203,7 @@ class Partitions:
                         f"{partition.name} has changed since the fit began; restore "
                         "it, and resume the fit from its checkpoint"
                     )
-            seconds = round(time.perf_counter() - began, 3)
-            self._events.metrics.restarts += 1
-            self._events.tell("replaced", partition=partition.name, seconds=seconds)
+            say(f"the worker of {partition.name} was replaced")
             return worker.call(method, *args)
         except WorkerLost as lost:
             return partial(_raise, lost)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.coordinators import sum_of
-from dplasso.cluster.engines import Events, Held, Pending, WorkerLost, cores_in_words
+from dplasso.cluster.engines import Held, Pending, WorkerLost, cores_in_words
 from dplasso.cluster.ray_cluster import PRIVATE, Cores, connect, sharing
 from dplasso.cluster.worker import Partition, Worker
 from dplasso.frank_wolfe.round_part import Changes
@@ -75,8 +75,6 @@ class RayEngine:
     open_cluster : bool, default=False
         Whether to join a cluster without tokens and encryption. Only use it if nobody else can
         reach the cluster.
-    events : Events, default=Events()
-        As in `InProcessEngine`.
     """
 
     address: str = "auto"
@@ -84,7 +82,6 @@ class RayEngine:
     restarts: int = 3
     patience: float = 300.0
     open_cluster: bool = False
-    events: Events = field(default_factory=Events, compare=False)
 
     def gather(self, count: int) -> "RayWorkers":
         """Join the cluster for `count` workers; `ClusterError` if there is none, or it is open."""
@@ -134,7 +131,7 @@ class RayHandle:
 
     def __init__(self, make: Callable[..., Any], workers: RayWorkers, name: str) -> None:
         self._make, self._cores, self._name = make, workers.cores, name
-        self._patience, self._events = workers.patience, workers.events
+        self._patience = workers.patience
         where = workers.cores.options
         self._shares = not where["num_cpus"]
         self.actor = make(**where)
@@ -165,21 +162,17 @@ class RayHandle:
                 raise WorkerLost(f"it did not start within {waited:.0f} seconds")
             # The cores may have become too few, because a machine was lost.
             if not self._shares and (over or self._cores.is_short):
-                self._say(f"the worker of {self._name} shares cores: {self._cores.described()}")
+                say(f"the worker of {self._name} shares cores: {self._cores.described()}")
                 self.end()
                 self.actor, self._shares = self._make(**sharing()), True
                 pending, began = self.actor.ready.remote(), time.monotonic()
             elif waited > reported + _SAY:
                 reported = waited
-                self._say(
+                say(
                     f"waiting for the worker of {self._name} to start, {waited:.0f} s so far: "
                     f"{self._cores.described()}"
                 )
         return _answer_of(pending)()
-
-    def _say(self, line: str) -> None:
-        say(line)
-        self._events.tell("waiting", partition=self._name, told=line)
 
     def _held(self, reference: Any) -> Held:
         def add(others: Sequence[Held]) -> Held:
