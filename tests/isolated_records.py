@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from evidence.assurance.hostile import FLOATS, SINGLES
+from evidence.matrices import matrix_source
 from numpy.typing import NDArray
 
 from dplasso import PublicEncoder
-from dplasso.data.blocks import matrix_source
 from dplasso.data.people import hash_people
 from dplasso.data.store import write_store
 from dplasso.encoding.files import read_records

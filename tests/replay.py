@@ -24,12 +24,13 @@ from unittest.mock import patch
 
 import numpy as np
 from evidence.audit.replay import replay_state
+from evidence.solving import solve
 from sklearn.base import clone
 
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.fit.run import Hooks
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.frank_wolfe.solve import FrankWolfe, solve
+from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.matrix.orientations import Design
 from dplasso.phases.select import Vertices

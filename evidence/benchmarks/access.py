@@ -18,7 +18,6 @@ from dplasso import DPFrankWolfeClassifier
 from dplasso.fit.frank_wolfe import FrankWolfeLoop
 from dplasso.fit.records import LocalRecords
 from dplasso.fit.task import Binary
-from dplasso.frank_wolfe.solve import solve
 from dplasso.phases.contract import Fit
 from dplasso.phases.select import vertex_selector
 from dplasso.privacy.randomness import random_stream
@@ -26,6 +25,7 @@ from dplasso.runtime.threads import ONE_THREAD
 from evidence.datasets import Spec, describe, load_spec, sizes
 from evidence.items import Settings, Table
 from evidence.report import seconds_text
+from evidence.solving import solve
 from evidence.timing import interleave, seconds
 
 TITLE = "Random accesses"

@@ -114,13 +114,13 @@ class _Fit:
     ) -> tuple[float, float, float]:
         """Run what no estimator offers: the solver with a selection rule of its own."""
         from dplasso.frank_wolfe.problem import build_problem
-        from dplasso.frank_wolfe.solve import solve
         from dplasso.frank_wolfe.transcript import weights
         from dplasso.matrix.orientations import lay_out
         from dplasso.privacy.exponential_mechanism import SelectionRule
         from dplasso.privacy.randomness import random_stream
         from dplasso.selection.registry import make_selector
         from evidence.paper.uniform import uniform_state
+        from evidence.solving import solve
 
         design = lay_out(X, bound=1.0, intercept=False, n_threads=self.n_jobs)
         problem = build_problem(design, y.astype(np.float64), radius=RADIUS, n_steps=self.n_iter)

@@ -142,7 +142,8 @@ def test_the_check_sees_randomness_where_there_is_some():
 def test_a_store_is_in_a_fit_once(tmp_path):
     import shutil
 
-    from dplasso.data.blocks import matrix_source
+    from evidence.matrices import matrix_source
+
     from dplasso.data.store import open_store, write_store
 
     X, y = records(40, 12)

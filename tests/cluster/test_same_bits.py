@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from evidence.matrices import matrix_source
 
 from cluster.cases import MODELS, cut, records, released
 from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression
 from dplasso.cluster import InProcessEngine, ThreadEngine
-from dplasso.data.blocks import matrix_source
 from dplasso.data.store import open_store, write_store
 from dplasso.phases.releases import Descended
 

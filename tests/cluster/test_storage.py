@@ -10,13 +10,13 @@ from types import SimpleNamespace
 
 import fsspec
 import pytest
+from evidence.matrices import matrix_source
 from sklearn.base import clone
 
 from cluster.cases import MODELS, Killer, cut, records, released
 from dplasso.cluster import InProcessEngine, ThreadEngine, storage
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import Partition
-from dplasso.data.blocks import matrix_source
 from dplasso.data.source_files import checked_address
 from dplasso.data.store import write_store
 from dplasso.errors import DataError, MissingExtraError, StoreError

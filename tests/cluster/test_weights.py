@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from evidence.matrices import matrix_source
 from sklearn.base import clone
 
 from cluster.cases import Killer, cut, records, released
 from dplasso import DPFrankWolfeClassifier, DPLasso, DPLassoClassifier, DPLogisticRegression
 from dplasso.cluster import InProcessEngine, ThreadEngine
-from dplasso.data.blocks import matrix_source
 from dplasso.data.people import WORDS, hash_people
 from dplasso.data.store import write_store
 from dplasso.errors import DataError

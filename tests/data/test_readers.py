@@ -6,17 +6,13 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from evidence.matrices import matrix_source
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from data.row_blocks import SUFFIXES, check_same, gather, open_rows, write_rows
-from dplasso.data.blocks import (
-    BlockSource,
-    RowBlock,
-    binarized,
-    matrix_source,
-)
+from dplasso.data.blocks import BlockSource, RowBlock, binarized
 from dplasso.data.blocks import gather as gather_in_memory
 from dplasso.data.formats import block_source, is_table, read_data
 from dplasso.data.table_batches import ListColumns, list_source

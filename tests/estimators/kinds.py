@@ -6,6 +6,7 @@ from math import inf
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from evidence.matrices import matrix_source
 
 from dplasso import (
     DPFrankWolfeClassifier,
@@ -14,7 +15,6 @@ from dplasso import (
     DPLinearRegression,
     DPLogisticRegression,
 )
-from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from fit.cases import four_classes, records
 

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from evidence.matrices import matrix_source
 
 from cli.conftest import done, found, said
 from dplasso import DPLassoClassifier, DPLinearRegression, DPLogisticRegression, PublicEncoder
-from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Categories, Cross

@@ -5,10 +5,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from evidence.matrices import matrix_source
 from scipy.sparse import csc_array, csr_array
 
 from dplasso import DPLogisticRegression, PrivateSearch
-from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.estimators.fitting import raw_numbers, warn_of_undeclared_names

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from evidence.matrices import matrix_source
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -23,7 +24,6 @@ from dplasso import (
     private_score,
 )
 from dplasso.cluster import InProcessEngine
-from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.fit.records import local_records
 from dplasso.report.page import Beside, report_page, report_section

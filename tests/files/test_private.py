@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from evidence.matrices import matrix_source
 
 import dplasso
 from cli.conftest import done, train  # noqa: F401
-from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.ledger import create_ledger
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import scipy.sparse as sp
+from evidence.matrices import matrix_source
 
 from dplasso import DPLassoClassifier
-from dplasso.data.blocks import matrix_source
 from dplasso.data.store import open_store, write_store
 
 MANY = 900

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from evidence.matrices import matrix_source
 from sklearn.linear_model import LogisticRegression
 
 from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression, open_store
-from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.estimators.fitting import method_of
 from dplasso.fit.public_knowledge import scaled_rows

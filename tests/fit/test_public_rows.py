@@ -9,6 +9,7 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse as sp
+from evidence.matrices import matrix_source
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import Pipeline
 
@@ -23,7 +24,6 @@ from dplasso import (
     PublicEncoder,
 )
 from dplasso.cluster import InProcessEngine
-from dplasso.data.blocks import matrix_source
 from dplasso.data.store import open_store, write_store
 from dplasso.encoding.hashed import Hashed
 from dplasso.encoding.schema import Schema

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from evidence.solving import solve
 from evidence.twins.generate import make_synthetic
 from scipy.special import expit
 
 from dplasso.frank_wolfe.drift import PLAIN_TOLERANCE
-from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import Transcript, weights
 from dplasso.privacy.randomness import random_stream
 from frank_wolfe.cases import argmax, build, dense_rows, some_labels

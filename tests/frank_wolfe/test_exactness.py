@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from evidence.reference.draws import fill
 from evidence.reference.gradients import EXPONENT
+from evidence.solving import solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.frank_wolfe.solve import FrankWolfe, solve
+from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.standard import refresh_all
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import ClippedMultinomial

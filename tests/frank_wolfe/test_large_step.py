@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from evidence.reference.gradients import EXPONENT
+from evidence.solving import solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.large_step import large_rows
-from dplasso.frank_wolfe.solve import solve
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import thread_pool
 from dplasso.selection.bucket import bucket_state

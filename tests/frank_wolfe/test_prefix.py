@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from evidence.solving import solve
 
-from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.exponential_mechanism import SelectionRule
 from dplasso.privacy.randomness import random_stream

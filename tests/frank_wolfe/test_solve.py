@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from evidence.solving import solve
 from sklearn import __version__ as sklearn_version
 from sklearn.linear_model import LogisticRegression
 
-from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import weights
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime import progress

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from evidence.solving import solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.standard import mean_loss
 from dplasso.privacy.randomness import random_stream
 from frank_wolfe.cases import argmax, build, small_problem

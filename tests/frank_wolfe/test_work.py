@@ -1,8 +1,8 @@
 """Counts of the work, against counting by hand."""
 
 import numpy as np
+from evidence.solving import solve
 
-from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.vertex_run import OPERATIONS_PER_COORDINATE, OPERATIONS_PER_GRADIENT
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.contract import new_counters

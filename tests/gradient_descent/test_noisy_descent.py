@@ -6,10 +6,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from evidence.matrices import matrix_source
 from scipy.optimize import minimize
 from scipy.stats import chi2
 
-from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.gradient_descent import noisy_descent
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from evidence.matrices import matrix_source
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dplasso.data.blocks import matrix_source
 from dplasso.errors import DataError
 from dplasso.matrix.compressed import (
     canonical,

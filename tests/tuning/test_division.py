@@ -4,12 +4,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from evidence.matrices import matrix_source
 from scipy import stats
 from sklearn.base import clone
 from tests.tuning.models import GRID, ROWS, NoisyShare, X, Y, seen, toy
 
 from dplasso import DPLogisticRegression, PrivateSearch
-from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.tuning import search as search_module
 

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from evidence.matrices import matrix_source
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import ParameterGrid
@@ -18,7 +19,6 @@ from dplasso import (
     PrivateSearch,
     private_score,
 )
-from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.errors import DataError
 from dplasso.ledger import create_ledger, read_budgets

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
 from dplasso.data.labels import labels_of_one_kind
@@ -108,32 +108,6 @@ def files_source(
             files.check_unchanged(i)
 
     return BlockSource(files.name, n_features, blocks, files.total, declared)
-
-
-def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource:
-    """Return a matrix in memory as a stream of row blocks, for example to write it to a store.
-
-    Duplicate entries are summed. Values become float64, except float32 without duplicates.
-    """
-    from dplasso.matrix.compressed import without_duplicates
-
-    rows = csr_array(without_duplicates(X))
-    if rows.dtype != np.float32:
-        rows = rows.astype(np.float64, copy=False)
-    labels = np.asarray(y)
-    if labels.shape != (rows.shape[0],):
-        raise DataError(
-            f"{name} has {rows.shape[0]} records, but the labels have the shape {labels.shape}; "
-            "pass one label for each record"
-        )
-
-    def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
-        for begin, end, part in cut_rows(rows, memory_bytes):
-            yield RowBlock(*part, labels[begin:end])
-            if progress is not None:
-                progress(end, labels.size)
-
-    return BlockSource(name, rows.shape[1], blocks, labels.size, columns_declared=False)
 
 
 def cut_rows(X: csr_array, memory_bytes: int) -> Iterator[tuple[int, int, Rows]]:

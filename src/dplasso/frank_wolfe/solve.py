@@ -1,6 +1,5 @@
 """Frank-Wolfe with a fixed radius, by Algorithm 1 or 2, as a solver that takes steps in chunks."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,13 +17,10 @@ from dplasso.frank_wolfe.transcript import History, Transcript
 from dplasso.frank_wolfe.vertex_run import VertexRun, Work, record_work, work_table
 from dplasso.matrix.orientations import column_span, refuse_damage
 from dplasso.privacy.randomness import RandomStream
-from dplasso.runtime.progress import Progress, run_in_chunks
-from dplasso.runtime.threads import ONE_THREAD, Threads, thread_pool
+from dplasso.runtime.threads import ONE_THREAD, Threads
 from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild
 
 SOLVERS = ("sparse", "standard")
-
-Checkpoint = Callable[[int, Transcript], None]
 
 
 class FrankWolfe(VertexRun):
@@ -137,21 +133,3 @@ class ProblemRows:
     def walk(self, selector: Any, stream: RandomStream, **settings: Any) -> FrankWolfe:
         """Return a run with the settings of `FrankWolfe`."""
         return FrankWolfe(self.problem, selector, stream, **settings)
-
-
-def solve(
-    problem: Problem,
-    selector: Any,
-    stream: RandomStream,
-    *,
-    n_threads: int = 1,
-    checkpoint: Checkpoint | None = None,
-    progress: Progress | None = None,
-    **settings: Any,
-) -> FrankWolfe:
-    """Run T steps of Frank-Wolfe; call `checkpoint` and `progress` after each chunk."""
-    with thread_pool(n_threads) as threads:
-        run = FrankWolfe(problem, selector, stream, threads=threads, **settings)
-        keep = None if checkpoint is None else lambda done: checkpoint(done, run.transcript(done))
-        run_in_chunks(run, checkpoint=keep, progress=progress)
-    return run

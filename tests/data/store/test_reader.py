@@ -6,12 +6,13 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from evidence.matrices import matrix_source
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.row_blocks import write_npz
 from data.store.reference import assert_holds, block_source, random_matrix
-from dplasso.data.blocks import BlockSource, RowBlock, matrix_source
+from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.formats import block_source as files_source
 from dplasso.data.store import (
     check_entries,
