@@ -28,10 +28,6 @@ def svmlight_records(text, *, zero_based=False, n_features=None):
 def _svmlight_record(tokens, zero_based, n_features):
     label = _finite(tokens[0], np.float64)
     rest = tokens[1:]
-    if rest and rest[0].startswith(b"qid:"):
-        if not re.fullmatch(rb"qid:-?[0-9]+", rest[0]):
-            raise ValueError("query")
-        rest = rest[1:]
     entries = []
     for token in rest:
         index, value = token.split(b":")

@@ -109,7 +109,7 @@ def test_declared_classes_must_differ(declared):
 
 def test_text_labels_of_svmlight_are_refused(tmp_path):
     path = tmp_path / "mail.svm"
-    path.write_text("# mail\n1 1:1\nham qid:3 2:1 # x\n")
+    path.write_text("# mail\n1 1:1\nham 2:1 # x\n")
     with pytest.raises(DataError, match="line 3: the label is not a number; write labels as numb"):
         read_data(path)
 

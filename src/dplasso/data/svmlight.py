@@ -28,7 +28,6 @@ _BESIDE_THREADS = 4
 _LEAST_TEXT = 64 << 10
 
 _NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
-_QUERY = re.compile(rb"qid:-?\d+")
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _EIGHT = np.dtype("<u8")  # little-endian on any machine
 
@@ -141,10 +140,6 @@ def _explain(line: bytes, layout: Layout) -> str:
     number = _decimal(label)
     if not math.isfinite(number):
         return _label_problem(label, number)
-    if entries and entries[0].startswith(b"qid:"):
-        query = entries.pop(0)
-        if not _QUERY.fullmatch(query):
-            return "the query id is malformed; write qid:number"
     previous = -1
     for number, entry in enumerate(entries, start=1):
         column = _column_or_problem(entry, layout, previous)

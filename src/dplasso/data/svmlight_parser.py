@@ -36,7 +36,6 @@ _10, _16, _32, _56, _63 = (np.uint64(k) for k in (10, 16, 32, 56, 63))
 _POINT_BYTE = np.uint8(_POINT)
 
 _NEWLINE, _HASH, _PLUS, _COLON, _MINUS = 10, 35, 43, 58, 45
-_Q, _I, _D = 113, 105, 100
 # The fast path may read this many bytes from the start of an entry: 15 digits and a colon, a sign,
 # and then 40 bytes.
 _LOOK_AHEAD = 64
@@ -195,26 +194,6 @@ def _next_line(text: Text, i: int) -> int:
 
 
 @kernel
-def _skip_query(text: Text, i: int) -> int:
-    """Skip ``qid:NUMBER`` at `i`, if there is one; return -1 if it is malformed."""
-    if not (
-        i + 3 < text.size
-        and text[i] == _Q
-        and text[i + 1] == _I
-        and text[i + 2] == _D
-        and text[i + 3] == _COLON
-    ):
-        return i
-    i += 4
-    if i < text.size and text[i] == _MINUS:
-        i += 1
-    start = i
-    while i < text.size and is_digit(text[i]):
-        i += 1
-    return i if i > start and _ends_token(text, i) else -1
-
-
-@kernel
 def _scan_index(text: Text, i: int) -> tuple[int, int]:
     """Read a whole number and a colon at `i`; return (end, index), `end` -1 if malformed."""
     start = i
@@ -307,9 +286,6 @@ def parse_block(
             hard[n_hard, 2] = i
             n_hard += 1
         starts[record] = line_start
-        i = _skip_query(text, _skip_spaces(text, i))
-        if i < 0:
-            return record, entry, n_hard, largest, line_start
         previous = -1
         while True:
             i = _skip_spaces(text, i)

@@ -38,7 +38,7 @@ from dplasso.matrix.unit_rows import (
     select_columns,
     unit_row_margins,
 )
-from dplasso.runtime.threads import ONE_THREAD, Threads
+from dplasso.runtime.threads import ONE_THREAD, Threads, cut
 
 _NONE = np.zeros(0, dtype=np.int64)
 # The largest whole number that a record may contribute before it is halved.
@@ -161,16 +161,12 @@ class GradientRows:
         totals = np.zeros(data.n_columns + N_SIZES, dtype=np.int64)
         columns, sizes = totals[: data.n_columns], totals[data.n_columns :]
         count = self.threads.count
-        entries = np.diff(data.tiles.bounds).sum(axis=0)
-        # Blocks differ in length, so a thread with fewer entries in its blocks gets more rows.
-        blocks = [np.arange(t, data.tiles.n_blocks, count) for t in range(count)]
-        taken = np.array([entries[own].sum() for own in blocks])
-        left = np.cumsum(np.maximum(2 * taken.sum() // count - taken, 0) + 1).tolist()
-        edges = [0, *(self.n_records * part // left[-1] for part in left)]
+        edges = cut(0, self.n_records, count)
 
         def some(t: int) -> NDArray[np.int64]:
+            blocks = np.arange(t, data.tiles.n_blocks, count)
             arguments = data.scale_exponents, data.factor, self.targets, unit
-            tile_energies(data.tiles, blocks[t], *arguments, columns)
+            tile_energies(data.tiles, blocks, *arguments, columns)
             own = np.zeros_like(sizes)
             row_sizes(data.rows, loads, self.targets, unit, edges[t], edges[t + 1], own)
             return own

@@ -200,22 +200,8 @@ def open_store(
     StoreError
         If there is no complete store, or it is damaged or has another version.
     """
-    directory, store = Path(path), None
-    while store is None:
-        _check_finished(directory)
-        before = directory.stat()
-        try:
-            opened = _map_store(directory)
-            store = opened if _is_still(directory, before) else None
-        except (StoreError, OSError, ValueError):
-            if _is_still(directory, before):
-                raise
-    if verify:
-        check_entries(store, progress=progress)
-    return store
-
-
-def _map_store(directory: Path) -> Store:
+    directory = Path(path)
+    _check_finished(directory)
     header = read_header(directory)
     arrays = {name: open_array(directory, name, entry) for name, entry in header.arrays.items()}
     store = Store(directory.resolve(), header, arrays)
@@ -223,15 +209,9 @@ def _map_store(directory: Path) -> Store:
     starts = store.rows.indptr
     if starts[0] != 0 or starts[-1] != header.nnz or (starts[1:] < starts[:-1]).any():
         refuse_damaged(directory, "rows.indptr", "the row pointers do not ascend from 0 to nnz")
+    if verify:
+        check_entries(store, progress=progress)
     return store
-
-
-def _is_still(directory: Path, before: os.stat_result) -> bool:
-    """Return whether a store has not been replaced, so that its files belong together."""
-    try:
-        return os.path.samestat(directory.stat(), before)
-    except FileNotFoundError:
-        return False
 
 
 def check_entries(
