@@ -17,19 +17,18 @@ from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads, cut, even_parts
 from dplasso.selection.contract import NOTHING_REPORTED
 
-# Threads that sum rows need column gradients of their own: memory allows so many.
+# At most so many threads sum rows, because each needs its own array of column gradients.
 _MOST_COPIES = 3
-# What more rows than this contribute does not fit a core's cache: column by column, every entry
-# misses it, row by row only those of rare columns.
+# The contributions of more rows do not fit a core's cache. Column by column, every entry misses it;
+# row by row, only the entries of rare columns do.
 _CACHED_ROWS = 2**17
-# Steps that touch more entries than this, and than this part of all gradients, are shared among
-# threads, each of which sums changes in an array of its own.
+# Threads divide steps that touch more entries than this, and than this part of all gradients.
 LARGE_STEP_ENTRIES, SHARED_PART = 2**20, 0.5
-# From this part of all contributions on, computing alpha anew is cheaper than replacing them: an
-# entry costs 0.8 to 1.9 ns by columns and 1.4 to 7 ns replaced, the more the larger alpha is.
+# If a larger part of all contributions changes, recomputing alpha is faster than replacing them: an
+# entry costs 0.8 to 1.9 ns when recomputed, and 1.4 to 7 ns when replaced.
 RECOMPUTED_PART = 0.3
-# Columns whose indices stay in a core's cache. Shorter columns are summed in one loop, of so many
-# entries together.
+# Columns whose indices stay in a core's cache; the length of short columns; the entries of short
+# columns that one loop sums.
 _BLOCK, _SHORT, _TOGETHER = 4096, 64, 1024
 # Entries of a row whose changes are computed together.
 ENTRIES = 256
@@ -82,7 +81,7 @@ def sums_of_columns(
 ) -> NDArray[np.int64]:
     """Set `alpha` to the gradients of some columns, then of a constant column if it is longer."""
     bound, unit, limit = units
-    # What each record adds to its columns, where that does not depend on the entry.
+    # The contribution of each record, if all entries are equal.
     shared = np.empty(0 if columns.values.size else residuals.size, dtype=np.int64)
     rows = cut(0, shared.size, threads.count)
     value = clip(columns.constant, bound)
@@ -93,7 +92,7 @@ def sums_of_columns(
 
     if shared.size:
         threads.run(share)
-    # Columns differ in length beyond measure: many parts of about equally many entries.
+    # Columns differ greatly in length, so the parts have about equally many entries.
     parts = 8 * threads.count
     edges = even_parts(columns.indptr, parts)
     edges[-1] = alpha.size
@@ -162,7 +161,7 @@ def _gather(columns, units, residuals, shared, first, last, alpha):
     sums = np.zeros(_TOGETHER + 1, dtype=np.int64)
     for begin in range(first, min(last, n_columns), _BLOCK):
         end = min(begin + _BLOCK, last, n_columns)
-        # Indices from a store on disk have not been looked at before.
+        # The store may have changed on the disk since it was checked.
         for p in range(np.uint64(indptr[begin]), np.uint64(indptr[end])):
             inside &= np.uint64(indices[p]) < np.uint64(size)
         if not inside:
@@ -173,7 +172,7 @@ def _gather(columns, units, residuals, shared, first, last, alpha):
             most = indptr[c] + _TOGETHER
             while until < end and indptr[until + 1] <= min(most, indptr[until] + _SHORT):
                 until += 1
-            # A long column alone.
+            # A long column has a loop of its own.
             until = max(until, c + 1)
             stop, total = np.uint64(indptr[until]), np.int64(0)
             if until == c + 1:

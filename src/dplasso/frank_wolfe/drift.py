@@ -22,7 +22,7 @@ from dplasso.runtime.compilation import kernel
 
 NONE = -1
 
-# What the solver keeps of a row, side by side: a touched row costs one cache miss, not six.
+# The state of a row is stored together, so a touched row costs one cache miss instead of six.
 ROW = np.dtype(
     [
         ("margin", np.int64),
@@ -38,10 +38,10 @@ ROW = np.dtype(
 
 # `drift_tol="auto"`, chosen by measurement (docs/drift.md).
 PRIVATE_TOLERANCE, PLAIN_TOLERANCE = 2.5e-3, 1e-4
-# What stale gradients may change a score by, as a part of the best of as many scores of noise
-# alone; and never more than this of a residual.
+# Stale residuals may change a score by this part of the largest score of noise alone, and a
+# residual is never off by more than the second number.
 _PART_OF_NOISE, _MOST = 1 / 3, 0.1
-# No more blocks of rows than this, and none of fewer than 2^this rows but the last.
+# The most blocks of rows, and the logarithm of the fewest rows of a block.
 _MOST_BLOCKS, _BLOCK_BITS = 16, 12
 
 
@@ -191,10 +191,10 @@ def due_step(full_margin, lowest, highest, step, n_steps):
     size, edge = full_margin, np.float64(lowest)
     if full_margin < 0.0:
         size, edge = -full_margin, -np.float64(highest)
-    # A row shrinks towards zero: it never leaves an interval that holds zero.
+    # Margins shrink towards zero, so they never leave an interval that contains zero.
     if edge <= 0.0:
         return never
-    # Solve size * weight_scale(s) = edge for s, then settle the rounding.
+    # Solve size * weight_scale(s) = edge for s, then correct the rounding.
     guess = 0.5 * (np.sqrt(1.0 + 8.0 * size / edge) - 3.0)
     due = step + 1
     if guess > due:

@@ -21,9 +21,9 @@ from dplasso.privacy.share import share, shares
 from dplasso.runtime.compilation import kernel
 from dplasso.selection.contract import NOTHING_REPORTED
 
-# Of the entry that is its bound, with some room for rounding (`frank_wolfe.problem.margin_unit`).
+# The margin term of an entry at the bound, with space for rounding.
 LARGEST_MARGIN_TERM = 2.0**41
-# Entries of a cache line, of 4 bytes each, and rows that are looked at ahead.
+# Entries of 4 bytes in a cache line, and the number of rows that are read ahead.
 _LINE, _AHEAD = np.uint64(16), 32
 # Rows whose residuals are computed together.
 _TOGETHER = 256
@@ -45,7 +45,7 @@ def contributions(
 @kernel
 def contribution_change(scaled_old, scaled_new, value, limit):
     """Return the contribution at the new residual minus that at the old one."""
-    # Whole numbers below 2^34: their difference is exact in doubles.
+    # The difference of whole numbers below 2^34 is exact in doubles.
     new = clip(np.rint(scaled_new * value), limit)
     return share(new - clip(np.rint(scaled_old * value), limit), 2.0 * limit)
 
@@ -94,7 +94,7 @@ def make_room(changed, before, count, more):
     """Return copies of the first `count` notes with room for more."""
     size = 2 * (count + more)
     longer_changed, longer_before = np.empty(size, np.int64), np.empty(size, np.int64)
-    # Not by slices, which take seconds to compile.
+    # A loop, because slices take seconds to compile.
     for m in range(count):
         longer_changed[m], longer_before[m] = changed[m], before[m]
     return longer_changed, longer_before
@@ -169,19 +169,19 @@ def replace_contributions(
             amounts[: min(last - first, room)] = change
         while first < last:
             some = min(last - first, room)
-            # Apart from the scattered additions, changes are computed several at a time.
+            # This loop is compiled to vector instructions, unlike the scattered additions.
             if values.size:
                 for p in range(some):
                     value = clip(values[first + p], bound)
                     amounts[p] = contribution_change(scaled_old, scaled_new, value, limit)
-            # Entries of a store on disk may have changed since they were looked at.
+            # The store may have changed on the disk since it was checked.
             inside = True
             for p in range(some):
                 inside &= np.uint64(indices[first + p]) < size
             if not inside:
                 return changed, before, np.int64(-1)
-            # Written out: by `_add` the loop takes three times as long. Unsigned, an index needs no
-            # test for counting from the end.
+            # Without `_add`, which makes the loop three times as slow. Indices are unsigned, so
+            # that numba does not test for negative ones.
             if alpha.size and not reporting:
                 for p in range(some):
                     alpha[np.uint64(indices[first + p])] += amounts[p]
@@ -229,7 +229,7 @@ def renew_residuals(
 @kernel
 def _renew_residuals(loss, targets, rows, scale, margin, residual, old, new):
     labels, weights, offsets = targets
-    # Loops of a few rows without a branch, which are compiled to vectors.
+    # Short loops without a branch are compiled to vector instructions.
     some, targeted = np.empty((2, _TOGETHER))
     for begin in range(0, rows.size, _TOGETHER):
         size = min(_TOGETHER, rows.size - begin)

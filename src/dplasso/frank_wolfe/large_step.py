@@ -64,7 +64,7 @@ def take_step(
     `n_looked_at`: rows of the column and rows due. Raises DataError if a store is damaged.
     """
     threads, n_rows = large_steps.threads, problem.labels.size
-    # As many contributions are about to change as the last such step lets expect.
+    # Expect the part of rows that changed in the last large step.
     part = n_looked_at / max(1, n_rows)
     n_entries, expected = problem.design.rows.indices.size, part * float(state.refreshed_part[0])
     afresh = large_steps.recomputing and expected > RECOMPUTED_PART

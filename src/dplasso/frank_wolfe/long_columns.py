@@ -18,7 +18,7 @@ from dplasso.matrix.orientations import Design, column_span, refuse_damage
 from dplasso.matrix.unit_rows import take_columns
 from dplasso.runtime.threads import Threads
 
-# Other columns are left out where they hold so large a part of all entries.
+# Short columns are left out only if they hold at least this part of all entries.
 _WORTH = 0.1
 
 
@@ -55,7 +55,7 @@ def long_columns(
     numbers = np.flatnonzero(lengths >= fewest)
     if lengths[numbers].sum() > (1.0 - _WORTH) * lengths.sum():
         return None
-    # Row numbers of two bytes, where they will do, are read faster.
+    # Row numbers of two bytes are read faster.
     kind = np.uint16 if design.n_rows <= 2**16 else design.columns.indices.dtype
     chosen = take_columns(design.columns, numbers, kind, threads, make)
     is_long = np.zeros(design.n_columns, dtype=np.bool_)
@@ -69,7 +69,7 @@ def gradient_of(
     """Return the gradient of one column, for residuals of shape (N, K)."""
     (indices, values, constant), begin, end = column_span(design, j)
     rows, (bound, unit, limit) = indices[begin:end], units
-    # Indices from a store on disk have not been looked at before.
+    # The store may have changed on the disk since it was checked.
     if rows.size and not 0 <= rows.min() <= rows.max() < len(residuals):
         refuse_damage()
     entries = (

@@ -15,10 +15,10 @@ from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads
 
-# |q x S| <= 2^32 for every record; sums of fewer than 2^31 of them fit 64 bits. Of more records
-# shares are smaller, see `dplasso.privacy.parameters.share_bits`.
+# |q x S| <= 2^32 for every record, so sums over fewer than 2^31 records fit 64 bits. With more
+# records contributions are smaller (`dplasso.privacy.parameters.share_bits`).
 CONTRIBUTION_BITS = 32
-# Margins carry this many bits behind |x| = bound, fewer (21 at T = 2 million) in long runs.
+# Fraction bits of margins relative to the bound; long runs have fewer (21 at T = 2 million).
 _MARGIN_BITS = 40
 
 weight_scale = kernel(transcript.weight_scale)

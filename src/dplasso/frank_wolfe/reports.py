@@ -14,9 +14,9 @@ import numpy as np
 from dplasso.runtime.compilation import kernel
 from dplasso.selection.contract import NOTHING_REPORTED, granularity, update_many
 
-# So few notes are sorted by insertion, and more than one for so many gradients by a look at all.
+# Fewer notes are sorted by insertion; more than one per so many gradients by a pass over all.
 _FEW, _MANY = 48, 16
-# Steps that look at more entries than this for each gradient are wide: they say what part changes.
+# Steps that look at more entries per gradient are wide; they measure which part of rows changes.
 WIDE = 2
 
 
@@ -83,7 +83,7 @@ def report(problem, state, selector, telling, notes):
     previous = np.int64(-1)
     for m in range(count):
         k = changed[m]
-        # Of several notes of a gradient, the first has it as it was.
+        # The first note of a gradient has its value before the step.
         if k != previous and (before[m] ^ state.alpha[k]) >> shift:
             changed[kept], before[kept] = k, before[m]
             kept += 1

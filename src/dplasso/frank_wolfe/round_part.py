@@ -31,12 +31,12 @@ from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import ONE_THREAD, Threads, cut, even_parts
 from dplasso.selection.contract import NOTHING_REPORTED
 
-# Bits of a margin behind the entries' bound: 2^22 steps cannot overflow 62 bits.
+# Fraction bits of a margin relative to the bound: 2^22 steps cannot overflow 62 bits.
 _MARGIN_BITS = 40
-# Changes are listed where rounds touch no more entries than one for so many gradients.
+# A round lists its changes if it touches at most one entry per so many gradients.
 _LISTED = 4
-# From this part of the entries of long columns on, theirs are computed anew where others are left
-# out: side by side, an entry costs 0.7 ns, and one that is listed ten times as much.
+# If a round touches a larger part of the entries of long columns, their gradients are recomputed:
+# an entry then costs 0.7 ns, and a listed change ten times as much.
 _LONG_PART = 0.1
 
 
@@ -181,7 +181,7 @@ class RoundRows:
 
     def catch_up(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> None:
         """Add vertices whose changes are in the sum already."""
-        # Residuals follow from the margins, however many rounds these took.
+        # Residuals follow from the margins alone, so all rounds can be added at once.
         self.move(vertex, sign)
 
     @property
@@ -216,7 +216,7 @@ class RoundRows:
         rows, count = self._rows[first:last], 0
         for column, begin, end, vertex in drawn:
             if not every:
-                # Rows that do not ascend are found to lie outside a part.
+                # Rows of a damaged store that do not ascend lie outside the part.
                 part = np.array([first, last], column[0].dtype)
                 inner = (begin + np.searchsorted(column[0][begin:end], part)).tolist()
                 begin = begin if first == 0 else inner[0]
@@ -290,7 +290,7 @@ def touch_rows(column, span, part, vertex, units, margin, touched, rows, count):
     term = margin_term(clip(constant, bound), unit)
     for p in range(np.uint64(begin), np.uint64(last)):
         i = np.int64(indices[p])
-        # Indices from a store on disk have not been looked at before.
+        # The store may have changed on the disk since it was checked.
         if i < part[0] or i >= part[1]:
             return -1
         if values.size:

@@ -32,15 +32,16 @@ from dplasso.selection.contract import (
     update_many,
 )
 
-# Of few draws, a try costs less than a change that crosses a level: weights may differ so much.
+# Weights within a level may differ this much: with few draws, a rejected try costs less than a
+# change that crosses a level.
 SPREAD = 16.0
-# Columns drawn together, and the fewest rounds of a run of as many columns.
+# The most columns of a round, and the fewest rounds of a run.
 LARGEST_ROUND, ROUNDS = 4, 8
-# So many draws in a row hit drawn columns with probability 2^-128, or where without privacy all
-# other gradients are zero; then such a column is taken once more.
+# So many draws in a row hit drawn columns with probability 2^-128, or if all other gradients are
+# zero without privacy. Then a drawn column is taken again.
 _MOST_DRAWS = 128
-# From one in so many gradients on, the selector is not told of changes, but indexes all; so does
-# one that would have to be told of every change.
+# If more than one in so many gradients changes its level, the selector is rebuilt. So is a selector
+# that needs every change.
 _REPORTED = 16
 
 
@@ -117,23 +118,23 @@ class RoundsFrankWolfe(VertexRun):
         taken = self.transcript(done)
         changes = self._rows.move(taken.vertex[self._moved :], taken.sign[self._moved :])
         self._moved = done
-        # A gradient may be listed, and noted, several times.
+        # A gradient may have several changes, and so several notes.
         changed, before = np.empty((2, changes.amounts.size), dtype=np.int64)
         coordinates, shift = changes.coordinates, granularity(self._selector)
         if coordinates is None:
             coordinates, changes.amounts[taken.vertex] = changed[:0], 0
         terms = changes.amounts, changes.whole, shift
         count = take_changes(self._alpha, coordinates, *terms, changed, before)
-        # Columns that are left out stay so.
+        # Drawn columns keep gradient 0.
         self._alpha[taken.vertex] = 0
-        # Of several notes of a gradient, the first has it as it was; of columns left out it was 0.
+        # The first note of a gradient has its value before the round; that of a drawn column is 0.
         places, before = changed[:count], before[:count]
         if not changes.whole:
             places, first = np.unique(places, return_index=True)
             before = before[first]
         crossed = _level(self._alpha[places], shift) != _level(before, shift)
         places, before = places[crossed], before[crossed]
-        # How many have crossed a level does not depend on how the changes were told.
+        # The number of crossed levels does not depend on how rows report changes.
         if places.size > self.n_coordinates // _REPORTED or (shift == 0 and places.size):
             rebuild(self._selector, self._alpha)
         elif places.size:

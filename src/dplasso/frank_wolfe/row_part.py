@@ -22,7 +22,7 @@ from dplasso.matrix.orientations import Design, column_span
 from dplasso.runtime.threads import ONE_THREAD, Threads
 from dplasso.selection.contract import NOTHING_REPORTED
 
-# Changes are listed where a step touches at most this part of all gradients.
+# A step lists its changes if it touches at most this part of all gradients.
 _LISTED_PART = 1 / 4
 
 
@@ -82,7 +82,7 @@ class RowPart:
         n_looked_at = end - begin + int(count_due(state.calendar, step))
         n_entries, n_rows = problem.design.rows.indices.size, problem.labels.size
         expected = expected_entries(n_looked_at, 1.0, n_entries, n_rows)
-        # Its alpha holds what the step changes.
+        # This alpha receives the changes of the step.
         if expected > _LISTED_PART * size:
             state = state._replace(alpha=np.zeros(size, dtype=np.int64))
         begin_step(problem, state, n_looked_at)

@@ -55,14 +55,14 @@ def touch_rows(problem, column, public, rows, first, last, weight, scratch):
     n_moved = 0
     for p in range(np.uint64(first), np.uint64(last)):
         i = np.uint64(p) if everyone else np.uint64(indices[p])
-        # Indices from a store on disk have not been looked at before.
+        # The store may have changed on the disk since it was checked.
         if i >= np.uint64(rows.size):
             return -1, 0
         row = rows[i]
         if values.size:
             term = margin_term(clip(values[p], bound), margin_unit)
         if weight:
-            # A stored zero is no entry: it must not even refresh its row.
+            # A stored zero must have no effect, so it must not refresh its row either.
             if term == 0:
                 continue
             row.margin += weight * term
@@ -71,7 +71,7 @@ def touch_rows(problem, column, public, rows, first, last, weight, scratch):
         if value >= row.lowest and value <= row.highest:
             if row.due == step:
                 continue
-            # Still inside at the last step before the row is looked at anyway?
+            # Is the margin still inside just before the row is due anyway?
             horizon = n_steps if row.due == NONE else np.int64(row.due) - 1
             later = margin * to_full * weight_scale(horizon)
             if not scheduled or (later >= row.lowest and later <= row.highest):

@@ -11,9 +11,9 @@ from dplasso.frank_wolfe.problem import Problem
 from dplasso.losses.targets import offset_of, weight_of, weighted_tangent_offset
 from dplasso.runtime.compilation import kernel
 
-# Rows worked through together.
+# Rows that are processed together.
 BLOCK_ROWS = 2048
-# Room for the reports of a step that most steps do with.
+# Space for the notes of a step; it grows if a step has more.
 _REPORTS = 4096
 
 

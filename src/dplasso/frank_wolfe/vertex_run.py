@@ -57,7 +57,7 @@ def record_work(row, counters, operation_counts):
 class VertexRun:
     """The vertices of a run; those of `prefix` are taken instead of drawn."""
 
-    # A prefix is taken step by step too, which brings the rows to where they were.
+    # Steps of a prefix are taken too, which restores the state of the rows.
     done: ClassVar[int] = 0
 
     def __init__(self, n_steps: int, n_coordinates: int, prefix: Transcript | None = None) -> None:

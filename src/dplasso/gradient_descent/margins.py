@@ -25,7 +25,7 @@ from dplasso.runtime.threads import ONE_THREAD, Threads, cut
 # Records with longer margins get smaller weights if there is a prior. It bounds the curvature, in
 # multiples of that of the loss.
 LONGEST = 4.0
-# Threads do not pay for fewer points.
+# For fewer points threads are not worth starting.
 _FEW = 2**14
 # Weight of the constants relative to the slopes, c.
 CONSTANT = 0.5

@@ -43,7 +43,7 @@ def row_gradients(data, loss, targets, model, units, first, last, alike, scaled,
     (labels, weights, _, offsets), (unit, limit, most) = targets, units
     (factor, n_columns, constant), (all_alike, value) = data, alike
     offset = constant * model[n_columns] if constant != 0.0 else 0.0
-    # Loops of a few rows without a branch, which are compiled to vectors.
+    # Short loops without a branch are compiled to vector instructions.
     some, total = np.empty(_ROWS), np.int64(0)
     for begin in range(first, last, _ROWS):
         size = min(_ROWS, last - begin)
@@ -170,7 +170,7 @@ def tile_gradients(
     """
     bits, n_rows, whole = tiles.block_bits, levels.shape[1], levels.reshape(-1)
     stride = 0 if tiles.values.size else n_rows
-    # Chunk by chunk: what is read here and there stays in the cache, and totals are passed through.
+    # Chunk by chunk, so that randomly accessed numbers of rows stay in the cache.
     for r in range(first, last):
         pulls, own = scaled[tiles.row_edges[r] :], whole[tiles.row_edges[r] :]
         for k in range(blocks.size):

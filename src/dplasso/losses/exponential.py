@@ -18,9 +18,9 @@ _STEPS = 256
 # Adding this number leaves the nearest integer in the last bits.
 _SHIFT = 1.5 * 2.0**52
 _SHIFT_BITS = np.float64(_SHIFT).view(np.int64)
-# Below the half that rounding adds, so that r is never negative.
+# Less than the half that rounding adds, so that r is never negative.
 _BELOW = 0.5 + 2.0**-10
-# Half of all significands are below that of this number: the square root of 1/2.
+# The bits of the square root of 1/2, which centres the significand.
 _HALF_BITS = np.float64(0.5**0.5).view(np.int64)
 
 
@@ -37,7 +37,7 @@ def _powers() -> tuple[NDArray[np.int64], NDArray[np.float64], float, float, flo
             float(power / Decimal(near) - 1) for power, near in zip(powers, nearest, strict=True)
         ]
         step = Decimal(2).ln() / _STEPS
-        # So few bits that any k times them is exact.
+        # Few bits, so that any multiple k is exact.
         high = float(round(step * 2**42)) / 2.0**42
         low, inverse = float(step - Decimal(high)), float(1 / step)
     return nearest.view(np.int64), np.array(missing), high, low, inverse
@@ -54,7 +54,7 @@ def exponential(x):
     if x > 709.0:
         return np.inf
     shifted = (x * _STEPS_PER_UNIT - _BELOW) + _SHIFT
-    # Of the bits, since a number that is none has no whole part.
+    # From the bits, because NaN has no whole part.
     k = np.float64(shifted).view(np.int64) - _SHIFT_BITS
     whole = shifted - _SHIFT
     r = (x - whole * _STEP_HIGH) - whole * _STEP_LOW

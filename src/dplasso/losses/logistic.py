@@ -22,7 +22,7 @@ from dplasso.runtime.compilation import kernel
 
 _UPWARDS = 2.0**-23
 _TINY = 1e-30
-# Numbers below have lost digits.
+# Smaller numbers have fewer digits.
 _SMALLEST = 2.0**-1022
 
 

@@ -28,7 +28,7 @@ from dplasso.losses.contract import class_shares, register
 from dplasso.losses.exponential import exponential
 from dplasso.runtime.compilation import kernel
 
-# The link is inverted by so many rounds; each brings the shares about twice as close.
+# Iterations that invert the link; each about halves the error.
 _ROUNDS = 100
 
 
@@ -204,7 +204,7 @@ def clipped_residuals(loss, margins, target, residuals):
     if loss.weights.size:
         pull *= loss.weights[np.int64(target)]
     for k in range(margins.size):
-        # No share of the others exceeds all of them, rounded or not.
+        # The bound holds despite rounding.
         residuals[k] = -pull if k == target else min(residuals[k] / others * pull, pull)
 
 

@@ -72,7 +72,7 @@ def count_classes(loss: Any, targets: Targets) -> tuple[list[int], int]:
     Returns the counts in parts of a record, and the bits of a record.
     """
     labels, weights = targets.labels, targets.weights
-    # As the kernels take them: no product overflows before `shares` enforces the bound.
+    # Clip as the kernels do, so that no product overflows.
     each = np.clip(weights, 0.0, 1.0) if weights.size else np.ones(labels.size)
     whole = 2.0**_PART_BITS
     total, *others = (

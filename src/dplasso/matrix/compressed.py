@@ -50,7 +50,7 @@ def check_rows(indptr, indices, n_columns):
             return i, unordered, largest
         if begin == end:
             continue
-        # A row that ascends lies where its ends do; told without a branch for each entry.
+        # For an ascending row it suffices to check both ends. No branch for each entry.
         falls = False
         for p in range(np.uint64(begin) + np.uint64(1), np.uint64(end)):
             falls |= indices[p] <= indices[p - np.uint64(1)]
@@ -73,7 +73,7 @@ def check_rows(indptr, indices, n_columns):
 def clip(value, bound):
     """Return a number clipped to [-bound, bound], as a double; 0 for NaN."""
     number = np.float64(value)
-    # Chosen, not branched to: which way a residual goes nobody can predict.
+    # Selections instead of branches, which the processor could not predict.
     number = bound if number > bound else number
     number = -bound if number < -bound else number
     return number if number == number else 0.0
@@ -106,7 +106,7 @@ def working_dtype(X: Any) -> np.dtype:
     try:
         kind = np.dtype(getattr(X, "dtype", np.float64))
     except TypeError:
-        # Another library's type; what numpy makes of its entries is seen later.
+        # A type of another library; its entries are checked after their conversion.
         return np.dtype(np.float64)
     if kind.kind in "biuf" and np.can_cast(kind, np.float32):
         return np.dtype(np.float32)
@@ -145,7 +145,7 @@ def without_duplicates(X: Any) -> Any:
     if form not in ("", "csr", "csc"):
         X = copy(checked(X))
         if form == "coo":
-            # For the conversion, which would add them up.
+            # Otherwise the conversion would add up duplicates.
             X.has_canonical_format = True
         X = X.tocsr()
     return canonical(X) if form and X.dtype.kind in "biuf" else checked(X)
@@ -155,13 +155,13 @@ def _first_unordered(X: Any, n_threads: int = 1) -> int:
     """Check a matrix; return its first row (column) that does not ascend, -1 for none."""
     shape = np.floor_divide(X.shape, getattr(X, "blocksize", 1)).tolist()
     n_major, n_minor = shape[::-1] if X.format == "csc" else shape
-    # Pointers of one type, as stores have them: kernels are compiled once for both.
+    # Pointers have the type of those of stores, so that kernels are compiled once.
     indptr, indices = _plain(X.indptr.astype(np.int64, copy=False)), _plain(X.indices)
     if indptr.size != n_major + 1 or indptr[0] != 0 or indptr[-1] > min(indices.size, len(X.data)):
         raise DataError("X is not a valid sparse matrix: its row pointers do not fit its entries")
-    # Pointers are not known to ascend yet: parts of the rows, not of the entries.
+    # Cut by rows, because pointers may not ascend.
     edges = cut(0, n_major, n_threads)
-    # Of fractions, or of no numbers, no comparison says where they point.
+    # Indices that are not integers count as outside.
     faults = np.zeros((1, 3), dtype=np.int64)
     if indices.dtype.kind in "iu":
         with thread_pool(n_threads) as threads:
@@ -250,7 +250,7 @@ def add_duplicates(indptr, indices, values, pointers, columns, sums):
                 place += 1
             pointers[i + 1] = place
             continue
-        # Stable: entries of one column keep their order.
+        # A stable sort keeps the order of the entries of one column.
         order = np.argsort(indices[begin:end], kind="mergesort")
         m = 0
         while m < order.size:

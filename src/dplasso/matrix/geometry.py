@@ -32,22 +32,22 @@ from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
 
 Progress = Callable[[int, int], None]
-# Directions at most, and the fewest that a fit uses where there are so many.
+# The most directions, and the fewest that a fit uses if there are enough.
 MOST_DIRECTIONS, FEWEST_DIRECTIONS = 300, 10
-# Leading directions, which say whether records are like the public rows: a record lies along them
-# if they hold at least this part of the energy that they hold of the mean public row.
+# Leading directions tell whether records resemble the public rows. A record lies along them if its
+# energy in them is at least this part of the mean of the public rows.
 LEADING, ALONG = 30, 0.5
-# Rows and columns that directions are learnt from, at most: more of them change little and take
-# long. The rows are drawn at random, the columns are those of the largest energy.
+# The most rows (drawn at random) and columns (of the largest energy) that directions are learnt
+# from. More of them change little and take long.
 _MOST_ROWS, _MOST_COLUMNS = 15_000, 100_000
 _FEWEST_ROWS = 20
-# A part of the rows measures what the directions of the others hold of new rows.
+# This part of the rows measures the energy of new rows in the directions of the others.
 _HELD_OUT = 0.2
-# Of the randomised decomposition: further directions, and power iterations.
+# Extra directions and power iterations of the randomised decomposition.
 _OVERSAMPLED, _ITERATIONS = 10, 2
-# Steps that progress is told of, of both decompositions.
+# Progress steps of both decompositions.
 _STEPS = 2 * (1 + _ITERATIONS)
-# An eigenvalue is the mean of this part of the directions before it.
+# An eigenvalue is averaged over this part of the directions before it.
 _WINDOW = 0.2
 _SHOWN = 16
 _ARRAYS = {"columns": "<i8", "directions": "<f4", "energies": "<f8", "column_energies": "<f4"}

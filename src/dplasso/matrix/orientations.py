@@ -22,12 +22,12 @@ from dplasso.runtime.threads import Threads, cut, even_parts, thread_pool
 # Column sums of fewer records than this fit 64 bits.
 MAX_ROWS = 2**31 - 1
 
-# Of a block's columns: few, so that their counters stay in the nearest cache, but not so few that
-# there are more than 2^9 streams. A column's number in its block takes two bytes.
+# Bits of a column's number in its block, at most two bytes: few, so that counters stay in the
+# nearest cache, but at most 2^9 blocks.
 _FEWEST_BITS, _MOST_BITS, _STREAM_BITS = 12, 16, 9
 # Bytes of a page of memory.
 _PAGE = 4096
-# Counters of each block, so that one increment need not wait for another.
+# Each block has several counters, so that increments do not wait for each other.
 _COUNTERS = 4
 
 
@@ -131,7 +131,7 @@ def transpose(
 
         def count(part: int) -> None:
             begin, end = matrix.indptr[edges[part]], matrix.indptr[edges[part + 1]]
-            # Threads that meet a fresh page of memory together would both have it cleared.
+            # If threads touched a new page at the same time, each would have it cleared.
             for array in (columns, rows, values):
                 array[begin:end][:: _PAGE // array.itemsize] = 0
             count_blocks(matrix.indices, bits, begin, end, counts[part])
@@ -155,7 +155,7 @@ def transpose(
         position = _starts(counts)
         bounds = np.append(position[0], n_entries)
         threads.run(deal)
-        # Popular columns may all be neighbours: a block with much of all is nobody's alone.
+        # If popular columns are neighbours, all threads sort their large block together.
         large = (np.diff(bounds) * (2 * n_threads) > n_entries) & (n_threads > 1)
         others = np.flatnonzero(~large)
         for number in np.flatnonzero(large).tolist():

@@ -8,13 +8,12 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from dplasso.matrix.geometry import Geometry
 
-# Rows stay this much shorter than 1, so that no rounding makes one longer; the sum of n squares is
-# given its own room.
+# Rows are this much shorter than 1, so that rounding makes none longer than 1.
 SLACK = 2.0**-30
-# Scales of columns are 2^-b with b up to this, which leaves every entry a finite number above 0.
+# Scales of columns are 2^-b with b up to this number, so that no entry becomes 0.
 MOST_SCALE_EXPONENT = 40
 SCALES: NDArray[np.float64] = np.ldexp(1.0, -np.arange(MOST_SCALE_EXPONENT + 1))
-# Of columns that all keep their entries.
+# All columns keep their entries.
 NO_SCALE_EXPONENTS = np.zeros(0, dtype=np.int8)
 
 

@@ -14,10 +14,10 @@ from dplasso.matrix.scaling import Scaling, spread
 from dplasso.matrix.unit_rows import row_factors, unit_row_margins
 from dplasso.runtime.threads import Threads
 
-# Margins are clipped to it, far beyond any that means something; one that is no number counts as 0.
+# Margins are clipped to this number; NaN becomes 0.
 _LARGEST = 2.0**20
 
-# Weights are rarely larger than this in the root of their mean square.
+# Useful weights have at most this root mean square.
 _USEFUL = 4.0
 _EVERY = np.zeros(0, dtype=np.int64)
 
@@ -56,7 +56,7 @@ def useful_slope(weights: NDArray[np.float64]) -> float:
     size = np.abs(weights[weights != 0.0])
     if not size.size:
         return 1.0
-    # Relative to the largest, squares neither overflow nor vanish.
+    # Squares of ratios to the largest neither overflow nor vanish.
     largest = float(size.max())
     return min(1.0, _USEFUL / largest / float(np.sqrt(np.mean((size / largest) ** 2))))
 
@@ -68,8 +68,8 @@ class StartingRows:
     rows: Compressed
     columns: NDArray[np.int64]
     n_columns: int
-    # What was asked for last: the products with a model's weights, and the factors of rows. Of the
-    # same rows with other `columns` both are the same.
+    # The last products with a model's weights, and the last factors of rows. Both are shared by
+    # copies with other `columns`.
     _known: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def started(self, model: StartingModel, threads: Threads) -> NDArray[np.float64]:

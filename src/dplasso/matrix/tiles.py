@@ -20,16 +20,16 @@ from dplasso.matrix.orientations import count_blocks
 from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads, even_parts
 
-# Chunks have about as many entries as there are columns, since what is kept of these is passed
-# through for each chunk, but so many rows: few where a core's cache holds the columns too, so that
-# rows stay nearest to the core; more than its own cache holds only where columns have few entries.
+# Limits on the rows of a chunk. A chunk has about as many entries as there are columns, because
+# each chunk passes through all columns. With few columns, chunks are small enough for the nearest
+# cache.
 _FEW_COLUMNS, _FEW_ROWS, _MANY_ROWS = 2**17, (2**12, 2**16), (2**16, 2**19)
-# Entries of a chunk, about: a thread that lays it out has copies of them.
+# The most entries of a chunk; the thread that lays it out copies them.
 _MOST_ENTRIES = 2**24
-# Bits of a place within a tile.
+# Bits of the row and of the column of an entry in its tile.
 ROW_BITS, COLUMN_BITS = 19, 13
-# What is kept of the rows of taller chunks does not stay in a core's cache: where each row has one
-# number, or one for each scale. It is prefetched for so many entries together.
+# The numbers of the rows of taller chunks do not fit a core's cache (one per row, or one per
+# scale). They are prefetched for so many entries at a time.
 _NEAR_ROWS, _NEAR_SCALED_ROWS, _AHEAD = 2**17, 2**16, 128
 _ROW_SHIFT, _ROW_MASK = np.uint32(ROW_BITS), np.uint32(2**ROW_BITS - 1)
 
@@ -78,7 +78,7 @@ def lay_tiles(
     height = max(1, min(even, *shortest))
     parts = even_parts(rows.indptr, threads.count)
     row_edges = np.unique(np.concatenate([parts, np.arange(0, n_rows, height), [n_rows]]))
-    # Some rows are longer than others; one that is too long alone stays whole.
+    # Cut chunks with too many entries; a single row is never cut.
     while (long := np.diff(rows.indptr[row_edges]) > _MOST_ENTRIES).any():
         middle = (row_edges[:-1] + row_edges[1:])[long] // 2
         if np.isin(middle, row_edges).all():
@@ -108,7 +108,7 @@ def column_of(place):
 def tile_entries(tiles, r, b):
     """Return places and values of the entries of a tile; no values if all are equal."""
     span = slice(tiles.bounds[r, b], tiles.bounds[r, b + 1])
-    # Without values, each span of them is empty too.
+    # If there are no values, each slice of them is empty.
     return tiles.places[span], tiles.values[span]
 
 
@@ -218,7 +218,7 @@ def _prefetch(_context: Any, array: Any, place: Any) -> Any:
         declared = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
         insert: Any = cgutils.get_or_insert_function
         function = insert(builder.module, declared, "llvm.prefetch.p0i8")
-        # To read, into the second cache: the first holds few lines. Data, not instructions.
+        # For reading, into the second cache (the first holds few lines), as data.
         builder.call(function, [line, word(0), word(2), word(1)])
         return context.get_dummy_value()
 

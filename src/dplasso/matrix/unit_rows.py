@@ -18,11 +18,11 @@ from dplasso.matrix.tiles import Tiles
 from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts, thread_pool
 
-# The sum of n squares is given its own room.
+# The relative rounding error of a sum of n squares is below n times this number.
 _ROUNDING = 2.0**-52
-# Rows whose largest entry is smaller count as empty: their factor would not be finite.
+# Rows with smaller entries only count as empty, because their factor would not be finite.
 _SMALLEST_ENTRY = 1e-290
-# Entries of columns that are copied at once: few enough to stay in the cache.
+# Entries that are copied at once; they fit the cache.
 _TOGETHER = 2**16
 
 
@@ -97,7 +97,7 @@ def _row_factors(rows, scale_exponents, first, last, longest, norm_bound, factor
         factor[i] = 0.0
         if largest < _SMALLEST_ENTRY:
             continue
-        # Relative to the largest, squares neither overflow nor vanish.
+        # Squares of ratios to the largest neither overflow nor vanish.
         total = np.float64(end - begin)
         count = total
         if values.size or scale_exponents.size:
@@ -154,7 +154,7 @@ def row_products(rows, first, last, weights, products):
             for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
                 total += np.float64(values[p]) * weights[np.uint64(indices[p])]
         else:
-            # Rounded as above: whether all entries are one value says something of the other rows.
+            # Rounded as above, because whether all entries are equal depends on other rows.
             for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
                 total += constant * weights[np.uint64(indices[p])]
         products[i - first] = total
@@ -238,7 +238,7 @@ def take_columns(
     edges = even_parts(pointers, -(-pointers[-1] // _TOGETHER) + 1).tolist()
 
     def part(t: int) -> None:
-        # Many columns at once: a loop over short ones costs more than their entries.
+        # Many columns at once, because a loop over short columns is slow.
         for first, last in list(pairwise(edges))[t :: threads.count]:
             begin, end = pointers[first], pointers[last]
             places = np.repeat(moved[first:last], np.diff(pointers[first : last + 1]))
@@ -276,7 +276,7 @@ def unit_row_margins(
     def part(t: int) -> None:
         own = slice(edges[t], edges[t + 1])
         products(rows, edges[t], edges[t + 1], weights, margins[own])
-        # Of huge entries a margin may be infinite, or no number.
+        # Huge entries may make a margin infinite or NaN.
         with np.errstate(over="ignore", invalid="ignore"):
             margins[own] *= factor[own].reshape(-1, *[1] * (weights.ndim - 1))
             margins[own] += offsets
