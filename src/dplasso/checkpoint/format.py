@@ -99,7 +99,7 @@ def write_checkpoint(checkpoint: Checkpoint, path: Place) -> None:
         params=checkpoint.params,
         entries=entries,
         arrays=state,
-        # One name: who holds the claim is alone, and a killed process leaves at most this one file.
+        # Always the same name, so that killed processes leave one file at most.
         temporary=sidecar_path(path, "tmp").name,
     )
 

@@ -54,7 +54,7 @@ _OTHER_STATEMENT = (
     "or with a seed on one side only: resume as the fit was begun."
 )
 
-# They say how to compute or what to report, not what is computed. A seed is a secret.
+# These do not change the model, and a seed is a secret.
 _NOT_STORED = ("random_state", "n_jobs", "verbose", "ledger")
 
 
@@ -196,11 +196,11 @@ class KeptFit(Session):
             _check_same(path, stored, start)
         note = check_charge(begun.method, begun.budget, stored, path)
         self._start = replace(start, charge=note)
-        # A fit that is charged writes it right before the charge: a refused one leaves none behind.
+        # A charged fit writes it right before the charge, so a refused one leaves no file.
         if stored is None and note is None:
             write_checkpoint(self._start, path)
         self._reached = self._start if stored is None else stored
-        # With a seed, or without privacy, all is drawn again and must agree.
+        # With a seed, or without privacy, everything is drawn again and must agree.
         self._repeats = begun.statement.randomness != FROM_SYSTEM
         self.released = Released() if self._repeats else self._reached.released
         self._taken = self._reached.released
@@ -227,7 +227,7 @@ class KeptFit(Session):
             self._compare(released, done, snapshots)
         now, self._taken = time.monotonic(), released
         is_over = not done and released.entries[-1].release is not None
-        # What a checkpoint held is never lost: it would be drawn, and so released, again.
+        # A release in the checkpoint is never lost: it would be drawn and released again.
         is_new = (len(released), done) > self._reached.place
         complete = len(released) == self._start.n_phases
         due = is_over or complete or self._begun.records.every_step
@@ -273,7 +273,7 @@ class KeptFit(Session):
             if self._stored is None:
                 Path(self._path).unlink()
             raise
-        # From here on the checkpoint knows which entry has paid for what is drawn.
+        # From here on the checkpoint names the entry that has paid.
         self._start = replace(self._start, charge=replace(note, number=reservation.number))
         write_checkpoint(self._start, self._path)
         return reservation
@@ -360,7 +360,7 @@ def _check_same_params(
     """Refuse other parameters; the message names the first that differs."""
     held, own = (params_to_json(params, "checkpoint") for params in (stored, current))
     for name in sorted((held.keys() | own.keys()) - set(besides)):
-        # A parameter that an earlier version did not have is not set.
+        # An earlier version may lack a parameter.
         if held.get(name) != own.get(name):
             raise CheckpointError(
                 f"{os.fspath(path)} belongs to a fit with `{name}={stored.get(name)!r}`, not "

@@ -23,11 +23,11 @@ from dplasso.privacy.budget import Budget
 
 # The most columns of a model unless more are asked for or can be found.
 MOST_COLUMNS = 200
-# The most columns kept by gradients, and the coordinates of all outputs that have any.
+# The most columns that gradients keep, and the most coordinates that gradients may have.
 MOST_KEPT, _MOST_COORDINATES = 2**16, 2**24
 # The most and the fewest gradients of the refit of columns drawn.
 _MOST_REFIT_STEPS, _FEWEST_REFIT_STEPS = 100, 40
-# theta: how strong the best column is.
+# theta: the strength of the best column.
 _STRENGTH = 0.35
 # Squared length of rows up to which gradients find more than T draws, over T ln(2D) / 2. Chosen
 # on splits of the training rows of Reuters and Farm Ads, and on made-up rows (docs/lasso.md).
@@ -182,7 +182,7 @@ def plan_lasso(shape: Shape, rho: float, n_records: float, *, long_rows: bool) -
             n_kept=min(shape.most_kept, max(shape.length, findable)),
         )
     start = min(start, 0.5 * (1.0 - share))
-    # From a public start, weights are of unit rows, as the start is, however few are corrected.
+    # With a prior, weights are always refitted on unit rows, as those of the prior are.
     if findable < FEWEST_REFITTED and not shape.from_prior:
         share = 0.0
         left = rho * (1.0 - calibration - start)
@@ -232,7 +232,7 @@ def columns_warning(
 
 
 def gradients_warning(budget: Budget, mu: float, n_records: float, n_outputs: int) -> str:
-    """Return a warning if the noise outweighs the signal of so many records, else an empty text.
+    """Return a warning if the noise outweighs the signal of the records, else an empty text.
 
     `mu`: what the gradients spend. The signal is the gradient of N rows that agree, over the noise.
     """

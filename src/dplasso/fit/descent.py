@@ -125,8 +125,8 @@ class GradientDescent(Method):
             vertex_loss = task.vertex_loss(task.residual_bound(private=True))
             counting = count(task, vertex_loss)
         elif weighted and not self.is_private:
-            # As if rows were repeated. A private fit takes the number of rows, of which none counts
-            # for more than 1: the sum of the weights is not public where one row replaces another.
+            # Weights then stand for repeated rows. A private fit takes the number of rows, because
+            # the sum of the weights is not public under replace-one.
             counting = count(task, by_weight=True)
         calibration = CALIBRATION_SHARE if self.from_prior else task.calibration
         fitted = 1.0 - self.inference_share
@@ -172,7 +172,7 @@ class GradientDescent(Method):
             n_slopes=n_slopes,
             mixes=self.learn_geometry is not None,
         )
-        # Cuts choose among all levels; public models, latent directions and intervals are of all.
+        # Cuts, priors, latent directions and intervals need the columns of all levels.
         whole = self.from_prior or self.learn_geometry is not None or self.infers
         if self.levels and kept is None and not whole:
             phases = (levels(self.levels, n_features, task.n_outputs), *phases)
@@ -188,11 +188,11 @@ class GradientDescent(Method):
 
     def _balanced(self, task: Task, counted: Counted) -> tuple[Any, float]:
         """Return the loss of classes that weigh the same by their counts, and what all weigh."""
-        # What is within the noise is then no large part of any.
+        # No count is then mostly noise.
         counts = counted.counts + DEVIATIONS * counted.deviation
         weights = balanced_weights(counts)
         weight = min(counted.total, float(weights @ counts))
-        # Of more records, shares of sums have fewer bits.
+        # For more records, shares of sums have fewer bits.
         same = share_bits(counted.total) == share_bits(weight)
         loss = self.loss(Labels(weight=weights.tolist()).of_classes(task.classes))
         return loss, weight if same else counted.total

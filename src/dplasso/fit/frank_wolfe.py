@@ -33,7 +33,7 @@ from dplasso.selection.registry import check_selector
 
 # Margins are sums of radius times entry: beyond this product they would not be finite.
 _LARGEST_MARGIN = 1e100
-# Choices that partitions of the rows do not know.
+# Choices that partitions of the rows do not have.
 _ONE_PROCESS = ("standard", "big-little", "paper")
 
 
@@ -242,7 +242,7 @@ class FrankWolfeLoop(Method):
     def noise_warning(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
         if budget.leak:
             return ""
-        # The one column that stands out is drawn again and again.
+        # A single column that stands out is drawn repeatedly.
         drawn = self.n_iter, n_records, task.n_outputs, n_features
         rho = budget.mu * budget.mu / 2.0
         findable = findable_columns(rho, *drawn)

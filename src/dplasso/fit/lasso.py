@@ -118,7 +118,7 @@ class Lasso(Method):
 
     def _longest_rows(self, shape: Shape, released: Released, budget: Budget) -> float:
         """Return the length of rows from which on columns are drawn."""
-        # As before the length is paid for.
+        # The budget before the row length is paid for.
         rho = (1.0 - released.entries[0].share) * budget.mu * budget.mu / 2.0
         if math.isinf(rho):
             return math.inf

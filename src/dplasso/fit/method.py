@@ -113,15 +113,15 @@ class Method:
         raise NotImplementedError
 
     def noise_warning(self, task: Task, budget: Budget, n_records: float, n_features: int) -> str:
-        """Return a warning if so many records are too few for the budget, else an empty text."""
+        """Return a warning if `n_records` are too few for the budget, else an empty text."""
         raise NotImplementedError
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
-        """Return the phases of a fit of so many columns, whose records may have weights."""
+        """Return the phases of a fit; `weighted`: whether records have weights."""
         raise NotImplementedError
 
     def budget(self, task: Task, n_features: int) -> Budget:
-        """Return what a fit of so many columns spends: its phases' draws say how exactly."""
+        """Return what a fit spends; the draws of its phases decide how exactly."""
         plan = self.plan(task, n_features)
         return build_budget(
             plan.draws,
@@ -178,10 +178,10 @@ class Method:
         numbers = 3 * math.ceil(variates)
         names = [] if feature_names is None else [str(name) for name in feature_names]
         header = len(json.dumps([names, None if origin is None else origin.to_json()]))
-        # Labels stand in an array and, escaped, among the parameters; so may a weight of each.
+        # Labels, and perhaps their weights, are in an array and, escaped, among the parameters.
         header += 4 * classes.nbytes + 64 * max(2, classes.size)
         if self.start is not None:
-            # Its weights, and where they stand or their noise.
+            # The weights of the prior, and their columns or their noise.
             numbers += 2 * n_outputs * n_features
         return _REST + header + _VERTEX * plan.draws.vertices + _NUMBER * (numbers + 4 * n_outputs)
 
@@ -191,7 +191,7 @@ def use_of_count(plan: Plan, budget: Budget, n_records: int | None) -> str:
     counts = [phase for phase in plan.phases if phase.name == COUNT]
     if budget.leak or not (counts or n_records):
         return COUNT_UNUSED
-    # Where rows are replaced one by one their number is public by that.
+    # Under replace-one the number of rows is public.
     if n_records is not None or not counts[0].numbers(budget)["sensitivity"]:
         return COUNT_PUBLIC
     return COUNT_BY_CLASS if counts[0].numbers(budget)["counts"] > 1 else COUNT_PRIVATE

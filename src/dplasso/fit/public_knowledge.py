@@ -28,10 +28,10 @@ from dplasso.model.linear import MatchedPrior
 from dplasso.runtime.progress import late_progress
 from dplasso.runtime.threads import thread_pool
 
-# Parameters that a model file does not hold: it holds what follows from them.
+# Parameters that a model file does not hold; it holds the prior and the geometry instead.
 _STARTS = ("prior", "public_data")
 PARAMETERS = (*_STARTS, "public_rows")
-# Names of so many columns are held at a time: a hashed text may have millions.
+# Column names are made in chunks of this size, because a hashed text may have millions.
 _CHUNK = 2**16
 _SHOWN = 3
 _FOLDS = 5
@@ -220,7 +220,7 @@ def _trained(rows: csr_array, labels: NDArray[Any], task: Task) -> Any:
     """Return a plain model of some rows, of the best of a few strengths."""
     model, strength, scoring = task.plain_model()
     if task.many_labels and labels.min() == labels.max():
-        # A label that all rows have or lack says nothing of the columns.
+        # A label that all rows have, or none, says nothing about the columns.
         model.coef_, model.intercept_ = np.zeros((1, rows.shape[1])), np.zeros(1)
         return model
     if (folds := task.folds(labels, _FOLDS)) is not None:

@@ -189,7 +189,7 @@ def names_after(steps: Any) -> NDArray[np.object_] | None:
         names = steps.get_feature_names_out()
     except (AttributeError, ValueError):
         return None
-    # So scikit-learn calls columns that it knows no name of.
+    # These are the names that scikit-learn makes up.
     if [*names[:2]] == [f"x{j}" for j in range(min(2, len(names)))]:
         return None
     return np.asarray(names, dtype=object)
@@ -206,11 +206,11 @@ def _of_fitted(model: Any, names: Any) -> PublicModel:
     weights = np.concatenate([np.atleast_2d(_dense(part.coef_)) for part in _each(model)])
     constants = [np.atleast_1d(getattr(part, "intercept_", 0.0)) for part in _each(model)]
     constant, classes = np.concatenate(constants).astype(float), getattr(model, "classes_", None)
-    # Of a label matrix they have numbers at most.
+    # For a label matrix, classes_ holds numbers and not labels.
     of_labels = isinstance(model, _OF_EACH) and getattr(model, "multilabel_", True)
     return PublicModel(
         weights,
-        # Of a model without an intercept scikit-learn may have one zero for all classes.
+        # Without an intercept, scikit-learn may have one zero for all classes.
         np.full(weights.shape[0], constant[0]) if constant.size == 1 else constant,
         f"a {type(model).__name__} of {'scikit-learn' if maker == 'sklearn' else maker}",
         names=None if names is None else np.asarray(names, dtype=object),

@@ -153,7 +153,7 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
     hooks.cautioned(statement.cautions(n_records, classes=task.classes.tolist()))
     if hooks.checkpoints is None:
         check_affordable(method.ledger, budget)
-    # This reads all of a store, so what can be refused without comes first.
+    # This reads all of a store, so cheaper refusals come first.
     records.check(method.n_threads)
     notes: dict[str, str | None] = {}
     if method.ledger is not None:
@@ -164,7 +164,7 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
 
 
 def _warn_of_noise(begun: Begun, n_records: float) -> None:
-    """Warn if noise may hide so many records, public or counted, in a fit without public models."""
+    """Warn if noise may hide the signal of the records, unless the fit has public knowledge."""
     method = begun.method
     if method.from_prior or method.geometry is not None:
         return
@@ -180,7 +180,7 @@ def _modelled(
     """Return the model that follows from the releases, and what a fit without privacy notes."""
     counted, method, statement = released.last(Counted), begun.method, begun.statement
     n_records = method.n_records if hooks.known_records is None else hooks.known_records
-    # What the released count adds to the cautions.
+    # Show the cautions that the released count adds.
     classes = begun.task.classes.tolist()
     before = after = statement.cautions(n_records, classes=classes)
     if n_records is None and counted:

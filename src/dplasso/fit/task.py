@@ -106,7 +106,7 @@ class Task:
         error = None if error is None else error[order]
         if self.n_outputs > 1:
             return weights, intercept, error
-        # Of two classes the margin is the difference.
+        # The margin of two classes is the difference.
         combined = None if error is None else np.hypot(error[:1], error[1:])
         return weights[1:] - weights[:1], intercept[1:] - intercept[:1], combined
 
@@ -191,7 +191,7 @@ class ManyLabels(Task):
     plain_labels = encode
 
     def gradient_bound(self, *, private: bool) -> float:
-        # Of all labels together, each of which may fill its own.
+        # The bound on all labels together; each may reach its own.
         return math.sqrt(self.n_outputs) * self.residual_bound(private=private)
 
     def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:  # noqa: ARG002
@@ -234,7 +234,7 @@ class Bounded(Task):
         return encode_targets(y, self.target_bounds)
 
     def residual_bound(self, *, private: bool) -> float:
-        # In halves of the interval. The private bound measured best at epsilon up to 1
+        # In units of half the interval. The private bound measured best at epsilon up to 1
         # (docs/multiclass.md); the other clips nothing while predictions stay in the interval.
         return 0.25 if private else 2.0
 
@@ -266,7 +266,7 @@ class Bounded(Task):
         return KFold(count, shuffle=True, random_state=0) if count > 1 else None
 
 
-# Of so many records, a label that one has is a mistake or a secret.
+# Among this many records, a label of a single one is a mistake or a secret.
 _MANY = 1_000
 
 
@@ -295,7 +295,7 @@ class Labels:
                     "name one for each column"
                 )
             return self.of_classes(names, many_labels=True)
-        # Asked for only where needed: partitions may have too many different labels.
+        # Read only where needed: partitions may have too many different labels.
         y = None if self.is_declared else records.labels
         classes = classes_of(y, self.declared)
         n_records = records.shape[0]

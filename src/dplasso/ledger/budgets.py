@@ -182,7 +182,7 @@ def reserve(
         return rejoin(path, made, token, charge, dataset=dataset)
     budget = pick(read_budgets(path), dataset, path)
     refuse_relation(budget, charge, path)
-    # The slow part of the comparison, done and remembered before the file is locked.
+    # The slow part of the comparison, cached before the file is locked.
     affords(budget, charge)
     with transaction(path) as db:
         budgets = read_rows(db, path)
@@ -194,7 +194,7 @@ def reserve(
             if charge.fingerprint is not None:
                 charge = replace(charge, fingerprint=keyed(path, charge.fingerprint))
             return Reservation(os.fspath(path), *insert_entry(db, key, charge, token))
-    # The sentence takes the accountant a while, so it is made when the file is free again.
+    # The message takes the accountant a while, so it is made after the file is unlocked.
     return refuse_overspending(budget, charge, path)
 
 

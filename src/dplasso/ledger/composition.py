@@ -19,15 +19,15 @@ from dplasso.privacy.budget import RATIO_RHO, Draws, build_budget
 from dplasso.privacy.parameters import RELATIONS
 from dplasso.privacy.wording import rounded_down
 
-# One part in so many of a budget's delta is for the inexactness of draws.
+# This fraction of a budget's delta is for the inexactness of draws.
 _DRAW_PART = 10
 # Relative precision of a budget's capacity; finer than the margin of a calibration.
 _CAPACITY_TOLERANCE = 2.0**-45
-# Below this a budget is taken for empty rather than searched further.
+# Below this a budget counts as empty.
 _SMALLEST_RHO = 1e-29
-# Numbers that a step of gradients has noise for, at most.
+# The most noisy numbers of one gradient.
 _COORDINATES = 2.0**24
-# Attempts, each 4 times farther, to step from a solved epsilon to one that is surely affordable.
+# Steps, each 4 times longer, from the solved epsilon down to one that is surely affordable.
 _STEPS_DOWN = 20
 
 
@@ -101,7 +101,7 @@ def share_of(budget: Budget, charge: Charge) -> float:
 
 
 def affords(budget: Budget, charge: Charge, count: int = 1) -> bool:
-    """Return whether a budget has room for so many fits of a charge: a comparison of integers."""
+    """Return whether a budget has room for `count` fits of a charge; integers are compared."""
     rho, draws = counted(charge, budget.rows_per_person)
     allowed = rho_limit(budget, count * draws, count)
     return allowed > 0 and budget.rho + count * rho <= allowed

@@ -20,7 +20,7 @@ from dplasso.files.disk import lock, unlock
 
 LedgerPath = str | os.PathLike[str]
 
-# In the header of the file, where SQLite keeps it for programs to recognise their own.
+# In the file's header, where SQLite has a number for each application.
 APPLICATION_ID = 0x64704C31
 SCHEMA_VERSION = 5
 
@@ -28,11 +28,8 @@ RESERVED, FINISHED, FAILED = "reserved", "finished", "failed"
 
 _DIGITS = "CHECK (length({0}) > 0 AND {0} NOT GLOB '*[^0-9]*')"
 
-# What the curator declares about people: `datasets` are keys, as JSON; later ones replace earlier
-# ones. `release` is a digest of what the fit released that an entry paid for, once it has ended.
-# Sums of rho and delta pass 64 bits, so they are text of decimal digits. `eps0` is 0 where a charge
-# has no bounded-range parameter. Triggers keep what was charged from being changed or removed, by
-# this program or another.
+# Sums of rho and delta exceed 64 bits, so they are decimal digits. `eps0` is 0 for none. Triggers
+# keep any program from changing or removing what was charged.
 SCHEMA = f"""
 CREATE TABLE dataset (
     id INTEGER PRIMARY KEY,
@@ -268,7 +265,7 @@ def _sentence(error: Exception, shown: str) -> str:
         verb = "written" if os.access(shown, os.R_OK) else "read"
         return f"{shown} cannot be {verb}: {error.strerror}"
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    # SQLite quotes what it cannot read, which may be of several lines or no text at all.
+    # SQLite quotes what it cannot read, which may have several lines.
     reason = " ".join(str(error).split())
     damaged = isinstance(error, UnicodeDecodeError)
     if damaged or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):

@@ -17,9 +17,9 @@ from typing import Any
 
 from dplasso.errors import LedgerError
 
-# Charges that are no fits.
+# Charges other than fits.
 KINDS = SEARCH, SCORE = "search", "score"
-# Units to 1: of rho, and of delta.
+# Units of rho and delta in 1.
 UNITS = 10**30
 # Relative part by which a factor of delta may be rounded.
 _ROUNDING = 2.0**-40
@@ -120,7 +120,7 @@ def entry_of(budgets: Sequence[Budget], release: str) -> tuple[Budget, Entry] | 
 
 
 def counted(charge: Charge, rows_per_person: int) -> tuple[int, int]:
-    """Return rho and the delta of draws that a charge costs a person with up to so many rows."""
+    """Return the rho and the delta that a charge costs a person with `rows_per_person` rows."""
     steps = -(-rows_per_person // (charge.rows_per_person or 1))
     if steps <= 1:
         return charge.rho, charge.draw_delta
@@ -141,7 +141,7 @@ def _exp(loss: float) -> float:
 
 
 def spent(entries: Sequence[Entry], rows_per_person: int) -> tuple[int, int]:
-    """Return what was charged in all to a person with up to so many rows, as `counted`."""
+    """Return the sums of what all entries cost a person with `rows_per_person` rows."""
     costs = [counted(entry.charge, rows_per_person) for entry in entries]
     return sum(rho for rho, _ in costs), sum(draws for _, draws in costs)
 

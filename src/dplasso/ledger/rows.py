@@ -27,11 +27,11 @@ ENTRY_FIXED = (
     *("dataset", "token", "rho", "draw_delta", "epsilon", "delta", "n_iter", "eps0"),
     *("neighbors", "mechanism", "user", "host", "program", "process", "reserved_at"),
 )
-# Covered where an entry has one of them.
+# Covered if an entry has one of them.
 ENTRY_NOTES = ("purpose", "fingerprint")
 # The same for a declaration.
 DECLARATION_FIXED = ("datasets", "disjoint", "user", "host", "program", "declared_at")
-# The same for a budget, with its limit, and the rows of a person where they are several.
+# The same for a budget, besides its limit and the rows of a person.
 DATASET_FIXED = ("epsilon", "delta", "neighbors")
 _KEY_BYTES = 32
 
@@ -126,7 +126,7 @@ def insert_entry(
         "dataset": dataset,
         "token": token,
         **asdict(charge),
-        # Sums pass 64 bits.
+        # These exceed 64 bits.
         **{name: str(getattr(charge, name)) for name in ("rho", "draw_delta")},
         "eps0": charge.eps0 or 0.0,
         **origin(),

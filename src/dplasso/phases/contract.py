@@ -117,7 +117,7 @@ class _AtOnce:
         return NO_SNAPSHOT
 
 
-# What phases begin with that are left out.
+# The steps of a phase that is left out.
 NOTHING: Steps = _AtOnce(lambda: None)
 
 
@@ -147,7 +147,7 @@ class Plan:
             n_steps = sum(phase.most_steps for phase in same)
             numbers = same[0].numbers(budget) | ({"steps": float(n_steps)} if n_steps else {})
             words = same[0].words.format(n_steps=f"{n_steps:,}")
-            # What neighbours agree in is no release of private data.
+            # A number that neighbours agree in is not a release of private data.
             if words and numbers.get("sensitivity", 1.0) > 0.0:
                 stated.append(StatedRelease(name, words, numbers))
         return tuple(stated)

@@ -16,7 +16,7 @@ from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.privacy.release import Gaussian, release
 from dplasso.privacy.wording import number_of_classes
 
-# Share of the budget of counting the records.
+# Share of the budget for counting the records.
 COUNT_SHARE = 0.01
 # The name of the phase.
 COUNT = "count"
@@ -49,7 +49,7 @@ def count(
         if by_weight:
             return Counted(np.array([records.total_weight]), 0.0)
         sensitivity = moved(fit.budget)
-        # Where people are replaced, everybody counts with at least one row, also of weight 0.
+        # If people are replaced, everybody has at least one row, even one of weight 0.
         weighing = fit.budget.neighbors == "add-remove"
         exact, part_bits, public = (
             [n_records or records.count_rows(weighing=weighing)],
@@ -62,7 +62,7 @@ def count(
             exact, part_bits = records.counts(loss)
         noisy = noisy_counts(exact, sensitivity, mu, fit.stream, part_bits)
         if public is not None and not records.weighted:
-            # The sum is known: an excess over it is taken from all counts alike.
+            # The sum is public, so all counts are shifted alike to match it.
             noisy = np.maximum(1.0, noisy - (noisy.sum() - public) / noisy.size)
         exactly = math.isinf(mu) or not sensitivity
         return Counted(noisy, 0.0 if exactly else sensitivity / mu)
@@ -91,11 +91,11 @@ def noisy_counts(
     exact = np.array(counts, dtype=np.int64)
     if sensitivity == 0 or math.isinf(mu):
         return release(exact, sensitivity * 2.0**part_bits, None) / 2.0**part_bits
-    # In units of 2^-32, coarser where the noise is so large that its words would not reach.
+    # In units of 2^-32, or coarser ones if the noise needs more than 64-bit words.
     scale, bits = sensitivity / mu * 2.0**32, 32
     while scale > LARGEST_SCALE:
         scale, bits = scale / 2.0, bits - 1
-    # Beyond, no part makes up a unit, and a count that were rounded could still move by one.
+    # In coarser units than the parts, the counts are dropped: rounded, they could move by one unit.
     exact = exact << bits - part_bits if bits >= part_bits else np.zeros_like(exact)
     noise = Gaussian(scale, word_buffers(stream, 1)[0])
     return np.maximum(1.0, release(exact, sensitivity * 2.0**bits, noise) / 2.0**bits)

@@ -83,7 +83,7 @@ class Descent:
         """Return the records in the columns drawn, or in all, with the loss of the course."""
         if "descent" not in fit.layouts:
             rows, drawn = fit.layouts.pop("gradients", None), released.drawn_columns
-            # All columns of a store are in its own order already.
+            # If all columns are drawn, the rows need no new layout.
             kept = None if drawn is None or drawn.size == fit.n_features else drawn
             if rows is None or kept is not None:
                 layout = fit.layouts.pop("vertices", fit.records)
@@ -98,7 +98,7 @@ class Descent:
         norm_bound = self.norm_bound
         if norm_bound is not None:
             norm_bound *= shrinking(energies if fit.prior is not None else own)
-        # From a prior, rows have their length in all columns, and the start its margins.
+        # With a prior, rows keep their length in all columns, and the prior its margins.
         around = NO_SCALE_EXPONENTS if fit.prior is None else scale_exponents_of(energies)
         length = released.length
         return Scaling(kept, self.constant, norm_bound, scale_exponents_of(own), around, length)
@@ -219,7 +219,7 @@ def calibration(descent: Descent, n_slopes: int) -> Phase:
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Release | None:
         start, descended = released.last(Started), released.last(Descended)
-        # Without noise only those from a start.
+        # Without noise, only margins with a prior are calibrated.
         if descended is None or (math.isinf(mu) and start is None):
             return None
         rows, loss = descent.rows(fit, course, released), course.loss

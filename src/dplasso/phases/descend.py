@@ -51,10 +51,9 @@ from dplasso.phases.releases import (
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.parameters import check_records, share_bits
 
-# Rows grow when they are made unit rows of fewer columns, so a stage starts from this part of the
-# weights before.
+# Unit rows of fewer columns have larger entries, so a stage starts from this part of the weights.
 _START = 0.5
-# What a run of gradients goes on from.
+# The state that a run of gradients continues from.
 _STATE = ("weights", "velocity", "averaged")
 
 
@@ -91,9 +90,9 @@ def cut(descent: Descent, stage: int) -> Phase:
         weights = before.weights
         sizes = np.linalg.norm(weights, axis=1) if weights.shape[1] > 1 else np.abs(weights[:, 0])
         if descent.geometry is not None and released.mix is not None and not before.columns.size:
-            # How far a column moves margins, by public rows: noise is large in rare columns.
+            # By public rows, how far a column moves margins: noise is large in rare columns.
             sizes = sizes * descent.geometry.lengths
-        # The first wins a tie.
+        # Of equal weights, the first stays.
         places = np.sort(np.argsort(-sizes, kind="stable")[: own.n_columns]).astype(np.int64)
         return Kept(before.columns[places] if before.columns.size else places)
 
@@ -295,11 +294,11 @@ def scales(descent: Descent) -> Phase:
     """Release the energies of the columns, where there are records enough for column scales."""
 
     def noise(course: Course, budget: Budget) -> float:
-        # Also where energies need none: the noise of gradients says which columns are large.
+        # Even if energies need no noise: the noise of the gradients decides which are large.
         return budget.moved(1.0) / budget.mu_of(course.share * SCALES_SHARE)
 
     def part(course: Course, released: Released, budget: Budget) -> float | None:
-        # Latent directions do what scales do.
+        # Latent directions replace scales.
         if released.mix is not None or not pays(course.n_records, noise(course, budget)):
             return None
         return budget.share_of_features(SCALES_SHARE)

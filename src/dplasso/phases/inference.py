@@ -22,8 +22,8 @@ from dplasso.phases.releases import NO_COLUMNS, Calibrated, Descended
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.parameters import share_bits
 
-# Parts of what goes here: of both phases' gradient and curvature, and of the squared residuals;
-# chosen, as the rules of `dplasso.phases.moments`, by simulation.
+# Parts of the share for gradient, curvature and squared residuals of both phases. Simulations chose
+# them, and the rules of `dplasso.phases.moments`.
 _STEP, _MOMENTS = (0.1, 0.1, 0.0), (0.4, 0.3, 0.1)
 # The most columns: the sums have a number for each pair of them.
 MOST_COLUMNS = 300
@@ -32,14 +32,14 @@ _CONSTANT = 0.5
 # Half the width of the margins over which a clipped loss is compared with the logistic one.
 _AROUND = 2.0
 
-# A plan takes coefficients as identified if their curvature is so many times the edge of the noise.
+# A plan expects coefficients to be identified from this curvature on, over the edge of the noise.
 _IDENTIFIED = 2.2
-# Directions with less curvature are lost or nearly so.
+# Directions with less curvature are lost, or almost.
 _LARGEST_RATIO = 0.9
 
 
 class Precision(NamedTuple):
-    """What noise the sums of so many (`size`) coefficients will have, from public numbers."""
+    """The noise of the sums for intervals, from public numbers; `size`: number of coefficients."""
 
     budget: Budget
     share: float
@@ -68,11 +68,10 @@ class Precision(NamedTuple):
             else 0.0
             for bound, part in zip((bounds[0], *bounds[:2]), parts, strict=True)
         )
-        # Noise spreads equal eigenvalues by so much to both sides.
+        # Noise spreads equal eigenvalues by this much to both sides.
         edge = bend * math.sqrt(2.0 * size)
         wider = _of_inverse(edge / value)
-        # The last step takes back the noise of the one before, whose curvature has half the
-        # precision or less, and has its own.
+        # The last step removes the noise of the first, whose curvature is at most half as precise.
         step = first**2 * _of_inverse(2.0 * edge / value)
         step += (gradient**2 + squares * energy) * wider
         of_curvature = bend**2 / 2.0 * (size + 1.0) * step / value**2

@@ -21,13 +21,13 @@ from dplasso.phases.releases import NO_COLUMNS, Mixed
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import share_bits
 
-# Shares of the budget: of the gradient, and of the count of records along the directions, at most.
-# Less is enough where it gives the overlap this standard deviation.
+# Shares of the budget for the gradient and, at most, for the count of records along the directions.
+# A smaller count share is enough if the overlap has this standard deviation.
 _GRADIENT_SHARE, _COUNT_SHARE, _PRECISE = 0.03, 0.05, 0.2
-# The overlap that is expected is 1, with this standard deviation; up to the first of these numbers
-# no relevance is expected, from the second on all of it, and a part of its deviation at least.
+# The expected overlap is 1 with this standard deviation. Up to `_NO_OVERLAP` no relevance is
+# expected, from `_OVERLAP` on all of it; `_LEAST_AROUND` bounds its relative deviation from below.
 _OVERLAP_AROUND, _NO_OVERLAP, _OVERLAP, _LEAST_AROUND = 0.5, 0.35, 0.65, 0.2
-# The relevance that is expected, and the standard deviation around it; the largest that is used.
+# The expected relevance, its standard deviation, and the largest relevance that is used.
 _EXPECTED, _AROUND, _LARGEST = 0.02, 0.02, 0.1
 # A direction is learnt if its eigenvalue times N mu is at least this.
 _LEARNT = 1.6

@@ -17,11 +17,11 @@ from dplasso.phases.releases import NO_COLUMNS, Release
 
 # A column is identified if no more than this part of it lies in directions that are not.
 _LOST = 0.05
-# Nothing is identified with fewer directions for each coefficient that is not nearly empty: what
-# the lost ones hold bends the rest.
+# Below this many directions for each column that is not nearly empty, nothing is identified: lost
+# directions bias the rest.
 _CLEAR = 0.75
-# Columns are nearly empty if the sum of their curvatures is within so many standard deviations of
-# its noise: almost no record has an entry in them, and so they bend nothing.
+# Columns are nearly empty if the sum of their curvatures is within this many standard deviations of
+# its noise. Almost no record has an entry in them, so they bias nothing.
 _EMPTY = 2.0
 # Directions are lost below this part of the largest eigenvalue, also without noise.
 _ROUNDING = 1e-7
@@ -125,11 +125,11 @@ class Moments(Release):
         values, vectors = np.linalg.eigh(curvature)
         # Without noise there may be no curvature at all.
         least = max(self.edge(count), _ROUNDING * float(values[-1])) or 1.0
-        # Shorter steps in directions that are lost: what they hold would bend the other estimates.
+        # Shorter steps in lost directions, which would bias the other estimates.
         inverse = (vectors / np.maximum(values, least)) @ vectors.T
         vectors = vectors[:, values > least]
         step = -inverse @ gradient
-        # Of a symmetric matrix E of noise, E step has this covariance.
+        # The covariance of E step, where E is a symmetric matrix of noise.
         of_curvature = (step @ step) * np.eye(count) + np.outer(step, step)
         noise = self.gradient_deviation**2 * np.eye(count)
         noise += self.curvature_deviation**2 / 2.0 * of_curvature
@@ -208,10 +208,10 @@ class Moments(Release):
 OneHot = Sequence[Sequence[int]]
 """The columns of each group of indicators, of which a record has at most one."""
 
-# A group is not whole if the curvature along its direction is beyond so many times the edge of the
-# noise: some records then have none of its columns, and these are the reference already.
+# A group is not whole if the curvature along its direction exceeds the edge of the noise this many
+# times. Some records then have none of its columns, and are the reference already.
 _BEYOND = 2.0
-# The same part of the largest entry of the curvature, for sums without noise.
+# For sums without noise, this part of the largest entry of the curvature instead.
 _ROUNDING = 1e-6
 
 

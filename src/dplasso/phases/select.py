@@ -37,7 +37,7 @@ from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.release import drawing_from
 from dplasso.selection.registry import make_selector
 
-# The step sizes are those after so many steps: about constant.
+# Step sizes as after this many steps, which makes them almost constant.
 LATE_START = 2**20
 
 
@@ -114,7 +114,7 @@ def row_size(limit: Callable[[Released, Budget], float]) -> Phase:
         moved = fit.budget.moved_by_features(1.0)
         unit = gradient_unit(1.0, deviation_of(moved, mu), share_bits(n_records))
         rows = fit.layouts["gradients"]
-        # Where all rows are as long as the limit, they have half of the length that counts.
+        # Rows exactly as long as the limit release one half.
         counted = Scaling(NO_COLUMNS, 0.0, math.sqrt(2.0) * longest)
         total = total_energy(rows.energies(counted, unit))
         total = fit.release(total, moved, mu, unit)
@@ -201,7 +201,7 @@ def select(selection: Selection) -> Phase:
             bound=selection.feature_bound,
             n_columns=fit.n_features,
             n_steps=columns.n_vertices,
-            # What each vertex weighs after a late start, but for one part in t0 / T.
+            # The weight of each vertex, up to one part in t0 / T.
             vertex_weight=2.0 * columns.radius / (columns.n_vertices + LATE_START),
             share_bits=share_bits(columns.n_records),
             start=selection.started(fit, released),

@@ -246,7 +246,7 @@ def build_budget(
     rows_per_person: int = 1,
     plain_sum: bool = False,
 ) -> Budget:
-    """Return what a fit with at most so many draws spends to stay within (epsilon, delta).
+    """Return what a fit with at most these draws spends to stay within (epsilon, delta).
 
     With Gaussian noise no more than `LARGEST_EPSILON` is spent. ValueError for a parameter out of
     range, or too small to cover the rounding of the draws.

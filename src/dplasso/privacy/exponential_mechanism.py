@@ -60,7 +60,7 @@ class VertexMechanism:
     laplace_scale: float = 0.0
 
     def rule(self, unit: float, spread: float = 2.0) -> SelectionRule:
-        """Return what a structure draws from, with so many fixed-point units per unit of alpha."""
+        """Return the distribution in fixed-point units, `unit` of them to one of alpha."""
         return SelectionRule(
             self.name, self.exponent_scale / unit, self.laplace_scale * unit, spread
         )

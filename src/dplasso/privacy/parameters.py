@@ -101,7 +101,7 @@ def share_bits(n_records: float | None) -> int:
 
 
 def check_records(n_records: int, bits: int) -> None:
-    """Refuse more records than 64-bit sums of shares of so many bits have room for."""
+    """Refuse more records than 64-bit sums of shares of `bits` bits can hold."""
     most = 2 ** (63 - bits) - 1
     if n_records > most:
         raise DataError(
@@ -128,7 +128,7 @@ class Relation(NamedTuple):
         return "the label of " if rows_per_person == 1 else "the labels of "
 
     def protected(self, rows_per_person: int = 1) -> str:
-        """Say what a promise protects."""
+        """Return the words for what is protected."""
         whom = f"each person with up to {rows_per_person:,} rows"
         return self.part(rows_per_person) + ("each row" if rows_per_person == 1 else whom)
 

@@ -69,7 +69,7 @@ def odds(epsilon: float) -> str:
 
 
 def _protection(statement: "PrivacyStatement") -> str:
-    """Word who is protected, how strongly, and who less."""
+    """Return a paragraph on who is protected, how strongly, and who is protected less."""
     rows, by_rows = statement.rows_per_person, statement.epsilon_by_rows
     data = {"model": "training data", "score": "scored data"}.get(statement.about, "data")
     if rows == 1:
@@ -106,7 +106,7 @@ def _protection(statement: "PrivacyStatement") -> str:
 
 
 def guarantee(statement: "PrivacyStatement") -> list[str]:
-    """Word the first paragraphs: what is protected and how strongly, or why nothing is."""
+    """Return the first paragraphs: what is protected and how strongly, or why nothing is."""
     if not statement.is_private:
         return [
             "NOT differentially private: " + "; and ".join(statement.reasons) + ".",
@@ -126,7 +126,7 @@ def guarantee(statement: "PrivacyStatement") -> list[str]:
 
 
 def _steps(statement: "PrivacyStatement") -> str:
-    """Word the releases and their total cost."""
+    """Return the words for the releases and their total cost."""
     *others, last = [release.words for release in statement.releases]
     words = f"{'; '.join(others)}; and {last}" if others else last
     if statement.mechanism == "gaussian":
@@ -140,7 +140,7 @@ def number_of_classes(n_classes: int) -> str:
 
 
 def assumptions(statement: "PrivacyStatement") -> str:
-    """Word the last paragraph: what the statement takes as known to everybody."""
+    """Return the last paragraph: what the statement treats as public."""
     labels = f"the {number_of_classes(statement.n_classes)} class labels"
     if statement.many_labels:
         labels = f"the {number_of_classes(statement.n_classes)} labels that a record may have"
