@@ -40,7 +40,7 @@ STATEMENTS = {
     "paper, seeded": {"paper": True, "seeded": True},
     "no privacy": {"epsilon": math.inf},
     "no privacy, seeded": {"epsilon": math.inf, "seeded": True},
-    "numbers": {"n_classes": 0, "target_bounds": (0.0, 1.0), "weight_bound": 2.0},
+    "numbers": {"n_classes": 0, "target_bounds": (0.0, 1.0)},
     "labels from a prior": {"n_classes": 3, "many_labels": True, "prior": "a model"},
 }
 
@@ -195,7 +195,6 @@ WRONG_KINDS = {
     "accountant": [None],
     "reasons": ["because", [1]],
     "target_bounds": [[1.0, 0.0], [0.0], "0 to 1", [0.0, math.inf]],
-    "weight_bound": [0.0, "1", math.inf],
     "epsilon_by_rows": [[1.0], {"2": -1.0}],
 }
 

@@ -139,13 +139,7 @@ class Method:
         return self.budget(self.targets.of_size(n_classes), n_features)
 
     def statement(
-        self,
-        task: Task,
-        budget: Budget,
-        n_features: int,
-        *,
-        before: Sequence[StatedRelease] = (),
-        weighted: bool = False,
+        self, task: Task, budget: Budget, n_features: int, before: Sequence[StatedRelease] = ()
     ) -> PrivacyStatement:
         """Return what a fit guarantees after the releases `before` of the same records."""
         plan = self.plan(task, n_features)
@@ -157,7 +151,6 @@ class Method:
             records=use_of_count(plan, budget, self.n_records),
             n_classes=task.classes.size,
             target_bounds=task.target_bounds,
-            weight_bound=1.0 if weighted and self.is_private else None,
             prior="" if self.prior is None else self.prior.description,
             public_rows="" if self.geometry is None else self.geometry.description,
             many_labels=task.many_labels,

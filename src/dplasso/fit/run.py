@@ -146,9 +146,7 @@ def _prepared(method: Method, records: Records, hooks: Hooks) -> Begun:
         budget = edges.before(budget, seeded=seeded, by_person=records.by_person)
         check_paid(method.ledger, edges.digest, f"the edges of {', '.join(edges.columns)}")
         earlier = [edges.stated(budget.rows_per_person)]
-    statement = method.statement(
-        task, budget, n_features, before=earlier, weighted=records.weighted
-    )
+    statement = method.statement(task, budget, n_features, earlier)
     n_records = method.n_records if hooks.known_records is None else hooks.known_records
     hooks.cautioned(statement.cautions(n_records, classes=task.classes.tolist()))
     if hooks.checkpoints is None:

@@ -73,8 +73,6 @@ def _fits(name: str, value: Any) -> bool:
             return _is_text(value)
         case "delta":
             return _is_number(value) and 0.0 < value < 1.0
-        case "weight_bound":
-            return value is None or (_is_number(value) and 0.0 < value < math.inf)
         case "target_bounds":
             floats = isinstance(value, tuple) and [type(end) for end in value] == [float, float]
             return value is None or (floats and -math.inf < value[0] < value[1] < math.inf)
@@ -134,9 +132,6 @@ class PrivacyStatement:
         same delta.
     about : {"model", "score", "edges"}
         What the statement is about.
-    weight_bound : float or None
-        Public bound on the weight of a record, which is what counts 1; weights were clipped to it.
-        None where records had none, or nothing is private.
     prior : str
         The public model that the fit started from, and its digest; empty for none.
     public_rows : str
@@ -166,7 +161,6 @@ class PrivacyStatement:
     target_bounds: tuple[float, float] | None = None
     epsilon_by_rows: dict[str, float] = field(default_factory=dict)
     about: str = "model"
-    weight_bound: float | None = None
     prior: str = ""
     public_rows: str = ""
     many_labels: bool = False

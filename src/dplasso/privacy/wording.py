@@ -181,11 +181,6 @@ def assumptions(statement: "PrivacyStatement") -> str:
     rows = "" if not keeps_labels_alone(statement.neighbors) else "the features of all rows, "
     if clipped is not None:
         bound = f"the bound on entries ({clipped:g}; larger entries were clipped to it), "
-    if statement.weight_bound is not None:
-        bound += (
-            f"the bound on the weights of records ({statement.weight_bound:g}; larger weights were "
-            "clipped to it), "
-        )
     if statement.records == COUNT_PUBLIC:
         exactly = "" if statement.find("gradients") else " (it sets how exactly gradients are kept)"
         bound += f"the number of records{exactly}, "
