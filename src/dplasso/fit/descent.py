@@ -213,10 +213,10 @@ def inference_share(params: Mapping[str, Any]) -> float:
     infer = params["infer"]
     if infer is None:
         return 0.0
-    known = infer if isinstance(infer, Mapping) else {"columns": infer}
-    columns, share = known.get("columns"), known.get("share", _SHARE)
+    options = infer if isinstance(infer, Mapping) else {"columns": infer}
+    columns, share = options.get("columns"), options.get("share", _SHARE)
     if (
-        known.keys() - {"columns", "share"}
+        options.keys() - {"columns", "share"}
         or not isinstance(columns, Iterable)
         or len([*columns]) == 0
     ):

@@ -156,9 +156,9 @@ def check_named(wanted: tuple[str, ...], records: Any) -> None:
     blocks = _names(records.feature_names, schema)
     numbered = [[f"x{j}" for j in range(records.shape[1])]]
     names = list(chain.from_iterable(numbered if blocks is None else blocks))
-    known = {*names, *(name.partition("=")[0] for name in names)}
+    columns = {*names, *(name.partition("=")[0] for name in names)}
     for name in wanted:
-        if name not in known:
+        if name not in columns:
             raise ParameterError(
                 f"`infer` names the column {name!r}, which the data do not have",
                 advice=f"name some of {_quoted(names)}, or give 'all'",

@@ -169,7 +169,7 @@ def local_records(
         noted = object.__new__(type(estimator))
         vars(noted).update(vars(estimator))
         matrix, labels = validated(noted, X, y, reset=True, **options)
-        labels = getattr(labels, "toarray", lambda given=labels: given)()
+        labels = labels.toarray() if hasattr(labels, "toarray") else labels
         names = getattr(noted, "feature_names_in_", None)
         return LocalRecords(matrix, np.asarray(labels), names, origin_of(X))
     y = store.y if y is None else y

@@ -201,8 +201,8 @@ class Moments(Release):
         most = float(values.sum()) + self.squares_deviation * math.sqrt(values.size)
         if 0.0 < most < lifted.sum():
             lifted *= most / lifted.sum()
-        found: NDArray[np.float64] = (vectors * lifted) @ vectors.T
-        return found
+        matrix: NDArray[np.float64] = (vectors * lifted) @ vectors.T
+        return matrix
 
 
 OneHot = Sequence[Sequence[int]]
