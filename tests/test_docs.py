@@ -1,5 +1,6 @@
 """The reference names everything public, and versions agree wherever they are written."""
 
+import ast
 import contextlib
 import doctest
 import inspect
@@ -66,6 +67,18 @@ def test_notebooks_are_kept_with_outputs_and_without_errors():
         assert outputs
         assert not [one for one in outputs if one["output_type"] == "error"]
         assert notebook.stat().st_size < 300_000
+
+
+def test_what_notebooks_import_exists():
+    for notebook in sorted((DOCS / "gallery").glob("*.ipynb")):
+        cells = json.loads(notebook.read_text())["cells"]
+        code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+        imports = [node for node in ast.parse(code).body if isinstance(node, ast.ImportFrom)]
+        own = [node for node in imports if node.module.split(".")[0] in ("dplasso", "evidence")]
+        assert own
+        for node in own:
+            module = import_module(node.module)
+            assert all(hasattr(module, alias.name) for alias in node.names), ast.unparse(node)
 
 
 def test_versions_agree():
