@@ -59,7 +59,8 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         `PrivacyLeakWarning`, and is for two classes.
     solver : {"sparse", "standard"}, default="sparse"
         "sparse" is Algorithm 2, whose step costs only the entries of X that it touches. "standard"
-        is Algorithm 1, which computes every margin and gradient anew.
+        is Algorithm 1, which computes every margin and gradient anew, and which more than two
+        classes always take.
     selector : {"bucket", "noisy-max", "big-little", "argmax", "heap"}, default="bucket"
         Data structure that draws the vertex; all private ones draw from the same distribution
         (docs/selection.md). "heap" is Algorithm 3 and "argmax" a scan, both for ``epsilon=inf``
