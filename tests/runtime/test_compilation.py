@@ -119,7 +119,7 @@ def slow_fit(monkeypatch):
     def fit(**settings):
         class Compiling(DPLogisticRegression):
             def get_params(self, deep=True):
-                for _ in range(2):
+                for _ in range(4):
                     event.start_event("numba:compile")
                     event.end_event("numba:compile")
                 return super().get_params(deep)
