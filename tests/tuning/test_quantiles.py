@@ -299,7 +299,7 @@ class TestRefusals:
         assert not released(table, random_state=1).edges.statement.is_private
         for options, words, used in (
             ({"neighbors": "replace-one"}, "were released for neighbors='add-remove'", schema),
-            ({"epsilon": 0.01}, "epsilon=0.01 is too little: the edges of bins", schema),
+            ({"epsilon": 0.01}, "epsilon=0.01 is too small: the private edges of bins", schema),
             ({}, "released with `random_state`", released(table, random_state=1)),
         ):
             with pytest.raises(ValueError, match=words):
