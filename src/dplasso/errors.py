@@ -79,7 +79,7 @@ class Explained(Exception):  # noqa: N818
 
 
 class ParameterError(Explained, ValueError):
-    """A parameter that is out of range, or does not go with another."""
+    """A parameter that is out of range, or cannot be combined with another one."""
 
 
 class ParameterTypeError(Explained, TypeError):

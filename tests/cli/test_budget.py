@@ -90,9 +90,11 @@ def test_a_search_is_planned_for_and_printed():
     for words in ("ledger init", "dplasso fit", "dplasso evaluate", "to within"):
         assert words in text
     people = run_command(*PLAN, "--tries", 3, "--rows-per-person", 2)
-    refused(people, "--rows-per-person does not go with --tries: a search protects single rows")
+    refused(
+        people, "--rows-per-person cannot be combined with --tries: a search protects single rows"
+    )
     numbers = run_command(*PLAN, "--method", "logistic", "--target-bounds", "0,9")
-    refused(numbers, "--target-bounds does not go with --method logistic")
+    refused(numbers, "--target-bounds cannot be combined with --method logistic")
 
 
 class TestIntervals:

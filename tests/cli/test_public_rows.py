@@ -52,4 +52,4 @@ def test_a_lasso_uses_them(train, fewer):
 
 def test_frank_wolfe_refuses_them(train, fewer):
     result = run_command("fit", train, *FAST, "--method", "frank-wolfe", "--public-rows", fewer)
-    refused(result, "--public-rows does not go with --method frank-wolfe")
+    refused(result, "--public-rows cannot be combined with --method frank-wolfe")

@@ -69,8 +69,8 @@ def test_a_store_is_opened_in_place_of_files(tmp_path):
     write_store(records.source, store, memory=1 << 27, origin=records.origin)
     assert read_records(store).X.shape == (2, 2)
     for options, words in (
-        ({"binarize": True}, "binarize does not go with a store"),
-        ({"schema": SCHEMA}, "schema does not go with a store"),
+        ({"binarize": True}, "binarize cannot be combined with a store"),
+        ({"schema": SCHEMA}, "schema cannot be combined with a store"),
         ({"n_features": 3}, "has 2 columns, but n_features is 3"),
     ):
         with pytest.raises(DataError, match=words):
@@ -90,7 +90,7 @@ def test_a_table_is_read_by_its_schema(tmp_path, table):
     for options, words in (
         ({}, "is a table and needs a schema"),
         ({"schema": Schema(SCHEMA.parts)}, "names no column of labels"),
-        ({"schema": SCHEMA, "zero_based": True}, "zero_based does not go with a table"),
+        ({"schema": SCHEMA, "zero_based": True}, "zero_based cannot be combined with a table"),
         ({"schema": SCHEMA, "n_features": 9}, "the schema makes 4 columns, but n_features is 9"),
     ):
         with pytest.raises(DataError, match=words):

@@ -79,8 +79,8 @@ def test_what_can_be_found_knows_the_task():
     ("changes", "named"),
     [
         ({"method": "ridge"}, "must be one of logistic, linear, lasso, frank-wolfe, got 'ridge'"),
-        ({"method": "linear", "n_classes": 3}, "n_classes does not go with target_bounds"),
-        ({"method": "logistic", "target_bounds": (0, 1)}, "target_bounds does not go with"),
+        ({"method": "linear", "n_classes": 3}, "n_classes cannot be combined with target_bounds"),
+        ({"method": "logistic", "target_bounds": (0, 1)}, "target_bounds cannot be combined with"),
         ({"method": "lasso", "target_bounds": (1, 0)}, "two finite numbers"),
         ({"n_classes": 1}, "n_classes must be 2 or more, got 1"),
         ({"feature_bound": 2.0}, "feature_bound"),

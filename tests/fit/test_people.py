@@ -123,7 +123,7 @@ def test_what_does_not_say_whose_rows_they_are_is_refused(table, store, tmp_path
     text.write_text("1 1:1\n0 2:1\n")
     for path, column, words in (
         (text, "qid", "does not say which person each row belongs to"),
-        (store.path, "patient", "person_column does not go with a store"),
+        (store.path, "patient", "person_column cannot be combined with a store"),
         (table, "nobody", "no column 'nobody'"),
         (table, "city", "column 'city' identifies people, so it cannot be"),
         (table, "y", "column 'y' identifies people, so it cannot be"),

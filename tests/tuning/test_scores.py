@@ -138,7 +138,7 @@ def test_rows_beyond_a_persons_limit_are_left_out():
         ((0, 1), {"epsilon": math.inf}, "epsilon must be positive and finite"),
         ((0, 1), {"epsilon": 1e-9}, "epsilon"),
         ((0, 1), {"confidence": 1.0}, "confidence must lie"),
-        ((0, 1), {"target_bounds": (0, 1)}, "does not go with"),
+        ((0, 1), {"target_bounds": (0, 1)}, "cannot be combined with"),
         ((0, 1), {"metric": "mae"}, "is for numbers, but this model predicts two classes: use ac"),
         ((0, 1), {"neighbors": "twins"}, "neighbors must be"),
         ((0, 1, 2), {"metric": "calibration"}, "is for two classes, but this model predicts sev"),

@@ -147,7 +147,7 @@ def read_records(
 def _refuse_options(options: Mapping[str, Any], what: str) -> None:
     for name, value in options.items():
         if value not in (None, False):
-            raise DataError(f"`{name}` does not go with {what}")
+            raise DataError(f"`{name}` cannot be combined with {what}")
 
 
 def table_source(

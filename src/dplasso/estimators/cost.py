@@ -71,7 +71,7 @@ def estimator_of(
     if target_bounds is not None:
         if of_numbers is None:
             raise ParameterError(
-                f"`target_bounds` does not go with `method={method!r}`, which predicts classes"
+                f"`target_bounds` cannot be combined with `method={method!r}`: it predicts classes"
             )
         made, settings = of_numbers, {**settings, "target_bounds": target_bounds}
     check_settings(made, method, settings)
@@ -91,7 +91,7 @@ def check_settings(estimator: Any, method: str, settings: Iterable[str]) -> None
                 if any(kind and name in signature(kind).parameters for kind in kinds)
             ]
             only = f", only with {' or '.join(having)}" if having else ""
-            raise ParameterError(f"`{name}` does not go with `method={method}`{only}")
+            raise ParameterError(f"`{name}` cannot be combined with `method={method}`{only}")
 
 
 def task_of(n_classes: int, target_bounds: Any) -> Task:
@@ -101,7 +101,7 @@ def task_of(n_classes: int, target_bounds: Any) -> Task:
     if target_bounds is None:
         return Labels().of_size(n_classes)
     if n_classes != 2:
-        raise ParameterError("`n_classes` does not go with `target_bounds` of a regression")
+        raise ParameterError("`n_classes` cannot be combined with `target_bounds` of a regression")
     return Bounded(checked_target_bounds(target_bounds))
 
 

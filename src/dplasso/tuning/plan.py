@@ -127,7 +127,7 @@ def plan_budget(
         )
     if tries and rows_per_person > 1:
         raise ParameterError(
-            "`rows_per_person` does not go with `tries`: a search protects single rows"
+            "`rows_per_person` cannot be combined with `tries`: a search protects single rows"
         )
     limit = rho_limit(new_budget(None, epsilon, delta, neighbors, rows_per_person))
     common: dict[str, Any] = {

@@ -265,7 +265,7 @@ def checked_bounds(metric: str, bounds: Any, estimator: Any) -> Bounds:
     """Return the public interval of the target, (0, 1) for a metric without one."""
     if NUMBERS not in METRICS[metric].kinds:
         if bounds is not None:
-            raise ParameterError(f"`target_bounds` does not go with `metric={metric!r}`")
+            raise ParameterError(f"`target_bounds` cannot be combined with `metric={metric!r}`")
         return 0.0, 1.0
     if bounds is None:
         bounds = getattr(estimator, "target_bounds", None)
