@@ -83,7 +83,7 @@ def test_it_predicts_as_the_model_does(fitted, scale):
 
 
 def test_a_model_with_public_rows_needs_none_to_predict(tmp_path):
-    fitted = DPLogisticRegression(epsilon=0.3, public_rows=X[:150]).fit(X, Y)
+    fitted = DPLogisticRegression(epsilon=0.3, public_rows=X[:150], random_state=0).fit(X, Y)
     assert fitted.model_.released.last(Mixed).n_directions > 0
     expected = fitted.decision_function(X)
     fitted.set_params(public_rows=None).save(tmp_path / "model.npz")
