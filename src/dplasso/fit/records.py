@@ -91,7 +91,7 @@ class LocalRecords:
         if isinstance(self.X, Store):
             return replace(self, within=within, by_person=True)
         weights = None if self.weights is None else self.weights[within]
-        X, y = checked(self.X)[within], self.y[within]
+        X, y = self.X[within], self.y[within]
         return replace(self, X=X, y=y, weights=weights, by_person=True)
 
     def encoded(self, task: Task) -> "LocalRecords":

@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from dplasso.data.store import Store, check_entries
 from dplasso.errors import DataError, ParameterError
 from dplasso.fit.records import LocalRecords, person_numbers, rows_within_limit
-from dplasso.matrix.compressed import checked
 from dplasso.privacy.randomness import RandomStream, random_word
 
 
@@ -55,7 +54,7 @@ def divided(
 
 def _part(inputs: LocalRecords, rows: NDArray[np.intp]) -> LocalRecords:
     if not isinstance(inputs.X, Store):
-        return replace(inputs, X=checked(inputs.X)[rows], y=inputs.y[rows])
+        return replace(inputs, X=inputs.X[rows], y=inputs.y[rows])
     within = np.zeros(len(inputs.y), dtype=np.bool_)
     within[rows] = True
     return replace(inputs, within=within, by_person=True)
