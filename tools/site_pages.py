@@ -206,12 +206,11 @@ def _plain(markup: str) -> str:
 
 def _cell(text: str) -> str:
     """Return text for a cell of a table: Markdown's characters are escaped, code stays code."""
-    pieces = text.split("`")
-    if len(pieces) % 2 == 0:  # A backtick without its partner is a character.
-        return re.sub(r"([|*_<\[\]`])", r"\\\1", text)
-    pieces[::2] = [re.sub(r"([|*_<\[\]])", r"\\\1", piece) for piece in pieces[::2]]
-    pieces[1::2] = [piece.replace("|", r"\|") for piece in pieces[1::2]]
-    return "`".join(pieces)
+    return re.sub(
+        r"`[^`]+`|[|*_<\[\]`]",
+        lambda part: "\\" + part[0] if len(part[0]) == 1 else part[0].replace("|", r"\|"),
+        text,
+    )
 
 
 def _command_index() -> str:
