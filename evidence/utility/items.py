@@ -1,7 +1,6 @@
 """The methods by name, and the page of their figures, docs/utility.md, with its pictures."""
 
 import json
-import textwrap
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evidence.cells import CELLS, failed
 from evidence.items import ROOT, Item, Recipe, Settings, Table
-from evidence.report import fill, grouped, markdown_table, picture, plain, write_files
+from evidence.report import fill, grouped, markdown_table, picture, write_files
 from evidence.runner import published
 from evidence.utility import (
     fits,
@@ -20,7 +19,8 @@ from evidence.utility import (
     rows,
     standard_errors,
 )
-from evidence.utility.fits import EPSILONS, METHODS, auc, n_weights, options
+from evidence.utility.fits import METHODS, auc, n_weights, options
+from evidence.utility.panels import over_epsilon, panels, set_message
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -139,23 +139,6 @@ def summary_item(found: Sequence[Found], epsilon: float = 1.0) -> Item:
     return Item(f"utility-{epsilon:g}", "", (_summary(found, epsilon),))
 
 
-def _panels(
-    figure: "Figure", found: Sequence[Found], columns: int | None = None
-) -> list[tuple[str, Any]]:
-    """Return axes for each data set, all in one row unless so many columns are asked for."""
-    labels = _labels(found)
-    columns = columns or len(labels)
-    grid = figure.subplots(-(-len(labels) // columns), columns, squeeze=False)
-    for axes in grid:
-        axes[0].set_ylabel("test AUC")
-    for axis, label in zip(grid.flat, labels, strict=False):
-        plain(axis, _title(label), grid=True)
-        axis.set_xscale("log")
-    for axis in grid.flat[len(labels) :]:
-        axis.remove()
-    return list(zip(labels, grid.flat, strict=False))
-
-
 def _best_other(found: Sequence[Found], label: str) -> dict[float, float]:
     """Return the highest AUC of the other private methods on a data set, by epsilon."""
     best: dict[float, float] = {}
@@ -170,19 +153,16 @@ def _draw_epsilon(found: Sequence[Found], figure: "Figure", columns: int | None 
     """Draw AUC against epsilon, a panel for each data set that was also fitted without privacy."""
     compared = {about["label"] for about, _ in found if about["method"] == "none"}
     found = [one for one in found if one[0]["label"] in compared]
-    for label, axis in _panels(figure, found, columns):
+    for label, axis in panels(figure, _labels(found), _TITLES, columns):
         ours = _by_epsilon(found, label, ("logistic", "dense"))
         other = _best_other(found, label)
         axis.plot([*other], [*other.values()], "s-", color=_GREY, markersize=4)
         axis.plot([*ours], [auc(one) for one in ours.values()], "o-", color=_BLUE, linewidth=2.5)
         _level(axis, _by_epsilon(found, label, ("none", "")), "without privacy")
-        axis.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS], minor=False)
-        axis.set_xticks([], minor=True)
-        axis.set_xlabel("epsilon")
+        over_epsilon(axis)
     for text, place, colour in _LABELS:  # the last panel has them, all have the colours
         axis.text(*place, text, color=colour, fontsize=9, transform=axis.transAxes)
-    title = textwrap.fill(BEST_AT_ONE, 90 if columns is None else 46)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, weight="bold")
+    set_message(figure, BEST_AT_ONE, columns)
 
 
 def _at_one(found: Sequence[Found], label: str) -> dict[tuple[str, str], Any]:
@@ -192,7 +172,7 @@ def _at_one(found: Sequence[Found], label: str) -> dict[tuple[str, str], Any]:
 
 def _draw_weights(found: Sequence[Found], figure: "Figure") -> None:
     """Draw AUC at epsilon 1 against the number of weights, a panel for each data set."""
-    for label, axis in _panels(figure, found):
+    for label, axis in panels(figure, _labels(found), _TITLES):
         at_one = _at_one(found, label)
         own = [one for kind, one in at_one.items() if kind[0] == "logistic" and one]
         points = sorted((n_weights(one), auc(one)) for one in own)

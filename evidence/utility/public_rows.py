@@ -5,7 +5,6 @@ there are fewer public rows; or they are of a wrong domain, their columns exchan
 are about as frequent; or a few public rows have labels too and train a prior.
 """
 
-import textwrap
 import warnings
 from dataclasses import dataclass
 from statistics import mean
@@ -17,8 +16,9 @@ from numpy.typing import NDArray
 from evidence.cells import Advance, Cell
 from evidence.datasets import Source, binarized
 from evidence.items import Item, Settings, Table
-from evidence.report import grouped, plain
+from evidence.report import grouped
 from evidence.utility.fits import DELTA, EPSILONS, split
+from evidence.utility.panels import over_epsilon, panels, set_message
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -149,27 +149,18 @@ def item(measured: list[tuple[dict[str, Any], dict[str, Any]]], titles: Any = No
 
 def draw(measured: list[Any], titles: Any, figure: "Figure", columns: int | None = None) -> None:
     """Draw AUC against epsilon with and without public rows, a panel for each data set."""
-    labels = _labels(measured, titles)
-    grid = figure.subplots(-(-len(labels) // (columns or len(labels))), columns or len(labels))
-    for label, axis in zip(labels, grid.flat, strict=True):
-        plain(axis, titles.get(label, label), grid=True)
+    for label, axis in panels(figure, _labels(measured, titles), titles, columns):
         by_epsilon = _by_epsilon(measured, label, "20")
         for name, colour in (("with", "#0072B2"), ("alone", "#7F7F7F")):
             aucs = [mean(run[name] for run in runs) for runs in by_epsilon.values()]
             axis.plot([*by_epsilon], aucs, "o-", color=colour, markersize=3)
-        axis.set_xscale("log")
-        axis.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS], minor=False)
-        axis.set_xticks([], minor=True)
-        axis.set_xlabel("epsilon")
-    for axis in figure.axes[:: columns or len(labels)]:
-        axis.set_ylabel("test AUC")
+        over_epsilon(axis)
     # The last panel names the lines of all, with room above them.
     figure.axes[-1].margins(y=0.2)
     last = {"fontsize": 9, "transform": figure.axes[-1].transAxes}
     figure.axes[-1].text(0.03, 0.88, "with public rows", color="#0072B2", **last)
     figure.axes[-1].text(0.42, 0.35, "without", color="#7F7F7F", **last)
-    title = textwrap.fill(MESSAGE, 90 if columns is None else 46)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, weight="bold")
+    set_message(figure, MESSAGE, columns)
 
 
 def _labels(measured: list[Any], titles: Any) -> list[str]:
