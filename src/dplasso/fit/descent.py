@@ -26,10 +26,7 @@ from dplasso.phases.contract import Plan
 from dplasso.phases.count import COUNT_SHARE, count, counted_of, levels
 from dplasso.phases.course import Course, Descent, beyond
 from dplasso.phases.descend import gradient_phases
-from dplasso.phases.inference import (
-    MOST_COLUMNS,
-    inference,
-)
+from dplasso.phases.inference import MOST_COLUMNS, inference
 from dplasso.phases.moments import OneHot, named_columns
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
@@ -215,11 +212,7 @@ def inference_share(params: Mapping[str, Any]) -> float:
         return 0.0
     options = infer if isinstance(infer, Mapping) else {"columns": infer}
     columns, share = options.get("columns"), options.get("share", _SHARE)
-    if (
-        options.keys() - {"columns", "share"}
-        or not isinstance(columns, Iterable)
-        or len([*columns]) == 0
-    ):
+    if options.keys() - {"columns", "share"} or not (isinstance(columns, Iterable) and [*columns]):
         raise ParameterError(f"`infer` must be {_RIGHT}, got {infer!r}")
     if not isinstance(share, int | float) or isinstance(share, bool) or not 0.0 < share <= _LARGEST:
         raise ParameterError(

@@ -155,6 +155,11 @@ class FrankWolfeLoop(Method):
             )
         return super().budget(task, n_features)
 
+    @property
+    def vertex_share(self) -> float:
+        """The share of the budget that the vertices spend."""
+        return 1.0 - COUNT_SHARE if self.counts else 1.0
+
     def vertex_steps(
         self, task: Task, n_features: int, released: Released, budget: Budget
     ) -> VertexSteps:
@@ -169,7 +174,7 @@ class FrankWolfeLoop(Method):
                 loss = task.vertex_loss(bound, offset)
         tolerance = self.drift_tol
         if self.params.get("drift_tol") == "auto" and n_records and not self.as_printed:
-            eps0 = budget.eps0_of(1.0 - COUNT_SHARE if self.counts else 1.0, self.n_iter)
+            eps0 = budget.eps0_of(self.vertex_share, self.n_iter)
             tolerance = tolerance_within_noise(
                 self.mechanism(eps0, task, budget, 1).exponent_scale,
                 max(1.0, n_records) * self.feature_bound,
@@ -188,9 +193,7 @@ class FrankWolfeLoop(Method):
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:  # noqa: ARG002
         """Count the classes, where margins start at their balance; then draw T vertices."""
         bound = self.residual_bound(task)
-        first_loss = task.vertex_loss(bound)
-        counting = count(task, first_loss, self.n_records)
-        spends = 1.0 - COUNT_SHARE if self.counts else 1.0
+        counting = count(task, task.vertex_loss(bound), self.n_records)
 
         def begin(fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:
             run = self.vertex_steps(task, n_features, released, fit.budget)
@@ -214,10 +217,12 @@ class FrankWolfeLoop(Method):
         draw = Phase(
             "vertices",
             Draws(vertices=self.n_iter),
-            lambda *_: spends,
+            lambda *_: self.vertex_share,
             begin,
             "{n_steps} steps, each a random choice by the exponential mechanism",
-            lambda budget: stated(budget) | {"eps0": budget.eps0_of(spends, self.n_iter)},
+            lambda budget: (
+                stated(budget) | {"eps0": budget.eps0_of(self.vertex_share, self.n_iter)}
+            ),
             self.n_iter,
         )
         chosen = {"solver": self.algorithm, "selector": self.selector, "mechanism": self.step}

@@ -25,6 +25,7 @@ from dplasso.matrix.compressed import checked, compress
 from dplasso.matrix.geometry import Geometry, Progress
 from dplasso.matrix.unit_rows import row_factors
 from dplasso.model.linear import MatchedPrior
+from dplasso.phases.moments import is_named
 from dplasso.runtime.progress import late_progress
 from dplasso.runtime.threads import thread_pool
 
@@ -156,9 +157,8 @@ def check_named(wanted: tuple[str, ...], records: Any) -> None:
     blocks = _names(records.feature_names, schema)
     numbered = [[f"x{j}" for j in range(records.shape[1])]]
     names = list(chain.from_iterable(numbered if blocks is None else blocks))
-    columns = {*names, *(name.partition("=")[0] for name in names)}
     for name in wanted:
-        if name not in columns:
+        if not any(is_named(column, (name,)) for column in names):
             raise ParameterError(
                 f"`infer` names the column {name!r}, which the data do not have",
                 advice=f"name some of {_quoted(names)}, or give 'all'",

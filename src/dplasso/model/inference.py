@@ -14,7 +14,7 @@ from dplasso.errors import ParameterError
 from dplasso.model.file import Model
 from dplasso.model.linear import counted_records
 from dplasso.model.weights import given_names, target_unit
-from dplasso.phases.moments import Moments, named_columns
+from dplasso.phases.moments import Moments, is_named, named_columns
 
 INTERCEPT = "(intercept)"
 _WIDTH, _NAME = 80, 22
@@ -221,7 +221,7 @@ def inference_of(model: Model) -> Inference | None:
         coef[-1] += middle
     shown = np.ones(names.size, dtype=np.bool_)
     if named := named_columns(model.params["infer"]):
-        shown[:] = [not {name, name.partition("=")[0]}.isdisjoint(named) for name in names]
+        shown[:] = [is_named(name, named) for name in names]
     references = moments.references[shown[moments.references]]
     shown[references] = False
     identified = estimate.identified[shown]

@@ -51,11 +51,8 @@ def count(
         sensitivity = moved(fit.budget)
         # If people are replaced, everybody has at least one row, even one of weight 0.
         weighing = fit.budget.neighbors == "add-remove"
-        exact, part_bits, public = (
-            [n_records or records.count_rows(weighing=weighing)],
-            0,
-            n_records,
-        )
+        exact = [n_records or records.count_rows(weighing=weighing)]
+        part_bits, public = 0, n_records
         if loss is not None:
             if not (public or fit.budget.moved_by_features(1.0)):
                 public = int(release(np.array(exact, dtype=np.int64), 0.0, None)[0])

@@ -5,7 +5,7 @@ coefficients are identified. One of them is left out as the reference category.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
@@ -47,6 +47,11 @@ def named_columns(infer: Any) -> tuple[str, ...]:
         return ()
     names = columns.split(",") if isinstance(columns, str) else columns
     return tuple(f"x{name}" if isinstance(name, Integral) else str(name) for name in names)
+
+
+def is_named(column: str, names: Collection[str]) -> bool:
+    """Return whether names hold a column's own, or that of its variable: job of ``job=clerk``."""
+    return column in names or column.partition("=")[0] in names
 
 
 class Estimate(NamedTuple):
