@@ -3,7 +3,7 @@
 import pytest
 
 from dplasso.datasets import FEATURE_NAMES
-from dplasso.encoding.origin import named_groups
+from dplasso.encoding.origin import is_named, named_groups
 from dplasso.encoding.schema import schema_from_json
 
 
@@ -21,6 +21,13 @@ from dplasso.encoding.schema import schema_from_json
 )
 def test_names_tell_groups(names, groups):
     assert named_groups(names) == groups
+
+
+def test_the_name_of_a_variable_stands_for_its_bins_and_its_missing_values():
+    ages = ["age", "age=3", "age<60", "60<=age<70", "age>=70", "age (missing)", "age (unknown)"]
+    others = ["ages=3", "job=age", "age squared", "(intercept)"]
+    assert [name for name in ages + others if is_named(name, ("age",))] == ages
+    assert is_named("60<=age<70", ("60<=age<70",))
 
 
 def test_the_columns_of_adult_are_those_of_its_variables():

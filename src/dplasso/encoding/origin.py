@@ -6,7 +6,7 @@ are the public steps of a pipeline that turn raw records into rows for the model
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,6 +114,16 @@ _NAME = re.compile(
 _OTHERS = re.compile(r"(?P<variable>.+) \((?:missing|unknown)\)")
 
 
+def _parsed(name: str) -> re.Match[str] | None:
+    return _OTHERS.fullmatch(name) or _NAME.fullmatch(name)
+
+
+def is_named(column: str, names: Collection[str]) -> bool:
+    """Return whether names hold a column's own, or that of its variable: job of ``job=clerk``."""
+    match = _parsed(column)
+    return column in names or (match is not None and match["variable"] in names)
+
+
 def one_hot_groups(records: Any) -> Groups:
     """Return the groups of columns of which a record has at most one, from public knowledge.
 
@@ -136,7 +146,7 @@ def named_groups(names: list[str]) -> Groups:
     places: dict[str, list[int]] = {}
     open_ended: dict[str, list[str]] = {}
     for place, name in enumerate(names):
-        match = _OTHERS.fullmatch(name) or _NAME.fullmatch(name)
+        match = _parsed(name)
         if match is None:
             continue
         variable, parts = match["variable"], match.groupdict()

@@ -1,7 +1,7 @@
 """Noisy gradient descent as a method: from parameters to a plan."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -27,15 +27,11 @@ from dplasso.phases.count import COUNT_SHARE, count, counted_of, levels
 from dplasso.phases.course import Course, Descent, beyond
 from dplasso.phases.descend import gradient_phases
 from dplasso.phases.inference import MOST_COLUMNS, inference
-from dplasso.phases.moments import OneHot, named_columns
+from dplasso.phases.moments import Infer, OneHot, read_infer
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import share_bits
-
-# Share of the budget for intervals unless `infer` says otherwise, and at most.
-_SHARE, _LARGEST = 0.5, 0.9
-_RIGHT = "`None`, 'all', names of columns, or {'columns': 'all' or names, 'share': S}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,14 +39,12 @@ class GradientDescent(Method):
     """Parameters of a fit by noisy gradient descent.
 
     `max_weights`: a number, "significant", or None for all. `norm_bound`: None for unit rows.
-    `inference_share`: of the budget, for intervals. `named`: the columns shown;
-    none for all. `one_hot`: groups with a reference category.
+    `one_hot`: groups with a reference category.
     """
 
     max_weights: int | str | None
     norm_bound: float | None
-    inference_share: float
-    named: tuple[str, ...] = ()
+    infer: Infer
     one_hot: OneHot = ()
 
     many_labels: ClassVar[bool] = True
@@ -60,8 +54,7 @@ class GradientDescent(Method):
     def from_params(cls, params: Mapping[str, Any]) -> Self:
         method = cls(
             **common_parameters(params),
-            inference_share=inference_share(params),
-            named=named_columns(params["infer"]),
+            infer=checked_infer(params),
             max_weights=word_or_number(
                 params,
                 "max_weights",
@@ -105,8 +98,8 @@ class GradientDescent(Method):
                 "choose columns by what is public. Noise hides which of more columns confound"
             )
         method = super().starting(task, records)
-        if self.named:
-            check_named(self.named, records)
+        if self.infer.named:
+            check_named(self.infer.named, records)
         return replace(method, one_hot=one_hot_groups(records)) if self.infers else method
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
@@ -126,7 +119,7 @@ class GradientDescent(Method):
             # the sum of the weights is not public under replace-one.
             counting = count(task, by_weight=True)
         calibration = CALIBRATION_SHARE if self.from_prior else task.calibration
-        fitted = 1.0 - self.inference_share
+        fitted = 1.0 - self.infer.share
 
         def course(released: Released, budget: Budget) -> Course:  # noqa: ARG001
             counted, entered = counted_of(released), released.drawn_columns
@@ -175,13 +168,13 @@ class GradientDescent(Method):
             phases = (levels(self.levels, n_features, task.n_outputs), *phases)
         if self.infers:
             unclipped = task.gradient_loss(task.inference_bound)
-            phases += inference(descent, unclipped, self.inference_share, self.one_hot)
+            phases += inference(descent, unclipped, self.infer.share, self.one_hot)
         return Plan((counting, *phases), descent.lay_out)
 
     @property
     def infers(self) -> bool:
         """Whether intervals follow the fit."""
-        return self.inference_share > 0.0
+        return self.infer.share > 0.0
 
     def _balanced(self, task: Task, counted: Counted) -> tuple[Any, float]:
         """Return the loss of classes that weigh the same by their counts, and what all weigh."""
@@ -201,23 +194,15 @@ class GradientDescent(Method):
         n_records: float,
         n_features: int,  # noqa: ARG002
     ) -> str:
-        mu = budget.mu_of(1.0 - COUNT_SHARE - self.inference_share)
+        mu = budget.mu_of(1.0 - COUNT_SHARE - self.infer.share)
         return gradients_warning(budget, mu, n_records, task.n_outputs)
 
 
-def inference_share(params: Mapping[str, Any]) -> float:
-    """Return the intervals' share of the budget, 0 without intervals; refuse what excludes them."""
-    infer = params["infer"]
-    if infer is None:
-        return 0.0
-    options = infer if isinstance(infer, Mapping) else {"columns": infer}
-    columns, share = options.get("columns"), options.get("share", _SHARE)
-    if options.keys() - {"columns", "share"} or not (isinstance(columns, Iterable) and [*columns]):
-        raise ParameterError(f"`infer` must be {_RIGHT}, got {infer!r}")
-    if not isinstance(share, int | float) or isinstance(share, bool) or not 0.0 < share <= _LARGEST:
-        raise ParameterError(
-            f"the share of `infer` must be a number above 0, up to {_LARGEST:g}, got {share!r}"
-        )
+def checked_infer(params: Mapping[str, Any]) -> Infer:
+    """Return the parameter `infer`; ParameterError for parameters that exclude intervals."""
+    infer = read_infer(params["infer"])
+    if not infer.share:
+        return infer
     if params["row_norm"] == "unit":
         raise ParameterError(
             "`infer` needs `row_norm` to be a number, a public bound on the L2 norm of a row. With "
@@ -230,4 +215,4 @@ def inference_share(params: Mapping[str, Any]) -> float:
                 f"`infer` and `{name}` cannot be combined: intervals are those of the plain loss "
                 "in all columns. Leave one of them out"
             )
-    return float(share)
+    return infer

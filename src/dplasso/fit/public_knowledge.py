@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 
 from dplasso.data.store import Store
 from dplasso.encoding.encoder import PublicEncoder, is_frame
-from dplasso.encoding.origin import check_same_origin, origin_of
+from dplasso.encoding.origin import check_same_origin, is_named, origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError, ParameterError, ParameterTypeError, shown
 from dplasso.fit.public_model import PublicModel, read_prior
@@ -25,7 +25,6 @@ from dplasso.matrix.compressed import checked, compress
 from dplasso.matrix.geometry import Geometry, Progress
 from dplasso.matrix.unit_rows import row_factors
 from dplasso.model.linear import MatchedPrior
-from dplasso.phases.moments import is_named
 from dplasso.runtime.progress import late_progress
 from dplasso.runtime.threads import thread_pool
 

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from dplasso.encoding.origin import is_named
 from dplasso.errors import ParameterError
 from dplasso.model.file import Model
 from dplasso.model.linear import counted_records
 from dplasso.model.weights import given_names, target_unit
-from dplasso.phases.moments import Moments, is_named, named_columns
+from dplasso.phases.moments import Moments, read_infer
 
 INTERCEPT = "(intercept)"
 _WIDTH, _NAME = 80, 22
@@ -220,7 +221,7 @@ def inference_of(model: Model) -> Inference | None:
         names = np.append(names, INTERCEPT)
         coef[-1] += middle
     shown = np.ones(names.size, dtype=np.bool_)
-    if named := named_columns(model.params["infer"]):
+    if named := read_infer(model.params["infer"]).named:
         shown[:] = [is_named(name, named) for name in names]
     references = moments.references[shown[moments.references]]
     shown[references] = False

@@ -5,7 +5,7 @@ coefficients are identified. One of them is left out as the reference category.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.errors import ParameterError
 from dplasso.phases.releases import NO_COLUMNS, Release
 
 # A column is identified if no more than this part of it lies in directions that are not.
@@ -25,6 +26,10 @@ _CLEAR = 0.75
 _EMPTY = 2.0
 # Directions are lost below this part of the largest eigenvalue, also without noise.
 _ROUNDING = 1e-7
+
+# Share of the budget for intervals unless `infer` says otherwise, and at most.
+_SHARE, _LARGEST = 0.5, 0.9
+_RIGHT = "`None`, 'all', names of columns, or {'columns': 'all' or names, 'share': S}"
 
 
 def triangle_size(size: int) -> int:
@@ -40,18 +45,28 @@ def symmetric(triangle: NDArray[np.float64], size: int) -> NDArray[np.float64]:
     return matrix + np.triu(matrix, 1).T
 
 
-def named_columns(infer: Any) -> tuple[str, ...]:
-    """Return the columns that `infer` names, a column without a name as x0; none for "all"."""
-    columns = infer.get("columns") if isinstance(infer, Mapping) else infer
-    if columns is None or columns == "all":
-        return ()
+class Infer(NamedTuple):
+    """The parameter `infer`: columns shown, none for all, and their share of the budget."""
+
+    named: tuple[str, ...]
+    share: float
+
+
+def read_infer(infer: Any) -> Infer:
+    """Return the parameter, checked; a column without a name is x0, and None has no share."""
+    if infer is None:
+        return Infer((), 0.0)
+    options = infer if isinstance(infer, Mapping) else {"columns": infer}
+    columns, share = options.get("columns"), options.get("share", _SHARE)
+    if options.keys() - {"columns", "share"} or not (isinstance(columns, Iterable) and [*columns]):
+        raise ParameterError(f"`infer` must be {_RIGHT}, got {infer!r}")
+    if not isinstance(share, int | float) or isinstance(share, bool) or not 0.0 < share <= _LARGEST:
+        raise ParameterError(
+            f"the share of `infer` must be a number above 0, up to {_LARGEST:g}, got {share!r}"
+        )
     names = columns.split(",") if isinstance(columns, str) else columns
-    return tuple(f"x{name}" if isinstance(name, Integral) else str(name) for name in names)
-
-
-def is_named(column: str, names: Collection[str]) -> bool:
-    """Return whether names hold a column's own, or that of its variable: job of ``job=clerk``."""
-    return column in names or column.partition("=")[0] in names
+    named = [f"x{name}" if isinstance(name, Integral) else str(name) for name in names]
+    return Infer(() if columns == "all" else tuple(named), float(share))
 
 
 class Estimate(NamedTuple):
