@@ -43,7 +43,7 @@ def test_the_commands_of_the_documentation(train, tmp_path):
     assert set(report) == {
         *("dataset", "epsilon", "delta", "epsilon_spent", "epsilon_left"),
         *("share_spent", "fits_left", "neighbors", "rows_per_person"),
-        *("cohort", "kind"),
+        "kind",
     }
     assert (report["dataset"], report["epsilon"], report["delta"]) == ("visits", 3.0, 1e-5)
     told = said("ledger", "show", path)
@@ -246,65 +246,15 @@ def test_a_resumed_fit_names_its_own_ledger(train, ledger, tmp_path):
     assert charged_to(other) == []
 
 
-def months(tmp_path, *, names=("january", "february", "march")):
-    """Give a ledger of monthly data sets, each with a budget of its own."""
+def test_the_total_of_a_person_in_all_data_sets(train, held_out, tmp_path):
     path = tmp_path / "months.ledger"
-    new_ledger(path, 1.5, 1e-5, names[0])
-    for one in names[1:]:
-        done("ledger", "add", path, one, "--epsilon", "1.5", "--delta", "1e-5")
-    return path
-
-
-def test_what_is_declared_is_shown_as_a_declaration(train, held_out, tmp_path):
-    path, model, page = months(tmp_path), tmp_path / "m.npz", tmp_path / "page.html"
+    new_ledger(path, 1.5, 1e-5, "january")
+    assert "person_in_all" not in found("ledger", "show", path)
+    done("ledger", "add", path, "february", "--epsilon", "1.5", "--delta", "1e-5")
     for month, rows in (("january", train), ("february", held_out)):
         done(*fit(rows, path, "--dataset", month))
-    told = said("ledger", "show", path)
-    assert "Nothing is declared about people in several of these data sets" in told
-    before = found("ledger", "show", path)
-    assert before["cohorts"] == []
-    assert before["people"]["epsilon_declared"] == before["people"]["epsilon_in_all"]
-    words = said("ledger", "disjoint", path, "january", "february")
-    assert "and not checked: nobody is in two of january, february;" in words
     report = found("ledger", "show", path)
-    (cohort,), people = report["cohorts"], report["people"]
-    spent = [one["epsilon_spent"] for one in report["datasets"]]
-    assert cohort["datasets"] == ["january", "february"]
-    assert all((cohort["declared_by"], cohort["declared_at"]))
-    assert cohort["epsilon_declared"] == max(spent[:2])
-    assert max(spent) < cohort["epsilon_in_all"] == before["people"]["epsilon_in_all"] < sum(spent)
-    assert people["epsilon_declared"] == cohort["epsilon_declared"]
-    # Each data set keeps its budget, and what is left of it.
-    for one, other in zip(before["datasets"], report["datasets"], strict=True):
-        assert one == other
-    assert found("ledger", "show", path, "--dataset", "march")["cohorts"] == []
-    # A fit, the page to sign and `show` say that it is a declaration.
-    done("ledger", "disjoint", path, "january", "february", "march")
-    made = said(*fit(train, path, "--dataset", "march", "--model", model))
-    done("report", model, "--out", page, "--ledger", path)
-    for text in (made, said("ledger", "show", path), " ".join(page.read_text().split())):
-        assert "and not checked: nobody is in two of january, february, march;" in text
-    # January's rows again, under March: the curator is told.
-    again = found("ledger", "show", path)
-    assert again["cohorts"][0]["same_rows"] == [[1, 3]]
-    assert "Do not release: fits 1 and 3" in said("ledger", "show", path)
-
-
-def test_a_declaration_that_says_too_little_or_nothing_is_refused(tmp_path):
-    path = months(tmp_path)
-    done("ledger", "disjoint", path, "january", "february")
-    way_on = f"dplasso ledger disjoint {path} january february march"
-    for names, words in (
-        (("march",), "names two or more data sets"),
-        (("march", "march"), "each once"),
-        (("march", "april"), "has no data set 'april'"),
-        (("january", "march"), way_on),
-        (("january", "february"), "was declared already"),
-        (("january", "march", "--withdraw"), "nobody is in two of january, february"),
-    ):
-        before = path.read_bytes()
-        refused(run_command("ledger", "disjoint", path, *names), words)
-        assert path.read_bytes() == before
-    done(*way_on.split()[1:])
-    told = said("ledger", "disjoint", path, "january", "february", "march", "--withdraw")
-    assert told.startswith("Nothing is declared about people in several")
+    spent, total = [each["epsilon_spent"] for each in report["datasets"]], report["person_in_all"]
+    assert total["delta"] == 1e-5
+    assert max(spent) < total["epsilon"] < sum(spent)
+    assert "A person in all of these data sets has spent epsilon" in said("ledger", "show", path)

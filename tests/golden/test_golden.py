@@ -8,7 +8,7 @@ import pytest
 from dplasso import load, open_store
 from dplasso.checkpoint import read_checkpoint
 from dplasso.errors import CheckpointError, LedgerError, ModelFileError, StoreError
-from dplasso.ledger import read_budgets, read_cohorts, reserve
+from dplasso.ledger import read_budgets, reserve
 from ledger.workers import charge
 
 OLD = Path(__file__).parent / "version_0.2"
@@ -17,10 +17,9 @@ HERE = Path(__file__).parent / "version_0.3"
 
 def test_a_ledger_is_read_and_charged_on(tmp_path):
     path = shutil.copy(HERE / "team.ledger", tmp_path)
-    budgets, groups = read_cohorts(path)
+    budgets = read_budgets(path)
     assert [budget.name for budget in budgets] == ["visits", "referrals"]
     assert [budget.rows_per_person for budget in budgets] == [1, 3]
-    assert groups[0].datasets == ("visits", "referrals")
     (entry,) = budgets[0].entries
     assert (entry.state, entry.charge.epsilon, entry.charge.purpose) == ("finished", 0.5, "golden")
     reserve(path, "visits", charge(0.5))

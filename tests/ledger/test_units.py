@@ -21,13 +21,14 @@ from dplasso.ledger import (
     read_budgets,
     reserve,
     rho_limit,
+    total_of,
     totals,
 )
 from dplasso.ledger.entries import spent
 from dplasso.privacy.budget import Draws, _sampling_delta, build_budget
 from dplasso.privacy.exponential_mechanism import sampling_delta_of
 from dplasso.tuning.search_cost import search_cost, tries_of
-from ledger.workers import budget_with, raw_charge
+from ledger.workers import budget_with, charge, raw_charge
 
 COMMON = {"delta": 1e-6}
 MECHANISMS = {
@@ -165,3 +166,18 @@ def test_the_rest_of_a_budget_for_persons(name, covered, fits):
     assert not affords(budget, cost(1.00001 * left), fits)
     if covered == 5:
         assert largest_epsilon(budget, **planned) == left
+
+
+def test_the_total_of_a_person_in_all_data_sets_is_the_sum(tmp_path):
+    path = tmp_path / "l"
+    create_ledger(path, 1.0, 1e-6, dataset="january")
+    add_dataset(path, "february", 1.0, 1e-6)
+    for name, epsilon in (("january", 0.5), ("february", 0.9)):
+        reserve(path, name, charge(epsilon, 1e-7))
+    budgets = read_budgets(path)
+    rho, draws = (sum(getattr(each, name) for each in budgets) for name in ("rho", "draw_delta"))
+    epsilon, delta = total_of(budgets)
+    assert delta == 1e-6
+    assert epsilon == epsilon_total(rho, draws, delta) > 0.9
+    add_dataset(path, "april", 2.0, 1e-5, neighbors="replace-one")
+    assert total_of(read_budgets(path)) is None

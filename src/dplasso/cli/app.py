@@ -281,5 +281,5 @@ dplasso ledger plan team.ledger --fits 5
 dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits --model model.npz
 dplasso ledger show team.ledger
 """
-ON_LEDGERS = ("init", "add", "name", "disjoint", "spend", "show", "plan")
+ON_LEDGERS = ("init", "add", "name", "spend", "show", "plan")
 add_group(app, "ledger", LEDGER, *(f"ledgers.{name}" for name in ON_LEDGERS))

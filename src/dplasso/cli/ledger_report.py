@@ -11,7 +11,6 @@ from rich.markup import escape
 
 from dplasso import ledger as ledgers
 from dplasso.cli import output
-from dplasso.ledger.budgets import listed
 from dplasso.privacy.parameters import RELATIONS
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import rounded_down as down
@@ -30,7 +29,6 @@ _MANY = {"fit": "fits", "search": "searches", "score": "scores"}
 _BUDGET = ("epsilon", "delta", "neighbors", "rows_per_person")
 # Budgets and costs are never rounded down.
 up = partial(rounded_up, digits=6)
-_NO_SUM = "the neighbour relations differ, so no total can be computed for a person"
 
 
 def left_after(
@@ -59,7 +57,6 @@ def left_of(
         **_state_of(budget, settings),
         "kind": charge.kind,
         "fits_left": ledgers.fits_left(budget, charge),
-        "cohort": cohort_of(ledger, budget.name),
     }
 
 
@@ -78,7 +75,6 @@ def left_sentence(report: dict[str, Any]) -> str:
         f"charged{called(report['dataset'], ' to')}: {spent} of the budget (epsilon "
         f"{up(report['epsilon'])} at delta {up(report['delta'])}, for "
         f"{_protected(report)}) is spent, {rest}"
-        + (f"; {sentence(report['cohort'])}" if report["cohort"] else "")
     )
 
 
@@ -212,56 +208,6 @@ def fit_words(delta: float, n_iter: int, between: str = ", ") -> str:
     return f"delta {up(delta)}{between}{n_iter:,} steps"
 
 
-# --- people who may be in several data sets of a ledger, and what was declared ------------------
-
-
-def people_summary(
-    budgets: Sequence[ledgers.Budget],
-    groups: Sequence[ledgers.Declaration],
-    dataset: str | None = None,
-) -> dict[str, Any]:
-    """Return the JSON document about people in several data sets, or in groups with `dataset`."""
-    cohorts = [
-        _cohort(budgets, group) for group in groups if dataset is None or dataset in group.datasets
-    ]
-    several = len(budgets) > 1 and dataset is None
-    return {"cohorts": cohorts, "people": _totals(budgets, groups) if several else None}
-
-
-def cohort_of(ledger: Path, dataset: str | None) -> dict[str, Any] | None:
-    """Return the declaration about a data set's people, or None."""
-    budgets, groups = ledgers.read_cohorts(ledger)
-    cohorts = people_summary(budgets, groups, dataset)["cohorts"] if dataset else []
-    return next(iter(cohorts), None)
-
-
-def _cohort(budgets: Sequence[ledgers.Budget], group: ledgers.Declaration) -> dict[str, Any]:
-    members = [budget for budget in budgets if budget.name in group.datasets]
-    entries = [entry for member in members for entry in member.entries]
-    home = {entry.number: member.name for member in members for entry in member.entries}
-    first = same_rows(sorted(entries, key=lambda entry: entry.number))
-    pairs = [[other, number] for number, other in first.items() if other is not None]
-    return {
-        "datasets": [*group.datasets],
-        "declared_by": f"{group.user}@{group.host}",
-        "declared_at": group.declared_at,
-        **_totals(members, [group]),
-        # Fits, on two data sets of the group, that had the same rows.
-        "same_rows": [pair for pair in pairs if home[pair[0]] != home[pair[1]]],
-    }
-
-
-def _totals(
-    budgets: Sequence[ledgers.Budget], groups: Sequence[ledgers.Declaration]
-) -> dict[str, float | None]:
-    people = ledgers.people_of(budgets, groups)
-    return {
-        "delta": None if people is None else people.delta,
-        "epsilon_declared": None if people is None else people.declared,
-        "epsilon_in_all": None if people is None else people.in_all,
-    }
-
-
 def same_rows(entries: Sequence[ledgers.Entry]) -> dict[int, int | None]:
     """Return the first entry on the same rows for each entry; None where that is unknown."""
     prints = {entry.number: entry.charge.fingerprint or "" for entry in entries}
@@ -273,51 +219,3 @@ def same_rows(entries: Sequence[ledgers.Entry]) -> dict[int, int | None]:
         number: first.setdefault(text, number) if text.startswith(f"{key}:") else None
         for number, text in prints.items()
     }
-
-
-def sentence(cohort: dict[str, Any]) -> str:
-    """Say what was declared and what it means."""
-    names, by = listed(cohort["datasets"]), cohort["declared_by"]
-    declared = (
-        f"declared by {by} on {cohort['declared_at'][:10]}, and not checked: nobody is in two of "
-        f"{names}"
-    )
-    if cohort["delta"] is None:
-        return f"{declared}; {_NO_SUM}"
-    return (
-        f"{declared}; if so, each person has spent at most epsilon "
-        f"{up(cohort['epsilon_declared'])} (at delta {up(cohort['delta'])}), and otherwise a "
-        f"person in all of them has spent {up(cohort['epsilon_in_all'])}"
-    )
-
-
-def print_cohorts(summary: dict[str, Any]) -> None:
-    """Print what is known about people in several data sets."""
-    cohorts, people = summary["cohorts"], summary["people"]
-    for cohort in cohorts:
-        words = sentence(cohort)
-        output.text(f"{words[0].upper()}{words[1:]}.", wrap=False)
-        for first, second in cohort["same_rows"]:
-            output.text(
-                f"Do not release: fits {first} and {second}, of two of these data sets, had the "
-                "same rows. If the declaration is wrong: dplasso ledger disjoint --withdraw.",
-                wrap=False,
-            )
-    if people is None:
-        return
-    if people["delta"] is None:
-        output.text(f"Over all data sets: {_NO_SUM}.", wrap=False)
-        return
-    at, worst = f"at delta {up(people['delta'])}", up(people["epsilon_in_all"])
-    if not cohorts:
-        output.text(
-            "Nothing is declared about people in several of these data sets (dplasso ledger "
-            f"disjoint). A person in all of them has spent epsilon {worst} {at}.",
-            wrap=False,
-        )
-    elif people != {key: cohorts[0][key] for key in people}:
-        output.text(
-            f"Over all data sets, {at}: at most epsilon {up(people['epsilon_declared'])} for each "
-            f"person if the declarations hold, and {worst} for a person in all of them.",
-            wrap=False,
-        )

@@ -12,10 +12,9 @@ from dplasso.cli.ledger_report import (
     fit_words,
     left_of,
     left_sentence,
-    people_summary,
-    print_cohorts,
     print_report,
     report_of,
+    up,
 )
 from dplasso.ledger.budgets import check_name
 from dplasso.privacy.budget import Budget
@@ -101,8 +100,7 @@ def add(ledger_file: Path, name: str, limits: Limits) -> None:
     --------
     dplasso ledger add team.ledger referrals --epsilon 1 --delta 1e-6
 
-    Each data set has a budget of its own: use this for records of other people only, and declare
-    it with dplasso ledger disjoint.
+    Each data set has a budget of its own: use this for records of other people only.
     """
     ledgers.add_dataset(ledger_file, name, **asdict(limits))
 
@@ -115,31 +113,6 @@ def name(ledger_file: Path, name: str) -> None:
     dplasso ledger name team.ledger visits
     """
     ledgers.name_dataset(ledger_file, name)
-
-
-def disjoint(ledger_file: Path, names: list[str], withdraw: bool = False) -> output.Result:
-    """Declare that nobody is in two of these data sets; nothing checks it.
-
-    Arguments
-    ---------
-    names : NAME...
-        Two or more data sets of the ledger. To add one to a group, name the whole group with it.
-
-    Options
-    -------
-    withdraw
-        Withdraw what was declared about exactly these data sets.
-
-    Examples
-    --------
-    dplasso ledger disjoint cohorts.ledger january february march
-
-    No limit changes: each data set keeps its budget. What is said of a person's total does.
-    """
-    ledgers.declare_disjoint(ledger_file, names, withdraw=withdraw)
-    budgets, groups = ledgers.read_cohorts(ledger_file)
-    summary = people_summary(budgets, groups)
-    return output.Result({"ledger": ledger_file, **summary}, partial(print_cohorts, summary))
 
 
 def spend(
@@ -177,19 +150,26 @@ def show(ledger_file: Path, dataset: str | None = None) -> output.Result:
 
     For the curator: it names people and machines.
     """
-    budgets, groups = ledgers.read_cohorts(ledger_file)
-    shown = budgets
+    budgets = ledgers.read_budgets(ledger_file)
     if dataset is not None:
-        shown = (ledgers.pick(budgets, dataset, ledger_file),)
-    summary = people_summary(budgets, groups, shown[0].name if dataset is not None else None)
-    reports = [report_of(budget, Planned().settings_under(budget)) for budget in shown]
+        budgets = (ledgers.pick(budgets, dataset, ledger_file),)
+    reports = [report_of(budget, Planned().settings_under(budget)) for budget in budgets]
+    document: dict[str, Any] = {"ledger": ledger_file, "datasets": reports}
+    total = ledgers.total_of(budgets) if len(budgets) > 1 else None
+    if total is not None:
+        document["person_in_all"] = dict(zip(("epsilon", "delta"), total, strict=True))
 
     def print_all() -> None:
         for report in reports:
             print_report(report)
-        print_cohorts(summary)
+        if total is not None:
+            epsilon, delta = map(up, total)
+            output.text(
+                f"A person in all of these data sets has spent epsilon {epsilon} at delta {delta}.",
+                wrap=False,
+            )
 
-    return output.Result({"ledger": ledger_file, "datasets": reports, **summary}, print_all)
+    return output.Result(document, print_all)
 
 
 def plan(

@@ -10,7 +10,6 @@ from textwrap import wrap
 from typing import Any
 
 from dplasso.cli import output
-from dplasso.cli.ledger_report import cohort_of, sentence
 from dplasso.ledger import Budget, Charge, entry_of, read_budgets, share_of
 from dplasso.model import Model, read_model
 from dplasso.model.curves import curves_of
@@ -202,7 +201,7 @@ def _paid(model: Model, ledger: Path | None) -> tuple[dict[str, str] | str, list
         )
         return reason, []
     budget, entry = paid
-    charge, cohort = entry.charge, cohort_of(ledger, budget.name)
+    charge = entry.charge
     facts = {
         "entry": f"{entry.number} of {ledger.name}",
         "data set": budget.name or "(without a name)",
@@ -211,7 +210,6 @@ def _paid(model: Model, ledger: Path | None) -> tuple[dict[str, str] | str, list
         "budget": f"{_cost(budget)} for all releases from this data set, for "
         f"{RELATIONS[budget.neighbors].protected(budget.rows_per_person)}",
         "share": f"{share_of(budget, charge):.1%} of the budget",
-        **({} if cohort is None else {"people": sentence(cohort)}),
     }
     return facts, budget_bars(budget, digest)
 

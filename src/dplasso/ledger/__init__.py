@@ -13,6 +13,7 @@ from dplasso.ledger.budgets import (
     read_budgets as read_budgets,
     rejoin as rejoin,
     reserve as reserve,
+    total_of as total_of,
 )
 from dplasso.ledger.charging import (
     Ledger as Ledger,
@@ -22,12 +23,6 @@ from dplasso.ledger.charging import (
     check_affordable as check_affordable,
     check_paid as check_paid,
     checked_ledger as checked_ledger,
-)
-from dplasso.ledger.budgets import (
-    People as People,
-    declare_disjoint as declare_disjoint,
-    people_of as people_of,
-    read_cohorts as read_cohorts,
 )
 from dplasso.ledger.composition import (
     affords as affords,
@@ -43,7 +38,6 @@ from dplasso.ledger.entries import (
     SCORE as SCORE,
     Budget as Budget,
     Charge as Charge,
-    Declaration as Declaration,
     Entry as Entry,
     charge_of as charge_of,
     counted as counted,

@@ -1,14 +1,13 @@
-"""Operations on a ledger file: create budgets, charge them, declare data sets disjoint.
+"""Operations on a ledger file: create budgets, and charge them.
 
 Every operation locks the file, does one transaction and closes it. A charge reads the budget and
 writes its entry under one lock, so two processes can never both take the last of a budget.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shlex import join
 from typing import Any
 
 from dplasso.errors import LedgerError, ParameterTypeError
@@ -28,14 +27,12 @@ from dplasso.ledger.database import (
     new_image,
     transaction,
 )
-from dplasso.ledger.entries import Budget, Charge, Declaration
+from dplasso.ledger.entries import Budget, Charge
 from dplasso.ledger.rows import (
     insert_dataset,
-    insert_declaration,
     insert_entry,
     keyed,
     now,
-    read_all,
     read_rows,
 )
 from dplasso.privacy.parameters import (
@@ -286,101 +283,10 @@ def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
     raise LedgerError(f"{path} has no data set {dataset!r}; it knows {names}")
 
 
-@dataclass(frozen=True)
-class People:
-    """The privacy loss of a person in several data sets: if the declarations hold, and in all."""
-
-    delta: float
-    declared: float
-    in_all: float
-
-
-def declare_disjoint(path: LedgerPath, datasets: Sequence[str], *, withdraw: bool = False) -> None:
-    """Declare in a ledger that nobody is in two of these data sets; nothing checks it.
-
-    To add a data set to a group, name the whole group with it. `withdraw`: take back the
-    declaration about exactly these data sets instead.
-    """
-    names = [check_name(name) for name in datasets]
-    if len(set(names)) < len(names) or len(names) < 2:
-        raise LedgerError(
-            "a declaration about people names two or more data sets, each once; it names "
-            f"{', '.join(map(repr, names)) or 'none'}"
-        )
-    with transaction(path) as db:
-        budgets, declarations = read_all(db, path)
-        check_named([pick(budgets.values(), name, path) for name in names], path)
-        keys = [key for key, budget in budgets.items() if budget.name in names]
-        order = [budget.name for budget in budgets.values() if budget.name is not None]
-        _check(path, in_force(declarations), {*names}, order, withdraw=withdraw)
-        insert_declaration(db, keys, disjoint=not withdraw)
-
-
-def _check(
-    path: LedgerPath,
-    groups: Sequence[Declaration],
-    names: Collection[str],
-    order: Sequence[str],
-    *,
-    withdraw: bool,
-) -> None:
-    """Refuse a declaration that says nothing new, or cuts through a group."""
-    touched = [group for group in groups if not set(group.datasets).isdisjoint(names)]
-    same = [group for group in touched if set(group.datasets) == set(names)]
-    if withdraw and not same:
-        about = f"; declared: nobody is in two of {listed(touched[0].datasets)}" if touched else ""
-        raise LedgerError(f"{path} holds no declaration about exactly these data sets{about}")
-    if same and not withdraw:
-        raise LedgerError(
-            f"this was declared already, by {same[0].user}@{same[0].host} on "
-            f"{same[0].declared_at[:10]}"
-        )
-    wanted = {*names}.union(*(group.datasets for group in touched))
-    if not withdraw and wanted != set(names):
-        whole = join(name for name in order if name in wanted)
-        raise LedgerError(
-            "the ledger already has a declaration that nobody is in two of "
-            f"{listed(touched[0].datasets)}, and this one leaves some of them out. If nobody is "
-            "in two of them all, declare that: "
-            f"dplasso ledger disjoint {path} {whole}"
-        )
-
-
-def in_force(declarations: Iterable[Declaration]) -> tuple[Declaration, ...]:
-    """Return the declarations that hold: groups without a common data set, the oldest first."""
-    held: list[Declaration] = []
-    for declaration in declarations:
-        held = [other for other in held if set(other.datasets).isdisjoint(declaration.datasets)]
-        held += [declaration] if declaration.disjoint else []
-    return tuple(held)
-
-
-def read_cohorts(path: LedgerPath) -> tuple[tuple[Budget, ...], tuple[Declaration, ...]]:
-    """Return a ledger's budgets, in their order, and the declarations that hold."""
-    with transaction(path, write=False) as db:
-        budgets, declarations = read_all(db, path)
-    return tuple(budgets.values()), in_force(declarations)
-
-
-def people_of(budgets: Sequence[Budget], groups: Sequence[Declaration]) -> People | None:
-    """Return the loss of a person in several data sets; None if neighbour relations differ."""
+def total_of(budgets: Sequence[Budget]) -> tuple[float, float] | None:
+    """Return epsilon and delta of a person in all data sets; None if neighbour relations differ."""
     if len({budget.neighbors for budget in budgets}) > 1:
         return None
     delta = max(budget.delta for budget in budgets)
-    costs = {budget.name: (budget.rho, budget.draw_delta) for budget in budgets}
-    parts = [[costs[name] for name in group.datasets] for group in groups]
-    grouped = {name for group in groups for name in group.datasets}
-    parts += [[cost] for name, cost in costs.items() if name not in grouped]
-
-    def epsilon_of(share: Callable[[Iterable[int]], int]) -> float:
-        rho, draws = (sum(share(cost[k] for cost in part) for part in parts) for k in (0, 1))
-        return epsilon_total(rho, draws, delta)
-
-    return People(delta, declared=epsilon_of(max), in_all=epsilon_of(sum))
-
-
-def listed(names: Sequence[str], most: int = 12) -> str:
-    """Return names in words; of many, the last ones."""
-    if len(names) <= most:
-        return ", ".join(names)
-    return f"{len(names) - most:,} others, {', '.join(names[-most:])}"
+    rho, draws = sum(budget.rho for budget in budgets), sum(b.draw_delta for b in budgets)
+    return epsilon_total(rho, draws, delta), delta

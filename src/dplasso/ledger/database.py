@@ -85,20 +85,6 @@ CREATE TRIGGER entry_fixed BEFORE UPDATE ON entry
         OR new.token IS NOT old.token OR new.rho IS NOT old.rho
         OR new.draw_delta IS NOT old.draw_delta
     BEGIN SELECT RAISE (ABORT, 'an entry cannot be changed'); END;
-CREATE TABLE declaration (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    datasets TEXT NOT NULL,
-    disjoint INTEGER NOT NULL CHECK (disjoint IN (0, 1)),
-    user TEXT NOT NULL,
-    host TEXT NOT NULL,
-    program TEXT NOT NULL,
-    declared_at TEXT NOT NULL,
-    digest TEXT NOT NULL
-);
-CREATE TRIGGER declaration_stays BEFORE DELETE ON declaration
-    BEGIN SELECT RAISE (ABORT, 'a declaration cannot leave a ledger'); END;
-CREATE TRIGGER declaration_fixed BEFORE UPDATE ON declaration
-    BEGIN SELECT RAISE (ABORT, 'a declaration cannot be changed'); END;
 """
 
 _MAGIC = b"SQLite format 3\x00"

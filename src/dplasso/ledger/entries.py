@@ -101,18 +101,6 @@ class Budget:
         return spent(self.entries, self.rows_per_person)[1]
 
 
-@dataclass(frozen=True)
-class Declaration:
-    """A declaration that nobody is in two of some data sets, or its withdrawal."""
-
-    datasets: tuple[str, ...]
-    disjoint: bool
-    user: str
-    host: str
-    program: str
-    declared_at: str
-
-
 def entry_of(budgets: Sequence[Budget], release: str) -> tuple[Budget, Entry] | None:
     """Return the entry that paid for a release, with its budget; None if none did."""
     entries = ((budget, entry) for budget in budgets for entry in budget.entries)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dplasso.errors import LedgerError
 from dplasso.files.disk import descriptor
 from dplasso.ledger.database import RESERVED, LedgerPath
-from dplasso.ledger.entries import Budget, Charge, Declaration, Entry
+from dplasso.ledger.entries import Budget, Charge, Entry
 
 # Columns of an entry that its digest covers, in this order.
 ENTRY_FIXED = (
@@ -29,8 +29,6 @@ ENTRY_FIXED = (
 )
 # Covered if an entry has one of them.
 ENTRY_NOTES = ("purpose", "fingerprint")
-# The same for a declaration.
-DECLARATION_FIXED = ("datasets", "disjoint", "user", "host", "program", "declared_at")
 # The same for a budget, besides its limit and the rows of a person.
 DATASET_FIXED = ("epsilon", "delta", "neighbors")
 _KEY_BYTES = 32
@@ -141,24 +139,6 @@ def insert_entry(
     return number + 1, token
 
 
-def insert_declaration(db: sqlite3.Connection, datasets: Sequence[int], *, disjoint: bool) -> None:
-    """Append that the people of these data sets, by key, are disjoint, or that they may not be."""
-    values: dict[str, Any] = {
-        "datasets": json.dumps(sorted(datasets)),
-        "disjoint": int(disjoint),
-        **origin(),
-        "declared_at": now(),
-    }
-    order = "SELECT digest FROM declaration ORDER BY number DESC LIMIT 1"
-    last = db.execute(order).fetchone()
-    values["digest"] = _declaration_digest("" if last is None else last[0], values)
-    _insert(db, "declaration", values)
-
-
-def _declaration_digest(before: str, row: Any) -> str:
-    return _digest(f"declaration {before}", [row[name] for name in DECLARATION_FIXED])
-
-
 def _entry_digest(before: str, row: Any) -> str:
     notes = [row[name] for name in ENTRY_NOTES]
     noted = any(note is not None for note in notes)
@@ -176,17 +156,9 @@ def _digest(before: str, values: Sequence[Any]) -> str:
 
 def read_rows(db: sqlite3.Connection, path: LedgerPath) -> dict[int, Budget]:
     """Read and verify everything; return the budgets by the data sets' keys."""
-    return read_all(db, path)[0]
-
-
-def read_all(
-    db: sqlite3.Connection, path: LedgerPath
-) -> tuple[dict[int, Budget], tuple[Declaration, ...]]:
-    """Read and verify everything; return the budgets by key, and what was declared, in order."""
     db.row_factory = sqlite3.Row
     try:
-        budgets = _verified(db)
-        return budgets, _declared(db, budgets)
+        return _verified(db)
     except (LookupError, TypeError, ValueError) as error:
         raise LedgerError(
             f"{path} is damaged: what it holds does not fit its checksums; restore it from a "
@@ -213,7 +185,9 @@ def _verified(db: sqlite3.Connection) -> dict[int, Budget]:
             raise ValueError(f"entry {number}")
         before = row["digest"]
         entries[row["dataset"]].append(_entry(row))
-    if not datasets or _ever(db, "entry") != number:
+    # SQLite counts the rows ever made, so the last one cannot be lost unnoticed.
+    ever = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
+    if not datasets or (int(ever["seq"]) if ever else 0) != number:
         raise ValueError("the number of entries")
     return {
         key: Budget(
@@ -225,30 +199,6 @@ def _verified(db: sqlite3.Connection) -> dict[int, Budget]:
         )
         for key, row in datasets.items()
     }
-
-
-def _ever(db: sqlite3.Connection, table: str) -> int:
-    """Return how many rows were ever made, as SQLite counts: the last cannot be lost unnoticed."""
-    last = db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
-    return int(last["seq"]) if last else 0
-
-
-def _declared(db: sqlite3.Connection, budgets: dict[int, Budget]) -> tuple[Declaration, ...]:
-    """Read what was declared; an error if a row was altered or lost."""
-    declarations: list[Declaration] = []
-    before = ""
-    for row in db.execute("SELECT * FROM declaration ORDER BY number"):
-        if row["number"] != len(declarations) + 1 or row["digest"] != _declaration_digest(
-            before, row
-        ):
-            raise ValueError(f"declaration {row['number']}")
-        before = row["digest"]
-        names = tuple(str(budgets[key].name) for key in json.loads(row["datasets"]))
-        facts = {name: row[name] for name in DECLARATION_FIXED[2:]}
-        declarations.append(Declaration(names, bool(row["disjoint"]), **facts))
-    if _ever(db, "declaration") != len(declarations):
-        raise ValueError("the number of declarations")
-    return tuple(declarations)
 
 
 def _entry(row: sqlite3.Row) -> Entry:
