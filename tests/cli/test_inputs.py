@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
 import dplasso
-from cli.conftest import done, found, refused, run_command, said
+from cli.conftest import done, found, said
 
 SEEDED = ("--epsilon", "50", "--seed", "3")
 
@@ -114,19 +114,6 @@ def test_a_table_of_people_and_its_store_give_the_same_model(visits, tmp_path):
     done("evaluate", tmp_path / "m.npz", visits[0])
     told = said("fit", tmp_path / "v.store", *COMMON)
     assert "The fit used at most 1 rows of each person" in told
-
-
-def test_a_search_takes_a_store_that_knows_its_people(visits, tmp_path):
-    store = tmp_path / "v.store"
-    done("convert", visits[0], store, *visits[1:], *PERSON)
-    grid = ("--grid", "max-weights=none,5", "--tries", 2, "--law", "logarithmic")
-    people = (*grid, "--metric", "accuracy", "--rows-per-person", 2, *COMMON)
-    assert found("tune", store, *people)["privacy"]["rows_per_person"] == 2
-    refused(run_command("tune", *visits, *people), "does not say which person each row belongs to")
-    nobody = tmp_path / "n.store"
-    done("convert", visits[0], nobody, *visits[1:])
-    told = "--rows-per-person needs --person-column, or a store with people"
-    refused(run_command("tune", nobody, *people), told)
 
 
 # --- predictions ---------------------------------------------------------------------------------

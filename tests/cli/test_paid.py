@@ -208,7 +208,7 @@ KILLS = {
     "at a step": (WRITE, 5, True),
     "after the last step": ("dplasso.ledger.charging.finish", 1, False),
     "after the end is noted": ("dplasso.ledger.charging.finish", 1, True),
-    "when the model is written": ("dplasso.cli.training.OutputOptions.write", 1, False),
+    "when the model is written": ("dplasso.cli.fit.write_model", 1, False),
     "while the model is written": ("dplasso.model.file.write_released", 1, False),
     "when the model is there": ("dplasso.cli.checkpoints.Keeping.finish", 1, False),
 }
@@ -296,21 +296,3 @@ def test_what_is_refused_before_the_charge_leaves_nothing(train, ledger, run, mo
     original = replaced(monkeypatch, RESERVE, late)
     refused(run(*paid(train, ledger)), "cannot pay")
     assert names(ledger.parent) == ["team.ledger"]
-
-
-def test_a_search_holds_room_for_its_model(train, tmp_path, run, monkeypatch):
-    ledger, model = tmp_path / "team.ledger", tmp_path / "m.npz"
-    new_ledger(ledger, 30.0, 1e-4)
-    given = ("tune", train, "--epsilon", 20, "--method", "logistic", "--grid", "max-weights=none,3")
-    given = (*given, "--law", "logarithmic", "--tries", 2, "--ledger", ledger, "--model", model)
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "posix_fallocate", full)
-        refused(run(*given), "it needs room for")
-    assert states(ledger) == []
-    done(*given)
-    assert names(tmp_path) == ["m.npz", "team.ledger"]
-    assert load(model).privacy_.epsilon <= 20

@@ -139,12 +139,3 @@ def test_the_ledger_says_what_a_fit_started_from(train, weights, tmp_path):
     assert "Entry 1 starts from a table of weights, 2 of 30 columns by number" in said(
         "ledger", "show", ledger
     )
-
-
-def test_a_search_starts_every_try_from_it(train, weights, tmp_path):
-    model = tmp_path / "m.npz"
-    given = ("--epsilon", 5, "--grid", "row-norm=unit,2", "--tries", 2)
-    done("tune", train, *given, "--law", "logarithmic", "--prior", weights, "--model", model)
-    assert "a table of weights, 2 of 30 columns" in dplasso.load(model).privacy_.prior
-    report = found("tune", train, *given, "--law", "logarithmic", "--public-data", train)
-    assert "public rows" in report["privacy"]["prior"]

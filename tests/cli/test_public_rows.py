@@ -39,12 +39,6 @@ def test_the_ledger_notes_them(train, fewer, tmp_path):
     assert "60 public rows without labels" in said("ledger", "show", ledger)
 
 
-def test_a_search_uses_them_in_every_try(train, fewer):
-    given = ("--epsilon", 5, "--grid", "max-weights=none,5", "--tries", 2, "--law", "logarithmic")
-    report = found("tune", train, *given, "--public-rows", fewer)
-    assert report["privacy"]["public_rows"].startswith("60 public rows")
-
-
 def test_a_lasso_uses_them(train, fewer):
     report = found("fit", train, *FAST, "--method", "lasso", "--public-rows", fewer)
     assert report["privacy"]["public_rows"].startswith("60 public rows")

@@ -145,14 +145,6 @@ report part-1.svm --out page.html => is not a dplasso model file
 report model.npz --out taken => --force
 report model.npz --out model.npz --force => is an input
 
-2 tune none.svm --epsilon 5 --grid max-weights => not of the form
-2 tune none.svm --epsilon 5 --grid max-weihgts=1 => there is no such setting
-tune none.svm --epsilon 5 --grid epsilon=1,2 => cannot be tuned
-tune none.svm --epsilon 5 --grid max-weights=1,2 --metric gini => --metric must be
-tune none.svm --epsilon 5 --grid max-weights=1.5,2 => --max-weights must be none, a whole number
-tune none.svm --epsilon 5 --grid max-weights=1,2 --held-out 2 => --held-out must lie
-tune none.svm --epsilon 5 --grid max-weights=1,2 --rows-per-person 2 => which person each row
-2 tune none.svm --epsilon 1 --grid max-weights=1,2 --ledger team.ledger => --ledger needs --model
 2 FIT --ledger team.ledger => --ledger needs --model
 plan --epsilon 2 --rows 100 --score 1.5 => must be a share
 plan --epsilon 2 --rows 100 --score 0.5 --refit 0.5 => the other shares use the whole budget

@@ -84,8 +84,6 @@ def test_private_scores_of_classes(run, rows, tmp_path):
     assert "Rows of each class by the class predicted" in shown
     assert "f1, weighted by rows" in said(*score, "--metric", "f1_weighted")
     refused(run(*score, "--metric", "calibration"), "is for two classes, but this model predicts")
-    tuned = ("tune", train, "--epsilon", "20", "--grid", "max-weights=none,3")
-    assert found(*tuned, "--law", "logarithmic")["metric"] == "accuracy"
 
 
 def test_a_model_of_many_labels_predicts_and_is_scored_in_python(run, rows, tmp_path):

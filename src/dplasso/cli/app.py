@@ -265,7 +265,7 @@ def _options(_version: Annotated[bool, _VERSION] = False) -> None:
 
 
 for home in (
-    *("fit.fit", "tune.tune", "models.predict", "models.evaluate", "models.explain"),
+    *("fit.fit", "models.predict", "models.evaluate", "models.explain"),
     *("showing.show", "showing.report", "planning.plan", "planning.budget"),
     *("audit.audit", "demo.demo", "stores.convert"),
 ):

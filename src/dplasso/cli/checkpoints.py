@@ -14,7 +14,6 @@ from typing import Any
 from dplasso.checkpoint import read_checkpoint, session
 from dplasso.cli import output
 from dplasso.cli.app import command_line
-from dplasso.cli.training import OutputOptions
 from dplasso.errors import CheckpointError
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.files.disk import claim, held_room
@@ -89,18 +88,20 @@ def kept_checkpoint(
     estimator: PrivateLinearModel,
     options: CheckpointOptions,
     path: Path | None,
-    outputs: OutputOptions,
+    model: Path | None,
     inputs: Iterable[Path | None],
+    *,
+    force: bool,
 ) -> Iterator[Keeping]:
     """Keep a checkpoint during a fit; refuse at once what cannot be kept or resumed."""
-    kept, resume, model = Keeping(path), options.resume, outputs.model
+    kept, resume = Keeping(path), options.resume
     if path is None:
         yield kept
         return
-    others = [other.resolve() for other in (*inputs, model) if other is not None]
+    others = [other.resolve() for other in inputs if other is not None]
     if path.resolve() in others:
         raise ValueError(f"{path} is named twice; give the checkpoint a file of its own")
-    output.check_outputs([path], force=outputs.force or resume)
+    output.check_outputs([path], force=force or resume)
     begun = False
     with claim(path), ExitStack() as held:
         stored = session.check_resumable(estimator, path) if resume else None

@@ -20,7 +20,7 @@ from dplasso.cli.clusters import ClusterOptions, WorkerOptions, read_partitions
 from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.scoring import numbers_in, score, scores_text
-from dplasso.cli.training import EstimatorOptions, OutputOptions, train_with_bar
+from dplasso.cli.training import EstimatorOptions, train_with_bar
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
 from dplasso.encoding.origin import check_same_origin, origin_of
@@ -32,6 +32,7 @@ from dplasso.estimators.margins import with_odds
 from dplasso.fit.records import store_of
 from dplasso.fit.run import Hooks
 from dplasso.ledger import check_affordable
+from dplasso.model import write_model
 from dplasso.model.weights import beyond_by_chance, count_of, signs, weights_of
 
 HEAVIEST = 10
@@ -49,13 +50,19 @@ class FitOptions:
     test : DATA
         Labelled rows to score the model on, for the curator: a file or a quoted pattern; may be
         given again for more.
+
+    Output
+    ------
+    model : OUT
+        Write the model here (.npz); needed with --ledger. Default: nothing is written.
     """
 
     data: list[str]
     wanted: EstimatorOptions
     reading: ReadingOptions
     test: list[str] | None = None
-    outputs: OutputOptions
+    model: Path | None = None
+    force: bool = False
     interruptions: CheckpointOptions
     cluster: ClusterOptions
     workers: WorkerOptions
@@ -64,7 +71,7 @@ class FitOptions:
     @property
     def place(self) -> Path | None:
         """The checkpoint: as named, or beside the model that a ledger pays for."""
-        kept, model = self.interruptions, self.outputs.model
+        kept, model = self.interruptions, self.model
         if kept.checkpoint is None and model is not None:
             beside = model.with_name(f"{model.name}.checkpoint")
             if self.wanted.ledger is not None or (kept.resume and beside.exists()):
@@ -126,13 +133,15 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     not part of the release: what may be released is the model and its statement.
     """
     estimator, schema, files, tests = _checked(asked)
-    outputs, inputs = asked.outputs, (*files, *tests, *asked.beside)
-    keeping = kept_checkpoint(estimator, asked.interruptions, asked.place, outputs, inputs)
+    inputs = (*files, *tests, asked.model, *asked.beside)
+    keeping = kept_checkpoint(
+        estimator, asked.interruptions, asked.place, asked.model, inputs, force=asked.force
+    )
     with keeping as kept, output.progress_bars() as bars:
         fitted = _trained(asked, estimator, schema, files, tests, kept, bars)
         with output.uninterrupted():
-            outputs.write(estimator, kept.temporary)
-            if outputs.model is not None:
+            if asked.model is not None:
+                write_model(estimator.model_, asked.model, temporary=kept.temporary)
                 kept.finish()
     report = _report(fitted, asked)
     curators = [name for name in _CURATORS if name in report]
@@ -142,17 +151,18 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
 
 def _checked(asked: FitOptions) -> tuple[PrivateLinearModel, Schema | None, list[Path], list[Path]]:
     """Refuse what is wrong before the work; return estimator, schema, data and test files."""
-    wanted, reading, outputs = asked.wanted, asked.reading, asked.outputs
+    wanted, reading, model = asked.wanted, asked.reading, asked.model
     schema = reading.declared()
     estimator = wanted.estimator()
     if asked.person_column is not None and "rows_per_person" not in wanted.parameters:
         raise typer.BadParameter(
             "--person-column needs --rows-per-person M: how many rows of one person may enter"
         )
-    outputs.refuse_unwritten(wanted.ledger)
+    if wanted.ledger is not None and model is None:
+        raise typer.BadParameter("--ledger needs --model OUT: what is paid for has to be written")
     resume = asked.interruptions.resume
-    if not (resume or outputs.force):
-        refuse_unfinished(asked.place, outputs.model)
+    if not (resume or asked.force):
+        refuse_unfinished(asked.place, model)
     # A fit that is resumed was charged already; its checkpoint checks the settings.
     if not resume:
         method = method_of(estimator)
@@ -167,8 +177,9 @@ def _checked(asked: FitOptions) -> tuple[PrivateLinearModel, Schema | None, list
         refuse({"--test": bool(tests), "--labels": reading.labels}, BESIDE_CLUSTER)
     files = expand(asked.data) if asked.cluster.cluster is None else []
     test_files = expand(tests) if tests else []
-    charged = wanted.ledger is not None and not resume
-    outputs.check((*files, *test_files, *asked.beside), charged=charged)
+    again = ", which is charged again" if wanted.ledger is not None and not resume else ""
+    inputs = (*files, *test_files, *asked.beside)
+    output.check_outputs([model] if model else [], inputs, force=asked.force, again=again)
     return estimator, schema, files, test_files
 
 
@@ -222,7 +233,7 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
         "n_nonzero": len(weights),
         "seconds": fitted.seconds,
         "privacy": estimator.privacy_.to_dict(),
-        "model": asked.outputs.model,
+        "model": asked.model,
     }
     if hasattr(estimator, "coef_standard_error_"):
         report |= {
@@ -247,7 +258,7 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
 def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explain: bool) -> None:
     """Print a fit: first what may be released, then what may not."""
     estimator, train = fitted.estimator, fitted.train
-    wanted, model = asked.wanted, asked.outputs.model
+    wanted, model = asked.wanted, asked.model
     written = "nothing (give --model to keep the model)" if model is None else str(model)
     if "checkpoint" in report:
         written += f", checkpoint {report['checkpoint']['path']}"

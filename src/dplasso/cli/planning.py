@@ -295,10 +295,9 @@ def _print_plan(asked: dict[str, Any], finds: dict[Part, str], tries: float) -> 
         f"  dplasso ledger init L --epsilon {asked['epsilon']:g} {delta}{people}", wrap=False
     )
     method = f" DATA --method {asked['method']}{options['target_bounds']}"
-    search = f"tune{method} --grid NAME=V,V --tries {tries:g} --law poisson{options['neighbors']}"
     who = " --person-column NAME" if options["rows_per_person"] else ""
     commands = dict.fromkeys(("fit", "refit"), f"fit{method}{people}{who}")
-    commands |= {"search": search, "score": "evaluate model.npz DATA"}
+    commands |= {"search": "", "score": "evaluate model.npz DATA"}
     for part in finds:
         if not part.epsilon or part.name not in commands:
             continue
@@ -306,11 +305,16 @@ def _print_plan(asked: dict[str, Any], finds: dict[Part, str], tries: float) -> 
         line = (
             f"dplasso {commands[part.name]} --epsilon {down(part.epsilon)} {delta} --ledger L{kept}"
         )
+        spent = f"{down(part.epsilon)}, {asked['delta']:g}"
+        if part.name == "search":
+            line = (
+                f"in Python: PrivateSearch(estimator, grid, {spent}, tries={tries:g}, "
+                'law="poisson", ledger="L").fit(X, y)'
+            )
         if part.name == "score" and who:
             line = (
-                f"in Python: private_score(model, X, y, {down(part.epsilon)}, "
-                f"{asked['delta']:g}, groups=people, rows_per_person={asked['rows_per_person']}"
-                ', ledger="L")'
+                f"in Python: private_score(model, X, y, {spent}, groups=people, "
+                f'rows_per_person={asked["rows_per_person"]}, ledger="L")'
             )
         output.text(f"  {line}", wrap=False)
 

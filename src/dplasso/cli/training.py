@@ -1,7 +1,6 @@
-"""Options of ``fit`` and ``tune``, and the estimator they describe."""
+"""Options of ``fit`` for the estimator, and the estimator they describe."""
 
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,11 +19,11 @@ from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError, NoiseWarning, ParameterError, WeakPrivacyWarning
 from dplasso.estimators.base import PrivateLinearModel
-from dplasso.estimators.cost import METHODS, check_settings
+from dplasso.estimators.cost import estimator_of
 from dplasso.estimators.fitting import fit_estimator
+from dplasso.fit.method import checked_target_bounds
 from dplasso.fit.run import Hooks
 from dplasso.ledger import Ledger
-from dplasso.model import write_model
 
 
 def default_method(is_regression: bool) -> str:
@@ -89,29 +88,15 @@ class EstimatorOptions:
         """Whether the fit learns numbers."""
         return self.method == "linear" or self.target_bounds is not None
 
-    @property
-    def chosen(self) -> str:
-        """The method that was asked for, or the default."""
-        return self.method or default_method(self.is_regression)
-
     def estimator(self) -> PrivateLinearModel:
-        """Make the estimator.
-
-        Classes declared by name wait for `declare`, which knows their type.
-        """
-        kinds = METHODS.get(self.chosen)
-        if kinds is None:
-            raise ParameterError(
-                f"`method` must be one of {', '.join(METHODS)}, got {self.chosen!r}"
-            )
-        kind: Any = kinds[self.is_regression]
-        if kind is None:
-            raise ParameterError(
-                f"the method {self.chosen} predicts classes, and `target_bounds` is for numbers",
-                advice="use linear or lasso",
-            )
-        if self.is_regression and self.classes is not None:
-            raise ParameterError("a regression has no classes", advice="leave `classes` out")
+        """Make the estimator; classes wait for `declare`, which knows their type."""
+        if self.classes is not None:
+            parse_classes(self.classes)
+            if self.is_regression:
+                raise ParameterError("a regression has no classes", advice="leave `classes` out")
+        bounds = None if self.target_bounds is None else parse_target_bounds(self.target_bounds)
+        if self.is_regression:
+            checked_target_bounds(bounds)
         # None is an option that was not given.
         settings = {
             name: None if value == "none" else value for name, value in self.parameters.items()
@@ -121,14 +106,10 @@ class EstimatorOptions:
         if self.prior is not None:
             settings["prior"] = self.prior
         settings["ledger"] = chosen_ledger(self.ledger, self.dataset, self.purpose)
-        if self.target_bounds is not None:
-            settings["target_bounds"] = parse_target_bounds(self.target_bounds)
-        if self.classes is not None:
-            parse_classes(self.classes)
+        # Public rows are read later; here an estimator that takes none refuses them.
         public = {"public_data": self.public_data, "public_rows": self.public_rows}
-        check_settings(kind, self.chosen, [*settings, *(name for name in public if public[name])])
-        estimator: PrivateLinearModel = kind(**settings)
-        return estimator
+        settings |= {name: None for name, rows in public.items() if rows}
+        return estimator_of(self.method or default_method(self.is_regression), bounds, **settings)
 
     def _inference(self) -> dict[str, Any]:
         columns, share = self.parameters.get("infer", "none"), self.infer_share
@@ -178,38 +159,6 @@ class EstimatorOptions:
             estimator.set_params(public_data=(public.X, public.y))
         if self.public_rows:
             estimator.set_params(public_rows=read(self.public_rows, labelled=False).X)
-
-
-@dataclass(frozen=True)
-class OutputOptions:
-    """Options for the outputs.
-
-    Output
-    ------
-    model : OUT
-        Write the model here (.npz); needed with --ledger. Default: nothing is written.
-    """
-
-    model: Path | None = None
-    force: bool = False
-
-    def refuse_unwritten(self, ledger: Path | None) -> None:
-        """Refuse to pay for a model that is not written."""
-        if ledger is not None and self.model is None:
-            raise typer.BadParameter(
-                "--ledger needs --model OUT: what is paid for has to be written"
-            )
-
-    def check(self, inputs: Iterable[Path | None], *, charged: bool) -> None:
-        """Refuse a model file that cannot be written, or exists without --force."""
-        again = ", which is charged again" if charged else ""
-        outputs = [] if self.model is None else [self.model]
-        output.check_outputs(outputs, inputs, force=self.force, again=again)
-
-    def write(self, estimator: PrivateLinearModel, temporary: str | None = None) -> None:
-        """Write the model; `temporary` is the file that was reserved for it."""
-        if self.model is not None:
-            write_model(estimator.model_, self.model, temporary=temporary)
 
 
 def train_with_bar(
