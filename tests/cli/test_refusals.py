@@ -211,8 +211,6 @@ fit {/nowhere/a.store|/nowhere/p*.store} --epsilon 1 --cluster threads => no sto
 fit {no*.store|stores/../no[1-9].store} --epsilon 1 --cluster threads => no store or folder
 2 fit stores --epsilon 1 --binarize --cluster threads => --binarize cannot be combined
 fit stores --epsilon 1 --features 31 --cluster threads => 30 columns, not 31
-2 convert part-1.svm stores/x --cluster threads => --cluster needs --features
-convert part-1.svm stores/part-9.store --features 30 --cluster threads => is a store
 
 2 convert t.parquet s => is a table: give --schema FILE
 2 convert t.parquet s --indices words --schema list.json => is a table: give --schema FILE

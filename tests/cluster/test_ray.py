@@ -9,11 +9,10 @@ from typer.main import get_command
 
 from cluster.cases import MODELS, cut, records, released
 from dplasso.cli.app import app
-from dplasso.cli.clusters import ClusterOptions, WorkerOptions
+from dplasso.cli.clusters import ClusterOptions
 from dplasso.cluster import InProcessEngine, RayEngine, ray_cluster
 from dplasso.cluster import ray_engine as module
 from dplasso.cluster.engines import LocalHandle, WorkerLost
-from dplasso.cluster.ray_cluster import Cores, run_tasks
 from dplasso.cluster.worker import Partition
 from dplasso.errors import ClusterError
 
@@ -185,9 +184,8 @@ def test_a_cluster_that_asks_for_no_token_is_joined_by_name_alone(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setitem(sys.modules, "ray", Cluster(4))
     refusal = r"'auto' uses neither tokens nor encryption.*open_cluster=True"
-    for join in (lambda: RayEngine().gather(1), lambda: run_tasks("auto", len, [("a",)])):
-        with pytest.raises(ClusterError, match=refusal):
-            join()
+    with pytest.raises(ClusterError, match=refusal):
+        RayEngine().gather(1)
     # Also where the program has joined it before.
     monkeypatch.setitem(sys.modules, "ray", Cluster(4, initialized=True))
     for address in ("auto", "local"):
@@ -222,9 +220,6 @@ def test_more_workers_than_cores_share_them_at_once_and_it_is_said(monkeypatch, 
 
 def test_pieces_of_work_take_turns_on_the_cores_there_are():
     """More cores than a machine has are never waited for."""
-    assert Cores(Cluster(3, 5, 0), 9, 8).largest == 5
-    assert Cores(Cluster(3, 5), 9, 2).largest == 2
-    assert Cores(Cluster(0), 9, 2).largest == 1
 
 
 @pytest.mark.usefixtures("protected")
@@ -301,9 +296,9 @@ def test_one_that_shares_and_does_not_start_is_lost(monkeypatch):
 
 
 def test_the_command_line_gives_them_to_the_engine():
-    where = ClusterOptions("auto", 4, open_cluster=True)
-    assert WorkerOptions(5, 60.0).engine(where) == RayEngine("auto", 4, 5, 60.0, open_cluster=True)
-    assert WorkerOptions().engine(ClusterOptions("auto")) == RayEngine()
+    chosen = ClusterOptions("auto", 4, open_cluster=True, restarts=5, patience=60.0)
+    assert chosen.engine == RayEngine("auto", 4, 5, 60.0, open_cluster=True)
+    assert ClusterOptions("auto").engine == RayEngine()
     options = {param.name for param in get_command(app).commands["fit"].params}
     assert {"restarts", "patience", "open_cluster"} <= options
 

@@ -16,7 +16,7 @@ from dplasso.cli.checkpoints import (
     kept_checkpoint,
     refuse_unfinished,
 )
-from dplasso.cli.clusters import ClusterOptions, WorkerOptions, read_partitions
+from dplasso.cli.clusters import ClusterOptions, read_partitions
 from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.scoring import numbers_in, score, scores_text
@@ -65,7 +65,6 @@ class FitOptions:
     force: bool = False
     interruptions: CheckpointOptions
     cluster: ClusterOptions
-    workers: WorkerOptions
     person_column: str | None = None
 
     @property
@@ -120,7 +119,7 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     dplasso fit table.csv --schema schema.json --epsilon 1 --row-norm 3 --infer all --model m.npz
     dplasso fit train.svm.gz --epsilon 1 --method lasso --model model.npz
     dplasso fit stores/ --cluster auto --epsilon 1 --classes 0,1 --checkpoint c.npz --model m.npz
-        (after: dplasso convert 'part-*' stores/ --features 1000000 --cluster auto)
+        (after: dplasso convert part-1.svm stores/part-1.store --features 1000000, and the others)
     dplasso fit train.svm.gz --epsilon 0.3 --prior last-year.npz --model model.npz
     dplasso fit train.csv --schema schema.json --epsilon 0.3 --prior weights.csv --model model.npz
     dplasso fit train.svm.gz --epsilon 0.3 --public-data public.svm.gz --model model.npz
@@ -194,7 +193,7 @@ def _trained(
 ) -> _Fitted:
     """Read the rows, train on them, and score the model on those of --test."""
     started, reading, wanted = time.perf_counter(), asked.reading, asked.wanted
-    engine, rows, labels, scores = asked.workers.engine(asked.cluster), None, None, None
+    engine, rows, labels, scores = asked.cluster.engine, None, None, None
     if engine is None:
         person = asked.person_column
         train = reading.read(files, bars, wanted.features, schema, person_column=person)

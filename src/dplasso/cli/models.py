@@ -14,8 +14,7 @@ from sklearn.pipeline import Pipeline
 
 import dplasso
 from dplasso.cli import output
-from dplasso.cli.clusters import ClusterOptions, over_stores
-from dplasso.cli.inputs import BESIDE_CLUSTER, ReadingOptions, refuse
+from dplasso.cli.inputs import ReadingOptions, refuse
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.scoring import print_confusion, print_scores, score
 from dplasso.cli.training import chosen_ledger
@@ -42,17 +41,16 @@ _NOT_PRIVATE = (
 
 @dataclass(frozen=True)
 class Applied:
-    """A model, and the rows to apply it to, here or on a cluster."""
+    """A model, and the rows to apply it to."""
 
     model: Path
     data: list[str]
     reading: ReadingOptions
-    cluster: ClusterOptions
 
     @property
     def files(self) -> list[Path]:
-        """The files of the rows; none where a cluster reads them."""
-        return expand(self.data) if self.cluster.cluster is None else []
+        """The files of the rows."""
+        return expand(self.data)
 
     def read(self, bars: output.Bars, *, labelled: bool) -> tuple[Any, Dataset]:
         """Return the model and the rows."""
@@ -64,14 +62,8 @@ class Applied:
                 "Python, with private_score or scikit-learn"
             )
         if steps is not None:
-            on_cluster = {"--cluster": self.cluster.cluster}
-            refuse(on_cluster, "cannot apply a pipeline, which the model has: give files")
-            fitted, rows = read_raw(fitted, files, self.reading, bars, labelled=labelled)
-        elif files:
-            rows = self.reading.read_for(fitted, files, bars, labelled=labelled)
-        else:
-            fitted, rows = over_stores(fitted, self.model, self.data, self.cluster, bars)
-        return fitted, rows
+            return read_raw(fitted, files, self.reading, bars, labelled=labelled)
+        return fitted, self.reading.read_for(fitted, files, bars, labelled=labelled)
 
 
 def predict(
@@ -95,7 +87,7 @@ def predict(
     dplasso predict model.npz new.svm.gz
     dplasso predict model.npz 'new-*.svm.gz' --proba --out probabilities.txt
     dplasso predict model.npz new.csv
-    dplasso predict model.npz stores/ --cluster auto
+    dplasso predict model.npz new.store
 
     A model knows how its rows were encoded and made binary, so DATA is given raw. One saved with a
     pipeline takes what that takes: texts from the column "text" of a table, or the only one. A
@@ -145,8 +137,6 @@ def explain(
     dplasso explain model.npz new.csv
     dplasso explain model.npz new.csv --rows 3 --json
     """
-    if applied.cluster.cluster is not None:
-        refuse({"--cluster": applied.cluster.cluster}, "cannot explain predictions: give files")
     with output.progress_bars() as bars:
         fitted, data = applied.read(bars, labelled=False)
         X = data.X
@@ -216,8 +206,6 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
     A model knows how its rows were encoded and made binary, so DATA is given raw.
     """
     private = scoring.epsilon is not None
-    if applied.cluster.cluster is not None:
-        refuse({"--epsilon": private}, BESIDE_CLUSTER)
     for name in () if private else ("metric", "against", "ledger", "dataset", "purpose"):
         if getattr(scoring, name) is not None:
             raise ValueError(f"--{name} is for a private score, which needs --epsilon")

@@ -172,8 +172,8 @@ Arguments
 data : DATA...
     svmlight text (plain, .gz, .bz2, .xz), a scipy sparse .npz, or a table with a schema (CSV,
     JSON lines, Parquet, Arrow). Several files, or a quoted pattern such as 'part-*.svm.gz', are one
-    data set. Or one store made by convert, which is read from the disk as it is needed; with
-    --cluster many stores, also on object storage.
+    data set. Or one store made by convert, which is read from the disk as it is needed; fit
+    --cluster takes many stores, also on object storage.
 ledger_file : LEDGER
     The ledger's file.
 model : MODEL

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -12,19 +12,15 @@ from typing import Any
 import typer
 
 from dplasso.cli import output
-from dplasso.cli.clusters import ClusterOptions
 from dplasso.cli.inputs import ReadingOptions, refuse
 from dplasso.cluster.storage import check_free, put_store
 from dplasso.data.formats import is_table
 from dplasso.data.source_files import expand, is_address
 from dplasso.data.store import describe, open_store, write_store
 from dplasso.data.store.files import check_place
-from dplasso.data.store.opening import is_store
 from dplasso.data.table_batches import ListColumns
 from dplasso.encoding.files import encode_files, need_pyarrow
 from dplasso.encoding.schema import Schema
-from dplasso.errors import DataError
-from dplasso.files.disk import make_folder
 
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
 SMALLEST = 64 * 2**20
@@ -64,9 +60,8 @@ def convert(
     values: str | None = None,
     memory: str = "2GB",
     force: bool = False,
-    cluster: ClusterOptions,
 ) -> output.Result:
-    """Convert data files to a store on disk, in bounded memory; with --cluster each to its own.
+    """Convert data files to a store on disk, in bounded memory.
 
     Arguments
     ---------
@@ -103,8 +98,7 @@ def convert(
     dplasso convert train.svm train.store --features 1000000 --binarize --force
     dplasso convert visits.parquet visits.store --schema schema.json
     dplasso convert words.parquet words.store --indices words
-    dplasso convert 'part-*.svm.gz' stores/ --features 1000000 --cluster auto
-    dplasso convert 'part-*.svm.gz' s3://bucket/stores/ --features 1000000 --cluster auto
+    dplasso convert part-1.svm.gz s3://bucket/stores/part-1.store --features 1000000
 
     A fit from a store reads no text, and keeps in memory only what grows with the number of rows
     and of columns. A store needs about 8 bytes of disk per entry (4 where all values are 1).
@@ -114,12 +108,6 @@ def convert(
     encoding = _encoding(data, features, reading, indices, values)
     reading.dialect.say(expand(data))
     settings: dict[str, Any] = {"memory": parse_memory(memory), "force": force}
-    if cluster.cluster is not None:
-        if encoding is None and features is None:
-            raise typer.BadParameter(
-                "--cluster needs --features D: the number of columns, which all stores must share"
-            )
-        return _convert_each(data, store, encoding, read, settings, cluster)
     _check_place(store, force=force)
     started = time.perf_counter()
     with output.progress_bars() as bars, _made(store) as place, bars.task("reading") as progress:
@@ -137,7 +125,14 @@ def convert(
         )
     away = " --cluster threads" if is_address(store) else ""
     train = f"train on it: dplasso fit {store} --epsilon 1 --model model.npz{away}"
-    show = partial(print_made, {"store": store}, report, train, public)
+
+    def show() -> None:
+        facts = {"store": store, "data": output.data_text(report)}
+        facts |= {"size": f"{report['bytes']:,} bytes", "seconds": f"{report['seconds']:.2f}"}
+        output.facts(facts)
+        for sentence in filter(None, (train, public)):
+            output.text(sentence)
+
     return output.Result(report | {"public": public}, show)
 
 
@@ -178,69 +173,6 @@ def _made(store: str) -> Iterator[Path]:
         place = Path(made) / "made.store"
         yield place
         put_store(place, store)
-
-
-def _convert_each(
-    data: list[str],
-    folder: str,
-    encoding: Schema | ListColumns | None,
-    read: Mapping[str, Any],
-    settings: dict[str, Any],
-    cluster: ClusterOptions,
-) -> output.Result:
-    """Convert every file to a store of its own in a folder, each by a task."""
-    away = is_address(folder)
-    if not away and is_store(Path(folder)):
-        raise DataError(f"{folder} is a store; with --cluster give a folder for many")
-    files = expand(data)
-    # A store has the name of its file up to the first dot.
-    names = [f"{path.name.partition('.')[0]}.store" for path in files]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"two files would both make {twice}: give them different names")
-    inside = folder.rstrip("/") if away else str(Path(folder).absolute())
-    places = [f"{inside}/{name}" for name in names]
-    if not away:
-        make_folder(Path(folder))
-    for place in places:
-        _check_place(place, force=settings["force"])
-    pieces = [
-        (path.absolute(), place, encoding, read, settings)
-        for path, place in zip(files, places, strict=True)
-    ]
-    with output.progress_bars() as bars:
-        done = cluster.run(f"converting {len(files)} files", bars, convert_file, pieces)
-    report = {
-        "stores": places,
-        "n_features": done[0]["n_features"],
-        **{name: sum(made[name] for made in done) for name in ("n_samples", "nnz", "bytes")},
-    }
-    facts = {"stores": f"{len(places)} in {folder}"}
-    train = (
-        f"train on them: dplasso fit {folder} --cluster {cluster.cluster} --epsilon 1 "
-        "--model model.npz"
-    )
-    return output.Result(report, partial(print_made, facts, report, train))
-
-
-def convert_file(
-    path: Path, store: str, encoding: Any, read: dict[str, Any], settings: dict[str, Any]
-) -> dict[str, Any]:
-    """Convert one file to a store, and describe it."""
-    records = encode_files([str(path)], encoding, **read)
-    with _made(store) as place:
-        return describe(write_store(records.source, place, origin=records.origin, **settings))
-
-
-def print_made(made: Mapping[str, str], report: Mapping[str, Any], *more: str | None) -> None:
-    """Print what was made, its size, and more sentences."""
-    facts = {**made, "data": output.data_text(report), "size": f"{report['bytes']:,} bytes"}
-    if "seconds" in report:
-        facts["seconds"] = f"{report['seconds']:.2f}"
-    output.facts(facts)
-    for sentence in more:
-        if sentence is not None:
-            output.text(sentence)
 
 
 def info(store: Path, verify: bool = False) -> output.Result:

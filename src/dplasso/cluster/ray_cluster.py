@@ -1,7 +1,4 @@
-"""Join a Ray cluster, or start one for this process only, and run tasks on it.
-
-Unlike a step of a fit, a task makes no random draws, so Ray may repeat it.
-"""
+"""Join a Ray cluster, or start one for this process only."""
 
 import atexit
 import logging
@@ -9,7 +6,6 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -29,10 +25,6 @@ PRIVATE = 0o077
 _FOLDERS = "dplasso-"
 # Locked while the process lives.
 _HELD = "ray"
-# Runs tasks one after the other in this process.
-THREADS = "threads"
-# Seconds without a completed task after which a message reports the delay.
-_PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -52,11 +44,6 @@ class Cores:
     def turns(self) -> int:
         """Number of workers that share a place."""
         return -(-self.count // max(1, self.places))
-
-    @property
-    def largest(self) -> int:
-        """Largest number of cores that a worker can get on one machine."""
-        return max(1, min(self.threads, max(self._machines(), default=0)))
 
     def _machines(self) -> list[int]:
         machines = (node["Resources"] for node in self.ray.nodes() if node["Alive"])
@@ -219,41 +206,3 @@ def _remove_orphans() -> None:
             with hold(folder / _HELD, BlockingIOError()):
                 shutil.rmtree(folder)
                 say(f"removed {folder}, the folder of a cluster whose process was killed")
-
-
-def run_tasks(
-    address: str,
-    work: Callable[..., Any],
-    pieces: Sequence[tuple[Any, ...]],
-    progress: Callable[[int, int], None] | None = None,
-    *,
-    threads: int = 1,
-    open_cluster: bool = False,
-) -> list[Any]:
-    """Call `work`, a function of an importable module, for each tuple of arguments in `pieces`.
-
-    `address`: of a cluster, as in `RayEngine`; "threads" for this process.
-    """
-    tell = progress or (lambda *_: None)
-    results = []
-    if address == THREADS:
-        for piece in pieces:
-            results.append(work(*piece))
-            tell(len(results), len(pieces))
-        return results
-    ray = connect(address, open_cluster=open_cluster)
-    there = Cores(ray, len(pieces), threads)
-    task = ray.remote(work).options(num_cpus=there.largest, max_retries=3)
-    references = [task.remote(*piece) for piece in pieces]
-    waiting = list(references)
-    try:
-        while waiting:
-            done, waiting = ray.wait(waiting, timeout=_PATIENCE)
-            tell(len(pieces) - len(waiting), len(pieces))
-            if not done:
-                say(f"waiting for {len(waiting)} of {len(pieces)} tasks: {there.described()}")
-        return list(ray.get(references))
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from None
-    except ray.exceptions.RayError as error:
-        raise ClusterError(f"a task failed on the cluster: {str(error).splitlines()[0]}") from None

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any
 
-from dplasso.data.source_files import checked_address, exhaust, is_address, natural_order
-from dplasso.data.store import Store, open_store
+from dplasso.data.source_files import checked_address, exhaust, natural_order
+from dplasso.data.store import Store
 from dplasso.data.store.files import HEADER_FILE, LABELS, array_file, open_array, read_header
 from dplasso.data.store.opening import compare_sums, is_incomplete, refuse_incomplete
 from dplasso.errors import DataError, StoreError, need
@@ -79,19 +79,6 @@ def copy_store(address: str, folder: Path) -> Iterator[tuple[int, int]]:
             for size in _copied(system, file["name"], folder):
                 done += size
                 yield done, total
-
-
-@contextmanager
-def opened_store(path: str) -> Iterator[Store]:
-    """Open a local store, or a temporary copy of a store on object storage."""
-    if not is_address(path):
-        yield open_store(path)
-        return
-    with TemporaryDirectory(prefix="dplasso-", ignore_cleanup_errors=True) as made:
-        folder = Path(made).resolve()
-        exhaust(copy_store(path, folder))
-        with showing(path, folder):
-            yield open_store(folder, verify=True)
 
 
 @contextmanager

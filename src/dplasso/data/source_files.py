@@ -245,8 +245,8 @@ def expand(paths: str | Path | Iterable[str | Path]) -> list[Path]:
         if is_address(name) and not there:
             # The rest of it may hold a password.
             raise DataError(
-                f"{hidden(name)}: on object storage only a cluster can read, and only stores; use "
-                "--cluster threads to run a cluster in this process"
+                f"{hidden(name)}: on object storage only a fit on a cluster can read, and only "
+                "stores; use --cluster threads to run a cluster in this process"
             )
         if not there and glob.has_magic(name):
             matches = [match for match in places_of(name) if not match.is_dir()]

@@ -108,7 +108,7 @@ def read_records(
             )
         if not is_store(stores[0]) and any(map(is_store, stores[0].iterdir())):
             raise DataError(
-                f"{stores[0]} is a folder of stores, which only a cluster can read; use "
+                f"{stores[0]} is a folder of stores, which only a fit on a cluster can read; use "
                 "--cluster threads to run one in this process"
             )
         options.pop("labelled", None)

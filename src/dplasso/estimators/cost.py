@@ -71,7 +71,8 @@ def estimator_of(
     if target_bounds is not None:
         if of_numbers is None:
             raise ParameterError(
-                f"`target_bounds` cannot be combined with `method={method!r}`: it predicts classes"
+                f"`target_bounds` cannot be combined with `method={method!r}`: it predicts classes",
+                advice="use linear or lasso",
             )
         made, settings = of_numbers, {**settings, "target_bounds": target_bounds}
     check_settings(made, method, settings)
