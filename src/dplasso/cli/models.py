@@ -1,39 +1,29 @@
 """``dplasso predict``, ``explain`` and ``evaluate``."""
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
-from scipy.sparse import csr_array
-from sklearn.pipeline import Pipeline
 
 import dplasso
 from dplasso.cli import output
-from dplasso.cli.inputs import ReadingOptions, refuse
+from dplasso.cli.inputs import ReadingOptions
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.scoring import print_confusion, print_scores, score
 from dplasso.cli.training import chosen_ledger
-from dplasso.data.blocks import Rows, gather
-from dplasso.data.formats import Dataset, is_table, plain_suffix, table_format
-from dplasso.data.source_files import expand, source_files
+from dplasso.data.formats import Dataset
+from dplasso.data.source_files import expand
 from dplasso.data.store import Store
-from dplasso.data.table_batches import Batch, table_source
-from dplasso.encoding.origin import RowSteps, with_origin
+from dplasso.encoding.origin import with_origin
 from dplasso.errors import DataError
 from dplasso.estimators.record_wise import split
-from dplasso.matrix.compressed import without_duplicates
 from dplasso.tuning.comparison import PrivateComparison, compared
 from dplasso.tuning.scores import PrivateScore
 
-_TEXT = "text"
 _ENCODER = ["dplasso.encoding.encoder.PublicEncoder"]
-# Text files do not say which columns are numbers.
-_UNTYPED = (".csv", ".tsv")
 _NOT_PRIVATE = (
     "These scores are not private: do not release them. Use --epsilon to compute a private score."
 )
@@ -54,16 +44,19 @@ class Applied:
 
     def read(self, bars: output.Bars, *, labelled: bool) -> tuple[Any, Dataset]:
         """Return the model and the rows."""
-        files, fitted = self.files, dplasso.load(self.model)
-        steps, last = split(fitted)
+        steps, last = split(dplasso.load(self.model))
         if labelled and last.privacy_.many_labels:
             raise DataError(
                 f"{self.model} predicts {len(last.classes_)} labels of each row: score it in "
                 "Python, with private_score or scikit-learn"
             )
-        if steps is not None:
-            return read_raw(fitted, files, self.reading, bars, labelled=labelled)
-        return fitted, self.reading.read_for(fitted, files, bars, labelled=labelled)
+        # With an encoder as the only step, the model has its schema, as without a pipeline.
+        if steps is not None and [*last.model_.row_steps.types()] != _ENCODER:
+            raise DataError(
+                f"{self.model} holds a pipeline, which takes rows in a form of its own: load it in "
+                "Python (dplasso.load)"
+            )
+        return last, self.reading.read_for(last, self.files, bars, labelled=labelled)
 
 
 def predict(
@@ -89,9 +82,8 @@ def predict(
     dplasso predict model.npz new.csv
     dplasso predict model.npz new.store
 
-    A model knows how its rows were encoded and made binary, so DATA is given raw. One saved with a
-    pipeline takes what that takes: texts from the column "text" of a table, or the only one. A
-    table needs no labels; those of other files are read but not used.
+    A model knows how its rows were encoded and made binary, so DATA is given raw. A table needs no
+    labels; those of other files are read but not used.
     """
     if out is not None:
         inputs = [*applied.files, applied.model, applied.reading.labels]
@@ -282,81 +274,3 @@ def _print_parts(score: PrivateScore) -> None:
         metric = score.metric.partition("_")[0].replace("confusion", "f1")
         output.table(["class", ">rows", f">{metric}", "interval"], rows)
     print_confusion(score.confusion)
-
-
-def read_raw(
-    pipeline: Pipeline,
-    files: Sequence[Path],
-    reading: ReadingOptions,
-    bars: output.Bars,
-    *,
-    labelled: bool,
-) -> tuple[Any, Dataset]:
-    """Return a pipeline's last step, and the rows that its other steps make of files."""
-    steps, last = pipeline[:-1], pipeline[-1]
-    held: RowSteps = last.model_.row_steps
-    # With an encoder as the only step, the model has its schema, as without a pipeline.
-    if list(held.types()) == _ENCODER:
-        return last, reading.read_for(last, files, bars, labelled=labelled)
-    refuse({"--schema": reading.schema}, "is not for a model that knows its pipeline: leave it out")
-    if any(path.is_dir() for path in files):
-        raise DataError(f"{files[0]} is a store, and the model takes raw rows: give files of those")
-    label = (reading.label_column or "label") if labelled else None
-    if not is_table(files[0]):
-        if held.takes_texts:
-            raise DataError(
-                f"{files[0]}: the model takes texts: give a table with a column of them"
-            )
-        n_inputs = held.inputs if isinstance(held.inputs, int) else None
-        numbered = reading.read(files, bars, n_inputs)
-        return last, Dataset(steps.transform(numbered.X), numbered.y, numbered.source)
-    columns = [_text_column(files[0], reading)] if held.takes_texts else _columns(files[0], held)
-
-    def rows(batch: Batch) -> Rows:
-        made = steps.transform(_raw(batch, columns, texts=held.takes_texts))
-        X = csr_array(without_duplicates(made))
-        return Rows(X.indptr.astype(np.int64), X.indices, X.data)
-
-    size = int(last.n_features_in_)
-    source = table_source(source_files(files), columns, rows, size, label=label, memory_share=0.5)
-    with bars.task(f"reading {files[0].name}") as progress:
-        X, y, _ = gather(source, progress)
-    return last, Dataset(X, y, source.name)
-
-
-def _text_column(path: Path, reading: ReadingOptions) -> str:
-    """Return the column of the texts: text, or the only one besides the label."""
-    names: list[str] = table_format(path).reader.column_names(path)
-    others = [name for name in names if name != (reading.label_column or "label")]
-    return others[0] if len(others) == 1 and _TEXT not in others else _TEXT
-
-
-def _columns(path: Path, held: RowSteps) -> list[str]:
-    if not isinstance(held.inputs, tuple):
-        raise DataError(
-            f"{path} is a table, and the model takes rows of numbers: give svmlight or .npz files"
-        )
-    if plain_suffix(path) in _UNTYPED:
-        raise DataError(
-            f"{path} does not say which columns are numbers: give JSON lines, Parquet or Arrow, or "
-            "predict in Python (dplasso.load)"
-        )
-    return list(held.inputs)
-
-
-def _raw(batch: Batch, names: list[str], *, texts: bool) -> Any:
-    """Return what the first step takes: texts, or a table of the columns."""
-    columns: dict[str, list[Any]] = {}
-    for name in names:
-        column = batch.columns[name]
-        columns[name] = column if isinstance(column, list) else column.to_pylist()
-    if not texts:
-        try:
-            import pandas as pd
-        except ImportError:
-            raise DataError("this model takes tables: install pandas to fit or predict") from None
-        return pd.DataFrame(columns)
-    for row, text in enumerate(columns[names[0]]):
-        if not isinstance(text, str):
-            raise DataError(f"{batch.where(names[0], row)}: the text is missing")
-    return columns[names[0]]

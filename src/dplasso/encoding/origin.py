@@ -17,7 +17,6 @@ from dplasso.encoding.schema import ReleasedEdges, Schema, schema_from_json
 from dplasso.errors import DataError
 
 _ATTRIBUTE = "dplasso_origin"
-_OF_TEXTS = ("HashingVectorizer", "CountVectorizer", "TfidfVectorizer")
 _ENTRIES = {"steps", "model", "inputs", "columns"}
 
 
@@ -189,11 +188,6 @@ class RowSteps:
     def described(self) -> list[str]:
         """Return a description of each step in words."""
         return [_described(step) for step in self.steps]
-
-    @property
-    def takes_texts(self) -> bool:
-        """Whether the raw rows are texts."""
-        return next(self.types(), "").endswith(_OF_TEXTS)
 
     def types(self) -> Iterator[str]:
         """Return the types of the steps, without nested steps."""
