@@ -281,7 +281,7 @@ STRANGERS: dict[str, tuple[Any, ...]] = {
 }
 OURS = {NUMBERS: DPLinearRegression, MANY_LABELS: DPLogisticRegression}
 N_CLASSES = {NUMBERS: 0, TWO_CLASSES: 2, SEVERAL_CLASSES: 3, MANY_LABELS: 4}
-_OF_CLASSES = ("accuracy", "f1", "f1_weighted", "confusion")
+_OF_CLASSES = ("accuracy", "f1", "f1_weighted")
 
 
 @cache

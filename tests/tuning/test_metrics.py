@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.metrics import (
-    accuracy_score,
-    confusion_matrix,
     f1_score,
     log_loss,
     mean_absolute_error,
@@ -216,8 +214,6 @@ def by_scikit_learn(kind, X, y):
         found["calibration"] = y.mean()
     else:
         found["auc_weighted"] = roc_auc_score(y, p, multi_class="ovr", average="weighted")
-    if kind != MANY_LABELS:
-        found["confusion"] = accuracy_score(y, predicted)
     return found
 
 
@@ -234,15 +230,11 @@ def test_without_noise_they_are_what_scikit_learn_computes(kind):
         assert found.low < found.value < found.high
 
 
-def test_without_noise_each_class_and_cell_is_what_scikit_learn_computes():
+def test_without_noise_each_class_is_what_scikit_learn_computes():
     X, y = population(SEVERAL_CLASSES, 20_000)
     predicted = Given(SEVERAL_CLASSES).predict(X)
     _, noisy = estimate("f1", SEVERAL_CLASSES, X, y)
     details = METRICS["f1"].details(noisy, 0.0, Z95, TARGETS[SEVERAL_CLASSES])
-    matrix = confusion_matrix(y, predicted, labels=LETTERS)
-    assert [cell.rows for cell in details.confusion] == matrix.ravel().tolist()
-    shares = (matrix / matrix.sum(axis=1, keepdims=True)).ravel()
-    np.testing.assert_allclose([cell.share for cell in details.confusion], shares)
     each = f1_score(y, predicted, average=None, labels=LETTERS)
     np.testing.assert_allclose([one.value for one in details.by_class], each)
     assert [one.label for one in details.by_class] == list(LETTERS)
@@ -283,20 +275,19 @@ def test_intervals_cover_what_they_claim(name, kind, sigma):
     ],
 )
 def test_intervals_of_each_part_cover_as_well(name, kind):
-    """Of a curve, of each class or label, and of the cells of a confusion matrix."""
+    """Of a curve, and of each class or label."""
     stream, rng = random_stream(2), np.random.default_rng(1)
     X, y = population(kind, 400_000)
 
     def each(noisy, sigma):
         details = METRICS[name].details(noisy, sigma, Z95, TARGETS[kind])
-        return [*details.curve, *details.by_class, *details.confusion]
+        return [*details.curve, *details.by_class]
 
     def value(part):
-        names = ("observed", "share", "value")
-        return next(getattr(part, name) for name in names if hasattr(part, name))
+        return part.observed if name == "calibration" else part.value
 
     truth = [value(part) for part in each(estimate(name, kind, X, y)[1], 0.0)]
-    assert len(truth) in (CALIBRATION_BINS, K, K + K * K)
+    assert len(truth) in (CALIBRATION_BINS, K)
     covered = np.zeros(len(truth))
     for _ in range(300):
         chosen = rng.integers(0, len(y), 2000)

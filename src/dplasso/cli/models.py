@@ -12,7 +12,7 @@ import dplasso
 from dplasso.cli import output
 from dplasso.cli.inputs import ReadingOptions
 from dplasso.cli.ledger_report import left_after, left_sentence
-from dplasso.cli.scoring import print_confusion, print_scores, score
+from dplasso.cli.scoring import print_scores, score
 from dplasso.cli.training import chosen_ledger
 from dplasso.data.formats import Dataset
 from dplasso.data.source_files import expand
@@ -166,8 +166,8 @@ class ScoreOptions:
         Charge the score to this ledger before anything is computed (see dplasso ledger).
     metric : METRIC
         The private score: for two classes auc (default), accuracy, f1, f1_macro, f1_weighted,
-        log_loss, confusion or calibration; for more accuracy (default), auc, auc_weighted, f1,
-        f1_weighted, log_loss or confusion; for a regression mae (default) or r2.
+        log_loss or calibration; for more accuracy (default), auc, auc_weighted, f1, f1_weighted or
+        log_loss; for a regression mae (default) or r2.
     against : MODEL
         Compare with this model on the same rows, as one private release; the metric is then
         accuracy (default), log_loss, or mae of a regression.
@@ -232,7 +232,6 @@ def _print_exact(scores: dict[str, Any]) -> None:
 
 _SCORES = {
     "calibration": "share of the second class",
-    "confusion": "accuracy",
     "auc_weighted": "auc, weighted by rows",
     "f1_weighted": "f1, weighted by rows",
 }
@@ -258,7 +257,7 @@ def _print_private(
 
 
 def _print_parts(score: PrivateScore) -> None:
-    """Print the curve, the scores of classes and the confusion matrix, if there are any."""
+    """Print the curve and the scores of classes, if there are any."""
 
     def cells(part: Any, value: float) -> list[str]:
         return [f"{part.rows:,.0f}", f"{value:.3f}", f"{part.low:.3f} to {part.high:.3f}"]
@@ -271,6 +270,5 @@ def _print_parts(score: PrivateScore) -> None:
         output.table(["predicted", ">rows", ">observed", "interval"], rows)
     if score.by_class:
         rows = [[_written(part.label), *cells(part, part.value)] for part in score.by_class]
-        metric = score.metric.partition("_")[0].replace("confusion", "f1")
+        metric = score.metric.partition("_")[0]
         output.table(["class", ">rows", f">{metric}", "interval"], rows)
-    print_confusion(score.confusion)

@@ -1,6 +1,6 @@
 """Scores of a model on labelled data, without noise."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from dplasso.data.labels import numbers_of
 from dplasso.errors import DataError
 from dplasso.estimators.margins import loss_of
 from dplasso.losses.multinomial import softmax
-from dplasso.tuning.estimates import ConfusionCell
 
 # A larger table does not fit a screen; JSON has all classes.
 _MOST_SHOWN = 12
@@ -43,28 +42,12 @@ def print_scores(scores: Mapping[str, Any]) -> None:
     facts["accuracy"] = measured.pop("accuracy")
     facts["  of the majority class"] = f"{scores['majority_accuracy']:.4f}"
     output.facts(facts | measured | {"log-loss": f"{scores['log_loss']:.4f}"}, right=True)
-    if len(scores["classes"]) > 2:
-        _table_of_rows(scores["classes"], scores["confusion"])
-
-
-def print_confusion(cells: Sequence[ConfusionCell]) -> None:
-    """Print a private confusion matrix, unless there are many classes."""
-    classes = list(dict.fromkeys(cell.actual for cell in cells))
-    counts = [round(cell.rows) for cell in cells]
-    size = max(1, len(classes))
-    _table_of_rows(classes, [counts[k : k + size] for k in range(0, len(counts), size)])
-
-
-def _table_of_rows(classes: Sequence[Any], rows: Sequence[Sequence[int]]) -> None:
-    if not 0 < len(classes) <= _MOST_SHOWN:
-        return
-    labels = [f"{c:g}" if isinstance(c, float) else str(c) for c in classes]
-    table = [
-        [label, *(f"{count:,}" for count in counts)]
-        for label, counts in zip(labels, rows, strict=True)
-    ]
-    headings = ["class", *(f">{label}" for label in labels)]
-    output.table(headings, table, title="Rows of each class by the class predicted")
+    if 2 < len(scores["classes"]) <= _MOST_SHOWN:
+        labels = [f"{c:g}" if isinstance(c, float) else str(c) for c in scores["classes"]]
+        rows = zip(labels, scores["confusion"], strict=True)
+        table = [[label, *(f"{count:,}" for count in counts)] for label, counts in rows]
+        headings = ["class", *(f">{label}" for label in labels)]
+        output.table(headings, table, title="Rows of each class by the class predicted")
 
 
 def numbers_in(source: str, y: NDArray[Any], classes: ArrayLike) -> NDArray[np.intp]:

@@ -1,4 +1,4 @@
-"""Metrics computed from counts of rows: AUC and calibration, F1 and the confusion matrix.
+"""Metrics computed from counts of rows: AUC, calibration and F1.
 
 Rows are counted by class and by a public grid of probabilities, or by class and predicted class. A
 row adds 1 to one count. If each of K classes or labels has its own counts, a row adds 1 for each,
@@ -15,7 +15,6 @@ from dplasso.errors import DataError
 from dplasso.tuning.estimates import (
     UNKNOWN,
     ClassScore,
-    ConfusionCell,
     CurvePoint,
     Details,
     Estimate,
@@ -315,26 +314,6 @@ def _joint_f1(
     return within_unit(value, z * math.sqrt(variance) + float(weights[~is_known].sum()) / 2.0)
 
 
-def share_correct(noisy: NDArray[np.float64], sigma: float, z: float, target: Target) -> Estimate:
-    """Estimate the accuracy from a confusion matrix."""
-    size = len(target.classes)
-    right = float(np.trace(noisy.reshape(size, size)))
-    sums = np.array([right, float(noisy.sum()) - right, 0.0])
-    return mean_estimate(sums, sigma * math.sqrt(size), z, sigma * math.sqrt(size * (size - 1)))
-
-
-def confusion_details(
-    noisy: NDArray[np.float64], sigma: float, z: float, target: Target
-) -> Details:
-    """Return the F1 of each class or label and, for classes, the confusion matrix."""
-    by_class = _by_class(_f1_parts(noisy, sigma, target), target, z)
-    if target.many_labels:
-        return Details(by_class=by_class)
-    size, cells = len(target.classes), []
-    for actual, counts in zip(target.classes, noisy.reshape(size, size), strict=True):
-        rows = float(counts.sum())
-        for predicted, count in zip(target.classes, counts.tolist(), strict=True):
-            sums = np.array([count, rows - count, 0.0])
-            share = mean_estimate(sums, sigma, z, sigma * math.sqrt(size - 1))
-            cells.append(ConfusionCell(actual, predicted, max(count, 0.0), *share))
-    return Details(by_class=by_class, confusion=tuple(cells))
+def f1_details(noisy: NDArray[np.float64], sigma: float, z: float, target: Target) -> Details:
+    """Return the F1 of each class or label."""
+    return Details(by_class=_by_class(_f1_parts(noisy, sigma, target), target, z))

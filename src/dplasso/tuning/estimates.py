@@ -64,24 +64,11 @@ class ClassScore:
     high: float
 
 
-@dataclass(frozen=True)
-class ConfusionCell:
-    """A cell of a confusion matrix: its noisy number of rows, and their share of the class."""
-
-    actual: Any
-    predicted: Any
-    rows: float
-    share: float
-    low: float
-    high: float
-
-
 class Details(NamedTuple):
     """Further results from the noisy sums of a score, at no additional cost."""
 
     curve: tuple[CurvePoint, ...] = ()
     by_class: tuple[ClassScore, ...] = ()
-    confusion: tuple[ConfusionCell, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -109,8 +96,7 @@ class Target:
 
 NUMBERS, TWO_CLASSES = "numbers", "two classes"
 SEVERAL_CLASSES, MANY_LABELS = "several classes", "many labels"
-ONE_CLASS = (TWO_CLASSES, SEVERAL_CLASSES)
-CLASSES = (*ONE_CLASS, MANY_LABELS)
+CLASSES = (TWO_CLASSES, SEVERAL_CLASSES, MANY_LABELS)
 
 
 Losses = Callable[[Any, Any, NDArray[Any], Target], NDArray[np.float64]]

@@ -23,7 +23,6 @@ from dplasso.tuning.estimates import (
     DIFFERENCE,
     MANY_LABELS,
     NUMBERS,
-    ONE_CLASS,
     SEVERAL_CLASSES,
     SPREAD,
     TWO_CLASSES,
@@ -176,7 +175,7 @@ _F1 = Metric(
     counts.confusion_sums,
     counts.f1,
     outputs_counted=(MANY_LABELS,),
-    details=counts.confusion_details,
+    details=counts.f1_details,
 )
 METRICS = {
     "accuracy": _mean(_wrong, lambda _: 1.0, estimate=_accuracy, larger_is_better=True),
@@ -187,7 +186,6 @@ METRICS = {
     "f1": _F1,
     "f1_macro": replace(_F1, estimate=partial(counts.f1, of_all=True)),
     "f1_weighted": replace(_F1, estimate=partial(counts.f1, by_rows=True)),
-    "confusion": replace(_F1, estimate=counts.share_correct, kinds=ONE_CLASS),
     "log_loss": _mean(_clipped_losses, lambda _: LARGEST_LOSS),
     "calibration": Metric(
         counts.calibration_sums,
@@ -204,9 +202,8 @@ METRICS = {
         one_exchange=math.sqrt(5.0) * _ROUNDING,
     ),
 }
-# Metrics that describe the errors of a model, and do not rank models.
-_DESCRIBING = ("calibration", "confusion")
-CHOOSING = tuple(name for name in METRICS if name not in _DESCRIBING)
+# Metrics that rank models.
+CHOOSING = tuple(name for name in METRICS if name != "calibration")
 # Metrics that can compare two models row by row.
 COMPARING = tuple(name for name, metric in METRICS.items() if metric.losses is not None)
 # scikit-learn's names of our metrics; a mean over classes is one-versus-rest.

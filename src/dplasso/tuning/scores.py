@@ -23,7 +23,6 @@ from dplasso.tuning.estimates import (
     NUMBERS,
     Bounds,
     ClassScore,
-    ConfusionCell,
     CurvePoint,
     Metric,
     Scorer,
@@ -48,7 +47,7 @@ class PrivateScore:
     metric : str
         Name of the metric.
     value : float
-        The score; for "calibration" the share of the second class, for "confusion" the accuracy.
+        The score; for "calibration" the share of the second class.
     low, high, confidence : float
         Confidence interval that covers both the noise and the sampling error.
     curve : tuple of CurvePoint
@@ -57,8 +56,6 @@ class PrivateScore:
         The guarantee for the rows that were scored.
     by_class : tuple of ClassScore
         For AUC and F1, the score of each of several classes or labels.
-    confusion : tuple of ConfusionCell
-        For F1 and "confusion", the confusion matrix.
     model : str
         Digest of the scored model; empty for a third-party model.
     """
@@ -71,13 +68,12 @@ class PrivateScore:
     curve: tuple[CurvePoint, ...]
     privacy: PrivacyStatement
     by_class: tuple[ClassScore, ...] = ()
-    confusion: tuple[ConfusionCell, ...] = ()
     model: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score as JSON values."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("curve", "by_class", "confusion"):
+        for name in ("curve", "by_class"):
             values[name] = [asdict(entry) for entry in values[name]]
         return values | {"privacy": self.privacy.to_dict()}
 
@@ -126,10 +122,10 @@ def private_score(
         In (0, 1).
     metric : str or None, default=None
         "accuracy", "auc", "f1", "f1_macro", "f1_weighted" or "log_loss" for classes and labels;
-        also "auc_weighted" for several classes or labels, "confusion" for classes, "calibration"
-        for two classes; "mae" or "r2" for numbers; or scikit-learn's name, such as "roc_auc". The
-        default is "auc" for two classes and for labels, "accuracy" for several classes, "mae" for
-        numbers. docs/scores.md describes what each metric releases.
+        also "auc_weighted" for several classes or labels, "calibration" for two classes; "mae" or
+        "r2" for numbers; or scikit-learn's name, such as "roc_auc". The default is "auc" for two
+        classes and for labels, "accuracy" for several classes, "mae" for numbers. docs/scores.md
+        describes what each metric releases.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         The neighbour relation.
     rows_per_person : int, default=1

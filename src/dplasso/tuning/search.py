@@ -73,8 +73,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         budget for a try. With "poisson" there is no try with probability e^-tries, and the model is
         then a constant.
     metric : str or None, default=None
-        The score that chooses the best try: any of `private_score` except "calibration" and
-        "confusion". None for the default of `private_score`.
+        The score that chooses the best try: any of `private_score` except "calibration". None for
+        the default of `private_score`.
     held_out : float, default=0.2
         Expected share of the rows for scoring.
     target_bounds : (float, float), default=None
