@@ -71,19 +71,6 @@ def test_amounts_of_memory(train, tmp_path, amount):
     done("convert", train, tmp_path / "s", "--memory", amount)
 
 
-@pytest.fixture
-def table(tmp_path):
-    path = tmp_path / "t.parquet"
-    columns = {
-        "words": [[3, 0], [1], [], [2, 4]],
-        "counts": [[1.0, 2.0], [0.5], [], [3.0, 1.5]],
-        "city": ["Rome", "Oslo", None, "Rome"],
-        "y": [1, 0, 0, 1],
-    }
-    pq.write_table(pa.table(columns), path)
-    return path
-
-
 def converted(data, *arguments):
     """Convert a file and return the report and the rows."""
     out = data.with_name("out.store")
@@ -105,20 +92,13 @@ def test_text(tmp_path):
     assert report["public"].startswith("The 1,024 columns follow from the schema alone")
 
 
-def test_lists(table):
-    report, store = converted(table, "--indices", "words")
-    assert store.shape == (4, 5)
-    assert "treated as public" in report["public"]
-    assert store.X.tocsr().toarray()[0].tolist() == [1, 0, 0, 1, 0]
-    report, store = converted(table, "--indices", "words", "--values", "counts", "--features", "9")
-    assert store.shape == (4, 9)
-    assert report["public"] == "The 9 columns were declared."
-    assert store.X.tocsr().toarray()[3, [2, 4]].tolist() == [3.0, 1.5]
-
-
-def test_without_pyarrow(run, table, tmp_path, monkeypatch):
+def test_without_pyarrow(run, tmp_path, monkeypatch):
+    table, schema = tmp_path / "t.parquet", tmp_path / "schema.json"
+    pq.write_table(pa.table({"age": [1, 2], "y": [0, 1]}), table)
+    part = {"kind": "bins", "column": "age", "edges": [1.5]}
+    schema.write_text(json.dumps({"label": "y", "parts": [part]}))
     for name in ("text_tables", "arrow_tables", "table_batches"):
         monkeypatch.delitem(sys.modules, f"dplasso.data.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    lacking = run("convert", table, "--indices", "words", tmp_path / "out.store")
+    lacking = run("convert", table, "--schema", schema, tmp_path / "out.store")
     refused(lacking, "pip install 'dplasso[arrow]'")

@@ -211,7 +211,7 @@ def test_a_model_that_cannot_be_written_leaves_nothing(run, train, tmp_path, mon
     def fail(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("dplasso.cli.training.write_model", fail)
+    monkeypatch.setattr("dplasso.cli.fit.write_model", fail)
     refused(run("fit", train, "--epsilon", "1", "--model", tmp_path / "m.npz"), "disk full")
     assert list(tmp_path.iterdir()) == []
 

@@ -8,11 +8,14 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 from scipy.sparse import csr_array
 
+from dplasso.data.blocks import Rows
 from dplasso.data.formats import block_source, is_table
-from dplasso.data.table_batches import ListColumns, list_source
+from dplasso.data.source_files import source_files
+from dplasso.data.table_batches import table_source
 
-# Every format of rows, each with the module that reads it.
-SUFFIXES = (".svm", ".svm.gz", ".npz", ".parquet", ".arrow")
+# Every format, each with the module that reads it; the first hold numbered columns.
+NUMBERED = (".svm", ".svm.gz", ".npz")
+SUFFIXES = (*NUMBERED, ".parquet", ".arrow")
 
 
 def write_table(path, table, **options):
@@ -68,11 +71,19 @@ def write_rows(path, X, y, **options):
     return path
 
 
+def rows_of_lists(batch):
+    """Return the rows of a batch whose records are lists of column numbers and values."""
+    x, v = batch.columns["x"], batch.columns["v"]
+    starts = np.concatenate(([0], np.cumsum([len(row) for row in x.to_pylist()], dtype=np.int64)))
+    indices = x.flatten().to_numpy().astype(np.int32)
+    return Rows(starts, indices, v.flatten().to_numpy().astype(np.float32))
+
+
 def open_rows(paths, n_features=None):
     """Open what `write_rows` wrote, one file or several."""
     first = paths if not isinstance(paths, list) else paths[0]
     if is_table(first):
-        return list_source(paths, ListColumns("x", "v", n_features), label_column="y")
+        return table_source(source_files(paths), "xv", rows_of_lists, n_features, label="y")
     return block_source(paths, n_features=n_features)
 
 

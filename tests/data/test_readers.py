@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from data.row_blocks import SUFFIXES, check_same, gather, open_rows, write_rows
+from data.row_blocks import NUMBERED, SUFFIXES, check_same, gather, open_rows, write_rows
 from dplasso.data.blocks import BlockSource, RowBlock, binarized
 from dplasso.data.blocks import gather as gather_in_memory
 from dplasso.data.formats import block_source, is_table, read_data
-from dplasso.data.table_batches import ListColumns, list_source
 from dplasso.errors import DataError
 
 every_format = pytest.mark.parametrize("suffix", SUFFIXES)
+of_numbered_columns = pytest.mark.parametrize("suffix", NUMBERED)
 
 
 @st.composite
@@ -73,7 +73,7 @@ def test_memory_bounds_the_blocks(tmp_path, large, suffix, monkeypatch):
     check_same(*gather(blocks, 400)[:2], *large)
 
 
-@every_format
+@of_numbered_columns
 def test_columns_are_declared_or_counted(tmp_path, large, suffix):
     path = write_rows(tmp_path / f"t{suffix}", *large)
     assert gather_in_memory(open_rows(path))[0].shape == (3000, 400)
@@ -86,7 +86,7 @@ def test_columns_are_declared_or_counted(tmp_path, large, suffix):
         open_rows(path, 0)
 
 
-@every_format
+@of_numbered_columns
 def test_columns_beyond_32_bits(tmp_path, suffix):
     X = csr_array((np.ones(2, np.float32), np.array([3, 2**40]), np.array([0, 2])))
     path = write_rows(tmp_path / f"t{suffix}", X, np.zeros(1))
@@ -228,9 +228,6 @@ def test_formats_that_are_not_rows(tmp_path):
     ):
         with pytest.raises(DataError, match=problem):
             block_source([tmp_path / name for name in names])
-    for name in ("t.svm", "t.csv"):
-        with pytest.raises(DataError, match=r"the suffix must be|pass Parquet or Arrow"):
-            list_source(tmp_path / name, ListColumns("x"), label_column="y")
 
 
 def test_labels_beside_a_file(tmp_path, large):

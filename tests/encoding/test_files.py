@@ -9,7 +9,6 @@ import pytest
 
 from dplasso.data.formats import is_table
 from dplasso.data.store import open_store, write_store
-from dplasso.data.table_batches import ListColumns
 from dplasso.encoding.files import encode_files, read_records
 from dplasso.encoding.origin import Origin, origin_of
 from dplasso.encoding.parts import Categories
@@ -37,13 +36,7 @@ def rows(records):
     ], labels.tolist()
 
 
-def test_each_encoding_says_how_its_columns_were_made(table):
-    lists = encode_files(table, ListColumns("words"))
-    assert rows(lists) == ([[0, 3], [1]], ["yes", "no"])
-    assert lists.public is None
-    declared = encode_files(table, ListColumns("words", None, 9))
-    assert declared.public == "The 9 columns were declared."
-    assert declared.origin["lists"] == {"indices": "words", "values": None}
+def test_a_schema_says_how_its_columns_were_made(table):
     cities = encode_files(table, SCHEMA)
     assert rows(cities)[0] == [[1], [0]]
     assert json.loads(json.dumps(cities.origin)) == Origin(SCHEMA).to_json()

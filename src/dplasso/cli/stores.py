@@ -18,8 +18,7 @@ from dplasso.data.formats import is_table
 from dplasso.data.source_files import expand, is_address
 from dplasso.data.store import describe, open_store, write_store
 from dplasso.data.store.files import check_place
-from dplasso.data.table_batches import ListColumns
-from dplasso.encoding.files import encode_files, need_pyarrow
+from dplasso.encoding.files import encode_files
 from dplasso.encoding.schema import Schema
 
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
@@ -56,8 +55,6 @@ def convert(
     features: int | None = None,
     person_column: str | None = None,
     reading: ReadingOptions,
-    indices: str | None = None,
-    values: str | None = None,
     memory: str = "2GB",
     force: bool = False,
 ) -> output.Result:
@@ -76,10 +73,6 @@ def convert(
     ----
     features : D >= 1
         Number of columns, if it is publicly known. Default: the largest column in the data.
-    indices : NAME
-        Tables: a column of lists of column numbers, from 0, in place of --schema.
-    values : NAME
-        A column of lists of their values. Default: all 1.
 
     Options
     -------
@@ -97,21 +90,20 @@ def convert(
     dplasso convert day_*.svm url.store --memory 4GB
     dplasso convert train.svm train.store --features 1000000 --binarize --force
     dplasso convert visits.parquet visits.store --schema schema.json
-    dplasso convert words.parquet words.store --indices words
     dplasso convert part-1.svm.gz s3://bucket/stores/part-1.store --features 1000000
 
     A fit from a store reads no text, and keeps in memory only what grows with the number of rows
     and of columns. A store needs about 8 bytes of disk per entry (4 where all values are 1).
     """
-    label_column = reading.label_column or "label"
-    read = {"label_column": label_column, "n_features": features, **reading.of_rows()}
-    encoding = _encoding(data, features, reading, indices, values)
+    schema = _schema(data, features, reading)
     reading.dialect.say(expand(data))
     settings: dict[str, Any] = {"memory": parse_memory(memory), "force": force}
     _check_place(store, force=force)
     started = time.perf_counter()
     with output.progress_bars() as bars, _made(store) as place, bars.task("reading") as progress:
-        records = encode_files(data, encoding, person_column=person_column, **read)
+        records = encode_files(
+            data, schema, person_column=person_column, n_features=features, **reading.of_rows()
+        )
         written = write_store(
             records.source, place, origin=records.origin, progress=progress, **settings
         )
@@ -136,29 +128,16 @@ def convert(
     return output.Result(report | {"public": public}, show)
 
 
-def _encoding(
-    data: list[str],
-    n_features: int | None,
-    reading: ReadingOptions,
-    indices: str | None,
-    values: str | None,
-) -> Schema | ListColumns | None:
-    """Return how tables are encoded, None for other data; refuse options that would be ignored."""
+def _schema(data: list[str], n_features: int | None, reading: ReadingOptions) -> Schema | None:
+    """Return the schema of a table, None for other data; refuse options that would be ignored."""
     if not is_table(data[0]):
-        tables = {"--indices": indices, "--values": values, "--schema": reading.schema}
-        refuse(tables | {"--label-column": reading.label_column}, "is for tables: leave it out")
+        tables = {"--schema": reading.schema, "--label-column": reading.label_column}
+        refuse(tables, "is for tables: leave it out")
         return None
     others = {"--zero-based": reading.zero_based, "--labels": reading.labels}
     refuse(others, "is not for tables: leave it out")
-    if (indices is None) == (reading.schema is None):
-        raise typer.BadParameter(
-            f"{data[0]} is a table: give --schema FILE, or --indices NAME if a column holds lists "
-            "of column numbers"
-        )
-    if indices is not None:
-        need_pyarrow()
-        return ListColumns(indices, values, n_features)
-    refuse({"--values": values}, "needs --indices")
+    if reading.schema is None:
+        raise typer.BadParameter(f"{data[0]} is a table: give --schema FILE")
     refuse({"--features": n_features}, "is not for a schema, which declares its columns")
     return reading.declared()
 

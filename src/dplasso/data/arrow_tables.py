@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.data.blocks import INT32_MAX, MOST_COLUMNS, Rows
 from dplasso.data.source_files import check_readable
-from dplasso.data.table_batches import Batch, ListColumns, check_columns
+from dplasso.data.table_batches import Batch, check_columns
 from dplasso.errors import DataError
-from dplasso.matrix.compressed import check_rows, working_dtype
 
 try:
     import pyarrow as pa
-    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 except ImportError as error:
     raise ImportError(
@@ -119,76 +116,6 @@ def labels(batch: Batch, column: str) -> NDArray[Any]:
             f"{batch.where(column)}: labels must be numbers, strings or bools, not {kind}"
         )
     return array.astype(np.float64) if array.dtype.kind == "f" else array
-
-
-def list_rows(lists: ListColumns, batch: Batch) -> Rows:
-    """Return the rows from lists of column numbers and values."""
-    column = lists.indices
-    starts, numbers = _flat_list(batch, column, "iu", "whole numbers")
-    # Numbers too large for int64 become negative, and are refused below.
-    indices = numbers.astype(np.int64)
-    values = _list_values(batch, lists.values, starts)
-    limit = lists.n_features or MOST_COLUMNS
-    outside, unordered, largest = check_rows(starts, indices, limit)
-    if outside < 0 <= unordered:
-        rows = np.repeat(np.arange(batch.n_rows), np.diff(starts))
-        order = np.lexsort((indices, rows))
-        indices, values = indices[order], values[order]
-        _, twice, _ = check_rows(starts, indices, limit)
-        if twice >= 0:
-            raise DataError(f"{batch.where(column, twice)}: an index appears twice")
-    if outside >= 0:
-        allowed = f"0 to {limit - 1}, as declared" if lists.n_features else "0 or more"
-        raise DataError(f"{batch.where(column, outside)}: an index is not {allowed}")
-    narrow = max(largest, lists.n_features or 0) <= INT32_MAX
-    return Rows(starts, indices.astype(np.int32) if narrow else indices, values)
-
-
-def _list_values(batch: Batch, column: str | None, starts: NDArray[np.int64]) -> NDArray[Any]:
-    if column is None:
-        return np.ones(int(starts[-1]), np.float32)
-    theirs, numbers = _flat_list(batch, column, "biuf", "numbers")
-    ours, n_values = np.diff(starts), np.diff(theirs)
-    if (ours != n_values).any():
-        row = int(np.argmax(ours != n_values))
-        raise DataError(
-            f"{batch.where(column, row)}: {n_values[row]} values for {ours[row]} indices"
-        )
-    values: NDArray[Any] = numbers.astype(working_dtype(numbers), copy=False)
-    _refuse(batch, column, starts, ~np.isfinite(values), "a value is not finite")
-    return values
-
-
-def _flat_list(
-    batch: Batch, column: str, kinds: str, what: str
-) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return the start of each list, and the concatenated items, of these numpy kinds."""
-    lists = batch.columns[column]
-    kind, types = lists.type, pa.types
-    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
-        raise DataError(f"{batch.where(column)}: the column must hold lists, not {kind}")
-    _refuse_missing(batch, column, lists)
-    starts = np.zeros(len(lists) + 1, np.int64)
-    np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False), out=starts[1:])
-    flat = _decoded(lists.flatten())
-    if flat.null_count:
-        missing = flat.is_null().to_numpy(zero_copy_only=False)
-        _refuse(batch, column, starts, missing, "an item of the list is missing")
-    numbers: NDArray[Any] = flat.to_numpy(zero_copy_only=False)
-    if numbers.dtype.kind not in kinds:
-        raise DataError(
-            f"{batch.where(column)}: the column must hold lists of {what}, not of {flat.type}"
-        )
-    return starts, numbers
-
-
-def _refuse(
-    batch: Batch, column: str, starts: NDArray[np.int64], wrong: NDArray[np.bool_], problem: str
-) -> None:
-    """Raise `DataError` with the row of the first wrong item."""
-    if wrong.any():
-        row = int(np.searchsorted(starts, wrong.argmax(), side="right")) - 1
-        raise DataError(f"{batch.where(column, row)}: {problem}")
 
 
 def _refuse_missing(batch: Batch, column: str, values: pa.Array) -> None:

@@ -1,8 +1,7 @@
 """The formats of data files, and the reader of files with numbered columns.
 
 The suffix of a file determines the module that reads it. A module for numbered columns has
-`row_source`. A module for tables has `column_names`, `labels` and `batches`, and, for Parquet and
-Arrow, `list_rows`.
+`row_source`. A module for tables has `column_names`, `labels` and `batches`.
 """
 
 from dataclasses import dataclass
@@ -62,13 +61,8 @@ class Layout:
     labels_path: Path | None = None
 
     def __post_init__(self) -> None:
-        check_n_features(self.n_features)
-
-
-def check_n_features(n_features: int | None) -> None:
-    """Raise `DataError` for a number of columns that no data set has."""
-    if n_features is not None and not 1 <= n_features <= MOST_COLUMNS:
-        raise DataError(f"`n_features` must be from 1 to 2**63 - 1, not {n_features}")
+        if self.n_features is not None and not 1 <= self.n_features <= MOST_COLUMNS:
+            raise DataError(f"`n_features` must be from 1 to 2**63 - 1, not {self.n_features}")
 
 
 def plain_suffix(path: Path) -> str:

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dplasso.data.blocks import BlockSource, Piece, Rows, files_source
-from dplasso.data.formats import check_n_features, plain_suffix, table_format
-from dplasso.data.source_files import Paths, SourceFiles, line_blocks, source_files
+from dplasso.data.formats import plain_suffix, table_format
+from dplasso.data.source_files import SourceFiles, line_blocks
 from dplasso.errors import DataError
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -293,35 +293,3 @@ def table_source(
             yield Piece(encode(batch), labels, batch.done, partial(batch.where, str(label)), names)
 
     return files_source(files, n_features, read)
-
-
-@dataclass(frozen=True)
-class ListColumns:
-    """The columns of a table whose records are lists of column numbers and values.
-
-    `indices`: lists of whole numbers from 0, without duplicates. `values`: None for all 1.
-    """
-
-    indices: str
-    values: str | None = None
-    n_features: int | None = None
-
-    def __post_init__(self) -> None:
-        check_n_features(self.n_features)
-
-
-def list_source(
-    paths: Paths, lists: ListColumns, *, label_column: str, dialect: Dialect | None = None
-) -> BlockSource:
-    """Open Parquet or Arrow IPC (Feather 2) files of lists as a stream of row blocks."""
-    columns = [name for name in (lists.indices, lists.values) if name is not None]
-    if label_column in columns:
-        raise ValueError(f"column {label_column!r} cannot be both label and feature")
-    files = source_files(paths)
-    for path in files.paths:
-        if table_format(path).compressible:
-            raise DataError(f"{path} cannot hold lists of columns; pass Parquet or Arrow files")
-    encode = partial(table_format(files.paths[0]).reader.list_rows, lists)
-    return table_source(
-        files, columns, encode, lists.n_features, label=label_column, dialect=dialect
-    )

@@ -12,14 +12,7 @@ from dplasso.data.formats import Dataset, block_source, is_table
 from dplasso.data.people import number_people
 from dplasso.data.source_files import Paths, Progress, check_readable, expand, source_files
 from dplasso.data.store import is_store, open_store
-from dplasso.data.table_batches import (
-    Batch,
-    Dialect,
-    ListColumns,
-    TableReader,
-    check_goes,
-    list_source,
-)
+from dplasso.data.table_batches import Batch, Dialect, TableReader, check_goes
 from dplasso.encoding.contract import as_arrow
 from dplasso.encoding.hashed import Text
 from dplasso.encoding.origin import Origin, with_origin
@@ -43,9 +36,8 @@ class EncodedRecords(NamedTuple):
 
 def encode_files(
     paths: str | Path | Iterable[str | Path],
-    encoding: Schema | ListColumns | None = None,
+    schema: Schema | None = None,
     *,
-    label_column: str = "label",
     person_column: str | None = None,
     n_features: int | None = None,
     zero_based: bool = False,
@@ -56,37 +48,30 @@ def encode_files(
 ) -> EncodedRecords:
     """Open data files as sparse rows; errors in their content are raised during reading.
 
-    `encoding`: of a table. svmlight text and .npz take `n_features`, `zero_based`, `labels_path`.
-    `label_column`: column of the labels, for `ListColumns`; a schema names its own.
+    `schema`: of a table. svmlight text and .npz take `n_features`, `zero_based`, `labels_path`.
     `person_column`: column that identifies the person of each row; needs a schema.
     `labelled`: with a schema, whether to read labels; otherwise they are all 0.
     """
     files = expand(paths)
-    if person_column is not None and not isinstance(encoding, Schema):
+    if person_column is not None and schema is None:
         raise DataError(
             f"{files[0]} does not say which person each row belongs to: only a table that a "
             "schema encodes has a person column (CSV, JSON lines, Parquet, Arrow)"
         )
-    origin = Origin(encoding if isinstance(encoding, Schema) else None, binarize).to_json()
     public = None
-    if isinstance(encoding, Schema):
+    if schema is not None:
         asked = {"labelled": labelled, "person_column": person_column, "dialect": dialect}
-        source = table_source(files, encoding, **asked)  # type: ignore[arg-type]
+        source = table_source(files, schema, **asked)  # type: ignore[arg-type]
         public = (
-            f"The {encoding.n_features:,} columns follow from the schema alone: no category, "
+            f"The {schema.n_features:,} columns follow from the schema alone: no category, "
             "word or range is taken from the data."
         )
-    elif isinstance(encoding, ListColumns):
-        source = list_source(files, encoding, label_column=label_column, dialect=dialect)
-        lists = {"indices": encoding.indices, "values": encoding.values}
-        origin |= {"lists": lists, "label_column": label_column}
-        if encoding.n_features is not None:
-            public = f"The {encoding.n_features:,} columns were declared."
     else:
         check_goes(files[0], dialect, text=False)
         source = block_source(
             files, n_features=n_features, zero_based=zero_based, labels_path=labels_path
         )
+    origin = Origin(schema, binarize).to_json()
     return EncodedRecords(binarized(source) if binarize else source, origin, public)
 
 
