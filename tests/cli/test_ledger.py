@@ -235,7 +235,7 @@ def test_a_resumed_fit_names_its_own_ledger(train, ledger, tmp_path):
     kept, other = tmp_path / "kept", new_ledger(tmp_path / "other.ledger", 3, 1e-5)
     model = tmp_path / "m.npz"
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("dplasso.cli.training.write_model", None)
+        patched.setattr("dplasso.cli.fit.write_model", None)
         run_command(*fit(train, ledger, "--model", model, "--checkpoint", kept))
     assert len(charged_to(ledger)) == 1
     # There is no such data: nothing tries to read it.
