@@ -267,6 +267,14 @@ WITH_INTERVALS = {
     ", intervals, people": GROUPED | INTERVALS,
 }
 DIRECTIONS = {"public_rows": True}
+# Of numbers, of rows in one process.
+NAMED = DIRECTIONS | INTERVALS | {"infer": [0, 3]}
+WITH_NAMED = {
+    "": NAMED,
+    ", no intercept": {"fit_intercept": False} | NAMED,
+    ", weights": WEIGHTED | NAMED,
+    ", people": GROUPED | NAMED,
+}
 # Of rows in one process.
 WITH_DIRECTIONS = {
     "": DIRECTIONS,
@@ -371,6 +379,12 @@ def _cases():
             work, many = partial(_fit, kind, classes, options), family == "labels"
             case = Case(work, classes, uses, forms=forms, many_labels=many)
             yield f"{family}, public rows{name}", case
+    for name, options in WITH_NAMED.items():
+        uses = ("weights",) * ("sample_weight" in options)
+        uses += ("people",) * ("rows_per_person" in options)
+        forms = ("csr", "dense") if uses else ("csr", "csc", "dense", "store")
+        work = partial(_fit, DPLinearRegression, 0, options)
+        yield f"linear, named columns{name}", Case(work, 0, uses, forms=forms)
     own = {"prior": "plain", "max_weights": 3} | SCALED
     case = Case(partial(_fit, DPLogisticRegression, 2, own), n_rows=SCALED_ROWS)
     yield "logistic, scaled prior of a short list", case

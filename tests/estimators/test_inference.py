@@ -439,7 +439,7 @@ def test_what_does_not_go_with_intervals_is_refused(options, message):
 
 def test_too_many_columns_are_refused():
     X = sp.random_array((50, 301), density=0.1, format="csr", rng=np.random.default_rng(0))
-    with pytest.raises(ValueError, match="infer takes at most 300 columns, and X has 301"):
+    with pytest.raises(ValueError, match="at most 300 columns without public_rows, and X has 301"):
         fitted(1.0, data=(X, np.arange(50) % 2))
 
 

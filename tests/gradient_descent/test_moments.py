@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows
 from dplasso.gradient_descent.row_sums import Units
+from dplasso.losses.contract import gradient
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.squared import Squared
 from dplasso.losses.targets import targets_of
@@ -118,6 +119,47 @@ def test_neighbours_differ_by_at_most_the_sensitivity(loss, relation, kind):
         for part, bound, unit in zip(parts, bounds, UNITS, strict=True):
             moved = Fraction(moved_by(1.0, relation)) * Fraction(bound * unit)
             assert sum(t * t for t in part.tolist()) <= moved**2, pair.name
+
+
+def named_sums(X, y, loss, size, weights=None):
+    """Return the sums of a named column, with weights of the given size."""
+    model = np.random.default_rng(8).normal(0.0, 1.0, (X.shape[1], 3)) * size
+    targets = targets_of(np.asarray(y, dtype=np.float64), weights)
+    rows = build_gradient_rows(X, loss, targets, ONE_THREAD)
+    return rows.named_sums(loss, model, np.array([0.1, -0.2, 0.0]), UNITS), model
+
+
+@each_loss
+def test_sums_of_a_named_column_are_those_of_the_reference(loss):
+    X, y = records()
+    weights = np.random.default_rng(1).random(len(y))
+    found, model = named_sums(X, y, loss, 0.5, weights)
+    margins = X @ model + [0.1, -0.2, 0.0]
+    z, x = np.clip(margins[:, 1:], -1.0, 1.0).T
+    pairs = zip(margins[:, 0].tolist(), y, strict=True)
+    q = weights * [gradient(loss, margin, label) for margin, label in pairs]
+    expected = [-q @ z, weights @ (z * x), (q * z) @ (q * z)]
+    assert (np.abs(z) < 1.0).any()
+    assert (np.abs(z) == 1.0).any()
+    np.testing.assert_allclose(found / np.array(UNITS), expected, rtol=1e-6)
+
+
+@each_loss
+@given(
+    row=st.lists(HOSTILE, min_size=1, max_size=12),
+    label=st.sampled_from([0.0, 1.0, -1.0]),
+    weight=st.floats(),
+    size=st.sampled_from([0.0, 1.0, 1e150, 1e308]),
+)
+@example(row=[1.0] * 12, label=0.0, weight=1.0, size=1e150)
+def test_a_record_moves_each_sum_of_a_named_column_by_at_most_its_bound(
+    loss, row, label, weight, size
+):
+    with np.errstate(all="ignore"):
+        found, _ = named_sums(np.array([row]), [label], loss, size, np.array([weight]))
+    bounds = loss.residual_bound, 1.0, loss.residual_bound**2
+    for total, bound, unit in zip(found.tolist(), bounds, UNITS, strict=True):
+        assert abs(total) <= Fraction(bound * unit)
 
 
 def test_a_triangle_is_as_long_as_its_matrix():

@@ -44,6 +44,10 @@ DIRECTIONS = Geometry.learn(
 )
 BOUNDS = {"target_bounds": (0.0, 3.0)}
 INTERVALS = {"infer": "all", "row_norm": 4.0}
+NAMED = INTERVALS | {
+    "infer": [0, 3],
+    "public_rows": np.random.default_rng(4).normal(size=(200, N_COLUMNS)),
+}
 # Columns are drawn, since rows are long, or kept by gradients, of as few as there are here.
 DRAWN = {"MOST_COLUMNS": 10, "_LONGER_ROWS": 1e-3}
 KEPT = {"MOST_COLUMNS": 4, "_STRENGTH": 2.0}
@@ -118,6 +122,11 @@ PLANS = {
     ),
     "intervals, scaled": Case(_logistic(**INTERVALS), scaled=True),
     "intervals of numbers": Case(DPLinearRegression(2.0, **BOUNDS | INTERVALS), "numbers"),
+    "named columns": Case(DPLinearRegression(2.0, **BOUNDS | NAMED), "numbers"),
+    "named columns, people": Case(
+        DPLinearRegression(2.0, **BOUNDS | NAMED, neighbors="replace-one", rows_per_person=3),
+        "numbers",
+    ),
     "lasso": Case(_lasso(), columns=DRAWN),
     "lasso, not refitted": Case(_lasso(epsilon=0.1), columns=ALWAYS_DRAWN),
     "lasso, kept": Case(_lasso(), columns=KEPT),

@@ -56,7 +56,8 @@ class EstimatorOptions:
         are not protected by this fit.
     public_rows : DATA
         Rows that are public, in the form of DATA, of which no label is read; may be given again.
-        They say which columns go together. They are not protected by this fit.
+        They say which columns go together, or predict the columns that --infer names. They are not
+        protected by this fit.
 
     Privacy
     -------

@@ -40,9 +40,9 @@ class DPLinearRegression(PrivateRegressor):
     infer : "all", list of str, or mapping, default=None
         "all" adds intervals and p-values that hold the sampling error besides the noise
         (docs/howto-inference.md), for half of the budget. Names of columns or variables show
-        only theirs, given all the others. It takes at most 300 columns, and a number as
-        `row_norm`. ``{"columns": "all", "share": 0.3}`` gives another share of the budget to the
-        intervals.
+        only theirs, given all the others. It takes at most 300 columns, or any number with names
+        and `public_rows`, and a number as `row_norm`. ``{"columns": "all", "share": 0.3}`` gives
+        another share of the budget to the intervals.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
         What the guarantee hides: one record added or removed, one replaced by another (which
         doubles the noise), or one label of public features (docs/label-privacy.md).
@@ -57,8 +57,9 @@ class DPLinearRegression(PrivateRegressor):
         does not protect them.
     public_rows : matrix, DataFrame, store, Geometry or path, default=None
         Public rows of the same columns, without labels, or the `Geometry` learnt from such rows, or
-        its file (docs/public-rows.md). They say which columns go together. This fit does not
-        protect them, and no private row may be among them.
+        its file (docs/public-rows.md). They say which columns go together, or, with names in
+        `infer`, predict these columns. This fit does not protect them, and no private row may be
+        among them.
     random_state : int, Generator or RandomState, default=None
         None draws from the operating system. Anything else makes the fit repeatable, not private.
     n_jobs : int, default=None

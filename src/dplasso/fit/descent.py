@@ -12,7 +12,8 @@ from dplasso.encoding.origin import one_hot_groups
 from dplasso.errors import ParameterError
 from dplasso.fit.column_plan import gradients_warning
 from dplasso.fit.method import Method, common_parameters, word_or_number
-from dplasso.fit.public_knowledge import check_named, scaled_rows
+from dplasso.fit.named_columns import learn_predictions
+from dplasso.fit.public_knowledge import find_named, scaled_rows
 from dplasso.fit.task import Labels, Task
 from dplasso.gradient_descent.calibration import LEARNT, LEARNT_WITH_DIRECTIONS
 from dplasso.gradient_descent.schedule import (
@@ -28,6 +29,7 @@ from dplasso.phases.course import Course, Descent, beyond
 from dplasso.phases.descend import gradient_phases
 from dplasso.phases.inference import MOST_COLUMNS, inference
 from dplasso.phases.moments import Infer, OneHot, read_infer
+from dplasso.phases.named import named_columns
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
 from dplasso.privacy.budget import Budget
@@ -71,6 +73,16 @@ class GradientDescent(Method):
                 "'unit' or a number > 0",
             ),
         )
+        if method.infer.named and method.learn_geometry is not None:
+            if isinstance(method.targets, Labels):
+                raise ParameterError(
+                    "`infer` with `public_rows` is for regressions, because what a private fit "
+                    "misses weakens the log odds ratios of a logistic regression",
+                    advice="fit DPLinearRegression to y as 0 and 1, whose coefficients are "
+                    "differences of probability",
+                )
+            learn = learn_predictions(params["public_rows"], method.infer.named)
+            return replace(method, learn_geometry=learn)
         if method.learn_geometry is not None and method.norm_bound is not None:
             raise ParameterError(
                 f"`public_rows` needs rows of unit length, got `row_norm={method.norm_bound:g}`",
@@ -92,14 +104,19 @@ class GradientDescent(Method):
                 f"`infer` takes two classes or a regression, and y has {task.n_outputs} classes or "
                 "labels; fit one of them against the rest"
             )
-        if self.infers and records.shape[1] > MOST_COLUMNS:
+        if self.infers and not self.predicts_named and records.shape[1] > MOST_COLUMNS:
             raise ParameterError(
-                f"`infer` takes at most {MOST_COLUMNS} columns, and X has {records.shape[1]:,}; "
-                "choose columns by what is public. Noise hides which of more columns confound"
+                f"`infer` takes at most {MOST_COLUMNS} columns without `public_rows`, and X has "
+                f"{records.shape[1]:,}; noise hides which of more columns confound",
+                advice="name a few columns of a regression and pass `public_rows`",
             )
-        method = super().starting(task, records)
         if self.infer.named:
-            check_named(self.infer.named, records)
+            found = find_named(self.infer.named, records)
+            if len(found) > MOST_COLUMNS:
+                raise ParameterError(
+                    f"`infer` names {len(found):,} columns, and may name at most {MOST_COLUMNS}"
+                )
+        method = super().starting(task, records)
         return replace(method, one_hot=one_hot_groups(records)) if self.infers else method
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:
@@ -120,6 +137,7 @@ class GradientDescent(Method):
             counting = count(task, by_weight=True)
         calibration = CALIBRATION_SHARE if self.from_prior else task.calibration
         fitted = 1.0 - self.infer.share
+        geometry = None if self.predicts_named else self.geometry
 
         def course(released: Released, budget: Budget) -> Course:  # noqa: ARG001
             counted, entered = counted_of(released), released.drawn_columns
@@ -129,7 +147,7 @@ class GradientDescent(Method):
                 "stages": own if released.mix is None else with_directions(own),
                 "calibration": calibration,
                 "start": CALIBRATION_SHARE if self.from_prior else 0.0,
-                "learnt": LEARNT if self.geometry is None else LEARNT_WITH_DIRECTIONS,
+                "learnt": LEARNT if geometry is None else LEARNT_WITH_DIRECTIONS,
                 "n_records": counted.total,
             }
             if balanced:
@@ -148,19 +166,20 @@ class GradientDescent(Method):
             from_prior=self.from_prior,
             n_columns=n_features,
             loss=loss,
-            geometry=self.geometry,
+            geometry=geometry,
         )
 
         n_slopes = task.n_outputs if task.many_labels else 1
         most_of_each = [(stage.n_steps, stage.n_columns) for stage in stages]
-        if self.learn_geometry is not None and most is not None:
+        mixes = self.learn_geometry is not None and not self.predicts_named
+        if mixes and most is not None:
             most_of_each = [(MOST_STEPS, n_features), *most_of_each[1:]]
         phases = gradient_phases(
             descent,
             most_of_each,
             calibrates=calibration > 0.0,
             n_slopes=n_slopes,
-            mixes=self.learn_geometry is not None,
+            mixes=mixes,
         )
         # Cuts, priors, latent directions and intervals need the columns of all levels.
         whole = self.from_prior or self.learn_geometry is not None or self.infers
@@ -168,8 +187,16 @@ class GradientDescent(Method):
             phases = (levels(self.levels, n_features, task.n_outputs), *phases)
         if self.infers:
             unclipped = task.gradient_loss(task.inference_bound)
-            phases += inference(descent, unclipped, self.infer.share, self.one_hot)
+            if self.predicts_named:
+                phases += (named_columns(descent, unclipped, self.infer.share, self.geometry),)
+            else:
+                phases += inference(descent, unclipped, self.infer.share, self.one_hot)
         return Plan((counting, *phases), descent.lay_out)
+
+    @property
+    def predicts_named(self) -> bool:
+        """Whether public rows predict the columns that `infer` names."""
+        return bool(self.infer.named) and self.learn_geometry is not None
 
     @property
     def infers(self) -> bool:

@@ -16,7 +16,6 @@ from dplasso.errors import ParameterError
 from dplasso.fit.public_knowledge import PARAMETERS, Learn, Start, geometry_of, start_of
 from dplasso.fit.task import Bounded, Labels, Task, checked_class_weight
 from dplasso.ledger import Ledger, checked_ledger
-from dplasso.matrix.geometry import Geometry
 from dplasso.matrix.starting import StartingModel, starting_model
 from dplasso.model.linear import MatchedPrior, n_outputs_of
 from dplasso.phases.contract import Plan
@@ -58,7 +57,8 @@ class Method:
     n_records: int | None = None
     levels: Spans = ()
     learn_geometry: Learn | None = None
-    geometry: Geometry | None = None
+    # A `Geometry`, or `PublicPredictions` of the columns that `infer` names.
+    geometry: Any = None
 
     # Whether y may have a column for each label; measured bytes of memory for an empty column.
     many_labels: ClassVar[bool] = False

@@ -25,6 +25,7 @@ from dplasso.matrix.compressed import checked, compress
 from dplasso.matrix.geometry import Geometry, Progress
 from dplasso.matrix.unit_rows import row_factors
 from dplasso.model.linear import MatchedPrior
+from dplasso.phases.named import PublicPredictions
 from dplasso.runtime.progress import late_progress
 from dplasso.runtime.threads import thread_pool
 
@@ -150,18 +151,20 @@ def _by_name(
     return own, data, f"{len(own):,} of {n_features:,} columns matched by name{left}"
 
 
-def check_named(wanted: tuple[str, ...], records: Any) -> None:
-    """Raise ParameterError if `infer` names a column, or a variable, that the records lack."""
+def find_named(wanted: tuple[str, ...], records: Any) -> dict[int, str]:
+    """Return the columns that `infer` names, with their names; ParameterError if one is missing."""
     schema = getattr(records.origin, "schema", None)
     blocks = _names(records.feature_names, schema)
     numbered = [[f"x{j}" for j in range(records.shape[1])]]
     names = list(chain.from_iterable(numbered if blocks is None else blocks))
+    named = {place: name for place, name in enumerate(names) if is_named(name, wanted)}
     for name in wanted:
-        if not any(is_named(column, (name,)) for column in names):
+        if not any(is_named(column, (name,)) for column in named.values()):
             raise ParameterError(
                 f"`infer` names the column {name!r}, which the data do not have",
                 advice=f"name some of {_quoted(names)}, or give 'all'",
             )
+    return named
 
 
 def _names(names: Any, schema: Schema | None) -> Iterator[list[str]] | None:
@@ -241,7 +244,8 @@ def scaled_rows(
 
 
 # ``learn(records)``
-Learn = Callable[[Any], Geometry]
+Learn = Callable[[Any], Geometry | PublicPredictions]
+_LEARNT = (Geometry, PublicPredictions)
 
 
 def geometry_of(public_rows: Any, verbose: int | None = None) -> Learn | None:
@@ -250,7 +254,7 @@ def geometry_of(public_rows: Any, verbose: int | None = None) -> Learn | None:
         return None
     if isinstance(public_rows, str | os.PathLike):
         public_rows = Geometry.load(public_rows)
-    elif not isinstance(public_rows, Geometry) and len(np.shape(public_rows)) != 2:
+    elif not isinstance(public_rows, _LEARNT) and len(np.shape(public_rows)) != 2:
         raise ParameterTypeError(
             f"`public_rows` must be rows or a Geometry, got {shown(public_rows)}",
             advice="give a matrix with the columns of the data; behind steps of a pipeline, "
@@ -262,23 +266,27 @@ def geometry_of(public_rows: Any, verbose: int | None = None) -> Learn | None:
 
 def _for_records(public_rows: Any, records: Any, progress: Progress | None) -> Geometry:
     """Return the geometry of public rows that have the records' columns; DataError for others."""
+    rows = public_matrix(public_rows, records)
+    if isinstance(rows, Geometry):
+        return rows
+    return Geometry.learn(rows, progress=progress)
+
+
+def public_matrix(public_rows: Any, records: Any) -> Any:
+    """Return public rows as a matrix, and a geometry as it is; DataError for other columns."""
     if not isinstance(records, LocalRecords):
         raise ParameterError(
             "`public_rows` needs all records in one process", advice="leave `engine` out"
         )
-    n_features = records.shape[1]
-    n_public = public_rows.n_features if isinstance(public_rows, Geometry) else None
-    if n_public is None:
-        rows = _encoded(public_rows, records)
-        n_public = int(np.shape(rows)[1])
+    is_geometry, n_features = isinstance(public_rows, Geometry), records.shape[1]
+    rows = public_rows if is_geometry else _encoded(public_rows, records)
+    n_public = int(rows.n_features if is_geometry else np.shape(rows)[1])
     if n_public != n_features:
         raise DataError(
             f"`public_rows` has {n_public:,} columns and the data have {n_features:,}",
             advice="encode both in the same way",
         )
-    if isinstance(public_rows, Geometry):
-        return public_rows
-    return Geometry.learn(rows, progress=progress)
+    return rows
 
 
 def _encoded(public_rows: Any, records: LocalRecords) -> Any:

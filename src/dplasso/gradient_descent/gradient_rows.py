@@ -16,6 +16,7 @@ from dplasso.gradient_descent.energies import N_SIZES, NO_LOADS
 from dplasso.gradient_descent.margins import LONGEST, LinearModel, Margins
 from dplasso.gradient_descent.row_sums import (
     Units,
+    add_named_sums,
     count_along,
     row_sizes,
     sum_moments,
@@ -182,6 +183,16 @@ class GradientRows:
         data = self._unit_rows(scaling)
         rows = data.rows, data.factor, data.constant
         return sum_moments(*rows, loss, self.targets, weights, units, self.threads)
+
+    def named_sums(
+        self, loss: Any, weights: NDArray[np.float64], offsets: NDArray[np.float64], units: Units
+    ) -> NDArray[np.int64]:
+        """Return the sums of `add_named_sums`, of margins by weights of shape (D, 3)."""
+        factors = np.ones(self.n_records)
+        margins = unit_row_margins(self.rows, weights, factors, offsets, self.threads)
+        totals = np.zeros(3, dtype=np.int64)
+        add_named_sums(margins, loss, self.targets, units, totals)
+        return totals
 
     def mixed(
         self, scaling: Scaling, geometry: Geometry, mix: Mix, start: StartingModel | None = None

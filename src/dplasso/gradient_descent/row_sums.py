@@ -1,4 +1,4 @@
-"""Exact sums over records in two releases: column energies with row counts, and moments.
+"""Exact sums over records in releases: column energies with row counts, and moments.
 
 Moments are the sums of ``q z``, ``h z z'`` and ``q^2 z z'``, with z the row, q the residual and h
 its derivative. Rows have at most unit length, so one record contributes at most C, the bound on h,
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dplasso.gradient_descent.energies import COLUMNS, LARGEST_LOAD, LOADS, ROW
 from dplasso.losses.contract import gradient, second_derivative
 from dplasso.losses.targets import Targets, weight_of
-from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.compressed import Compressed, clip
 from dplasso.matrix.geometry import squared_length
 from dplasso.matrix.scaling import SCALES
 from dplasso.matrix.tiles import column_of, row_of, tile_entries
@@ -111,6 +111,22 @@ def row_moments(
                 curvatures[begin + k] += share(h * product * units.curvature, most.curvature)
                 if squares.size:
                     squares[begin + k] += share(q * q * product * units.squares, most.squares)
+
+
+@kernel
+def add_named_sums(margins, loss, targets, units, totals):
+    """Add up ``-q z``, ``z x`` and ``(q z)^2`` of a named column, with q the residual.
+
+    `margins`, shape (N, 3): the margin, z and x over their bounds, so at most 1 after clipping.
+    """
+    bound = loss.residual_bound
+    for i in range(margins.shape[0]):
+        weight = weight_of(targets.weights, i)
+        q = weight * gradient(loss, margins[i, 0], targets.labels[i])
+        z, x = clip(margins[i, 1], 1.0), clip(margins[i, 2], 1.0)
+        totals[0] += share(-q * z * units.gradient, bound * units.gradient)
+        totals[1] += share(weight * z * x * units.curvature, units.curvature)
+        totals[2] += share(q * q * z * z * units.squares, bound * bound * units.squares)
 
 
 @kernel

@@ -16,6 +16,7 @@ from dplasso.model.file import Model
 from dplasso.model.linear import counted_records
 from dplasso.model.weights import given_names, target_unit
 from dplasso.phases.moments import Moments, read_infer
+from dplasso.phases.named import NamedSums
 
 INTERCEPT = "(intercept)"
 _WIDTH, _NAME = 80, 22
@@ -209,7 +210,9 @@ def inference_of(model: Model) -> Inference | None:
 
     If `infer` names columns, the estimates are those of these columns and variables.
     """
-    moments = model.released.last(Moments)
+    moments, sums = model.released.last(Moments), model.released.last(NamedSums)
+    if sums is not None:
+        return _of_named(model, sums)
     if moments is None:
         return None
     estimate, (unit, middle) = moments.estimate(), target_unit(model)
@@ -225,18 +228,46 @@ def inference_of(model: Model) -> Inference | None:
         shown[:] = [is_named(name, named) for name in names]
     references = moments.references[shown[moments.references]]
     shown[references] = False
+    noise, sampling = (part[shown] for part in parts)
     identified = estimate.identified[shown]
-    coef, noise, sampling = (np.where(identified, part[shown], math.nan) for part in (coef, *parts))
+    return _table(model, names[shown], coef[shown], noise, sampling, identified, names[references])
+
+
+def _of_named(model: Model, sums: NamedSums) -> Inference:
+    """Return the estimates of columns that public rows predict."""
+    names, unit = np.array(_names(model), dtype=object), target_unit(model)[0]
+    noise, sampling = (unit * part for part in sums.errors())
+    about = (
+        f"The fit adjusts for {sums.n_adjusted:,} of {names.size:,} columns, with predictions from "
+        f"{sums.n_public:,} public rows."
+    )
+    own, references = names[sums.places], names[sums.references]
+    coef, identified = unit * sums.coefficients, sums.identified
+    return _table(model, own, coef, noise, sampling, identified, references, _paragraph(about))
+
+
+def _table(
+    model: Model,
+    names: NDArray[np.object_],
+    coef: NDArray[np.float64],
+    noise: NDArray[np.float64],
+    sampling: NDArray[np.float64],
+    identified: NDArray[np.bool_],
+    references: NDArray[np.object_],
+    about: str = "",
+) -> Inference:
+    parts = coef, noise, sampling
+    coef, noise, sampling = (np.where(identified, part, math.nan) for part in parts)
     return Inference(
-        names[shown],
+        names,
         coef,
         np.hypot(noise, sampling),
         noise,
         sampling,
         identified,
         model.statement.target_bounds is None,
-        _title(model),
-        tuple(map(str, names[references])),
+        _title(model) + "\n" * bool(about) + about,
+        tuple(map(str, references)),
     )
 
 

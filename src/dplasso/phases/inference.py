@@ -60,7 +60,7 @@ class Precision(NamedTuple):
         energy = (scale * spread) ** 2
         value, size = curvature * energy, self.size
         bounds = _private_bounds(self.loss, self.budget)
-        own, later = _spent(bounds, _STEP), _spent(bounds, _MOMENTS)
+        own, later = spent(bounds, _STEP), spent(bounds, _MOMENTS)
         parts = own[0], later[0], own[1] + later[1]
         first, gradient, bend = (
             self.budget.moved(bound) / self.budget.mu_of(self.share * part)
@@ -103,7 +103,7 @@ def inference(descent: Descent, loss: Any, whole: float, one_hot: OneHot = ()) -
     def stated(budget: Budget) -> dict[str, float]:
         names = ("gradient", "curvature", "squares")
         bounds = _private_bounds(loss, budget)
-        both = _spent(bounds, _STEP), _spent(bounds, _MOMENTS)
+        both = spent(bounds, _STEP), spent(bounds, _MOMENTS)
         parts = [whole * math.fsum(pair) for pair in zip(*both, strict=True)]
         costs = {f"share_{name}": part for name, part in zip(names, parts, strict=True)}
         moved = {
@@ -161,7 +161,7 @@ def _private_bounds(loss: Any, budget: Budget) -> tuple[float, float, float]:
     return 0.5, 0.0, 0.5
 
 
-def _spent(bounds: tuple[float, ...], parts: tuple[float, ...]) -> list[float]:
+def spent(bounds: tuple[float, ...], parts: tuple[float, ...]) -> list[float]:
     """Return the parts of a phase once a sum that needs no noise leaves its own to the others."""
     paid = [part if bound else 0.0 for bound, part in zip(bounds, parts, strict=True)]
     more = math.fsum(parts) / math.fsum(paid)
@@ -193,7 +193,7 @@ def _moments(
         _private_bounds(loss, fit.budget),
     )
     whole = math.fsum(parts)
-    mus = [mu * math.sqrt(part / whole) if part else 0.0 for part in _spent(bounds, parts)]
+    mus = [mu * math.sqrt(part / whole) if part else 0.0 for part in spent(bounds, parts)]
     moved = [fit.budget.moved(bound) for bound in bounds]
     deviations = [
         deviation_of(far, own) if own else 0.0 for far, own in zip(moved, mus, strict=True)
@@ -225,6 +225,17 @@ def _moments(
         entry_scale=entry_scale,
         constant=constant_entry(scaling.constant),
     )
+
+
+def fitted_weights(
+    descent: Descent, fit: Fit, course: Course, released: Released
+) -> tuple[NDArray[np.float64], float]:
+    """Return the weights of the fit and its intercept in the units of the columns."""
+    scaling, entry_scale = _scaling(descent)
+    weights = _fitted(descent, fit, course, released)
+    if not descent.fit_intercept:
+        return entry_scale * weights, 0.0
+    return entry_scale * weights[:-1], constant_entry(scaling.constant) * float(weights[-1])
 
 
 def _fitted(descent: Descent, fit: Fit, course: Course, released: Released) -> NDArray[np.float64]:

@@ -158,7 +158,9 @@ def assumptions(statement: "PrivacyStatement") -> str:
             "this fit."
         )
     if statement.public_rows:
-        start += f" The fit uses the latent directions of {statement.public_rows}"
+        named = statement.find("inference") is not None
+        uses = "predicts the named columns by" if named else "uses the latent directions of"
+        start += f" The fit {uses} {statement.public_rows}"
         unprotected = "; the people in these rows are not protected by this fit"
         start += "." if keeps_labels_alone(statement.neighbors) else f"{unprotected}."
     if not statement.is_private:
