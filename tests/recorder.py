@@ -21,7 +21,6 @@ import numpy as np
 from evidence.audit.replay import ReplayState, replay_state
 from numpy.typing import NDArray
 
-from dplasso.cluster.coordinators import PartitionedFrankWolfe
 from dplasso.fit import method
 from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
 from dplasso.frank_wolfe.solve import FrankWolfe
@@ -133,7 +132,7 @@ def recording(earlier=None):
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(door_module, "_door", recorder))
-        for kind in (FrankWolfe, PartitionedFrankWolfe, RoundsFrankWolfe):
+        for kind in (FrankWolfe, RoundsFrankWolfe):
             stack.enter_context(patch.object(kind, "__init__", watched(kind.__init__)))
         makers = (method, "make_statement"), (scores, "make_statement"), (search, "state_search")
         for module, name in makers:

@@ -51,11 +51,10 @@ PLACES = {
     name: import_module(f"dplasso.{module}")
     for module, names in {
         "frank_wolfe.problem": ("lay_out",),
-        "frank_wolfe.row_part": ("build_problem",),
-        "fit.frank_wolfe": ("vertex_mechanism", "paper_mechanism"),
+        "fit.records": ("build_problem",),
+        "fit.frank_wolfe": ("vertex_mechanism", "paper_mechanism", "FrankWolfe"),
         "fit.method": ("make_statement",),
         "fit.run": ("run_in_chunks",),
-        "frank_wolfe.solve": ("FrankWolfe",),
         "phases.select": ("make_selector",),
     }.items()
     for name in names

@@ -12,7 +12,6 @@ from dplasso.fit.frank_wolfe import FrankWolfeLoop
 from dplasso.fit.records import LocalRecords
 from dplasso.fit.task import Binary
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.phases.contract import Fit
@@ -63,29 +62,28 @@ def solver_target(
     """
     method, budget = method_of(settings), budget_of(settings)
 
-    def drawn_by(data: Data) -> tuple[VertexMechanism, VertexSteps, Problem]:
+    def drawn_by(data: Data) -> tuple[VertexMechanism, Problem, float | None]:
         n_samples = data.X.shape[0]
         mechanism = mechanism_of(settings, n_samples)
         mechanism = mechanism if alter is None else alter(mechanism, n_samples)
         plan = method.plan(_TASK, data.X.shape[1])
         fit = Fit(budget, _records(data), new_stream(), ONE_THREAD)
         plan.lay_out(fit)
-        steps = method.vertex_steps(_TASK, data.X.shape[1], Released(), budget)
-        return mechanism, steps, fit.layouts["vertices"].vertex_rows(steps, ONE_THREAD).problem
+        return mechanism, *method.problem(fit.layouts["vertices"], _TASK, Released(), budget)
 
     def fit(data: Data) -> Transcript:
-        mechanism, steps, problem = drawn_by(data)
+        mechanism, problem, tolerance = drawn_by(data)
         selector = vertex_selector(method.selector, mechanism, problem)
         solver = FrankWolfe(
-            problem, selector, new_stream(), solver=method.algorithm, drift_tol=steps.drift_tol
+            problem, selector, new_stream(), solver=method.algorithm, drift_tol=tolerance
         )
         solver.advance(1, solver.n_steps)
         return solver.transcript()
 
     def step(data: Data, prefix: Prefix) -> NDArray[np.float64]:
-        mechanism, steps, problem = drawn_by(data)
+        mechanism, problem, tolerance = drawn_by(data)
         selector = vertex_selector(method.selector, mechanism, problem)
-        return implied_log_probabilities(selector, _gradients(method, steps, problem, prefix))
+        return implied_log_probabilities(selector, _gradients(method, tolerance, problem, prefix))
 
     # The number of rows plays no part in the claim.
     return SolverTarget(claim_of(budget, settings.feature_bound), fit, step)
@@ -96,7 +94,7 @@ def _records(data: Data) -> LocalRecords:
 
 
 def _gradients(
-    method: FrankWolfeLoop, steps: VertexSteps, problem: Problem, prefix: Prefix
+    method: FrankWolfeLoop, tolerance: float | None, problem: Problem, prefix: Prefix
 ) -> list[NDArray[np.int64]]:
     """Return the column gradients before each step of a run that is made to take these vertices."""
     # One more vertex than asked for: Algorithm 1 brings its gradients up to date when it steps.
@@ -106,7 +104,7 @@ def _gradients(
         np.array([s for _, s in vertices], dtype=np.int8),
     )
     solver = FrankWolfe(
-        problem, replay, random_stream(), solver=method.algorithm, drift_tol=steps.drift_tol
+        problem, replay, random_stream(), solver=method.algorithm, drift_tol=tolerance
     )
 
     trajectory = [solver.state.alpha.copy()]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegression
+from dplasso import DPLassoClassifier, DPLogisticRegression
 from dplasso.cluster.engines import LocalHandle, WorkerLost
 from dplasso.cluster.worker import Worker
 
@@ -16,16 +16,8 @@ PRIOR = np.concatenate([np.linspace(1.0, -0.5, 40), np.zeros(20)])
 MODELS = {
     "staged": DPLassoClassifier(1.0, random_state=3),
     "strong": DPLassoClassifier(50.0, random_state=3),
-    "vertices": DPFrankWolfeClassifier(30.0, n_iter=60, l1_radius=8.0, random_state=3),
-    "rows are public": DPFrankWolfeClassifier(
-        2.0, n_iter=60, l1_radius=8.0, n_records=400, random_state=3
-    ),
-    "no privacy": DPFrankWolfeClassifier(np.inf, n_iter=40, l1_radius=8.0),
-    "wide": DPFrankWolfeClassifier(5.0, n_records=2**33, n_iter=20, l1_radius=8.0, random_state=3),
+    "no privacy": DPLassoClassifier(np.inf, max_weights=20),
     "weighted": DPLogisticRegression(5.0, classes=[0, 1], class_weight=[1.0, 0.5], random_state=3),
-    "weighted vertices": DPFrankWolfeClassifier(
-        5.0, classes=[0, 1], class_weight=[1.0, 0.5], n_iter=40, random_state=3
-    ),
     "scaled without privacy": DPLogisticRegression(np.inf),
     "dense": DPLogisticRegression(1.0, random_state=3),
     "balanced": DPLogisticRegression(20.0, class_weight="balanced", random_state=3, max_weights=30),

@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 
 from cluster.cases import MODELS, Killer, cut, records, released
+from dplasso import DPFrankWolfeClassifier
 from dplasso.checkpoint import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.cluster import InProcessEngine, ThreadEngine
-from dplasso.cluster.worker import Partition, VertexSteps, Worker
+from dplasso.cluster.worker import Partition, Worker
 from dplasso.errors import ClusterError, DataError
 from dplasso.fit.task import Binary
+from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.ledger import Ledger, create_ledger, read_budgets
 from dplasso.losses.logistic import Logistic
 from dplasso.phases.releases import Counted, Drawn
 
 
-@pytest.mark.parametrize("name", ["strong", "vertices", "dense"])
+@pytest.mark.parametrize("name", ["strong", "dense"])
 def test_a_worker_may_be_lost_at_any_call(name):
     X, y = records(120, 410)
     model, parts = MODELS[name], cut(X, y, 2)
@@ -35,7 +37,7 @@ def test_a_worker_may_be_lost_at_any_call(name):
 
 
 def test_what_is_lost_is_told(capsys):
-    MODELS["vertices"].fit(*cut(*records(120, 60), 2), engine=Killer(at=(30,)))
+    MODELS["dense"].fit(*cut(*records(120, 60), 2), engine=Killer(at=(30,)))
     assert capsys.readouterr().err.splitlines() == [
         "the worker of partition 1 was lost (it was killed) and is being replaced",
         "the worker of partition 1 was replaced",
@@ -43,12 +45,12 @@ def test_what_is_lost_is_told(capsys):
 
 
 def test_a_partition_that_cannot_be_had_back_ends_the_fit(tmp_path):
-    X, y = records(120, 60)
+    X, y = records(120, 410)
     ledger, path = tmp_path / "l.ledger", tmp_path / "c.npz"
     create_ledger(ledger, epsilon=50.0, delta=1e-5, dataset="visits")
     options = {"classes": [0, 1], "ledger": Ledger(ledger, dataset="visits")}
-    model, parts = clone_of("vertices", **options), cut(X, y, 2)
-    engine = Killer(at=tuple(range(40, 200)), restarts=2)
+    model, parts = clone_of("strong", max_weights=60, **options), cut(X, y, 2)
+    engine = Killer(at=tuple(range(24, 200)), restarts=2)
     with pytest.raises(
         ClusterError, match=r"partition \d, partition \d, was lost 3 times .*resume"
     ):
@@ -76,7 +78,7 @@ def clone_of(name, **options):
     return model.set_params(random_state=None, **options)
 
 
-@pytest.mark.parametrize("name", ["vertices", "strong", "dense"])
+@pytest.mark.parametrize("name", ["strong", "dense"])
 def test_every_step_is_on_the_disk_before_a_worker_hears_of_it(name, tmp_path, monkeypatch):
     """A driver that dies anywhere goes on with all that any worker was told."""
     synced = []
@@ -119,13 +121,13 @@ def vertex_worker():
     worker = Worker(Partition("p", X=X, y=y))
     worker.describe()
     worker.encode(Binary(np.arange(2)))
-    steps = VertexSteps(Logistic(0.5), 1.0, True, 5.0, 20, 0.0025, 32)
+    steps = RoundSteps(Logistic(0.5), 1.0, 12, 20, 0.5, 32)
     return worker, worker.begin_vertices(steps)
 
 
 def test_a_worker_takes_every_step_once():
     worker, _ = vertex_worker()
-    (j, other_j), up, down = np.array([[3], [12]]), np.array([1], np.int8), np.array([-1], np.int8)
+    (j, other_j), up, down = np.array([[3], [11]]), np.array([1], np.int8), np.array([-1], np.int8)
     first = worker.move(1, j, up)
     assert worker.move(1, j, up) is first
     for step in (0, 3, 20):
@@ -153,20 +155,19 @@ def test_a_partition_that_comes_back_with_other_rows_is_refused():
             return super().start(partition)
 
     with pytest.raises(DataError, match="has changed since the fit began"):
-        MODELS["vertices"].fit(*parts, engine=Other(at=(30,)))
+        MODELS["dense"].fit(*parts, engine=Other(at=(30,)))
 
 
 def test_what_does_not_go_together_is_refused():
     X, y = records(60, 12)
-    declared = clone_of("vertices", classes=[0, 1])
+    declared = clone_of("dense", classes=[0, 1])
     foreign = cut(X, np.where(np.arange(60) == 45, 2, y), 2)
     for model, given, error, sentence in (
         (declared, ([X, X], [y, y]), DataError, "a matrix is given twice"),
         (declared, ([X, X[:, :11]], [y, y]), DataError, "partition 2 has 11 columns and partition"),
         (declared, ([X[:30], X[30:]], [y]), DataError, "there are 2 partitions, but labels of 1"),
         (declared, foreign, DataError, "partition 2: y holds a label that is not one of"),
-        (clone_of("vertices", solver="standard"), ([X], [y]), ValueError, "'standard' runs in one"),
-        (clone_of("vertices", selector="big-little"), ([X], [y]), ValueError, "in one process"),
+        (DPFrankWolfeClassifier(), ([X], [y]), ValueError, "DPFrankWolfeClassifier runs in one"),
     ):
         with pytest.raises(error, match=sentence):
             model.fit(*given, engine=InProcessEngine())

@@ -13,15 +13,15 @@ from cluster.cases import records
 from dplasso.cluster import InProcessEngine
 from dplasso.cluster.coordinators import added_up, sum_of
 from dplasso.cluster.partitions import Partitions
-from dplasso.cluster.worker import Partition, SumSteps, VertexSteps, gradients_at
+from dplasso.cluster.worker import Partition, SumSteps, gradients_at
 from dplasso.errors import DataError
 from dplasso.fit.task import Binary
+from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.losses.logistic import Logistic
 from dplasso.matrix.scaling import Scaling
 from neighbours import BOUND, pairs
 
 PACKAGE = Path(dplasso.__file__).parent
-STEPS = VertexSteps(Logistic(0.5), BOUND, True, 20.0, 8, 0.0025, 32)
 
 
 def workers(X, y, at):
@@ -38,7 +38,8 @@ def workers(X, y, at):
 def course_of_vertices(X, y, at):
     """Return the column gradients before each of some released steps."""
     with workers(X, y, at) as found:
-        alpha = sum_of(found.begin("begin_vertices", STEPS))
+        steps = RoundSteps(Logistic(0.5), BOUND, X.shape[1], 8, 2.5, 32)
+        alpha = sum_of(found.begin("begin_vertices", steps))
         course = [alpha.copy()]
         rng = np.random.default_rng(5)
         for step in range(1, 8):
@@ -99,7 +100,7 @@ def file_of(module):
 # Modules of what a worker computes with, and all that they import of the package.
 WORKER = (
     "dplasso.cluster.worker",
-    "dplasso.frank_wolfe.row_part",
+    "dplasso.frank_wolfe.round_part",
     "dplasso.gradient_descent.gradient_rows",
 )
 # Reading a store and writing files: locks look at clocks, temporary files have random names.
@@ -125,7 +126,7 @@ def reached(start, leave_out=READING):
 
 def test_a_worker_has_no_randomness_and_no_clock():
     modules = reached(WORKER)
-    assert {"dplasso.frank_wolfe.sparse", "dplasso.losses.logistic"} <= modules
+    assert {"dplasso.frank_wolfe.gradient", "dplasso.losses.logistic"} <= modules
     for module in modules:
         path = file_of(module)
         taken = {name for name in imports_of(path) if name.split(".")[0] in FORBIDDEN}

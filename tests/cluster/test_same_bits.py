@@ -53,7 +53,7 @@ def test_several_classes_and_numbers_are_learnt_alike(tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        *("strong", "vertices", "short list"),
+        *("strong", "short list"),
         *(name for name in MODELS if name.endswith("from a prior")),
     ],
 )

@@ -41,7 +41,7 @@ def test_a_fit_says_how_much_it_copies(addresses, capfd):
     assert " MB from object storage" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["vertices", "dense"])
+@pytest.mark.parametrize("name", ["strong", "dense"])
 def test_they_give_the_bits_of_memory(name, addresses, tmp_path):
     expected = released(MODELS[name].fit(*records(120, 60)))
     for given in (addresses, [f"file://{tmp_path}/0.store/", addresses[1]]):
@@ -75,7 +75,7 @@ def test_it_says_how_much_and_nobody_else_may_read_it(addresses, tmp_path, monke
 
 def test_a_worker_lost_while_copying_or_later_copies_anew(addresses, monkeypatch):
     monkeypatch.setattr(storage, "PIECE", 1000)
-    model, expected = MODELS["vertices"], released(MODELS["vertices"].fit(*records(120, 60)))
+    model, expected = MODELS["dense"], released(MODELS["dense"].fit(*records(120, 60)))
     engine = Killer(at=(9, 12, 130, 131))
     assert released(model.fit(addresses, engine=engine)) == expected
     methods = [method for method, *_ in engine.calls]

@@ -8,7 +8,7 @@ from evidence.matrices import matrix_source
 from sklearn.base import clone
 
 from cluster.cases import Killer, cut, records, released
-from dplasso import DPFrankWolfeClassifier, DPLasso, DPLassoClassifier, DPLogisticRegression
+from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression
 from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.data.people import WORDS, hash_people
 from dplasso.data.store import write_store
@@ -19,7 +19,6 @@ WEIGHTED = {
     "dense": DPLogisticRegression(2.0, random_state=3),
     "no intercept": DPLogisticRegression(2.0, fit_intercept=False, random_state=3),
     "no privacy": DPLogisticRegression(np.inf),
-    "vertices without privacy": DPFrankWolfeClassifier(np.inf, n_iter=20, l1_radius=8.0),
     "regression": DPLasso(5.0, target_bounds=(-1, 1), random_state=3),
 }
 pytestmark = pytest.mark.filterwarnings("ignore:.*which were clipped to 1:UserWarning")

@@ -1,7 +1,6 @@
 """Small problems for the solvers, and a way to watch Algorithm 2 step by step."""
 
 from contextlib import contextmanager
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from evidence.audit.replay import replay_state
 from dplasso.frank_wolfe import large_step
 from dplasso.frank_wolfe.gradient import margin_scale
 from dplasso.frank_wolfe.problem import build_problem
-from dplasso.frank_wolfe.row_part import RowPart
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.losses.contract import residual_vector
@@ -139,34 +137,6 @@ def true_residuals(problem, margin, step):
     for row, label, found in zip(margins, problem.labels, residuals, strict=True):
         residual_vector(problem.loss, row, label, found)
     return residuals
-
-
-def row_parts(problem, n_parts, **options):
-    """Cut a problem into parts, each with an order of its columns of its own."""
-    rows, parts = problem.design.rows, []
-    edges = np.linspace(0, problem.labels.size, n_parts + 1).astype(int)
-    for first, last in pairwise(edges):
-        begin, end = rows.indptr[first], rows.indptr[last]
-        some = rows._replace(
-            indptr=rows.indptr[first : last + 1] - begin,
-            indices=rows.indices[begin:end],
-            values=rows.values[begin:end] if rows.values.size else rows.values,
-        )
-        part = with_design(
-            problem._replace(
-                labels=problem.labels[first:last], weights=problem.weights[first:last]
-            ),
-            rows=some,
-            columns=transpose(some, problem.design.n_columns),
-            n_rows=int(last - first),
-        )
-        parts.append(RowPart(part, **options))
-    return parts
-
-
-def moved(part, step, taken):
-    """Have a part take a step of a transcript."""
-    return part.move(taken.vertex[step - 1 : step], taken.sign[step - 1 : step])
 
 
 def add_changes(alpha, changes):

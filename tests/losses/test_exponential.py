@@ -78,8 +78,9 @@ WORKER = """
 import hashlib, json, math, sys
 import numpy as np
 import scipy.sparse as sp
-from dplasso.cluster.worker import Partition, SumSteps, VertexSteps, Worker, gradients_at
+from dplasso.cluster.worker import Partition, SumSteps, Worker, gradients_at
 from dplasso.fit.task import Binary
+from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.losses.multinomial import ClippedMultinomial
 from dplasso.losses.exponential import logarithm
 from dplasso.losses.logistic import Logistic, sigma
@@ -104,7 +105,7 @@ for name, loss in losses.items():
     worker.begin_sums(steps)
     weights = rng.normal(0.0, 2.0, 31 * loss.n_outputs)
     found[name] = digest(worker.sums(weights))
-steps = VertexSteps(Logistic(0.75, 0.3), 1.0, True, 9.0, 30, 1e-4, 32)
+steps = RoundSteps(Logistic(0.75, 0.3), 1.0, 30, 29, 0.5, 32)
 up = np.ones(1, dtype=np.int8)
 answers = [worker.begin_vertices(steps)]
 for step in range(1, 30):

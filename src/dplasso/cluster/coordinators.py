@@ -1,8 +1,7 @@
 """Fits on partitioned rows: the coordinator draws, and adds up exact sums from the workers.
 
-With a fixed radius, all workers take the previous step before the next vertex is drawn. The
-checkpoint is written between two steps, so it contains a vertex before any worker receives it. No
-worker takes the last step, because only its vertex is needed.
+The checkpoint is written between two steps, so it contains what is drawn before any worker receives
+it.
 """
 
 from dataclasses import dataclass, replace
@@ -14,23 +13,13 @@ from numpy.typing import NDArray
 
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import SumSteps, calibrating, gradients_at, known_now
-from dplasso.frank_wolfe.problem import Problem
-from dplasso.frank_wolfe.reports import WIDE, expected_entries, take_changes
 from dplasso.frank_wolfe.round_part import Changes, RoundSteps
-from dplasso.frank_wolfe.row_part import VertexSteps
-from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.frank_wolfe.vertex_run import VertexRun
 from dplasso.gradient_descent.energies import NO_LOADS
 from dplasso.gradient_descent.margins import LinearModel
 from dplasso.gradient_descent.row_sums import Units
-from dplasso.losses.targets import targets_of
-from dplasso.matrix.compressed import Compressed
-from dplasso.matrix.orientations import Design
 from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
 from dplasso.privacy.parameters import check_records
-from dplasso.privacy.randomness import RandomStream
-from dplasso.selection.contract import granularity, rebuild, select, update_many
 
 
 @dataclass(frozen=True)
@@ -124,26 +113,10 @@ class PartitionedSums:
         return self._totals[begin * width : end * width]
 
 
-def problem_of(partitions: Partitions, steps: VertexSteps) -> Problem:
-    """Return the problem of a run without its rows, by which the coordinator draws."""
-    nothing = Compressed(
-        np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0, np.float32), 0.0
-    )
-    design = Design(
-        rows=nothing,
-        columns=nothing,
-        n_rows=0,
-        n_columns=partitions.shape[1],
-        intercept=steps.intercept,
-        bound=float(steps.bound),
-    )
-    return steps.problem(design, targets_of(np.zeros(0)))
-
-
 class PartitionedRows:
     """The rows of all workers, as a `dplasso.frank_wolfe.rounds.Rows`."""
 
-    def __init__(self, partitions: Partitions, steps: VertexSteps | RoundSteps) -> None:
+    def __init__(self, partitions: Partitions, steps: RoundSteps) -> None:
         check_records(partitions.shape[0], steps.share_bits)
         self._partitions, self._steps = partitions, steps
         self._moved = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8)
@@ -164,78 +137,8 @@ class PartitionedRows:
         return changes
 
 
-@dataclass(frozen=True)
-class PartitionedVertexRows:
-    """The rows on workers for a run with a fixed radius; like `ProblemRows`."""
-
-    partitions: Partitions
-    steps: VertexSteps
-
-    @property
-    def problem(self) -> Problem:
-        """The problem without its rows."""
-        return problem_of(self.partitions, self.steps)
-
-    def walk(self, selector: Any, stream: RandomStream, **settings: Any) -> "PartitionedFrankWolfe":
-        """Return the coordinator of a run; workers choose solver and threads themselves."""
-        run = self.partitions, self.steps, self.problem, selector, stream
-        return PartitionedFrankWolfe(*run, **settings)
-
-
-class PartitionedFrankWolfe(VertexRun):
-    """Frank-Wolfe with a fixed radius on partitions; `problem` comes from `problem_of`."""
-
-    def __init__(
-        self,
-        partitions: Partitions,
-        steps: VertexSteps,
-        problem: Problem,
-        selector: Any,
-        stream: RandomStream,
-        *,
-        prefix: Transcript | None = None,
-        **_: Any,
-    ) -> None:
-        super().__init__(steps.n_steps, problem.n_coordinates, prefix)
-        self._size = partitions.n_entries, partitions.shape[0]
-        self._rows = PartitionedRows(partitions, steps)
-        self._selector, self._stream = selector, stream
-        self._refreshed_part = 1.0
-
-    def advance(self, first: int, last: int) -> None:
-        """Take steps `first` to `last` inclusive, counted from 1."""
-        for step in range(first, last + 1):
-            if step == 1:
-                self._alpha = self._rows.start()
-                rebuild(self._selector, self._alpha)
-            else:
-                self._move(step - 1)
-            self.take(step, *select(self._selector, self._alpha, self._stream))
-
-    def _move(self, step: int) -> None:
-        taken = self.transcript(step)
-        changes = self._rows.move(taken.vertex[-1:], taken.sign[-1:])
-        n_looked_at, n_refreshed, n_touched = changes.counts.tolist()
-        # The same decision as in `dplasso.frank_wolfe.reports` for rows in one process.
-        most = WIDE * self._alpha.size
-        few = n_touched <= most
-        few &= expected_entries(n_looked_at, self._refreshed_part, *self._size) <= most
-        if expected_entries(n_looked_at, 1.0, *self._size) > most:
-            self._refreshed_part = n_refreshed / n_looked_at
-        changed, before = np.empty((2, changes.amounts.size), dtype=np.int64)
-        shift = granularity(self._selector)
-        count = take_changes(
-            self._alpha, changes.coordinates, changes.amounts, False, shift, changed, before
-        )
-        if few:
-            update_many(self._selector, self._alpha, changed, before, count)
-        else:
-            rebuild(self._selector, self._alpha)
-
-
 def added_up(parts: list[Changes]) -> Changes:
     """Add up the changes of all parts; return only coordinates that change."""
-    counts = sum_of([part.counts for part in parts])
     sparse = [part for part in parts if part.coordinates is not None]
     dense = [part.amounts for part in parts if part.coordinates is None]
     if dense:
@@ -243,13 +146,13 @@ def added_up(parts: list[Changes]) -> Changes:
         for part in sparse:
             np.add.at(total, np.asarray(part.coordinates), part.amounts)
         coordinates = np.flatnonzero(total)
-        return Changes(coordinates, total[coordinates], counts)
+        return Changes(coordinates, total[coordinates])
     every = np.concatenate([np.asarray(part.coordinates, dtype=np.int64) for part in sparse])
     coordinates, place = np.unique(every, return_inverse=True)
     amounts = np.zeros(coordinates.size, dtype=np.int64)
     np.add.at(amounts, place, np.concatenate([part.amounts for part in sparse]))
     kept = amounts != 0
-    return Changes(coordinates[kept], amounts[kept], counts)
+    return Changes(coordinates[kept], amounts[kept])
 
 
 def sum_of(arrays: list[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -52,8 +52,7 @@ class RayWorker(Worker):
         """Add up dense answers of several workers."""
         if not isinstance(answers[0], Changes):
             return sum_of(list(answers))
-        amounts, counts = ([answer[k] for answer in answers] for k in (1, 2))
-        return Changes(None, sum_of(amounts), sum_of(counts))
+        return Changes(None, sum_of([answer.amounts for answer in answers]))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from dplasso.data.source_files import is_address
 from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
 from dplasso.frank_wolfe.round_part import Changes, RoundRows, RoundSteps
-from dplasso.frank_wolfe.row_part import RowPart, VertexSteps
 from dplasso.gradient_descent.gradient_rows import GradientRows, build_gradient_rows
 from dplasso.gradient_descent.margins import LinearModel
 from dplasso.losses.targets import Targets, count_classes, targets_of
@@ -114,7 +113,7 @@ class Worker:
         self._X, self._y = partition.X, partition.y
         self._targets = targets_of(np.zeros(0))
         self._within: NDArray[np.bool_] | None = None
-        self._vertices: RowPart | RoundRows | None = None
+        self._vertices: RoundRows | None = None
         self._sums: Sums | None = None
         self._done = 0
         self._reply: Changes | None = None
@@ -211,7 +210,7 @@ class Worker:
         bits: NDArray[np.int8] = (self._targets.labels != 0).astype(np.int8)
         return bits
 
-    def begin_vertices(self, steps: VertexSteps | RoundSteps) -> NDArray[np.int64]:
+    def begin_vertices(self, steps: RoundSteps) -> NDArray[np.int64]:
         """Begin a run of Frank-Wolfe at zero weights; return this worker's column gradients."""
         self._vertices = steps.part(self._X, self._targets, self._threads)
         self._done, self._reply = 0, None

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from scipy.sparse import csr_array
 
@@ -12,9 +12,8 @@ from dplasso.fit.column_plan import columns_warning, findable_columns
 from dplasso.fit.method import Method, checked_count, common_parameters, word_or_number
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.drift import tolerance_of, tolerance_within_noise
-from dplasso.frank_wolfe.problem import VertexLayout
-from dplasso.frank_wolfe.row_part import VertexSteps
-from dplasso.frank_wolfe.solve import SOLVERS
+from dplasso.frank_wolfe.problem import Problem, VertexLayout
+from dplasso.frank_wolfe.solve import SOLVERS, FrankWolfe
 from dplasso.phases.contract import Fit, Phase, Plan, Snapshot, Steps
 from dplasso.phases.count import COUNT_SHARE, count
 from dplasso.phases.released import Released
@@ -33,8 +32,6 @@ from dplasso.selection.registry import check_selector
 
 # Margins are sums of radius times entry: beyond this product they would not be finite.
 _LARGEST_MARGIN = 1e100
-# Choices that partitions of the rows do not have.
-_ONE_PROCESS = ("standard", "big-little", "paper")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +50,8 @@ class FrankWolfeLoop(Method):
     algorithm: str
     selector: str
     drift_tol: float | None
+
+    takes_partitions: ClassVar[bool] = False
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
@@ -160,10 +159,10 @@ class FrankWolfeLoop(Method):
         """The share of the budget that the vertices spend."""
         return 1.0 - COUNT_SHARE if self.counts else 1.0
 
-    def vertex_steps(
-        self, task: Task, n_features: int, released: Released, budget: Budget
-    ) -> VertexSteps:
-        """Return the public numbers of the run."""
+    def problem(
+        self, records: Any, task: Task, released: Released, budget: Budget
+    ) -> tuple[Problem, float | None]:
+        """Return the problem of records that are laid out, and its drift tolerance."""
         bound, counted = self.residual_bound(task), released.last(Counted)
         loss = task.vertex_loss(bound)
         n_records: float | None = self.n_records
@@ -178,17 +177,9 @@ class FrankWolfeLoop(Method):
             tolerance = tolerance_within_noise(
                 self.mechanism(eps0, task, budget, 1).exponent_scale,
                 max(1.0, n_records) * self.feature_bound,
-                2 * max(1, n_features),
+                2 * max(1, records.shape[1]),
             )
-        return VertexSteps(
-            loss=loss,
-            bound=self.feature_bound,
-            intercept=self.draws_constant,
-            radius=self.l1_radius,
-            n_steps=self.n_iter,
-            drift_tol=tolerance,
-            share_bits=share_bits(n_records),
-        )
+        return records.problem(loss, self.l1_radius, self.n_iter, share_bits(n_records)), tolerance
 
     def plan(self, task: Task, n_features: int, weighted: bool = False) -> Plan:  # noqa: ARG002
         """Count the classes, where margins start at their balance; then draw T vertices."""
@@ -196,22 +187,23 @@ class FrankWolfeLoop(Method):
         counting = count(task, task.vertex_loss(bound), self.n_records)
 
         def begin(fit: Fit, released: Released, mu: float, snapshot: Snapshot) -> Steps:
-            run = self.vertex_steps(task, n_features, released, fit.budget)
             eps0 = 2.0 * mu / math.sqrt(self.n_iter)
             mechanism = self.mechanism(eps0, task, fit.budget, int(fit.records.shape[0]))
-            rows = fit.layouts["vertices"].vertex_rows(run, fit.threads)
-            walk = rows.walk(
-                vertex_selector(self.selector, mechanism, rows.problem),
+            problem, tolerance = self.problem(fit.layouts["vertices"], task, released, fit.budget)
+            walk = FrankWolfe(
+                problem,
+                vertex_selector(self.selector, mechanism, problem),
                 fit.stream,
                 solver=self.algorithm,
-                drift_tol=run.drift_tol,
+                drift_tol=tolerance,
                 threads=fit.threads,
                 prefix=prefix_of(snapshot),
                 record_history=mechanism.name == "none",
                 record_work=mechanism.name != "exponential",
             )
-            constant = run.bound if run.intercept else 0.0
-            return Vertices(walk, drawn_by(run.radius, 0, constant, run.loss, fit.n_features))
+            constant = problem.design.bound if self.draws_constant else 0.0
+            drawn = drawn_by(self.l1_radius, 0, constant, problem.loss, fit.n_features)
+            return Vertices(walk, drawn)
 
         stated = vertex_numbers(self.feature_bound, bound)
         draw = Phase(
@@ -225,19 +217,12 @@ class FrankWolfeLoop(Method):
             ),
             self.n_iter,
         )
-        chosen = {"solver": self.algorithm, "selector": self.selector, "mechanism": self.step}
-        one_process = [
-            f"`{name}={value!r}`" for name, value in chosen.items() if value in _ONE_PROCESS
-        ]
-        if task.n_outputs > 1:
-            one_process.append("an `l1_radius` with more than two classes")
 
         def lay_out(fit: Fit) -> None:
             layout = VertexLayout(
                 self.feature_bound,
                 intercept=self.draws_constant,
                 n_steps=self.n_iter,
-                one_process=", ".join(one_process),
                 share_bits=share_bits(self.n_records or fit.records.shape[0]),
             )
             fit.layouts["vertices"] = fit.records.laid_out(layout, fit.threads)

@@ -60,8 +60,10 @@ class Method:
     # A `Geometry`, or `PublicPredictions` of the columns that `infer` names.
     geometry: Any = None
 
-    # Whether y may have a column for each label; measured bytes of memory for an empty column.
+    # Whether y may have a column for each label, and rows may lie in partitions; measured bytes of
+    # memory for an empty column.
     many_labels: ClassVar[bool] = False
+    takes_partitions: ClassVar[bool] = True
     column_bytes: ClassVar[int] = 12
 
     @classmethod

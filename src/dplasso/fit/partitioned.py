@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from dplasso.cluster import Engine
-from dplasso.cluster.coordinators import PartitionedRecords, PartitionedRows, PartitionedVertexRows
+from dplasso.cluster.coordinators import PartitionedRecords, PartitionedRows
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import Partition
 from dplasso.data.people import number_groups
@@ -22,7 +22,6 @@ from dplasso.fit.records import checked_weights, local_records, rows_within_limi
 from dplasso.fit.task import Labels, Task
 from dplasso.frank_wolfe.problem import VertexLayout
 from dplasso.frank_wolfe.round_part import RoundSteps
-from dplasso.frank_wolfe.row_part import VertexSteps
 from dplasso.ledger import data_fingerprint
 from dplasso.matrix.compressed import checked
 from dplasso.matrix.starting import StartingModel
@@ -81,16 +80,9 @@ class ClusterRecords:
         return sum(self.workers.call("count_rows", weighing))
 
     def laid_out(self, layout: VertexLayout, threads: Threads) -> "ClusterRecords":  # noqa: ARG002
-        """Refuse what only one process can do (ValueError), and too many records (DataError)."""
-        if layout.one_process:
-            raise ParameterError(
-                f"{layout.one_process} runs in one process; leave out `engine` or this parameter"
-            )
+        """Refuse too many records (DataError)."""
         check_records(self.shape[0], layout.share_bits)
         return self
-
-    def vertex_rows(self, steps: VertexSteps, threads: Threads) -> PartitionedVertexRows:  # noqa: ARG002
-        return PartitionedVertexRows(self.workers, steps)
 
     def rows(self, steps: RoundSteps, threads: Threads) -> PartitionedRows:  # noqa: ARG002
         return PartitionedRows(self.workers, steps)
@@ -123,6 +115,11 @@ def cluster_records(
     matrices. `progress` is called with the bytes copied from object storage, and those to be
     copied.
     """
+    if not method.takes_partitions:
+        raise ParameterError(
+            f"{type(estimator).__name__} runs in one process: leave `engine` out, or take "
+            "DPLassoClassifier"
+        )
     partitions = list(X) if isinstance(X, list | tuple) else [X]
     labels = [None] * len(partitions) if y is None else _each(y, X, len(partitions), "labels")
     parts: list[Partition] = []

@@ -16,10 +16,16 @@ from dplasso.data.store import Store, check_entries
 from dplasso.encoding.origin import Origin, origin_of
 from dplasso.errors import DataError, in_our_words
 from dplasso.fit.task import Task
-from dplasso.frank_wolfe.problem import VertexLayout, all_columns, design_of, room_for, starting
+from dplasso.frank_wolfe.problem import (
+    Problem,
+    VertexLayout,
+    all_columns,
+    build_problem,
+    design_of,
+    room_for,
+    starting,
+)
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
-from dplasso.frank_wolfe.row_part import VertexSteps
-from dplasso.frank_wolfe.solve import ProblemRows
 from dplasso.gradient_descent.gradient_rows import GradientRows, build_gradient_rows
 from dplasso.ledger import data_fingerprint
 from dplasso.losses.targets import Targets, count_classes, targets_of
@@ -128,10 +134,20 @@ class LocalRecords:
         design = design_of(self.X, layout, threads)
         return replace(self, design=design, whole=all_columns(design))
 
-    def vertex_rows(self, steps: VertexSteps, threads: Threads) -> ProblemRows:  # noqa: ARG002
-        """Return the rows for a run with a given radius."""
+    def problem(self, loss: Any, radius: float, n_steps: int, share_bits: int) -> Problem:
+        """Return the problem of a run of the paper's algorithms."""
         assert self.design is not None, "rows are laid out first"
-        return ProblemRows(steps.problem(self.design, self.targets))
+        targets = self.targets
+        return build_problem(
+            self.design,
+            targets.labels,
+            weights=targets.weights,
+            offsets=targets.offsets,
+            radius=radius,
+            n_steps=n_steps,
+            loss=loss,
+            share_bits=share_bits,
+        )
 
     def rows(self, steps: RoundSteps, threads: Threads) -> RoundRows:
         """Return the rows for a run in rounds."""

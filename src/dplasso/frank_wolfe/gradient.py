@@ -120,10 +120,6 @@ def _look_ahead(rows, refreshed, first, last):
 @register_jitable
 def _add(alpha, k, change, reported, changed, before, count):
     """Change a gradient and note it if necessary; return the number of notes."""
-    if alpha.size == 0:
-        changed[count] = k
-        before[count] = change
-        return count + np.uint64(1)
     was = alpha[k]
     now = was + change
     alpha[k] = now

@@ -32,12 +32,10 @@ Notes = tuple[NDArray[np.int64], NDArray[np.int64], int]
 class LargeSteps:
     """The resources of large steps.
 
-    `recomputing`: whether alpha may be recomputed; impossible if the caller needs its changes.
     `changes`: zero arrays, shape (D,), for the sums of each thread; made when needed.
     """
 
     threads: Threads
-    recomputing: bool = True
     changes: list[NDArray[np.int64]] = field(default_factory=list)
 
 
@@ -67,9 +65,9 @@ def take_step(
     # Expect the part of rows that changed in the last large step.
     part = n_looked_at / max(1, n_rows)
     n_entries, expected = problem.design.rows.indices.size, part * float(state.refreshed_part[0])
-    afresh = large_steps.recomputing and expected > RECOMPUTED_PART
+    afresh = expected > RECOMPUTED_PART
     size = state.alpha.size
-    shared = threads.count > 1 and size > 0 and part * n_entries > SHARED_PART * size
+    shared = threads.count > 1 and part * n_entries > SHARED_PART * size
     if n_looked_at <= large_rows(problem) or not (afresh or shared):
         notes: Notes = step_rows(problem, state, column, span, step, tolerance, record, shift)
         return notes if notes[2] >= 0 else refuse_damage()

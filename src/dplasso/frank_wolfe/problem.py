@@ -66,14 +66,12 @@ class VertexLayout(NamedTuple):
     """How a matrix is laid out for vertices.
 
     `n_steps`: the most steps; without any, nothing is laid out.
-    `one_process`: the choices that partitions of the rows do not support, in words.
     `share_bits`: bits of a record's part of a column gradient.
     """
 
     bound: float
     intercept: bool = False
     n_steps: int = 1
-    one_process: str = ""
     share_bits: int = CONTRIBUTION_BITS
 
 

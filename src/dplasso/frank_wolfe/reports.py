@@ -1,12 +1,12 @@
 """Report to the selector each column gradient that a step changed, once, in ascending order.
 
-So the state of the selector, and every draw, does not depend on how rows are partitioned, stored or
-divided among threads.
+So the state of the selector, and every draw, does not depend on how rows are stored, or divided
+among threads.
 
 During a step, changes that cross a multiple of the selector's granularity are noted with the
 gradient before them. The first note of a gradient has its value before the step, up to the
 granularity. A step that changes very many gradients reports none, and the selector is rebuilt
-before the next draw. This follows from the entries touched, so all partitions decide alike.
+before the next draw.
 """
 
 import numpy as np

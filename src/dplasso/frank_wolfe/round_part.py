@@ -49,13 +49,11 @@ class Changes(NamedTuple):
 
     `coordinates`: the changed ones, in any order; None for all.
     `amounts`: the changes; those of one coordinate add up.
-    `counts`, shape (3,): rows looked at, rows with a new residual, their entries; 0 in rounds.
     `whole`: whether the amounts are the new gradients.
     """
 
     coordinates: NDArray[np.integer] | None
     amounts: NDArray[np.int64]
-    counts: NDArray[np.int64] = np.zeros(3, dtype=np.int64)
     whole: bool = False
 
 

@@ -1,6 +1,5 @@
 """Frank-Wolfe with a fixed radius, by Algorithm 1 or 2, as a solver that takes steps in chunks."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -122,14 +121,3 @@ class FrankWolfe(VertexRun):
     def work(self) -> Work | None:
         """Work per step, if recorded."""
         return Work(*self._outputs[3].T) if self._outputs[3].size else None
-
-
-@dataclass(frozen=True)
-class ProblemRows:
-    """The rows of a run with a fixed radius, all in this process."""
-
-    problem: Problem
-
-    def walk(self, selector: Any, stream: RandomStream, **settings: Any) -> FrankWolfe:
-        """Return a run with the settings of `FrankWolfe`."""
-        return FrankWolfe(self.problem, selector, stream, **settings)
