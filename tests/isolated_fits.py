@@ -176,8 +176,7 @@ def _fit_trial(kind: str, choices: Choices) -> "Trial":
     forms += ("dense by columns", "store")
     own_people = way == "person" and name != "labels"
     forms += ("table",) + ("store of people",) * own_people
-    alone = (columns == "of a radius" and name == "three classes") or columns == "by Algorithm 1"
-    if not alone:
+    if table_of is not LOOPS:
         forms += ("partitions", "partitions")
         forms += ("stores",) * (own_people or (way == "weight" and name != "labels"))
     one, other, form = draw(choices, partial(_targets, name, n_classes), way, limit, forms)

@@ -350,8 +350,8 @@ def _cases():
             uses = ("weights",) * ("sample_weight" in options)
             uses += ("people",) * ("rows_per_person" in options)
             forms = ("csr", "dense", "partitions") if uses else tuple(FORMS)
-            # A radius with three classes runs in one process.
-            forms = forms[:-1] if family == "frank-wolfe, three classes" else forms
+            if kind is DPFrankWolfeClassifier:
+                forms = tuple(form for form in forms if form != "partitions")
             work, n_rows = partial(_fit, kind, classes, options), N_ROWS
             if name in scaled:
                 # Two rows of a person move energies twice as far; a refit has a part of the budget.
