@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -45,7 +46,7 @@ def test_it_is_written_when_due_and_at_the_end(data, path, monkeypatch):
     def progress(done, total):
         clock[0] = done / 10
 
-    begin = module.keep_checkpoints(path, None, 2.0)
+    begin = partial(module.KeptFit, path, None, 2.0)
     fit_estimator(model(), *data, Hooks(progress=progress, checkpoints=begin))
     # Between chunks of one step, a tenth of a second each by this clock; the callback comes first.
     # First before the counts, then with them; at the end with the vertices as a release.

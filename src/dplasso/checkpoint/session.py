@@ -7,8 +7,9 @@ the fit has ended the entry keeps a digest of its releases.
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def fit_with_checkpoints(
                 f"{os.fspath(path)} exists already: resume the fit, which spends nothing twice, or "
                 "overwrite it to begin another, which is paid for again"
             )
-        hooks = Hooks(checkpoints=keep_checkpoints(path, None, seconds))
+        hooks = Hooks(checkpoints=partial(KeptFit, path, None, seconds))
         fit_estimator(estimator, X, y, hooks, engine=engine)
     return estimator
 
@@ -115,7 +116,7 @@ def resume_fit(
     """
     with claim(path):
         stored = check_resumable(estimator, path)
-        hooks = Hooks(checkpoints=keep_checkpoints(path, stored, seconds))
+        hooks = Hooks(checkpoints=partial(KeptFit, path, stored, seconds))
         fit_estimator(estimator, X, y, hooks, engine=engine)
     return estimator
 
@@ -156,32 +157,29 @@ def check_resumable(estimator: PrivateLinearModel, path: Place) -> Checkpoint:
     # Class weights may be given by label, and the labels may come from the data.
     method, statement = method_of(estimator), stored.statement
     task = method.targets.of_classes(stored.classes, many_labels=statement.many_labels)
-    method = method.knowing(task)
-    _check_same_params(path, stored.params, _stored(method.params), besides=("classes",))
+    _check_same_params(path, stored.params, _stored(method.knowing(task).params))
     budget = method.budget(task, stored.n_features)
     if budget.name != statement.mechanism:
         raise CheckpointError(f"{os.fspath(path)} {_OTHER_STATEMENT}")
     if edges := statement.find("edges"):
         budget = budget.after(edges.numbers["mu"])
-    check_charge(method, budget, stored, path)
+    _check_charge(method, budget, stored, path)
     return stored
 
 
-def keep_checkpoints(
-    path: Place, stored: Checkpoint | None, seconds: float = DEFAULT_SECONDS
-) -> Callable[[Begun], Session]:
-    """Return what `dplasso.fit.run.Hooks` takes as `checkpoints`; the path is already claimed."""
-    if not seconds >= 0:
-        raise ValueError(f"the seconds between two checkpoints must be 0 or more, got {seconds}")
-    return lambda begun: KeptFit(path, stored, begun, seconds)
-
-
 class KeptFit(Session):
-    """A fit that is written to its checkpoint while it runs, and charged to its ledger once."""
+    """A fit that is written to its checkpoint while it runs, and charged to its ledger once.
+
+    The path is claimed, and `stored` is what `check_resumable` returned; None for a new fit.
+    """
 
     def __init__(
-        self, path: Place, stored: Checkpoint | None, begun: Begun, seconds: float
+        self, path: Place, stored: Checkpoint | None, seconds: float, begun: Begun
     ) -> None:
+        if not seconds >= 0:
+            raise ValueError(
+                f"the seconds between two checkpoints must be 0 or more, got {seconds}"
+            )
         self._path, self._stored, self._begun, self._seconds = path, stored, begun, seconds
         start = Checkpoint(
             _stored(begun.method.params),
@@ -192,9 +190,13 @@ class KeptFit(Session):
             begun.records.feature_names,
             n_phases=len(begun.plan.phases),
         )
+        note = None
         if stored is not None:
             _check_same(path, stored, start)
-        note = check_charge(begun.method, begun.budget, stored, path)
+            note = stored.charge
+        elif begun.method.ledger is not None:
+            check_affordable(begun.method.ledger, begun.budget)
+            note = ChargeNote(new_token())
         self._start = replace(start, charge=note)
         # A charged fit writes it right before the charge, so a refused one leaves no file.
         if stored is None and note is None:
@@ -279,29 +281,26 @@ class KeptFit(Session):
         return reservation
 
 
-def check_charge(
-    method: Method, budget: Budget, stored: Checkpoint | None, path: Place
-) -> ChargeNote | None:
-    """Return the note of a fit that can be charged, or was before; nothing is spent."""
-    note = None if stored is None else stored.charge
-    if method.ledger is None:
-        if note is None:
-            return None
+def _check_charge(method: Method, budget: Budget, stored: Checkpoint, path: Place) -> None:
+    """Refuse to go on with a fit that the method's ledger has not paid for, and cannot pay for."""
+    note = stored.charge
+    if method.ledger is None and note is not None:
         entry = "a ledger" if note.number is None else f"entry {note.number} of a ledger"
         raise CheckpointError(
             f"{os.fspath(path)} belongs to a fit charged to {entry}: resume with that `ledger`."
         )
-    if stored is not None and note is None:
+    if method.ledger is None:
+        return
+    if note is None:
         raise CheckpointError(
             f"{os.fspath(path)} belongs to a fit that no ledger was charged for: resume without a "
             "ledger, or begin the fit again."
         )
-    number = None if note is None else note.number or find(method.ledger.path, note.token)
-    if stored is None or note is None or number is None:
+    number = note.number or find(method.ledger.path, note.token)
+    if number is None:
         check_affordable(method.ledger, budget)
-        return note or ChargeNote(new_token())
-    _rejoin(method, budget, replace(note, number=number), stored)
-    return note
+    else:
+        _rejoin(method, budget, replace(note, number=number), stored)
 
 
 def _rejoin(method: Method, budget: Budget, note: ChargeNote, stored: Checkpoint) -> Reservation:
@@ -325,7 +324,6 @@ def _same(mine: Snapshot, others: Snapshot) -> bool:
 
 def _check_same(path: Place, stored: Checkpoint, current: Checkpoint) -> None:
     """Refuse to go on with a fit that is not the checkpoint's."""
-    _check_same_params(path, stored.params, current.params)
     for what in (before := _facts(stored)):
         if before[what] != (now := _facts(current)[what]):
             raise CheckpointError(
@@ -351,15 +349,10 @@ def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
     }
 
 
-def _check_same_params(
-    path: Place,
-    stored: dict[str, Any],
-    current: dict[str, Any],
-    besides: tuple[str, ...] = (),
-) -> None:
-    """Refuse other parameters; the message names the first that differs."""
+def _check_same_params(path: Place, stored: dict[str, Any], current: dict[str, Any]) -> None:
+    """Refuse parameters that are not the checkpoint's; `classes` are compared as labels."""
     held, own = (params_to_json(params, "checkpoint") for params in (stored, current))
-    for name in sorted((held.keys() | own.keys()) - set(besides)):
+    for name in sorted((held.keys() | own.keys()) - {"classes"}):
         # An earlier version may lack a parameter.
         if held.get(name) != own.get(name):
             raise CheckpointError(

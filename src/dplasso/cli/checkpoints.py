@@ -107,7 +107,6 @@ def kept_checkpoint(
         stored = session.check_resumable(estimator, path) if resume else None
         if not resume and _is_unfinished(path):
             output.warn(f"{path} held an unfinished fit; --force discards it")
-        keep = session.keep_checkpoints(path, stored, options.checkpoint_seconds)
 
         def begin(fit: Begun) -> Session:
             nonlocal begun
@@ -116,7 +115,8 @@ def kept_checkpoint(
                 columns = rows.feature_names, rows.origin
                 size = fit.method.model_bytes(rows.shape[1], classes, *columns)
                 kept.temporary = held.enter_context(held_room(model, size))
-            kept_fit, begun = keep(fit), True
+            kept_fit = session.KeptFit(path, stored, options.checkpoint_seconds, fit)
+            begun = True
             return kept_fit
 
         kept.begin, kept.passing = begin, options.checkpoint is None
