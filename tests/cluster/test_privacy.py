@@ -137,7 +137,7 @@ def test_a_worker_has_no_randomness_and_no_clock():
 
 
 def test_the_check_sees_randomness_where_there_is_some():
-    assert "dplasso.privacy.randomness" in imports_of(file_of("dplasso.cluster.coordinators"))
+    assert "dplasso.privacy.randomness" in imports_of(file_of("dplasso.frank_wolfe.rounds"))
 
 
 def test_a_store_is_in_a_fit_once(tmp_path):
