@@ -40,8 +40,8 @@ class ClusterOptions:
     restarts : N >= 0
         With --cluster: how often a store's worker may be lost before the fit is given up.
     patience : SECONDS
-        With --cluster: how long a worker waits for cores of its own; then it shares those there
-        are.
+        With --cluster: seconds within which a worker must start; the one that replaces it shares
+        cores.
     """
 
     cluster: str | None = None

@@ -40,11 +40,6 @@ class Cores:
         """Number of workers that can run at a time on their own cores, ignoring other work."""
         return sum(cores // self.threads for cores in self._machines())
 
-    @property
-    def turns(self) -> int:
-        """Number of workers that share a place."""
-        return -(-self.count // max(1, self.places))
-
     def _machines(self) -> list[int]:
         machines = (node["Resources"] for node in self.ray.nodes() if node["Alive"])
         return [int(resources.get("CPU", 0)) for resources in machines]
@@ -52,40 +47,22 @@ class Cores:
     @property
     def is_short(self) -> bool:
         """Whether there are too few cores for all workers, and no autoscaler to add machines."""
-        return self.places < self.count and coming(self.ray) is None
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Ray's options for starting a worker, on its own cores or on shared ones."""
-        return sharing() if self.is_short else {"num_cpus": self.threads}
+        return self.places < self.count and not _autoscales(self.ray)
 
     def described(self) -> str:
-        """Describe the free cores, and the machines that are being added."""
+        """Say how many cores are free."""
         total, free = self.ray.cluster_resources(), self.ray.available_resources()
-        there = f"{free.get('CPU', 0):g} of the cluster's {total.get('CPU', 0):g} cores are free"
-        more = coming(self.ray)
-        if more is None:
-            return there
-        starting = f"is starting {more}" if more else "has not started any"
-        return f"{there}; its autoscaler {starting} more {'machine' if more == 1 else 'machines'}"
+        return f"{free.get('CPU', 0):g} of the cluster's {total.get('CPU', 0):g} cores are free"
 
 
-def coming(ray: Any) -> int | None:
-    """Return the number of machines that the autoscaler is starting; None without autoscaler."""
+def _autoscales(ray: Any) -> bool:
     # Clusters of other versions may not support the call, or may not answer.
     with suppress(Exception):
         from ray.autoscaler.v2.sdk import get_cluster_status
 
         status = get_cluster_status(ray.get_runtime_context().gcs_address)
-        if status.stats.autoscaler_version not in (None, "0"):
-            launched = sum(int(launch.count) for launch in status.pending_launches)
-            return len(status.pending_nodes) + launched
-    return None
-
-
-def sharing() -> dict[str, Any]:
-    """Return Ray's options for a worker that shares the available cores with others."""
-    return {"num_cpus": 0, "scheduling_strategy": "SPREAD"}
+        return status.stats.autoscaler_version not in (None, "0")
+    return False
 
 
 def _made_here(ray: Any) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dplasso.cluster.coordinators import sum_of
 from dplasso.cluster.engines import Held, Pending, WorkerLost, cores_in_words
-from dplasso.cluster.ray_cluster import PRIVATE, Cores, connect, sharing
+from dplasso.cluster.ray_cluster import PRIVATE, Cores, connect
 from dplasso.cluster.worker import Partition, Worker
 from dplasso.frank_wolfe.round_part import Changes
 from dplasso.runtime.progress import say
@@ -21,8 +21,8 @@ from dplasso.runtime.progress import say
 # up; Ray sends smaller ones with its own messages.
 _SUMMED = ("begin_vertices", "move", "sums")
 _SMALL = 100_000
-# Seconds between two checks whether a worker has started, and between two messages about it.
-_LOOK, _SAY = 2.0, 30.0
+# Seconds between two messages that a worker has not started.
+_SAY = 30.0
 
 
 class RayWorker(Worker):
@@ -69,8 +69,8 @@ class RayEngine:
     restarts : int, default=3
         How often the worker of a partition may be lost before the fit ends.
     patience : float, default=300
-        Seconds that a worker waits for its own cores before it shares cores. A worker that shares
-        cores is lost if it does not start within this time for each worker in its place.
+        Seconds within which a worker must start, or else it is lost. The worker that replaces a
+        lost one shares the cores of others, and all do if the cluster has too few cores.
     open_cluster : bool, default=False
         Whether to join a cluster without tokens and encryption. Only use it if nobody else can
         reach the cluster.
@@ -112,28 +112,25 @@ class RayWorkers(RayEngine):
     """The workers of a fit on a cluster."""
 
     cores: Cores = field(kw_only=True)
+    started: set[str] = field(default_factory=set, kw_only=True)
 
     def start(self, partition: Partition) -> "RayHandle":
         """Start an actor, which answers `ready` when it runs."""
-        kind = self.cores.ray.remote(RayWorker)
-
-        def make(**where: Any) -> Any:
-            # Ray must not repeat actors or calls.
-            options = {"max_restarts": 0, "max_task_retries": 0, **where}
-            return kind.options(**options).remote(partition, self.threads)
-
-        return RayHandle(make, self, partition.name)
+        shares = self.cores.is_short or partition.name in self.started
+        where = {"num_cpus": 0, "scheduling_strategy": "SPREAD"}
+        # Ray must not repeat actors or calls.
+        options: dict[str, Any] = {"max_restarts": 0, "max_task_retries": 0}
+        options |= where if shares else {"num_cpus": self.threads}
+        self.started.add(partition.name)
+        kind = self.cores.ray.remote(RayWorker).options(**options)
+        return RayHandle(kind.remote(partition, self.threads), self, partition.name)
 
 
 class RayHandle:
-    """A handle to an actor, which waits for its own cores for some time."""
+    """A handle to an actor."""
 
-    def __init__(self, make: Callable[..., Any], workers: RayWorkers, name: str) -> None:
-        self._make, self._cores, self._name = make, workers.cores, name
-        self._patience = workers.patience
-        where = workers.cores.options
-        self._shares = not where["num_cpus"]
-        self.actor = make(**where)
+    def __init__(self, actor: Any, workers: RayWorkers, name: str) -> None:
+        self.actor, self._workers, self._name = actor, workers, name
 
     def call(self, method: str, *args: Any) -> Pending:
         """Send the call."""
@@ -152,25 +149,16 @@ class RayHandle:
         return result
 
     def _arrived(self, pending: Any, began: float) -> Any:
-        """Wait until the actor answers `ready`; an actor that waits for cores is not lost."""
-        reported = 0.0
-        while not self._cores.ray.wait([pending], timeout=_LOOK)[0]:
+        """Wait until the actor answers `ready`."""
+        cores, patience = self._workers.cores, self._workers.patience
+        while not cores.ray.wait([pending], timeout=min(_SAY, patience))[0]:
             waited = time.monotonic() - began
-            over = waited > self._patience
-            if self._shares and waited > self._patience * self._cores.turns:
+            if waited >= patience:
                 raise WorkerLost(f"it did not start within {waited:.0f} seconds")
-            # The cores may have become too few, because a machine was lost.
-            if not self._shares and (over or self._cores.is_short):
-                say(f"the worker of {self._name} shares cores: {self._cores.described()}")
-                self.end()
-                self.actor, self._shares = self._make(**sharing()), True
-                pending, began = self.actor.ready.remote(), time.monotonic()
-            elif waited > reported + _SAY:
-                reported = waited
-                say(
-                    f"waiting for the worker of {self._name} to start, {waited:.0f} s so far: "
-                    f"{self._cores.described()}"
-                )
+            say(
+                f"waiting for the worker of {self._name} to start, {waited:.0f} s so far: "
+                f"{cores.described()}"
+            )
         return _answer_of(pending)()
 
     def _held(self, reference: Any) -> Held:
