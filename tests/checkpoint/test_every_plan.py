@@ -153,16 +153,6 @@ def test_whatever_is_resumed_is_charged_once(name, path, killed, ledger):
         resume_fit(model, *data, path)
 
 
-@pytest.mark.parametrize("name", EXACT)
-def test_another_seed_is_another_fit(name, path, killed):
-    model, data = case_of(name, random_state=4)
-    killed(clone(model), data, path, len(writes_of(model, data, path.with_name("other"))) - 1)
-    content = path.read_bytes()
-    with pytest.raises(CheckpointError, match="different steps from those of this fit"):
-        resume_fit(clone(model).set_params(random_state=5), *data, path)
-    assert path.read_bytes() == content
-
-
 def test_a_fit_goes_on_with_another_layout_of_the_same_records(path, killed):
     """Checkpoints know original column numbers alone."""
     for name in ("short list", "lasso, kept", "lasso"):

@@ -167,7 +167,7 @@ def test_what_does_not_go_together_is_refused():
         (declared, ([X, X[:, :11]], [y, y]), DataError, "partition 2 has 11 columns and partition"),
         (declared, ([X[:30], X[30:]], [y]), DataError, "there are 2 partitions, but labels of 1"),
         (declared, foreign, DataError, "partition 2: y holds a label that is not one of"),
-        (DPFrankWolfeClassifier(), ([X], [y]), ValueError, "DPFrankWolfeClassifier runs in one"),
+        (DPFrankWolfeClassifier(), ([X], [y]), ValueError, "DPFrankWolfeClassifier needs all"),
     ):
         with pytest.raises(error, match=sentence):
             model.fit(*given, engine=InProcessEngine())

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from dplasso.checkpoint.format import (
@@ -102,13 +101,12 @@ def resume_fit(
 ) -> PrivateLinearModel:
     """Go on with a fit that was interrupted, from its checkpoint, and return the estimator.
 
-    Without a seed the steps in the checkpoint are taken again and the others drawn afresh. With one
-    (or without privacy) everything is drawn again and must agree with the checkpoint. Either way
-    the fit costs what an uninterrupted one does.
+    The steps in the checkpoint are taken again and the others drawn afresh. With a seed or without
+    privacy the fit begins again. Either way it costs what an uninterrupted one does.
 
     `estimator`: with the parameters of the interrupted fit, `random_state` and `ledger` included.
-    `X`, `y`: the same data and labels. Without a seed, other rows with the same columns are not
-    detected, because a checkpoint holds no trace of the rows (``docs/checkpoints.md``).
+    `X`, `y`: the same data and labels. Other rows with the same columns are not detected, because a
+    checkpoint holds no trace of the rows (``docs/checkpoints.md``).
 
     Raises CheckpointError if the checkpoint is damaged, finished, in use, or of another fit;
     FileNotFoundError if there is none; LedgerError if the ledger is not the one that was charged,
@@ -201,32 +199,26 @@ class KeptFit(Session):
         # A charged fit writes it right before the charge, so a refused one leaves no file.
         if stored is None and note is None:
             write_checkpoint(self._start, path)
-        self._reached = self._start if stored is None else stored
-        # With a seed, or without privacy, everything is drawn again and must agree.
-        self._repeats = begun.statement.randomness != FROM_SYSTEM
-        self.released = Released() if self._repeats else self._reached.released
-        self._taken = self._reached.released
+        self._reached = self._start
+        # With a seed or without privacy, a fit that begins again draws the same.
+        if stored is not None and begun.statement.randomness == FROM_SYSTEM:
+            self._reached = stored
+        self._taken = self.released = self._reached.released
         if note is not None:
             self.payment = Payment(self._take, lambda: self._taken.digest)
         self._written, self._pause = time.monotonic(), seconds
 
     def snapshot_of(self, place: int) -> Snapshot:
-        began = not self._repeats and place == len(self._reached.released)
-        return self._reached.state if began else NO_SNAPSHOT
+        return self._reached.state if place == len(self._reached.released) else NO_SNAPSHOT
 
-    def marks_of(self, place: int, n_steps: int) -> Collection[int]:
-        """Return the step at which the interrupted fit was; all, where workers take them."""
-        if self._begun.records.every_step:
-            return range(1, n_steps)
-        reached, done = self._reached.place
-        return [done] if self._repeats and place == reached and done else ()
+    def marks_of(self, n_steps: int) -> Collection[int]:
+        """Return all steps, where workers take them."""
+        return range(1, n_steps) if self._begun.records.every_step else ()
 
     def keep(
         self, released: Released, done: int = 0, snapshots: Snapshots = lambda _: NO_SNAPSHOT
     ) -> None:
         """Write what is released, if it is time: always after a phase that released something."""
-        if self._repeats:
-            self._compare(released, done, snapshots)
         now, self._taken = time.monotonic(), released
         is_over = not done and released.entries[-1].release is not None
         # A release in the checkpoint is never lost: it would be drawn and released again.
@@ -240,22 +232,6 @@ class KeptFit(Session):
             self._written = time.monotonic()
             if self._seconds:
                 self._pause = max(self._seconds, _PAUSE * (self._written - now))
-
-    def _compare(self, released: Released, done: int, snapshots: Snapshots) -> None:
-        """Refuse a repeated fit whose releases differ from those of the interrupted one."""
-        before, state = self._reached.released, self._reached.state
-        at_state = (len(released), done) == self._reached.place
-        common = min(len(released), len(before))
-        same = _same(
-            Released(released.entries[:common]).arrays(), Released(before.entries[:common]).arrays()
-        )
-        if same and state and at_state:
-            same = _same(snapshots(done), state)
-        if not same:
-            raise CheckpointError(
-                f"{os.fspath(self._path)} holds different steps from those of this fit: the data "
-                "or the seed are not those of the interrupted fit."
-            )
 
     def _take(self) -> Reservation:
         """Make the fit's one charge, or take it up where it was made."""
@@ -313,12 +289,6 @@ def _rejoin(method: Method, budget: Budget, note: ChargeNote, stored: Checkpoint
         charge_of(budget),
         dataset=method.ledger.dataset,
         release=stored.released.digest if stored.is_complete else None,
-    )
-
-
-def _same(mine: Snapshot, others: Snapshot) -> bool:
-    return mine.keys() == others.keys() and all(
-        np.array_equal(mine[name], others[name]) for name in mine
     )
 
 

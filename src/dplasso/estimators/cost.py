@@ -19,7 +19,7 @@ from dplasso.fit.lasso import Lasso
 from dplasso.fit.method import MANY_COLUMNS, checked_target_bounds
 from dplasso.fit.task import Bounded, Labels, Task
 from dplasso.gradient_descent.energies import SCALES_SHARE, pays
-from dplasso.gradient_descent.schedule import CONSTANT, SIGNIFICANT, Schedule, schedule_for
+from dplasso.gradient_descent.schedule import CONSTANT, SIGNIFICANT, schedule_for
 from dplasso.phases.count import COUNT_SHARE
 from dplasso.phases.inference import Precision, n_coefficients
 from dplasso.privacy.budget import Budget
@@ -160,8 +160,9 @@ def privacy_cost(
     estimator = estimator_of(method, target_bounds, **settings)
     task = task_of(n_classes, getattr(estimator, "target_bounds", None))
     size = MANY_COLUMNS // task.n_outputs if n_features is None else n_features
-    declared = {} if task.target_bounds else {"classes": task.classes}
-    fitted = method_of(estimator_of(method, target_bounds, **settings | declared))
+    if not task.target_bounds:
+        estimator.set_params(classes=task.classes)
+    fitted = method_of(estimator)
     return fitted.statement(task, fitted.budget(task, size), size)
 
 
@@ -252,20 +253,15 @@ def _weakest_estimated(
     largest = n_records
     if pays(n_records, budget.moved(1.0) / budget.mu_of(SCALES_SHARE)):
         largest = min(largest, row_entries * energy + CONSTANT * CONSTANT * n_records)
-    schedule = dense_schedule(largest, budget, task)
+    mu = budget.mu_of((1.0 - COUNT_SHARE) * (1.0 - task.calibration))
+    loss = task.gradient_loss(task.gradient_bound(private=True))
+    moved = budget.moved_by(loss)
+    schedule = schedule_for(largest, mu, moved, None, task.kappa, curvature=loss.curvature)
     # With two classes, half of the residuals stay at their bound, where the curvature is zero.
     bend, n_classes = task.gradient_loss(1.0).curvature, task.classes.size
     if n_classes:
         bend = bend / 2.0 if n_classes == 2 else (1.0 - 1.0 / n_classes) / n_classes
     return SIGNIFICANT * schedule.standard_error / schedule.reach(bend * energy)
-
-
-def dense_schedule(n_records: float, budget: Budget, task: Task) -> Schedule:
-    """Return the steps of a dense fit by noisy gradient descent."""
-    mu = budget.mu_of((1.0 - COUNT_SHARE) * (1.0 - task.calibration))
-    loss = task.gradient_loss(task.gradient_bound(private=True))
-    moved = budget.moved_by(loss)
-    return schedule_for(n_records, mu, moved, None, task.kappa, curvature=loss.curvature)
 
 
 # Upper limit of the search for the number of rows.

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from scipy.sparse import csr_array
 
@@ -50,8 +50,6 @@ class FrankWolfeLoop(Method):
     algorithm: str
     selector: str
     drift_tol: float | None
-
-    takes_partitions: ClassVar[bool] = False
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
@@ -100,6 +98,10 @@ class FrankWolfeLoop(Method):
             selector=params["selector"],
             drift_tol=tolerance_of(drift_tol, private=private),
         )
+
+    @property
+    def one_process(self) -> str:
+        return "DPFrankWolfeClassifier"
 
     @property
     def as_printed(self) -> bool:

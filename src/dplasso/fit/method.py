@@ -60,10 +60,8 @@ class Method:
     # A `Geometry`, or `PublicPredictions` of the columns that `infer` names.
     geometry: Any = None
 
-    # Whether y may have a column for each label, and rows may lie in partitions; measured bytes of
-    # memory for an empty column.
+    # Whether y may have a column for each label; measured bytes of memory for an empty column.
     many_labels: ClassVar[bool] = False
-    takes_partitions: ClassVar[bool] = True
     column_bytes: ClassVar[int] = 12
 
     @classmethod
@@ -80,6 +78,11 @@ class Method:
     def from_prior(self) -> bool:
         """Whether the fit starts from a prior, known or not yet."""
         return self.start is not None or self.prior is not None
+
+    @property
+    def one_process(self) -> str:
+        """What takes no partitions of the rows, in words; empty for nothing."""
+        return "" if self.learn_geometry is None else "`public_rows`"
 
     @property
     def starting_model(self) -> StartingModel | None:

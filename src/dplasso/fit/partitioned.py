@@ -115,10 +115,9 @@ def cluster_records(
     matrices. `progress` is called with the bytes copied from object storage, and those to be
     copied.
     """
-    if not method.takes_partitions:
+    if method.one_process:
         raise ParameterError(
-            f"{type(estimator).__name__} runs in one process: leave `engine` out, or take "
-            "DPLassoClassifier"
+            f"{method.one_process} needs all records in one process", advice="leave `engine` out"
         )
     partitions = list(X) if isinstance(X, list | tuple) else [X]
     labels = [None] * len(partitions) if y is None else _each(y, X, len(partitions), "labels")

@@ -22,7 +22,7 @@ from dplasso.fit.records import LocalRecords, local_records, store_of
 from dplasso.fit.task import Task
 from dplasso.gradient_descent.schedule import CONSTANT
 from dplasso.matrix.compressed import checked, compress
-from dplasso.matrix.geometry import Geometry, Progress
+from dplasso.matrix.geometry import Geometry
 from dplasso.matrix.unit_rows import row_factors
 from dplasso.model.linear import MatchedPrior
 from dplasso.phases.named import PublicPredictions
@@ -261,15 +261,12 @@ def geometry_of(public_rows: Any, verbose: int | None = None) -> Learn | None:
             "`pipeline[:-1].transform(rows)`",
         )
     progress = None if verbose == 0 else late_progress("learning directions of the public rows")
-    return lambda records: _for_records(public_rows, records, progress)
 
+    def learn(records: Any) -> Geometry:
+        rows = public_matrix(public_rows, records)
+        return rows if isinstance(rows, Geometry) else Geometry.learn(rows, progress=progress)
 
-def _for_records(public_rows: Any, records: Any, progress: Progress | None) -> Geometry:
-    """Return the geometry of public rows that have the records' columns; DataError for others."""
-    rows = public_matrix(public_rows, records)
-    if isinstance(rows, Geometry):
-        return rows
-    return Geometry.learn(rows, progress=progress)
+    return learn
 
 
 def public_matrix(public_rows: Any, records: Any) -> Any:

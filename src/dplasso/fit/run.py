@@ -52,8 +52,8 @@ class Session:
         """Return how far an interrupted fit had come in the phase of a place."""
         return NO_SNAPSHOT
 
-    def marks_of(self, place: int, n_steps: int) -> Collection[int]:  # noqa: ARG002
-        """Return the steps at which what is released must be looked at."""
+    def marks_of(self, n_steps: int) -> Collection[int]:  # noqa: ARG002
+        """Return the steps after which what is released must be kept."""
         return ()
 
     def keep(
@@ -118,7 +118,7 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
                 steps = phase.begin(fit, released, mu, snapshot)
                 run_in_chunks(
                     steps,
-                    marks=session.marks_of(place, steps.n_steps),
+                    marks=session.marks_of(steps.n_steps),
                     checkpoint=partial(session.keep, released, snapshots=steps.snapshot),
                     progress=hooks.progress_of(plan, place, taken),
                 )

@@ -193,36 +193,29 @@ def given_names(model: Model) -> NDArray[np.object_] | None:
     return made.columns if model.feature_names is None and made is not None else model.feature_names
 
 
-def whole_model(model: Model) -> tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]:
-    """Return weights, intercepts and standard errors of margins, the prior included.
-
-    The errors have shape (k,), for the columns with a weight, or (L, k) for L labels; with a prior
-    that of the weights.
-    """
-    linear, prior = model.linear, model.prior
-    coefficients, intercept = linear.coefficients, linear.intercept
-    error = linear.standard_errors
-    if prior is None:
-        return coefficients, intercept, error
-    slope = linear.prior_slope
-    started: Any = prior.weights * slope
-    if error is not None:
-        # An empty list of columns means all of them, unless none was kept.
-        kept = linear.columns
-        whole = np.zeros_like(started)
-        whole[:, kept if kept.size == error.shape[-1] else slice(None)] = error
-        noise = 0.0 if prior.standard_error is None else slope * prior.standard_error
-        error = np.hypot(whole, noise)
-    if not isinstance(coefficients, np.ndarray):
-        started = csr_array(started)
-    return coefficients + started, intercept + slope * prior.intercept, error
-
-
 def linear_part(
     model: Model,
 ) -> tuple[Any, NDArray[np.float64], NDArray[np.float64] | None]:
-    """Return weights, intercepts and the weights' standard errors, all in the target's unit."""
-    coefficients, intercept, error = whole_model(model)
+    """Return weights, intercepts and the weights' standard errors, the prior included.
+
+    All are in the target's unit. The errors have shape (k,), for the columns with a weight, or (L,
+    k) for L labels; with a prior that of the weights.
+    """
+    linear, prior = model.linear, model.prior
+    coefficients, intercept, error = linear.coefficients, linear.intercept, linear.standard_errors
+    if prior is not None:
+        slope = linear.prior_slope
+        started: Any = prior.weights * slope
+        if error is not None:
+            # An empty list of columns means all of them, unless none was kept.
+            kept = linear.columns
+            whole = np.zeros_like(started)
+            whole[:, kept if kept.size == error.shape[-1] else slice(None)] = error
+            noise = 0.0 if prior.standard_error is None else slope * prior.standard_error
+            error = np.hypot(whole, noise)
+        if not isinstance(coefficients, np.ndarray):
+            started = csr_array(started)
+        coefficients, intercept = coefficients + started, intercept + slope * prior.intercept
     if model.statement.target_bounds is None:
         return coefficients, intercept, error
     half, middle = target_unit(model)

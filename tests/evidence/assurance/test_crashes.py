@@ -78,18 +78,6 @@ MUTANTS = {
         session.Payment = lambda take, release: original(take, lambda: "0" * 64)
     """,
     ),
-    "another seed after the kill": (
-        "seeded",
-        """
-        session.KeptFit._compare = lambda self, *given: None
-        run_fit = crashes.run_fit
-        def reseeded(options, data, folder):
-            if (folder / "checkpoint").exists() and options["random_state"] is not None:
-                options = options | {"random_state": options["random_state"] + 1}
-            run_fit(options, data, folder)
-        crashes.run_fit = reseeded
-    """,
-    ),
 }
 
 
