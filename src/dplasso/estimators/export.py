@@ -13,14 +13,14 @@ from dplasso.model.linear import reading_for
 
 
 class Plain(NamedTuple):
-    """A fitted classifier as plain arrays; `kept` columns are read, None for all.
+    """A fitted classifier as plain arrays; the `kept` columns are read, all if these are none.
 
     Entries are clipped to `bound`, or else rows are divided by the `divisors` of columns and by
     their length, which is at least `norm_bound`. The residual bound C, `loss_bound`, bounds a
     record's residuals together if `by_length` (docs/multiclass.md).
     """
 
-    kept: NDArray[np.integer] | None
+    kept: NDArray[np.integer]
     bound: float | None
     norm_bound: float | None
     divisors: NDArray[np.float64]
@@ -38,13 +38,14 @@ class Plain(NamedTuple):
 def plain_of(fitted: Any) -> Plain:
     """Return a fitted classifier as plain arrays; ValueError for more than 10^8 columns."""
     check_is_fitted(fitted, "coef_")
-    kept, bound, norm_bound, constant, scale_exponents = reading_for(fitted.model_)
-    weights = np.atleast_2d(fitted.weights(dense=True)) * math.sqrt(1.0 - constant**2)
-    divisors = np.exp2(scale_exponents, dtype=np.float64) if scale_exponents.any() else np.zeros(0)
+    scaling, bound = reading_for(fitted.model_)
+    kept, exponents = scaling.kept, scaling.scale_exponents
+    weights = np.atleast_2d(fitted.weights(dense=True)) * math.sqrt(1.0 - scaling.constant**2)
+    divisors = np.exp2(exponents, dtype=np.float64) if exponents.any() else np.zeros(0)
     if divisors.size:
-        weights[:, slice(None) if kept is None else kept] *= divisors
+        weights[:, kept if kept.size else slice(None)] *= divisors
     terms = loss_of(fitted).link_terms
-    return Plain(kept, bound, norm_bound, divisors, weights, fitted.intercept_, *terms)
+    return Plain(kept, bound, scaling.norm_bound, divisors, weights, fitted.intercept_, *terms)
 
 
 def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
@@ -86,7 +87,7 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
             f"and divide the rows by max({plain.norm_bound:.9g}, their length) yourself"
         )
     # Clipping needs no selection of columns, because it treats all columns alike.
-    selects = scaling and plain.kept is not None and plain.bound is None
+    selects = scaling and plain.kept.size > 0 and plain.bound is None
     linear = LogisticRegression() if plain.is_softmax else SGDClassifier(loss="hinge")
     linear.coef_ = plain.weights[:, plain.kept if selects else slice(None)]
     linear.intercept_ = plain.intercept.copy()
@@ -103,7 +104,7 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
         scaler.scale_, scaler.var_ = plain.divisors, plain.divisors**2
         scaler.n_features_in_ = plain.divisors.size
         steps = [scaler, *steps]
-    if selects and plain.kept is not None:
+    if selects:
         front = steps[0] if len(steps) == 1 else make_pipeline(*steps)
         steps = [ColumnTransformer([("kept", front, plain.kept.tolist())])]
         steps[0].fit(np.zeros((1, self.n_features_in_)))

@@ -51,11 +51,12 @@ def read_rows(
     fitted: Any, X: Any, threads: Threads
 ) -> tuple[Compressed, NDArray[np.float64], NDArray[np.float64]]:
     """Return the rows and weights of the columns that the model uses, and the rows' factors."""
-    kept, bound, norm_bound, constant, scale_exponents = reading_for(fitted.model_)
-    weights, store = _weights(fitted.coef_, kept), store_of(X)
+    scaling, bound = reading_for(fitted.model_)
+    kept, store = scaling.kept, store_of(X)
+    weights = _weights(fitted.coef_, kept)
     if store is None:
         X = validated(fitted, X, reset=False)
-        matrix, by_rows = compress(X if kept is None else checked(X)[:, kept])
+        matrix, by_rows = compress(checked(X)[:, kept] if kept.size else X)
         rows = matrix if by_rows else transpose(matrix, X.shape[0], threads.count)
     else:
         if store.shape[1] != fitted.n_features_in_:
@@ -65,18 +66,19 @@ def read_rows(
             )
         check_entries(store, n_threads=threads.count)
         rows = store.rows
-        if kept is not None:
+        if kept.size:
             rows = keep_columns(rows, kept, store.shape[1], threads)
     if bound is None:
-        return rows, weights, row_factors(rows, constant, norm_bound, threads, scale_exponents)
+        scaled = scaling.constant, scaling.norm_bound, threads, scaling.scale_exponents
+        return rows, weights, row_factors(rows, *scaled)
     return clipped(rows, bound), weights, np.ones(rows.indptr.size - 1)
 
 
-def _weights(coefficients: Any, kept: NDArray[np.integer] | None) -> NDArray[np.float64]:
-    """Return the weights of the kept columns, shape (k,) or (k, K)."""
+def _weights(coefficients: Any, kept: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return the weights of the kept columns, of all if these are none, shape (k,) or (k, K)."""
     if isinstance(coefficients, np.ndarray):
         dense = coefficients
-    elif kept is None:
+    elif not kept.size:
         dense = coefficients.toarray()
     else:
         # Selecting columns of a sparse array would take memory for all columns.
@@ -181,8 +183,8 @@ def explain(fitted: Any, X: Any, label: Any = None) -> list[Explanation]:
     with thread_pool(count_threads(fitted.n_jobs)) as threads:
         rows, weights, factor = read_rows(fitted, X, threads)
     weights = weights.reshape(len(weights), -1)
-    numbers, columns_read = np.atleast_1d(fitted.intercept_), reading_for(fitted.model_).kept
-    kept = np.arange(len(weights)) if columns_read is None else columns_read
+    numbers, kept = np.atleast_1d(fitted.intercept_), reading_for(fitted.model_)[0].kept
+    kept = kept if kept.size else np.arange(len(weights))
     model, names = fitted.model_, _Names(fitted)
     values = rows.values if rows.values.size else np.full(rows.indices.size, rows.constant)
     output = _output(fitted, label)

@@ -115,7 +115,7 @@ def _model_graph(fitted: Any) -> Any:
 
     graph, many = _Graph(), fitted.privacy_.many_labels
     rows = _rows(graph, graph.cast("X", "DOUBLE"), plain)
-    kept = slice(None) if plain.kept is None else plain.kept
+    kept: Any = plain.kept if plain.kept.size else slice(None)
     weights = np.ascontiguousarray(plain.weights[:, kept].T)
     margins = graph.add("Add", graph.add("MatMul", rows, weights), plain.intercept)
     probabilities = _probabilities(graph, margins, plain, many=many)
@@ -138,7 +138,7 @@ def _model_graph(fitted: Any) -> Any:
 
 def _rows(graph: _Graph, rows: str, plain: Plain) -> str:
     """Return the kept columns of rows, clipped or scaled, for the margins."""
-    if plain.kept is not None:
+    if plain.kept.size:
         rows = graph.add("Gather", rows, plain.kept.astype(np.int64), axis=1)
     if plain.bound is not None:
         return graph.add("Clip", rows, np.float64(-plain.bound), np.float64(plain.bound))

@@ -12,7 +12,7 @@ from dplasso.fit.column_plan import columns_warning, findable_columns
 from dplasso.fit.method import Method, checked_count, common_parameters, word_or_number
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.drift import tolerance_of, tolerance_within_noise
-from dplasso.frank_wolfe.problem import Problem, VertexLayout
+from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import SOLVERS, FrankWolfe
 from dplasso.phases.contract import Fit, Phase, Plan, Snapshot, Steps
 from dplasso.phases.count import COUNT_SHARE, count
@@ -221,13 +221,9 @@ class FrankWolfeLoop(Method):
         )
 
         def lay_out(fit: Fit) -> None:
-            layout = VertexLayout(
-                self.feature_bound,
-                intercept=self.draws_constant,
-                n_steps=self.n_iter,
-                share_bits=share_bits(self.n_records or fit.records.shape[0]),
+            fit.layouts["vertices"] = fit.records.laid_out(
+                self.feature_bound, self.draws_constant, fit.threads
             )
-            fit.layouts["vertices"] = fit.records.laid_out(layout, fit.threads)
 
         return Plan(((counting, draw) if self.counts else (draw,)), lay_out)
 

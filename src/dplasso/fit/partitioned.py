@@ -20,12 +20,11 @@ from dplasso.errors import DataError, ParameterError
 from dplasso.fit.method import Method
 from dplasso.fit.records import checked_weights, local_records, rows_within_limit, store_of
 from dplasso.fit.task import Labels, Task
-from dplasso.frank_wolfe.problem import VertexLayout
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.ledger import data_fingerprint
 from dplasso.matrix.compressed import checked
+from dplasso.matrix.orientations import check_row_count
 from dplasso.matrix.starting import StartingModel
-from dplasso.privacy.parameters import check_records
 from dplasso.runtime.threads import Threads
 
 
@@ -79,9 +78,9 @@ class ClusterRecords:
     def count_rows(self, *, weighing: bool) -> int:
         return sum(self.workers.call("count_rows", weighing))
 
-    def laid_out(self, layout: VertexLayout, threads: Threads) -> "ClusterRecords":  # noqa: ARG002
-        """Refuse too many records (DataError)."""
-        check_records(self.shape[0], layout.share_bits)
+    def laid_out(self, bound: float, intercept: bool, threads: Threads) -> "ClusterRecords":  # noqa: ARG002
+        """Refuse too many records; workers lay them out."""
+        check_row_count(self.shape[0])
         return self
 
     def rows(self, steps: RoundSteps, threads: Threads) -> PartitionedRows:  # noqa: ARG002

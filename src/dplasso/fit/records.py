@@ -18,7 +18,6 @@ from dplasso.errors import DataError, in_our_words
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.problem import (
     Problem,
-    VertexLayout,
     all_columns,
     build_problem,
     design_of,
@@ -29,7 +28,7 @@ from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.gradient_descent.gradient_rows import GradientRows, build_gradient_rows
 from dplasso.ledger import data_fingerprint
 from dplasso.losses.targets import Targets, count_classes, targets_of
-from dplasso.matrix.compressed import checked, without_duplicates, working_dtype
+from dplasso.matrix.compressed import without_duplicates, working_dtype
 from dplasso.matrix.orientations import Design, check_row_count
 from dplasso.matrix.starting import StartingModel, StartingRows
 from dplasso.privacy.wording import FOR_THE_CURATOR, warn_once
@@ -126,12 +125,9 @@ class LocalRecords:
         """Count the records that are not left out; see `Targets.count_rows`."""
         return self.targets.count_rows(weighing=weighing)
 
-    def laid_out(self, layout: VertexLayout, threads: Threads) -> "LocalRecords":
-        """Lay the matrix out for vertices; without a step, only look whether it can be used."""
-        if not layout.n_steps:
-            checked(self.X)
-            return self
-        design = design_of(self.X, layout, threads)
+    def laid_out(self, bound: float, intercept: bool, threads: Threads) -> "LocalRecords":
+        """Lay the matrix out for vertices, with entries clipped to a bound."""
+        design = design_of(self.X, bound, intercept, threads)
         return replace(self, design=design, whole=all_columns(design))
 
     def problem(self, loss: Any, radius: float, n_steps: int, share_bits: int) -> Problem:

@@ -62,25 +62,12 @@ def margin_unit(bound: float, n_steps: int) -> float:
     return float(2.0**bits / bound)
 
 
-class VertexLayout(NamedTuple):
-    """How a matrix is laid out for vertices.
-
-    `n_steps`: the most steps; without any, nothing is laid out.
-    `share_bits`: bits of a record's part of a column gradient.
-    """
-
-    bound: float
-    intercept: bool = False
-    n_steps: int = 1
-    share_bits: int = CONTRIBUTION_BITS
-
-
-def design_of(X: Any, layout: VertexLayout, threads: Threads) -> Design:
+def design_of(X: Any, bound: float, intercept: bool, threads: Threads) -> Design:
     """Lay out a matrix or a store; see `lay_out`."""
     return lay_out(
         X,
-        bound=layout.bound,
-        intercept=layout.intercept,
+        bound=bound,
+        intercept=intercept,
         n_threads=threads.count,
         given_rows=X.rows if isinstance(X, Store) else None,
         make=room_for(X),

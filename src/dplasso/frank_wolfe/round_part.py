@@ -22,7 +22,7 @@ from dplasso.frank_wolfe.column_gradients import (
 )
 from dplasso.frank_wolfe.gradient import margin_term, renew_residuals, replace_contributions
 from dplasso.frank_wolfe.long_columns import LongColumns, gradient_of, long_columns
-from dplasso.frank_wolfe.problem import VertexLayout, design_of, gradient_unit, starting
+from dplasso.frank_wolfe.problem import design_of, gradient_unit, starting
 from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import Make, clip
 from dplasso.matrix.orientations import Column, Design, column_span, refuse_damage
@@ -90,7 +90,7 @@ class RoundSteps:
 
     def part(self, X: Any, targets: Targets, threads: Threads) -> "RoundRows":
         """Lay out rows, and return them at zero weights."""
-        design = design_of(X, VertexLayout(self.bound, n_steps=self.n_steps), threads)
+        design = design_of(X, self.bound, False, threads)
         return RoundRows(self, design, starting(targets, design, self.start, threads), threads)
 
 

@@ -99,15 +99,15 @@ def typical_factor(model: Model, schema: Schema) -> float:
     The row has one entry in each slot of the schema that enters the model; its scale is the mean of
     the slot's column scales by energy.
     """
-    reading = reading_for(model)
-    if reading.bound is not None:
+    reading, bound = reading_for(model)
+    if bound is not None:
         return 1.0
     scales, energies = np.ones(schema.n_features), np.ones(schema.n_features)
-    kept = slice(None) if reading.kept is None else reading.kept
+    kept: Any = reading.kept if reading.kept.size else slice(None)
     if reading.scale_exponents.size:
         scales[kept] = SCALES[reading.scale_exponents]
         energies[kept] = np.maximum(1e-9, model.released.energies)
-    if reading.kept is not None:
+    if reading.kept.size:
         left_out = np.ones(schema.n_features, np.bool_)
         left_out[reading.kept] = False
         energies[left_out] = 0.0

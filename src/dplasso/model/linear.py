@@ -4,17 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dplasso.gradient_descent.energies import scale_exponents_of, scales_of, shrinking
+from dplasso.gradient_descent.energies import scales_of
 from dplasso.gradient_descent.schedule import CONSTANT
-from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, spread
+from dplasso.matrix.scaling import Scaling, spread
 from dplasso.phases.released import Released
 from dplasso.phases.releases import (
+    NO_COLUMNS,
     Calibrated,
     Counted,
     Descended,
@@ -53,21 +54,6 @@ class LinearModel:
     prior_slope: float = 1.0
 
 
-class Reading(NamedTuple):
-    """How a model reads rows: clipped, or scaled."""
-
-    # Shape (k,): the columns that it reads, ascending; None for all.
-    kept: NDArray[np.integer] | None
-    # Entries are clipped to [-bound, bound]; None for scaled rows.
-    bound: float | None
-    # Longer rows are scaled down to this norm, and all are divided by it; None for unit rows.
-    norm_bound: float | None
-    # The constant entry of a scaled row, as a part of its unit length.
-    constant: float
-    # Shape (k,) or (D,): how often the entries of these columns are halved before rows are scaled.
-    scale_exponents: NDArray[np.int8] = NO_SCALE_EXPONENTS
-
-
 def linear_model(released: Released, n_features: int) -> LinearModel:
     """Return the model that a complete fit released; ValueError if it is not complete."""
     descended, drawn = released.last(Descended), released.last(Drawn)
@@ -96,8 +82,7 @@ def _of_gradients(
     slopes = np.zeros(descended.offset.size) + slopes
     length, marks = released.length, released.last(Significant)
     columns, weights = descended.columns, descended.weights
-    energies, kept = released.energies, released.kept_columns
-    scales = scales_of(energies[kept] if energies.size and kept.size else energies)
+    scales = scales_of(released.kept_energies)
     if marks is not None:
         columns = np.flatnonzero(marks.marks.any(axis=1))
         weights = np.where(marks.marks, weights, 0.0)[columns]
@@ -115,7 +100,7 @@ def _of_gradients(
         (descended.intercept + descended.offset) * slopes + calibrated.shift,
         columns,
         np.asarray(errors),
-        scales if energies.size else None,
+        scales if released.energies.size else None,
         calibrated.prior_slope,
     )
 
@@ -132,32 +117,26 @@ def _sparse(weights: NDArray[np.float64], columns: NDArray[np.int64], n_features
     return matrix
 
 
-def reading_for(model: Any) -> Reading:
-    """Return how a model reads rows: as the gradients read them, or the vertices did."""
+def reading_for(model: Any) -> tuple[Scaling, float | None]:
+    """Return how a model's rows are scaled, or the bound to which their entries are clipped."""
     released, n_features = model.released, model.n_features
-    drawn, kept = released.drawn_columns, released.kept_columns
+    drawn = released.drawn_columns
     if released.last(Descended) is None:
         kept = np.unique(model.linear.coefficients.indices)
         # A matrix needs at least one column, also if no column has a weight.
-        bound = model.statement.number("feature_bound")
-        return Reading(kept if kept.size else np.arange(1), bound, None, 0.0)
-    from_prior, energies = model.prior is not None, released.energies
-    own = energies[kept] if energies.size and kept.size else energies
+        kept = kept if kept.size else np.arange(1)
+        return Scaling(kept, 0.0, None), model.statement.number("feature_bound")
     row_norm = model.params.get("row_norm", "unit")
     row_norm = None if row_norm == "unit" else float(row_norm)
-    if row_norm is not None and energies.size:
-        row_norm *= shrinking(energies if from_prior else own)
     constant = CONSTANT if model.params["fit_intercept"] else 0.0
-    if from_prior:
+    scaling = released.scaling(constant, row_norm, from_prior=model.prior is not None)
+    if model.prior is not None:
         # Rows have their unit length in all columns.
-        scale_exponents = scale_exponents_of(energies)
+        around = scaling.around
         if drawn is not None:
-            scale_exponents = spread(scale_exponents, drawn, n_features)
-        return Reading(None, None, row_norm, constant, scale_exponents)
-    columns = kept if drawn is None else drawn
-    return Reading(
-        columns if columns.size else None, None, row_norm, constant, scale_exponents_of(own)
-    )
+            around = spread(around, drawn, n_features)
+        return Scaling(NO_COLUMNS, constant, scaling.norm_bound, around), None
+    return scaling if drawn is None else scaling._replace(kept=drawn), None
 
 
 def counted_records(released: Released, is_private: bool) -> float | None:

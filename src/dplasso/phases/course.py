@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.gradient_descent.calibration import calibrate_margins, find_start, part_taken, weigh
-from dplasso.gradient_descent.energies import REACH_SHARE, scale_exponents_of, scales_of, shrinking
+from dplasso.gradient_descent.energies import REACH_SHARE, scales_of
 from dplasso.gradient_descent.margins import LinearModel
 from dplasso.gradient_descent.schedule import CALIBRATION_STEPS, CONSTANT, SIGNIFICANT, Stage
 from dplasso.matrix.geometry import Geometry
-from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, Scaling
+from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
 from dplasso.phases.contract import Fit, Phase, at_once
 from dplasso.phases.released import Released
@@ -93,15 +93,8 @@ class Descent:
 
     def scaling(self, fit: Fit, released: Released) -> Scaling:
         """Return how the rows of the next gradients are scaled."""
-        kept, energies = released.kept_columns, released.energies
-        own = energies[kept] if energies.size and kept.size else energies
-        norm_bound = self.norm_bound
-        if norm_bound is not None:
-            norm_bound *= shrinking(energies if fit.prior is not None else own)
-        # With a prior, rows keep their length in all columns, and the prior its margins.
-        around = NO_SCALE_EXPONENTS if fit.prior is None else scale_exponents_of(energies)
-        length = released.length
-        return Scaling(kept, self.constant, norm_bound, scale_exponents_of(own), around, length)
+        from_prior = fit.prior is not None
+        return released.scaling(self.constant, self.norm_bound, from_prior=from_prior)
 
 
 def bounds(loss: Any) -> Callable[[Budget], dict[str, float]]:

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.matrix.scaling import Mix
+from dplasso.gradient_descent.energies import scale_exponents_of, shrinking
+from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, Mix, Scaling
 from dplasso.phases.releases import (
     KINDS,
     NO_COLUMNS,
@@ -90,6 +91,24 @@ class Released:
         """Energies of the columns; none where columns are not scaled."""
         scaled = self.last(Scaled)
         return _NO_ENERGIES if scaled is None else scaled.energies
+
+    @property
+    def kept_energies(self) -> NDArray[np.float32]:
+        """Energies of the columns that the last cut left; none where columns are not scaled."""
+        energies, kept = self.energies, self.kept_columns
+        return energies[kept] if energies.size and kept.size else energies
+
+    def scaling(self, constant: float, norm_bound: float | None, *, from_prior: bool) -> Scaling:
+        """Return how rows are scaled to the length 1, or by a bound on their norms.
+
+        With a prior, rows keep their length in all columns, and the prior its margins.
+        """
+        own = self.kept_energies
+        if norm_bound is not None:
+            norm_bound *= shrinking(self.energies if from_prior else own)
+        around = scale_exponents_of(self.energies) if from_prior else NO_SCALE_EXPONENTS
+        exponents = scale_exponents_of(own)
+        return Scaling(self.kept_columns, constant, norm_bound, exponents, around, self.length)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file holds: the shares, and ``<place>-<kind>-<field>`` of each release."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.problem import Problem, VertexLayout
+from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.rounds import SPREAD, RoundsFrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
@@ -91,8 +91,8 @@ class Selection:
         """Return the records laid out for draws; a layout for gradients is dropped."""
         fit.layouts.pop("gradients", None)
         if "vertices" not in fit.layouts:
-            layout = VertexLayout(self.feature_bound, n_steps=self.most_vertices)
-            fit.layouts["vertices"] = fit.records.laid_out(layout, fit.threads)
+            laid_out = fit.records.laid_out(self.feature_bound, False, fit.threads)
+            fit.layouts["vertices"] = laid_out
         return fit.layouts["vertices"]
 
     def gradient_rows(self, fit: Fit, loss: Any, kept: NDArray[np.int64]) -> Any:
