@@ -34,12 +34,10 @@ from dplasso import DPFrankWolfeClassifier, DPLassoClassifier, DPLogisticRegress
 from dplasso.checkpoint import (
     Checkpoint,
     fit_with_checkpoints,
-    mark_finished,
     read_checkpoint,
     resume_fit,
     session,
 )
-from dplasso.errors import CheckpointError
 from dplasso.fit import run as fit_run
 from dplasso.ledger import budgets, charging, create_ledger, read_budgets
 from dplasso.ledger.database import transaction
@@ -140,14 +138,8 @@ def run_fit(options: dict[str, Any], data: tuple[Any, Any], folder: Path) -> Non
     estimator = made(options, data, folder)
     path, model = folder / "checkpoint", folder / "model.npz"
     run: Callable[..., Any] = resume_fit if path.exists() else fit_with_checkpoints
-    try:
-        run(estimator, *data, path, seconds=0.0)
-    except CheckpointError:
-        if not (path.exists() and read_checkpoint(path).finished):
-            raise
-        return  # killed after its last deed
+    run(estimator, *data, path, seconds=0.0)
     estimator.save(model)
-    mark_finished(path)
 
 
 def die_at(moment: tuple[str, str], count: int) -> None:
@@ -288,8 +280,6 @@ def miscounted(folder: Path) -> Iterator[str]:
         kept.charge.number is not None or len(kept.released)
     ):
         yield "the checkpoint names an entry that the ledger does not have"
-    if kept.finished and [entry.state for entry in entries] != ["finished"]:
-        yield "a finished fit whose entry is not"
 
 
 def _load(path: Path) -> Any:

@@ -75,7 +75,7 @@ def test_killed_and_resumed_without_a_seed_it_keeps_its_steps(train, tmp_path, k
     done("fit", *given, "--resume")
     assert vertices_of(model)[: len(taken)] == taken
     # The model is safe: there is nothing to resume any more.
-    refused(run("fit", *given, "--resume", "--force"), "finished fit")
+    assert not kept.exists()
 
 
 def quick(*options):
@@ -84,13 +84,14 @@ def quick(*options):
 
 def test_without_a_model_file_the_fit_can_still_be_resumed(train, tmp_path, kept, run):
     done("fit", train, *quick("--checkpoint", kept))
-    assert not kept_in(kept).finished
+    assert kept_in(kept).is_complete
     model = tmp_path / "model.npz"
     other = run("fit", train, *quick("--checkpoint", kept, "--resume", "--l1-radius", "3"))
     refused(other, "--l1-radius 10.0, not 3.0")
+    drawn = vertices_in(kept)
     done("fit", train, *quick("--checkpoint", kept, "--resume", "--model", model))
-    assert vertices_of(model) == vertices_in(kept)
-    assert kept_in(kept).finished
+    assert vertices_of(model) == drawn
+    assert not kept.exists()
 
 
 def test_without_a_terminal_long_work_says_every_tenth_and_the_time_left(monkeypatch):

@@ -83,13 +83,6 @@ def test_a_fit_that_ends_leaves_its_model_alone(method, train, ledger):
     check_paid_once(ledger)
 
 
-def test_a_checkpoint_that_was_asked_for_stays(train, ledger):
-    kept = ledger.with_name("kept")
-    done(*paid(train, ledger), "--checkpoint", kept)
-    assert kept_in(kept).finished
-    assert names(ledger.parent) == ["kept", "m.npz", "team.ledger"]
-
-
 def test_overwriting_a_model_is_said_to_cost(train, ledger, run):
     model = ledger.with_name("m.npz")
     model.write_text("an older model")

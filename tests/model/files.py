@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 
-from dplasso.frank_wolfe.transcript import History
 from dplasso.model import Model
 from dplasso.phases.released import Entry, Released
 from dplasso.phases.releases import Drawn
@@ -55,7 +54,6 @@ def fitted(*, private=True, seeded=False, classes=(0, 1), params=None, names=Non
         classes=np.asarray(classes),
         n_features=N_FEATURES,
         feature_names=None if names is None else np.array(names, dtype=object),
-        history=None if private else History(rng.random(n_iter), rng.random(n_iter)),
     )
 
 
@@ -63,8 +61,7 @@ def same(one: Model, other: Model) -> bool:
     """Compare everything a file holds, types included."""
 
     def told(model):
-        history = [] if model.history is None else [model.history.objective, model.history.gap]
-        arrays = [model.classes, model.feature_names, *history]
+        arrays = [model.classes, model.feature_names]
         arrays += model.released.arrays().values()
         plain = repr(model.params), model.statement, model.n_features, model.origin
         return [plain, *(None if a is None else (a.dtype, a.tolist()) for a in arrays)]

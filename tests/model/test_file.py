@@ -12,10 +12,9 @@ import pytest
 from dplasso.encoding.origin import Origin
 from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema
-from dplasso.frank_wolfe.transcript import History
 from dplasso.model import read_model, write_model
 from dplasso.phases.released import Released
-from model.files import STEPS, fitted, header_of, same, vertices
+from model.files import fitted, header_of, same, vertices
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def names_in(directory):
         replace(fitted(), origin=Origin(Schema((Categories("a", ("é", "b")),), "y"))),
     ],
     ids=[
-        *("private", "seeded", "history", "names", "labels", "numpy", "one step"),
+        *("private", "seeded", "not private", "names", "labels", "numpy", "one step"),
         *("binary", "schema"),
     ],
 )
@@ -112,14 +111,6 @@ def test_numpy_alone_can_read_it(path):
 
 
 # --- What a model may hold ---------------------------------------------------------------------
-
-
-def test_a_private_model_cannot_carry_a_history():
-    with pytest.raises(ValueError, match="only a fit without privacy has a history"):
-        replace(fitted(), history=History(np.zeros(STEPS), np.zeros(STEPS)))
-    plain = fitted(private=False)
-    with pytest.raises(ValueError, match="do not fit together"):
-        replace(plain, history=History(np.zeros(STEPS), np.zeros(STEPS - 1)))
 
 
 @pytest.mark.parametrize(

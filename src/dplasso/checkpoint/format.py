@@ -49,12 +49,11 @@ class Checkpoint(ReleasedFile):
     """What a checkpoint holds.
 
     `statement`: of the whole fit. `state`: the snapshot of the phase under way, released too.
-    `finished`: whether the fit's results are where they belong. `charge`: the entry of the ledger.
+    `charge`: the entry of the ledger.
     """
 
     n_phases: int = 1
     state: Snapshot = field(default_factory=dict)
-    finished: bool = False
     charge: ChargeNote | None = None
 
     def __post_init__(self) -> None:
@@ -62,8 +61,6 @@ class Checkpoint(ReleasedFile):
         done = len(self.released)
         if type(self.n_phases) is not int or not done <= self.n_phases:
             raise ValueError(f"{done} releases do not fit a fit of {self.n_phases!r} phases")
-        if not isinstance(self.finished, bool) or (self.finished and not self.is_complete):
-            raise ValueError(f"a fit is not finished after {done} of its phases")
         steps = self.state.get("done")
         if self.state and (steps is None or steps.shape or steps.dtype.kind != "i" or steps < 0):
             raise ValueError("it does not say how many steps of a phase under way are done")
@@ -88,7 +85,6 @@ def write_checkpoint(checkpoint: Checkpoint, path: Place) -> None:
     entries = {
         "about": _ABOUT,
         "n_phases": checkpoint.n_phases,
-        "finished": checkpoint.finished,
         "charge": charge,
     }
     state = {f"{_STATE}{name}": array for name, array in checkpoint.state.items()}
@@ -114,7 +110,7 @@ def read_checkpoint(path: Place) -> Checkpoint:
 
 
 def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Checkpoint:
-    entries = ("about", "n_phases", "finished", "charge")
+    entries = ("about", "n_phases", "charge")
     state = sorted(name for name in members if name.startswith(_STATE))
     content = parse_released(header, members, entries=entries, besides=state)
     charge = None if header["charge"] is None else ChargeNote(**header["charge"])
@@ -122,6 +118,5 @@ def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Checkpoint:
         **content,
         n_phases=header["n_phases"],
         state={name.removeprefix(_STATE): parse_array(members[name]) for name in state},
-        finished=header["finished"],
         charge=charge,
     )

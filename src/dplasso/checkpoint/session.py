@@ -108,7 +108,7 @@ def resume_fit(
     `X`, `y`: the same data and labels. Other rows with the same columns are not detected, because a
     checkpoint holds no trace of the rows (``docs/checkpoints.md``).
 
-    Raises CheckpointError if the checkpoint is damaged, finished, in use, or of another fit;
+    Raises CheckpointError if the checkpoint is damaged, in use, or of another fit;
     FileNotFoundError if there is none; LedgerError if the ledger is not the one that was charged,
     or the charge has paid for another model; otherwise as `fit`.
     """
@@ -119,27 +119,6 @@ def resume_fit(
     return estimator
 
 
-def mark_finished(path: Place) -> None:
-    """Note in a complete checkpoint that the model is safe, so that it is not resumed any more.
-
-    Raises CheckpointError if it is damaged, in use by another process, or the fit is not complete;
-    OSError if it cannot be read or written.
-    """
-    with claim(path):
-        note_finished(path)
-
-
-def note_finished(path: Place) -> None:
-    """Do what `mark_finished` does, with the checkpoint claimed already."""
-    checkpoint = read_checkpoint(path)
-    if not checkpoint.is_complete:
-        raise CheckpointError(
-            f"{os.fspath(path)} holds {len(checkpoint.released)} of "
-            f"{checkpoint.n_phases} phases: resume the fit before marking it as finished."
-        )
-    write_checkpoint(replace(checkpoint, finished=True), path)
-
-
 def check_resumable(estimator: PrivateLinearModel, path: Place) -> Checkpoint:
     """Return a checkpoint that an estimator can go on with, before any data are read."""
     if not Path(path).exists():
@@ -147,11 +126,6 @@ def check_resumable(estimator: PrivateLinearModel, path: Place) -> Checkpoint:
             f"There is no checkpoint {os.fspath(path)}: there is nothing that could be resumed."
         )
     stored = read_checkpoint(path)
-    if stored.finished:
-        raise CheckpointError(
-            f"{os.fspath(path)} belongs to a finished fit, whose results were written: there is "
-            "nothing to resume."
-        )
     # Class weights may be given by label, and the labels may come from the data.
     method, statement = method_of(estimator), stored.statement
     task = method.targets.of_classes(stored.classes, many_labels=statement.many_labels)

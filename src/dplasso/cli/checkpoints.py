@@ -28,8 +28,8 @@ class CheckpointOptions:
     Interruptions
     -------------
     checkpoint : PATH
-        Save progress in this file, so that you can resume a fit that was killed. Keep it with the
-        data: release the model, not the checkpoint.
+        Save progress in this file, so that you can resume a fit that was killed. It is removed
+        when the model is written.
     checkpoint_seconds : S >= 0
         How often the checkpoint is written.
     resume
@@ -46,8 +46,6 @@ class Keeping:
     """A fit with a checkpoint at `path`, or without any."""
 
     path: Path | None = None
-    # Whether to remove the checkpoint once the model is written.
-    passing: bool = False
     # Steps in the checkpoint when the fit was resumed.
     steps: int | None = None
     begin: Any = None
@@ -55,11 +53,9 @@ class Keeping:
     temporary: str | None = None
 
     def finish(self) -> None:
-        """Note that the outputs are in place; remove a checkpoint that nobody asked for."""
-        if self.path is not None and self.passing:
+        """Remove the checkpoint, because the outputs are in place."""
+        if self.path is not None:
             self.path.unlink()
-        elif self.path is not None:
-            session.note_finished(self.path)
 
 
 def refuse_unfinished(path: Path | None, model: Path | None) -> None:
@@ -77,10 +73,14 @@ def refuse_unfinished(path: Path | None, model: Path | None) -> None:
 
 
 def _is_unfinished(path: Path) -> bool:
+    """Return whether a file is a checkpoint: a fit removes it when its outputs are in place."""
+    if not path.is_file():
+        return False
     try:
-        return path.is_file() and not read_checkpoint(path).finished
+        read_checkpoint(path)
     except CheckpointError:
         return False
+    return True
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def kept_checkpoint(
             begun = True
             return kept_fit
 
-        kept.begin, kept.passing = begin, options.checkpoint is None
+        kept.begin = begin
         if stored is not None:
             kept.steps = steps_of(stored.released) + int(stored.state.get("done", 0))
         try:

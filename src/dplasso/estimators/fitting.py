@@ -141,14 +141,13 @@ def fit_estimator(
         check_columns_fit(estimator, n_features)
         warn_of_undeclared_names(records.feature_names)
         try:
-            model, work = run(method, records, hooks)
+            model, noted = run(method, records, hooks)
         except MemoryError as error:
             if n_features <= MOST_DENSE:
                 raise
             raise MemoryError(f"{error}; {_cure(n_features)}") from error
     set_fitted(estimator, model)
-    if work is not None:
-        estimator.work_ = work
+    vars(estimator).update(noted)
     return estimator
 
 
@@ -202,7 +201,6 @@ def set_fitted(estimator: Any, model: Model) -> None:
         "n_features_in_": model.n_features,
         "privacy_": model.statement,
         "feature_names_in_": model.feature_names,
-        "history_": model.history,
     }
     vars(estimator).update({name: value for name, value in attributes.items() if value is not None})
 

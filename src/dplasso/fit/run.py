@@ -5,12 +5,12 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from dplasso.errors import NoiseWarning
 from dplasso.fit.method import Method
 from dplasso.fit.records import Records
 from dplasso.fit.task import Task
-from dplasso.frank_wolfe.vertex_run import Work
 from dplasso.ledger import Payment, charged, check_affordable, check_paid
 from dplasso.model import Model
 from dplasso.phases.contract import NO_SNAPSHOT, Fit, Plan, Snapshot, Steps, check_share
@@ -86,8 +86,8 @@ class Hooks:
         return lambda done, n_steps: progress(taken + done, taken + n_steps + later)
 
 
-def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | None]:
-    """Fit a model; return it, and the work per step if it is not private.
+def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, dict[str, Any]]:
+    """Fit a model; return it, and what a fit without privacy notes of its steps, by attribute.
 
     Everything that can be refused is refused, and the records are laid out, before the ledger is
     charged. Each release is kept before the next phase begins.
@@ -174,7 +174,7 @@ def _warn_of_noise(begun: Begun, n_records: float) -> None:
 
 def _modelled(
     begun: Begun, hooks: Hooks, released: Released, last: Steps | None
-) -> tuple[Model, Work | None]:
+) -> tuple[Model, dict[str, Any]]:
     """Return the model that follows from the releases, and what a fit without privacy notes."""
     counted, method, statement = released.last(Counted), begun.method, begun.statement
     n_records = method.n_records if hooks.known_records is None else hooks.known_records
@@ -193,8 +193,11 @@ def _modelled(
         classes=begun.task.classes,
         n_features=begun.records.shape[1],
         feature_names=begun.records.feature_names,
-        history=getattr(run_of_last, "history", None),
         origin=begun.records.origin,
         prior=method.prior,
     )
-    return model, getattr(run_of_last, "work", None)
+    noted = {f"{name}_": getattr(run_of_last, name, None) for name in ("history", "work")}
+    if noted["history_"] is not None and statement.mechanism != "none":
+        # Losses and gaps are functions of the data: they must never leave a private fit.
+        raise RuntimeError("only a fit without privacy has a history")
+    return model, {name: value for name, value in noted.items() if value is not None}

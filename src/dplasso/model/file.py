@@ -25,7 +25,6 @@ from dplasso.files.archive import (
     read_archive,
     write_archive,
 )
-from dplasso.frank_wolfe.transcript import History
 from dplasso.model.linear import (
     ARRAYS,
     LinearModel,
@@ -43,7 +42,6 @@ _OLDER = "fit again, or load it with dplasso 0.3 and give its weights as a prior
 _KIND = ArchiveKind("model", "dplasso-model", FORMAT_VERSION, ModelFileError, _OLDER)
 # A parameter that concerns the curator alone.
 _LEDGER = "ledger"
-_HISTORY = ("objective", "gap")
 _ORIGIN, _PRIOR, _PIPELINE = "origin", "prior", "pipeline"
 _ENTRIES = {
     *("magic", "version", "written_by", "params", "privacy", "n_features"),
@@ -205,10 +203,9 @@ def _from_json(name: str, value: Any, classes: NDArray[Any]) -> Any:
 class Model(ReleasedFile):
     """Everything that leaves a fit, and that a model file holds.
 
-    A file leaves out the curator's ledger and any seed. Only a fit without privacy has a history.
+    A file leaves out the curator's ledger and any seed.
     """
 
-    history: History | None = None
     # How the columns were made, if that is known.
     origin: Origin | None = None
     # The public model that the fit started from.
@@ -233,12 +230,6 @@ class Model(ReleasedFile):
             raise ValueError("its prior is for other columns or labels")
         if (self.statement.prior != "") != (self.prior is not None):
             raise ValueError("its statement and its prior do not fit together")
-        if self.history is not None:
-            # Losses and gaps are functions of the data: they must never leave a private fit.
-            if self.statement.mechanism != "none":
-                raise ValueError("only a fit without privacy has a history")
-            if self.history.objective.shape != self.history.gap.shape:
-                raise ValueError("objective and gap of its history do not fit together")
 
     @cached_property
     def linear(self) -> LinearModel:
@@ -263,9 +254,6 @@ def write_model(
     optional = {_ORIGIN: model.origin, _PRIOR: model.prior, _PIPELINE: model.row_steps}
     entries = {name: part.to_json() for name, part in optional.items() if part is not None}
     arrays = {} if model.prior is None else model.prior.arrays()
-    if model.history is not None:
-        history = {name: getattr(model.history, name) for name in _HISTORY}
-        arrays |= {name: array.astype("<f8", copy=False) for name, array in history.items()}
     write_released(
         model, path, _KIND, params=params, entries=entries, arrays=arrays, temporary=temporary
     )
@@ -287,14 +275,12 @@ def written_by(path: str | os.PathLike[str]) -> str:
 def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:
     # A file need not say how its columns and rows were made.
     optional = {_ORIGIN, _PRIOR, _PIPELINE} & set(header)
-    besides = (*_HISTORY, *(ARRAYS if _PRIOR in optional else ()))
+    besides = ARRAYS if _PRIOR in optional else ()
     parts = parse_released(header, members, entries=optional, besides=besides)
-    params, history, prior = parts["params"], None, None
+    params, prior = parts["params"], None
     if _PRIOR in optional:
         arrays = {name: array_of(members, name, kind) for name, kind in ARRAYS.items()}
         prior = prior_from(header[_PRIOR], arrays)
-    if "gap" in members:
-        history = History(*(array_of(members, name, "<f8") for name in _HISTORY))
     if params.get("random_state") not in (None, "seeded"):
         raise ValueError("it holds a random_state")
     params["random_state"] = None
@@ -304,4 +290,4 @@ def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:
     origin, steps = origin_from_json(header.get(_ORIGIN)), None
     if _PIPELINE in optional:
         steps = row_steps_from_json(header[_PIPELINE], parts["n_features"])
-    return Model(**parts, history=history, origin=origin, prior=prior, row_steps=steps)
+    return Model(**parts, origin=origin, prior=prior, row_steps=steps)
