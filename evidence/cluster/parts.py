@@ -11,14 +11,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 from threading import Thread
 
 import numpy as np
 import scipy.sparse as sp
 
-from dplasso.cluster.worker import Partition, SumSteps, Worker, gradients_at
+from dplasso.cluster.worker import Partition, SumSteps, Worker
 from dplasso.data.store import write_store
 from dplasso.fit.task import Binary
 from dplasso.losses.logistic import Logistic
@@ -64,7 +63,7 @@ def measure(n: int, d: int, c: int, folder: str) -> dict[str, float]:
     entries = worker.describe().n_entries
     worker.encode(Binary(np.arange(2)))
     scaling = Scaling(np.zeros(0, np.int64), 0.1, 1.0, NO_SCALE_EXPONENTS, NO_SCALE_EXPONENTS)
-    worker.begin_sums(SumSteps(Logistic(0.5), partial(gradients_at, scaling, 2.0**32, None)))
+    worker.begin_sums(SumSteps(Logistic(0.5), "part", (scaling, 2.0**32, None)))
     weights = rng.standard_normal(d + 1)
     worker.sums(weights)
     times = []

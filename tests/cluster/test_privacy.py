@@ -1,7 +1,6 @@
 """What may leave a partition, and what a worker is made of."""
 
 import ast
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from cluster.cases import records
 from dplasso.cluster import InProcessEngine
 from dplasso.cluster.coordinators import added_up, sum_of
 from dplasso.cluster.partitions import Partitions
-from dplasso.cluster.worker import Partition, SumSteps, gradients_at
+from dplasso.cluster.worker import Partition, SumSteps
 from dplasso.errors import DataError
 from dplasso.fit.task import Binary
 from dplasso.frank_wolfe.round_part import RoundSteps
@@ -53,9 +52,7 @@ def course_of_vertices(X, y, at):
 def course_of_gradients(X, y, at):
     scaling = Scaling(np.zeros(0, dtype=np.int64), 0.1, None)
     with workers(X, y, at) as found:
-        found.begin(
-            "begin_sums", SumSteps(Logistic(0.5), partial(gradients_at, scaling, 2.0**33, None))
-        )
+        found.begin("begin_sums", SumSteps(Logistic(0.5), "part", (scaling, 2.0**33, None)))
         weights = np.random.default_rng(5).normal(0.0, 3.0, (4, X.shape[1] + 1))
         return np.array([sum_of(found.call("sums", row)) for row in weights])
 

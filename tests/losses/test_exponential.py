@@ -78,7 +78,7 @@ WORKER = """
 import hashlib, json, math, sys
 import numpy as np
 import scipy.sparse as sp
-from dplasso.cluster.worker import Partition, SumSteps, Worker, gradients_at
+from dplasso.cluster.worker import Partition, SumSteps, Worker
 from dplasso.fit.task import Binary
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.losses.multinomial import ClippedMultinomial
@@ -101,7 +101,7 @@ worker.encode(Binary(np.arange(2)))
 scaling = Scaling(np.zeros(0, dtype=np.int64), 0.1, None)
 losses = {"logistic": Logistic(1.0), "classes": ClippedMultinomial(1.0, np.zeros(2))}
 for name, loss in losses.items():
-    steps = SumSteps(loss, partial(gradients_at, scaling, 2.0**51, None))
+    steps = SumSteps(loss, "part", (scaling, 2.0**51, None))
     worker.begin_sums(steps)
     weights = rng.normal(0.0, 2.0, 31 * loss.n_outputs)
     found[name] = digest(worker.sums(weights))

@@ -20,11 +20,11 @@ from dplasso.audit.claims import (
     Finding,
     Fit,
     Target,
-    blank_data,
     bound_in_words,
     canary_pair,
     epsilon_lower_bound,
     finding,
+    make_data,
     range_lower_bound,
     repeat_probability,
 )
@@ -269,7 +269,8 @@ def audit_repeats(
     chance = repeat_probability(runs, steps * math.log(_BLANK_COLUMNS))
     if chance > false_alarm:
         raise ValueError(f"{steps} steps are too few to tell {runs} releases apart; take more.")
-    releases = collect(target.fit, blank_data(_BLANK_COLUMNS), runs, counter(progress, runs))
+    blank = make_data(np.zeros((2, _BLANK_COLUMNS)), np.array([0, 1]))
+    releases = collect(target.fit, blank, runs, counter(progress, runs))
     distinct = len(set(releases.names()))
     return finding(
         target.claim,

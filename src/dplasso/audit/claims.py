@@ -154,11 +154,6 @@ def canary_pair(claim: Claim) -> tuple[Data, Data]:
     )
 
 
-def blank_data(n_columns: int) -> Data:
-    """Return two empty records: all gradients are 0 at every step, whatever was drawn."""
-    return make_data(np.zeros((2, n_columns)), np.array([0, 1]))
-
-
 @dataclass(frozen=True)
 class Report:
     """All findings about the claim of the fit that was asked about, in the order of the audits."""
@@ -239,14 +234,6 @@ def binomial_upper(hits: int, trials: int, alpha: float) -> float:
     return 1.0 - binomial_lower(trials - hits, trials, alpha)
 
 
-def epsilon_of_rates(likely: float, unlikely: float, delta: float) -> float:
-    """Return the smallest epsilon that allows an event these two rates, at least 0."""
-    above = likely - delta
-    if above <= unlikely:
-        return 0.0
-    return math.inf if unlikely == 0 else math.log(above / unlikely)
-
-
 def epsilon_lower_bound(
     hits: tuple[int, int], trials: tuple[int, int], delta: float, alpha: float
 ) -> float:
@@ -254,9 +241,11 @@ def epsilon_lower_bound(
 
     The event was chosen without these trials. Half of `alpha` goes to either rate.
     """
-    likely = binomial_lower(hits[0], trials[0], alpha / 2)
+    above = binomial_lower(hits[0], trials[0], alpha / 2) - delta
     unlikely = binomial_upper(hits[1], trials[1], alpha / 2)
-    return epsilon_of_rates(likely, unlikely, delta)
+    if above <= unlikely:
+        return 0.0
+    return math.inf if unlikely == 0 else math.log(above / unlikely)
 
 
 def odds_p_value(hits: tuple[int, int], trials: tuple[int, int], log_ratio: float) -> float:

@@ -5,14 +5,13 @@ it.
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.partitions import Partitions
-from dplasso.cluster.worker import SumSteps, calibrating, gradients_at, known_now
+from dplasso.cluster.worker import SumSteps
 from dplasso.frank_wolfe.round_part import Changes, RoundSteps
 from dplasso.gradient_descent.energies import NO_LOADS
 from dplasso.gradient_descent.margins import LinearModel
@@ -52,22 +51,21 @@ class PartitionedRecords:
         self, scaling: Scaling, unit: float, start: StartingModel | None = None
     ) -> "PartitionedSums":
         """Prepare sums of gradients, like `GradientRows.part`."""
-        ask = partial(gradients_at, scaling, unit, start)
-        return PartitionedSums(self.partitions, SumSteps(self.loss, ask, self.columns, start))
+        steps = SumSteps(self.loss, "part", (scaling, unit, start), self.columns, start)
+        return PartitionedSums(self.partitions, steps)
 
     def energies(
         self, scaling: Scaling, unit: float, loads: NDArray[np.int64] = NO_LOADS
     ) -> NDArray[np.int64]:
         """Return the energies summed over the workers."""
-        ask = partial(known_now, "energies", (scaling, unit, loads))
-        return self._sum(SumSteps(self.loss, ask, self.columns, self.prior))
+        asked = scaling, unit, loads
+        return self._sum(SumSteps(self.loss, "energies", asked, self.columns, self.prior))
 
     def moments(
         self, loss: Any, scaling: Scaling, weights: NDArray[np.float64], units: Units
     ) -> NDArray[np.int64]:
         """Return the moments summed over the workers."""
-        asked = partial(known_now, "moments", (loss, scaling, weights, units))
-        return self._sum(SumSteps(loss, asked))
+        return self._sum(SumSteps(loss, "moments", (loss, scaling, weights, units)))
 
     def _sum(self, steps: SumSteps) -> NDArray[np.int64]:
         self.partitions.begin("begin_sums", steps)
@@ -77,8 +75,8 @@ class PartitionedRecords:
         self, model: LinearModel, start: StartingModel | None = None
     ) -> "PartitionedMargins":
         """Let the workers compute the margins of a model."""
-        ask = partial(calibrating, model, start)
-        self.partitions.begin("begin_sums", SumSteps(self.loss, ask, self.columns, start))
+        steps = SumSteps(self.loss, "margins", (model, start), self.columns, start)
+        self.partitions.begin("begin_sums", steps)
         return PartitionedMargins(self.partitions)
 
 

@@ -114,8 +114,3 @@ class LocalHandle:
         if self.pool is not None:
             self.pool.shutdown()
         self.worker.close()
-
-
-def cores_in_words(count: int) -> str:
-    """Word how many cores a worker has."""
-    return f"{count} {'core' if count == 1 else 'cores'}"

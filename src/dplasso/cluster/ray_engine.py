@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.coordinators import sum_of
-from dplasso.cluster.engines import Held, Pending, WorkerLost, cores_in_words
+from dplasso.cluster.engines import Held, Pending, WorkerLost
 from dplasso.cluster.ray_cluster import PRIVATE, Cores, connect
 from dplasso.cluster.worker import Partition, Worker
 from dplasso.frank_wolfe.round_part import Changes
@@ -88,7 +88,7 @@ class RayEngine:
         cores = Cores(ray, count, self.threads)
         if cores.is_short:
             say(
-                f"{count} workers of {cores_in_words(self.threads)} each share the "
+                f"{count} workers of {self.threads} core{'s' * (self.threads > 1)} each share the "
                 f"cluster's cores, which suffice for {cores.places} at a time"
             )
         return RayWorkers(**vars(self) | {"cores": cores})

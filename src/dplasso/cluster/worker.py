@@ -22,11 +22,9 @@ from dplasso.data.source_files import is_address
 from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
 from dplasso.frank_wolfe.round_part import Changes, RoundRows, RoundSteps
-from dplasso.gradient_descent.gradient_rows import GradientRows, build_gradient_rows
-from dplasso.gradient_descent.margins import LinearModel
+from dplasso.gradient_descent.gradient_rows import build_gradient_rows
 from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import compress
-from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
 from dplasso.runtime.threads import Threads, thread_pool
 
@@ -71,36 +69,29 @@ class Description:
         return self.shape, self.n_entries, self.content
 
 
+# What is summed at each call, by the method that prepares it; other methods return the sums.
+_SUMMED = {"part": "whole", "margins": "sums"}
+
+
 @dataclass(frozen=True)
 class SumSteps:
-    """The settings of sums over the records; `ask` returns the function that computes them."""
+    """The settings of sums over the records: a method of `GradientRows`, and its arguments."""
 
     loss: Any
-    ask: Callable[[GradientRows], Sums]
+    method: str
+    args: tuple[Any, ...]
     columns: NDArray[np.int64] | None = None
     prior: StartingModel | None = None
 
     def sums(self, X: Any, targets: Targets, threads: Threads) -> Sums:
         """Return the function that computes the sums."""
         settings = X, self.loss, targets, threads, self.columns
-        return self.ask(build_gradient_rows(*settings, prior=self.prior))
-
-
-def gradients_at(scaling: Scaling, unit: float, start: StartingModel | None, rows: Any) -> Sums:
-    """Return the function that sums gradients at some weights."""
-    whole: Sums = rows.part(scaling, unit, start).whole
-    return whole
-
-
-def calibrating(model: LinearModel, start: StartingModel | None, rows: Any) -> Sums:
-    """Return the function that sums gradients in slope and constants of a model's margins."""
-    sums: Sums = rows.margins(model, start).sums
-    return sums
-
-
-def known_now(method: str, asked: tuple[Any, ...], rows: Any) -> Sums:
-    """Return the function that computes the sums of a method with fixed arguments."""
-    return lambda: getattr(rows, method)(*asked)
+        rows = build_gradient_rows(*settings, prior=self.prior)
+        made = getattr(rows, self.method)(*self.args)
+        if self.method not in _SUMMED:
+            return lambda: made
+        sums: Sums = getattr(made, _SUMMED[self.method])
+        return sums
 
 
 class Worker:

@@ -21,13 +21,19 @@ from dplasso.phases.releases import Counted
 from dplasso.phases.select import Vertices, drawn_by, prefix_of, vertex_numbers, vertex_selector
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.exponential_mechanism import (
+    MECHANISMS,
     TRUE_SIGN,
     VertexMechanism,
-    check_mechanism,
     paper_mechanism,
     vertex_mechanism,
 )
-from dplasso.privacy.parameters import check_feature_bound, check_n_iter, check_positive, share_bits
+from dplasso.privacy.parameters import (
+    check_choice,
+    check_feature_bound,
+    check_n_iter,
+    check_positive,
+    share_bits,
+)
 from dplasso.selection.registry import check_selector
 
 # Margins are sums of radius times entry: beyond this product they would not be finite.
@@ -58,7 +64,7 @@ class FrankWolfeLoop(Method):
         if targets.is_balanced:
             raise ParameterError("`class_weight='balanced'` is for DPLogisticRegression")
         private = not math.isinf(common["epsilon"])
-        step = check_mechanism(params["mechanism"])
+        step = check_choice("mechanism", params["mechanism"], MECHANISMS)
         check_selector(params["selector"], step if private else "none")
         if params["solver"] not in SOLVERS:
             raise ParameterError(

@@ -15,9 +15,6 @@ the neighbour.
 
 import math
 from dataclasses import dataclass
-from typing import Any
-
-from dplasso.privacy.parameters import check_choice, check_positive
 
 MECHANISMS = ("exponential", "paper")
 # Total variation between a selection structure's draw and the exponential mechanism's.
@@ -87,10 +84,8 @@ def paper_mechanism(
     Algorithm 2, line 5: N epsilon / (2 lambda sqrt(8 T log(1/delta))). Algorithm 1, line 8: lambda
     sqrt(8 T log(1/delta)) / (N epsilon).
     """
-    radius = check_positive("l1_radius", l1_radius)
-    rows = check_positive("n_records", n_records)
-    root = math.sqrt(8.0 * n_iter * -math.log(delta))
-    scales = rows * epsilon / (2.0 * radius * root), radius * root / (rows * epsilon)
+    root, loss = math.sqrt(8.0 * n_iter * -math.log(delta)), n_records * epsilon
+    scales = loss / (2.0 * l1_radius * root), l1_radius * root / loss
     return VertexMechanism("paper", sensitivity, *scales)
 
 
@@ -98,8 +93,3 @@ def sampling_delta_of(eps0: float, n_iter: int) -> float:
     """Return the delta that `n_iter` inexact draws cost (see the module's notes)."""
     # Beyond e^700 a double overflows; any delta is exceeded long before.
     return n_iter * SAMPLING_ERROR * (1.0 + math.exp(min(eps0, 700.0)))
-
-
-def check_mechanism(mechanism: Any) -> str:
-    """Return the name of a mechanism of vertices."""
-    return check_choice("mechanism", mechanism, MECHANISMS)
