@@ -46,15 +46,6 @@ def test_what_a_file_holds_of_a_prior_is_the_prior(prior):
         np.testing.assert_array_equal(again.standard_error, prior.standard_error)
 
 
-def test_of_mostly_zeros_only_the_others_are_stored():
-    few, many = (
-        MatchedPrior(SPARSE, ONE, "few").arrays(),
-        MatchedPrior(DENSE, ONE, "many").arrays(),
-    )
-    assert few["prior_weight"].size == few["prior_place"].size == 1
-    assert (many["prior_weight"].size, many["prior_place"].size) == (30, 0)
-
-
 @pytest.mark.parametrize(
     ("weights", "intercept", "error", "words"),
     [

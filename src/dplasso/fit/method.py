@@ -179,8 +179,8 @@ class Method:
         # Labels, and perhaps their weights, are in an array and, escaped, among the parameters.
         header += 4 * classes.nbytes + 64 * max(2, classes.size)
         if self.start is not None:
-            # The weights of the prior, and their columns or their noise.
-            numbers += 2 * n_outputs * n_features
+            # The weights of the prior, their columns and their noise.
+            numbers += 3 * n_outputs * n_features
         return _REST + header + _VERTEX * plan.draws.vertices + _NUMBER * (numbers + 4 * n_outputs)
 
 

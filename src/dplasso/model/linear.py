@@ -25,8 +25,8 @@ from dplasso.phases.releases import (
     Started,
 )
 
-# A model file's arrays of a prior, and their types: places of the weights in the flat (K, D) array
-# (empty: all of it), the weights, and their noise (empty: none; one number: the same for all).
+# A model file's arrays of a prior, and their types: places of the weights in the flat (K, D) array,
+# the weights, and the noise of all (empty: none).
 ARRAYS = {"prior_place": "<i8", "prior_weight": "<f8", "prior_error": "<f8"}
 # Digits of the digest that a text shows.
 _SHOWN = 16
@@ -215,14 +215,10 @@ class MatchedPrior:
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return its arrays in a model file; only the non-zero weights if most are zero."""
+        """Return its arrays in a model file: the non-zero weights, and all noise."""
         flat, error = self.weights.ravel(), self.standard_error
         places = np.flatnonzero(flat)
-        dense = 2 * places.size > flat.size
-        noise = np.zeros(0) if error is None else error.ravel()
-        if noise.size and (noise == noise[0]).all():
-            noise = noise[:1]
-        arrays = (places[: 0 if dense else None], flat if dense else flat[places], noise)
+        arrays = places, flat[places], np.zeros(0) if error is None else error.ravel()
         return {
             name: np.ascontiguousarray(array, dtype=ARRAYS[name])
             for name, array in zip(ARRAYS, arrays, strict=True)
@@ -234,16 +230,10 @@ def prior_from(entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> 
     outputs, n_features = entry["shape"]
     intercept = np.array(entry["intercept"], dtype=np.float64)
     place, weight, noise = (arrays[name] for name in ARRAYS)
-    if place.size:
-        flat = np.zeros(outputs * n_features)
-        flat[place] = weight
-    else:
-        flat = np.array(weight) if weight.size else np.zeros(outputs * n_features)
-    shape = outputs, n_features
-    error = None
-    if noise.size:
-        error = np.full(shape, noise[0]) if noise.size == 1 else noise.reshape(shape)
-    prior = MatchedPrior(flat.reshape(shape), intercept, entry["source"], error)
+    weights = np.zeros((outputs, n_features))
+    weights.flat[place] = weight
+    error = noise.reshape(weights.shape) if noise.size else None
+    prior = MatchedPrior(weights, intercept, entry["source"], error)
     if prior.digest != entry["digest"]:
         raise ValueError("the digest of its prior does not fit")
     return prior
