@@ -154,14 +154,6 @@ def test_a_checkpoint_that_cannot_be_written_stops_the_fit_and_stays(data, path,
     assert len(resume_fit(model(), *data, path).transcript_) == STEPS
 
 
-def test_other_rows_are_not_noticed_and_cost_no_more(data, path, killed):
-    """Nothing of the rows is in a checkpoint; each record still meets T steps at most."""
-    killed(model(), data, path, 20)
-    X, y = data
-    resumed = resume_fit(model(), X[::2], y[::2], path)
-    assert len(resumed.transcript_) == resumed.privacy_.steps == STEPS
-
-
 def test_a_checkpoint_holds_nothing_of_the_data_but_the_transcript(path, monkeypatch):
     """Same transcript, other records and another number of them: the same bytes."""
     contents, given = [], {"n_iter": 1, "fit_intercept": False, "n_records": 40, "random_state": 0}

@@ -3,9 +3,7 @@
 import joblib
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
-from dplasso.checkpoint import fit_with_checkpoints, resume_fit
 from dplasso.data.store import open_store
 from dplasso.errors import DataError
 from estimators.kinds import (
@@ -76,25 +74,6 @@ def test_stored_zeros(kind):
     for options in ({"drift_tol": 0.01}, {"drift_tol": None}, {"solver": "standard"}):
         model = make("frank-wolfe", INF, n_iter=30, **options)
         assert model.fit(full, y).transcript_ == model.fit(X, y).transcript_
-
-
-def test_threads_of_a_wide_matrix():
-    # It is transposed in several blocks of columns.
-    X, y = few()
-    wide = sp.lil_array((120, 200_000), dtype=np.float32)
-    wide[:, ::17_000] = X.toarray()
-    runs = [
-        make("frank-wolfe", random_state=1, n_iter=40, n_jobs=n).fit(wide.tocsr(), y).transcript_
-        for n in (None, 2, 3, -1, 10**12)
-    ]
-    assert all(run == runs[0] for run in runs)
-
-
-@pytest.mark.parametrize("sort", ["logistic, four classes", "linear", "lasso of numbers"])
-def test_a_fit_with_checkpoints_is_the_same_fit(sort, tmp_path):
-    path = tmp_path / "fit.checkpoint"
-    for fit in (fit_with_checkpoints, resume_fit):
-        same(fitted(sort), fit(*sort_of(sort), path))
 
 
 @pytest.mark.parametrize("sort", ["lasso, all columns", "logistic"])

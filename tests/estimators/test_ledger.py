@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from joblib import Parallel, delayed
 from rich.progress import Progress
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
@@ -206,11 +205,6 @@ class TestCopies:
         pickle.loads(pickle.dumps(model)).fit(X, Y)
         clone(clone(model)).fit(X, Y)
         assert states(path) == ["finished"] * 3
-
-    def test_processes(self, path, model):
-        Parallel(n_jobs=2)(delayed(clone(model).fit)(X, Y) for _ in range(4))
-        assert states(path) == ["finished"] * 4
-        assert sorted(entry.number for entry in entries(path)) == [1, 2, 3, 4]
 
     def test_grid_search(self, path, model):
         model.set_params(epsilon=0.1)

@@ -8,7 +8,6 @@ probability below 0.2 (tested), so that two independent ones agree with probabil
 """
 
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -130,10 +129,6 @@ class TestNoiseNeverRepeats:
         self.distinct([*fits, *copied, *map(fingerprint, refits)])
         moving = DPFrankWolfeClassifier(n_iter=20, random_state=np.random.default_rng(0))
         self.distinct([fingerprint(moving.fit(*data)) for _ in range(3)])
-
-    def test_threads(self):
-        with ThreadPoolExecutor(4) as pool:
-            self.distinct(list(pool.map(transcript_of, [DPFrankWolfeClassifier(n_iter=20)] * 8)))
 
 
 @each_kind

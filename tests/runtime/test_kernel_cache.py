@@ -54,13 +54,6 @@ def test_kernels_without_a_stamp_are_forgotten(package):
     assert len(list(package.rglob("*.py"))) == 3
 
 
-def test_kernels_of_these_sources_are_kept(package):
-    kept = settle(package)
-    assert not drop_stale_kernels(package)
-    assert not drop_stale_kernels(package)
-    assert indexes(package) == kept
-
-
 def change_time_only(path):
     status = path.stat()
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1_000_000))

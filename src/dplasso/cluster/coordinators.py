@@ -18,7 +18,6 @@ from dplasso.gradient_descent.margins import LinearModel
 from dplasso.gradient_descent.row_sums import Units
 from dplasso.matrix.scaling import Scaling
 from dplasso.matrix.starting import StartingModel
-from dplasso.privacy.parameters import check_records
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,6 @@ class PartitionedRows:
     """The rows of all workers, as a `dplasso.frank_wolfe.rounds.Rows`."""
 
     def __init__(self, partitions: Partitions, steps: RoundSteps) -> None:
-        check_records(partitions.shape[0], steps.share_bits)
         self._partitions, self._steps = partitions, steps
         self._moved = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8)
 
