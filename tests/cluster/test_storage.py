@@ -4,9 +4,7 @@ import os
 import stat
 import sys
 import tempfile
-import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import fsspec
 import pytest
@@ -114,33 +112,6 @@ def test_what_may_be_a_secret_is_refused_and_not_told(address):
     with pytest.raises(DataError, match="holds more than a scheme, a host and a path") as told:
         checked_address(address)
     assert "XUtn" not in str(told.value)
-
-
-@pytest.mark.parametrize("call", ["ls", "open", "read"])
-def test_a_server_that_never_answers_is_given_up(addresses, monkeypatch, call):
-    """It accepts the connection and is silent, at the first word or in the middle of a file."""
-    memory, end = type(fsspec.filesystem("memory")), threading.Event()
-
-    def silent(*_, **__):
-        end.wait()
-
-    if call == "read":
-        opened = memory.open
-
-        def opening(self, *args, **kwargs):
-            file = opened(self, *args, **kwargs)
-            return SimpleNamespace(read=silent, close=file.close)
-
-        monkeypatch.setattr(memory, "open", opening)
-    else:
-        monkeypatch.setattr(memory, call, silent)
-    monkeypatch.setattr(storage, "SILENCE", 0.2)
-    try:
-        with pytest.raises(DataError, match=r"0.store cannot be read: there was no answer for 0.2"):
-            MODELS["dense"].fit(addresses, engine=InProcessEngine())
-    finally:
-        end.set()
-    assert not list(Path(tempfile.gettempdir()).iterdir())
 
 
 @pytest.mark.parametrize("name", ["labels", "rows.indices"])

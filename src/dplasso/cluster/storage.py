@@ -5,12 +5,10 @@ and labels. A conversion writes a store to a temporary folder and then copies it
 """
 
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from threading import Thread
 from typing import Any
 
 from dplasso.data.source_files import checked_address, exhaust, natural_order
@@ -22,8 +20,6 @@ from dplasso.files.disk import open_private
 
 # Bytes between two answers to the coordinator, and bytes of a request.
 PIECE, _REQUEST = 1 << 26, 1 << 22
-# Seconds that a server may take for the answer to a request.
-SILENCE = 120.0
 
 
 def stores_at(address: str) -> list[str]:
@@ -31,15 +27,15 @@ def stores_at(address: str) -> list[str]:
     address = checked_address(address)
     inside: list[str] = []
     with _reading(address) as (system, root), suppress(FileNotFoundError):
-        if _answer(system.isfile, _within(root, HEADER_FILE)):
+        if system.isfile(_within(root, HEADER_FILE)):
             return [address]
         # Files may have been uploaded since the listing was cached.
         system.invalidate_cache()
-        for entry in _answer(system.ls, root, detail=True):
+        for entry in system.ls(root, detail=True):
             place, name = entry["name"].rstrip("/"), PurePosixPath(entry["name"]).name
             if place == root.rstrip("/"):
                 continue
-            files = [] if entry["type"] == "file" else _answer(system.ls, place, detail=False)
+            files = [] if entry["type"] == "file" else system.ls(place, detail=False)
             names = [PurePosixPath(file).name for file in files]
             has_header = HEADER_FILE in names
             if is_incomplete(name, names, has_header=has_header):
@@ -70,7 +66,7 @@ def header_and_labels(address: str) -> Store:
 def copy_store(address: str, folder: Path) -> Iterator[tuple[int, int]]:
     """Copy the files of a store to a folder; yield the bytes copied so far, and in total."""
     with _reading(address) as (system, root):
-        entries = _answer(system.ls, root, detail=True)
+        entries = system.ls(root, detail=True)
         files = [entry for entry in entries if entry["type"] == "file"]
         if not files:
             raise FileNotFoundError("there is no store")
@@ -96,7 +92,7 @@ def check_free(address: str, *, force: bool) -> str:
     """Check the address of a new store; `DataError` if it is a store already, unless `force`."""
     address = checked_address(address)
     with _reading(address) as (system, root):
-        if not force and _answer(system.isfile, _within(root, HEADER_FILE)):
+        if not force and system.isfile(_within(root, HEADER_FILE)):
             raise DataError(f"{address} is a store already; replace it with --force")
     return address
 
@@ -107,18 +103,18 @@ def put_store(folder: Path, address: str) -> None:
         # If the storage is a local folder, other users must not be able to read it.
         meanwhile.callback(os.umask, os.umask(0o077))
         header = _within(root, HEADER_FILE)
-        if _answer(system.isfile, header):
+        if system.isfile(header):
             # An old store must not look complete while it is replaced.
-            _answer(system.rm_file, header)
-        _answer(system.makedirs, root, exist_ok=True)
+            system.rm_file(header)
+        system.makedirs(root, exist_ok=True)
         for file in sorted(folder.iterdir(), key=lambda path: path.name == HEADER_FILE):
             place = _within(root, file.name)
-            target = _answer(system.open, place, "wb")
+            target = system.open(place, "wb")
             with file.open("rb") as source:
                 while piece := source.read(_REQUEST):
-                    _answer(target.write, piece)
-            _answer(target.close)
-            if _answer(system.size, place) != file.stat().st_size:
+                    target.write(piece)
+            target.close()
+            if system.size(place) != file.stat().st_size:
                 raise DataError(
                     f"{address}: {file.name} is incomplete after copying; convert again"
                 )
@@ -132,8 +128,8 @@ def _copied(system: Any, name: str, folder: Path) -> Iterator[int]:
     """Copy a file, readable for the owner only; yield the bytes of every piece."""
     own = folder / PurePosixPath(name).name
     with open_private(own, "xb") as target:
-        source, size = _answer(system.open, name, "rb"), 0
-        while piece := _answer(source.read, min(_REQUEST, PIECE)):
+        source, size = system.open(name, "rb"), 0
+        while piece := source.read(min(_REQUEST, PIECE)):
             target.write(piece)
             size += len(piece)
             if size >= PIECE:
@@ -141,27 +137,7 @@ def _copied(system: Any, name: str, folder: Path) -> Iterator[int]:
                 size = 0
         yield size
         # Closed only here, because a file that is being read cannot be closed.
-        _answer(source.close)
-
-
-def _answer(ask: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return the answer of a file system; TimeoutError if it takes more than `SILENCE` seconds."""
-    answer: Future[Any] = Future()
-
-    def wait() -> None:
-        try:
-            answer.set_result(ask(*args, **kwargs))
-        except BaseException as error:
-            answer.set_exception(error)
-
-    # A daemon thread, because a silent server could block it indefinitely.
-    Thread(target=wait, daemon=True).start()
-    try:
-        return answer.result(SILENCE)
-    except TimeoutError:
-        if answer.done():
-            raise
-        raise TimeoutError(f"there was no answer for {SILENCE:g} seconds") from None
+        source.close()
 
 
 @contextmanager
@@ -171,7 +147,7 @@ def _reading(address: str, done: str = "read") -> Iterator[tuple[Any, str]]:
     import fsspec
 
     try:
-        yield _answer(fsspec.core.url_to_fs, address)
+        yield fsspec.core.url_to_fs(address)
     except DataError:
         raise
     except Exception as error:
