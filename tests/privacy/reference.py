@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 
 import mpmath
+from dp_accounting import GaussianDpEvent, SelfComposedDpEvent, ZCDpEvent
 
 
 def exact_delta(mu, epsilon):
@@ -12,6 +13,16 @@ def exact_delta(mu, epsilon):
         mu, epsilon = mpmath.mpf(mu), mpmath.mpf(epsilon)
         upper, lower = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
         return mpmath.ncdf(upper) - mpmath.exp(epsilon) * mpmath.ncdf(lower)
+
+
+def event_of(budget):
+    """Return a whole private fit as an event of dp_accounting."""
+    if not budget.draws.vertices:
+        return GaussianDpEvent(noise_multiplier=1.0 / budget.whole)
+    if budget.eps0_accounted is not None:
+        step = ZCDpEvent(rho=budget.eps0_accounted**2 / 8.0)
+        return SelfComposedDpEvent(step, budget.draws.vertices)
+    return ZCDpEvent(rho=budget.rho + budget.before**2 / 2.0)
 
 
 def _quarter_round(x, a, b, c, d):

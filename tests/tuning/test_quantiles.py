@@ -230,7 +230,7 @@ class TestCost:
         assert left.mu**2 + mu**2 <= whole.mu**2
         assert left.mu**2 + mu**2 == pytest.approx(whole.mu**2, rel=1e-8)
         assert left.rho < whole.rho
-        assert left.event().noise_multiplier == pytest.approx(1 / whole.mu)
+        assert left.whole == pytest.approx(whole.mu)
         assert left.sampling_delta > whole.sampling_delta
 
     def test_more_rows_of_a_person_cost_more(self):

@@ -177,18 +177,6 @@ class Budget:
         each = "" if self.draws.gaussian else ", eps0^2/8 for each eps0-bounded-range step"
         return f"RDP of zCDP{each} ({accounting.library()})"
 
-    def event(self) -> Any:
-        """Return the whole fit as an event of ``dp-accounting``; ValueError without privacy."""
-        if self.leak:
-            raise ValueError(f"a fit that is not private has no cost: {self.leak}")
-        if not self.draws.vertices:
-            from dp_accounting import GaussianDpEvent
-
-            return GaussianDpEvent(noise_multiplier=1.0 / self.whole)
-        if self.eps0_accounted is not None:
-            return accounting.steps_event(self.eps0_accounted, self.draws.vertices)
-        return accounting.zcdp_event(self.rho + self.before * self.before / 2.0)
-
     def epsilon_of_rows(self, count: int) -> float:
         """Return the epsilon for somebody with `count` times as many rows as are covered."""
         if self.leak:
