@@ -26,7 +26,7 @@ ALARM = 1e-6
 def randomised_response(epsilon, delta, seed):
     """Release whether the canary was there: exactly (epsilon, delta)-private, and no better."""
     rng = np.random.default_rng(seed)
-    claim = Claim(epsilon, delta, "add-remove", 1, 1.0, epsilon, delta)
+    claim = Claim(epsilon, delta, "add-remove", 1, 1.0, epsilon)
     truthful = delta + (1 - delta) / (1 + math.exp(-epsilon))
     present = canary_pair(claim)[0].X.shape[0]
     releases = {s: Steps(np.zeros(1, int), np.array([s])) for s in (-1, 1)}
@@ -60,7 +60,7 @@ def test_it_finds_nearly_all_of_what_is_lost():
     finding = audit_canary(randomised_response(1.5, 0.0, 0), 4000, ALARM)
     assert finding.audited > 1.0
     overstated = replace(
-        randomised_response(1.5, 0.0, 0), claim=Claim(1.0, 0.0, "add-remove", 1, 1.0, 1.0, 0.0)
+        randomised_response(1.5, 0.0, 0), claim=Claim(1.0, 0.0, "add-remove", 1, 1.0, 1.0)
     )
     assert audit_canary(overstated, 4000, ALARM).violated
 

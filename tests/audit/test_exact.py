@@ -156,7 +156,7 @@ class TestMutants:
 
 def test_the_worst_pair_is_what_is_reported():
     """By hand: two data sets, one step, two vertices."""
-    claim = Claim(0.5, 0.1, "add-remove", 1, 1.0, 0.5, 0.0)
+    claim = Claim(0.5, 0.1, "add-remove", 1, 1.0, 0.5)
 
     def step(data, prefix):
         up = 0.7 if data.X.shape[0] > 2 else 0.4

@@ -20,7 +20,7 @@ def coin_by_coin(epsilon, seed, m):
         kept = rng.random(m) < 1 / (1 + np.exp(-epsilon))
         return Steps(np.arange(m), np.where(there == kept, 1, -1))
 
-    return Target(Claim(epsilon, 0.0, "add-remove", m, 1.0, 1.0, 0.0), fit)
+    return Target(Claim(epsilon, 0.0, "add-remove", m, 1.0, 1.0), fit)
 
 
 def test_a_true_claim_without_room_is_seldom_refuted():

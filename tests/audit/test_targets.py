@@ -17,7 +17,7 @@ from recorded_fits import short_runs
 
 # Chance that a claim which holds is called violated.
 ALARM = 1e-6
-CLAIM = Claim(1.0, 1e-6, "add-remove", 3, 1.0, 1.0, 1e-6)
+CLAIM = Claim(1.0, 1e-6, "add-remove", 3, 1.0, 1.0)
 COMMON = {"epsilon": 1.0, "delta": 1e-6, "fit_intercept": False}
 # With the fits that show what is missing.
 GRADIENT = {

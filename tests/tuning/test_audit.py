@@ -47,7 +47,7 @@ def audit():
     quarter = RUNS // 4
     # An event is a high value on the one data set, or a low one on the other.
     scored = [(sign * one[:, k], sign * other[:, k]) for k in range(2) for sign in (1.0, -1.0)]
-    claim = Claim(EPSILON, DELTA, "add-remove", 1, 1.0, 1.0, DELTA)
+    claim = Claim(EPSILON, DELTA, "add-remove", 1, 1.0, 1.0)
     return compare(
         claim, scored, ("score", "-score", "model", "-model"), ALARM, (RUNS, quarter), "search"
     )

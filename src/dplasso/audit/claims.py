@@ -13,7 +13,7 @@ from scipy.stats import beta
 
 from dplasso.errors import ParameterError
 from dplasso.privacy.budget import Budget
-from dplasso.privacy.exponential_mechanism import EXPONENT_SLACK, SAMPLING_ERROR
+from dplasso.privacy.exponential_mechanism import EXPONENT_SLACK
 
 VIOLATION = "violation"
 CONSISTENT = "consistent"
@@ -47,8 +47,7 @@ Fit = Callable[[Data], Release]
 class Claim:
     """The promise that an audit tries to refute.
 
-    `eps0`: bounded-range parameter of one step; 0 with Gaussian noise. `step_delta`: probability
-    with which a step's draw may fall outside it.
+    `eps0`: bounded-range parameter of one step; 0 with Gaussian noise.
     """
 
     epsilon: float
@@ -57,7 +56,6 @@ class Claim:
     n_iter: int
     feature_bound: float
     eps0: float
-    step_delta: float
 
 
 @dataclass(frozen=True)
@@ -121,13 +119,12 @@ def claim_of(budget: Budget, feature_bound: float = 1.0) -> Claim:
         raise ParameterError("`epsilon=inf` claims nothing: there is nothing to audit.")
     if budget.name == "paper":
         root = math.sqrt(8.0 * budget.n_iter * -math.log(budget.delta))
-        eps0, step_delta = budget.epsilon / root, 0.0
+        eps0 = budget.epsilon / root
     else:
         eps0 = budget.eps0 * (1.0 - EXPONENT_SLACK)
-        step_delta = SAMPLING_ERROR * (1.0 + math.exp(min(eps0, 700.0)))
     stated = ("epsilon", "delta", "neighbors", "n_iter")
     known = {name: getattr(budget, name) for name in stated}
-    return Claim(**known, feature_bound=feature_bound, eps0=eps0, step_delta=step_delta)
+    return Claim(**known, feature_bound=feature_bound, eps0=eps0)
 
 
 def make_data(rows: NDArray[np.float64], labels: NDArray[np.int64]) -> Data:
