@@ -1,12 +1,12 @@
 """``fit --checkpoint``: keep a checkpoint around a fit.
 
-A fit that is charged to a ledger always keeps a checkpoint, beside its model. It reserves disk
-space for the model before the charge, so a paid model is never lost.
+A fit that is charged to a ledger always keeps a checkpoint, beside its model, so a paid model is
+never lost.
 """
 
 import errno
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from dplasso.cli import output
 from dplasso.cli.app import command_line
 from dplasso.errors import CheckpointError
 from dplasso.estimators.base import PrivateLinearModel
-from dplasso.files.disk import claim, held_room
+from dplasso.files.disk import claim
 from dplasso.fit.run import Begun, Session
 from dplasso.model.linear import steps_of
 
@@ -49,8 +49,6 @@ class Keeping:
     # Steps in the checkpoint when the fit was resumed.
     steps: int | None = None
     begin: Any = None
-    # The reserved file that the model is written to first.
-    temporary: str | None = None
 
     def finish(self) -> None:
         """Remove the checkpoint, because the outputs are in place."""
@@ -88,7 +86,6 @@ def kept_checkpoint(
     estimator: PrivateLinearModel,
     options: CheckpointOptions,
     path: Path | None,
-    model: Path | None,
     inputs: Iterable[Path | None],
     *,
     force: bool,
@@ -103,18 +100,13 @@ def kept_checkpoint(
         raise ValueError(f"{path} is named twice; give the checkpoint a file of its own")
     output.check_outputs([path], force=force or resume)
     begun = False
-    with claim(path), ExitStack() as held:
+    with claim(path):
         stored = session.check_resumable(estimator, path) if resume else None
         if not resume and _is_unfinished(path):
             output.warn(f"{path} held an unfinished fit; --force discards it")
 
         def begin(fit: Begun) -> Session:
             nonlocal begun
-            if fit.method.ledger is not None and model is not None:
-                rows, classes = fit.records, fit.task.classes
-                columns = rows.feature_names, rows.origin
-                size = fit.method.model_bytes(rows.shape[1], classes, *columns)
-                kept.temporary = held.enter_context(held_room(model, size))
             kept_fit = session.KeptFit(path, stored, options.checkpoint_seconds, fit)
             begun = True
             return kept_fit

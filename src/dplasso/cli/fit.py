@@ -134,13 +134,13 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     estimator, schema, files, tests = _checked(asked)
     inputs = (*files, *tests, asked.model, *asked.beside)
     keeping = kept_checkpoint(
-        estimator, asked.interruptions, asked.place, asked.model, inputs, force=asked.force
+        estimator, asked.interruptions, asked.place, inputs, force=asked.force
     )
     with keeping as kept, output.progress_bars() as bars:
         fitted = _trained(asked, estimator, schema, files, tests, kept, bars)
         with output.uninterrupted():
             if asked.model is not None:
-                write_model(estimator.model_, asked.model, temporary=kept.temporary)
+                write_model(estimator.model_, asked.model)
                 kept.finish()
     report = _report(fitted, asked)
     curators = [name for name in _CURATORS if name in report]

@@ -229,27 +229,6 @@ def claim(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def held_room(path: str | os.PathLike[str], size: int) -> Iterator[str]:
-    """Reserve space for a file until the block ends; yield the name of the temporary file."""
-    place, shown = sidecar_path(path, "tmp"), os.fspath(path)
-    with hold(path, OSError(f"Cannot write {shown}: another process is about to write it.")):
-        try:
-            try:
-                with place.open("wb") as file:
-                    fill(file, size)
-            except OSError as error:
-                raise OSError(
-                    error.errno,
-                    f"Cannot write {shown}: it needs room for {size / 1e6:,.1f} MB at most, and "
-                    f"there is none ({error.strerror}).",
-                ) from error
-            yield place.name
-        finally:
-            with suppress(OSError):
-                place.unlink(missing_ok=True)
-
-
 def fill(file: IO[bytes], size: int) -> None:
     """Allocate space on the disk for so many bytes of a file."""
     if hasattr(os, "posix_fallocate"):

@@ -1,23 +1,19 @@
 """How a model is fitted: the parameters that every method has, checked once, and its contract."""
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dplasso.encoding.origin import Origin
 from dplasso.errors import ParameterError
 from dplasso.fit.public_knowledge import PARAMETERS, Learn, Start, geometry_of, start_of
 from dplasso.fit.task import Bounded, Labels, Task, checked_class_weight
 from dplasso.ledger import Ledger, checked_ledger
 from dplasso.matrix.starting import StartingModel, starting_model
-from dplasso.model.linear import MatchedPrior, n_outputs_of
+from dplasso.model.linear import MatchedPrior
 from dplasso.phases.contract import Plan
 from dplasso.phases.count import COUNT, Spans
 from dplasso.privacy.budget import Budget, build_budget
@@ -30,8 +26,6 @@ from dplasso.runtime.threads import count_threads, usable_cores
 _MOST_THREADS = 64
 # Assumed where a cost is asked for before there are data.
 MANY_COLUMNS = 2**24
-# Bytes in a model file of the statement and other parameters, of a vertex, and of a number.
-_REST, _VERTEX, _NUMBER = 2**16, 9, 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,28 +154,6 @@ class Method:
             public_rows="" if self.geometry is None else self.geometry.description,
             many_labels=task.many_labels,
         )
-
-    def model_bytes(
-        self,
-        n_features: int,
-        classes: NDArray[Any],
-        feature_names: NDArray[np.object_] | None = None,
-        origin: Origin | None = None,
-    ) -> int:
-        """Return how large the model file of a private fit can be, from public numbers."""
-        n_outputs = n_outputs_of(classes.size)
-        plan = self.plan(self.targets.of_size(max(2, n_outputs)), n_features)
-        # No phase releases more than three numbers for each variate of one of its steps.
-        variates = sum(p.draws.gaussian / max(1, p.most_steps) for p in plan.phases)
-        numbers = 3 * math.ceil(variates)
-        names = [] if feature_names is None else [str(name) for name in feature_names]
-        header = len(json.dumps([names, None if origin is None else origin.to_json()]))
-        # Labels, and perhaps their weights, are in an array and, escaped, among the parameters.
-        header += 4 * classes.nbytes + 64 * max(2, classes.size)
-        if self.start is not None:
-            # The weights of the prior, their columns and their noise.
-            numbers += 3 * n_outputs * n_features
-        return _REST + header + _VERTEX * plan.draws.vertices + _NUMBER * (numbers + 4 * n_outputs)
 
 
 def use_of_count(plan: Plan, budget: Budget, n_records: int | None) -> str:

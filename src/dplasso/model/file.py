@@ -242,21 +242,14 @@ class Model(ReleasedFile):
         return self.released.digest
 
 
-def write_model(
-    model: Model, path: str | os.PathLike[str], *, temporary: str | None = None
-) -> None:
-    """Write a model file, whole or not at all; ValueError if it cannot hold a label or parameter.
-
-    `temporary` is a file that was reserved for it.
-    """
+def write_model(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model file whole or not at all; ValueError if it cannot hold a parameter."""
     params = {name: value for name, value in model.params.items() if name != _LEDGER}
     params["random_state"] = "seeded" if model.statement.randomness == "seeded" else None
     optional = {_ORIGIN: model.origin, _PRIOR: model.prior, _PIPELINE: model.row_steps}
     entries = {name: part.to_json() for name, part in optional.items() if part is not None}
     arrays = {} if model.prior is None else model.prior.arrays()
-    write_released(
-        model, path, _KIND, params=params, entries=entries, arrays=arrays, temporary=temporary
-    )
+    write_released(model, path, _KIND, params=params, entries=entries, arrays=arrays)
 
 
 def read_model(path: str | os.PathLike[str]) -> Model:
