@@ -99,6 +99,3 @@ def test_a_checkpoint_is_claimed_once(tmp_path):
         second.__enter__()
     with pytest.raises(FileNotFoundError, match="no folder"), claim(tmp_path / "none" / "c"):
         pass
-
-
-# --- arrays in files without a name -------------------------------------------------------------
