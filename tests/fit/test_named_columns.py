@@ -12,7 +12,7 @@ from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.parts import Categories, Number
 from dplasso.encoding.schema import Schema
 from dplasso.ledger import create_ledger, read_budgets
-from dplasso.phases.named import NamedSums
+from dplasso.phases.moments import NamedSums
 
 INF = float("inf")
 D, BOUNDS = 400, (-6.0, 6.0)
@@ -63,7 +63,7 @@ def test_without_noise_the_residual_is_projected_on_what_public_rows_leave():
         z = z - (X[:, others] - PUBLIC[:, others].mean(axis=0)) @ weights
         z = np.clip(z, -np.abs(left).max(), np.abs(left).max())
         curvature = z @ np.clip(X[:, place], None, np.abs(PUBLIC[:, place]).max())
-        assert sums.curvatures[k] == pytest.approx(curvature, rel=1e-4)
+        assert sums.sums[1, k] == pytest.approx(curvature, rel=1e-4)
         start = 6.0 * sums.start[k]
         assert table.coef[k] == pytest.approx(start + residual @ z / curvature, rel=1e-4)
         squares = ((residual * z) ** 2).sum() * (1.0 + len(X) / len(PUBLIC))
@@ -98,8 +98,7 @@ def test_the_table_names_columns_and_what_it_adjusts_for(tmp_path):
     assert "predicts the named columns by 3,000 public rows" in str(stated)
     assert "latent directions" not in str(stated)
     numbers = stated.find("inference").numbers
-    parts = [numbers[f"share_{name}"] for name in ("scores", "curvature", "squares")]
-    assert sum(parts) == pytest.approx(numbers["share"]) == 0.5
+    assert numbers == {"share": 0.5, "sensitivity": 1.0}
     cost = dplasso.privacy_cost(1.0, method="linear", **SETTINGS | options)
     assert cost.find("inference") == stated.find("inference")
 
@@ -109,18 +108,17 @@ def test_more_columns_share_the_budget_and_other_shares_are_a_setting():
         fitted(1.0, infer=named, random_state=0).model_.released.last(NamedSums)
         for named in ([0], [0, 1])
     )
-    assert both.score_deviations[0] == pytest.approx(2**0.5 * alone.score_deviations[0], rel=1e-6)
+    assert both.deviations[:, 0] == pytest.approx(2**0.5 * alone.deviations[:, 0], rel=1e-6)
     more = fitted(1.0, infer={"columns": [0], "share": 0.8}, random_state=0)
-    deviation = more.model_.released.last(NamedSums).score_deviations[0]
-    assert deviation == pytest.approx(0.625**0.5 * alone.score_deviations[0], rel=1e-6)
+    deviations = more.model_.released.last(NamedSums).deviations[:, 0]
+    assert deviations == pytest.approx(0.625**0.5 * alone.deviations[:, 0], rel=1e-6)
 
 
 def test_labels_alone_need_no_noise_in_the_curvature():
     X, y = records()
     model = fitted(1.0, data=(X, y), neighbors="label", public_rows=X)
     sums = model.model_.released.last(NamedSums)
-    assert (sums.curvature_deviations == 0.0).all()
-    assert (sums.score_deviations > 0.0).all()
+    assert ((sums.deviations > 0.0).all(axis=1) == [True, False, True]).all()
 
 
 EMPTY = ["job (unknown)", "job (missing)"]
@@ -168,14 +166,17 @@ RARE = np.where(np.arange(D) == 1, np.arange(3_000)[:, np.newaxis] < 9, PUBLIC)
         ({"public_rows": RARE}, "the column 'x1' of infer has entries in 9 rows of public_rows"),
         (
             {"infer": [1], "public_rows": PUBLIC[:15]},
-            "no other column predicts the",
+            "no other column has entries in 10 rows",
         ),
         ({"public_rows": PUBLIC[:, 1:]}, "public_rows has 399 columns and the data have 400"),
         ({"public_rows": np.full_like(PUBLIC, np.inf)}, "public_rows has NaN or infinity"),
-        ({"public_rows": Geometry.learn(PUBLIC)}, "needs the public rows themselves"),
+        (
+            {"public_rows": Geometry.learn(PUBLIC)},
+            "needs public rows, and public_rows is their",
+        ),
         ({"public_rows": None}, "infer takes at most 300 columns without public_rows, and X has"),
         ({"infer": "all"}, "public_rows needs rows of unit length"),
-        ({"infer": list(range(301))}, "infer names 301 columns, and may name at most 300"),
+        ({"infer": list(range(301))}, "infer may name at most 300 columns"),
         ({"engine": InProcessEngine()}, "public_rows needs all records in one process"),
     ],
 )

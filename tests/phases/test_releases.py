@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dplasso.model.linear import linear_model, steps_of
-from dplasso.phases.moments import Moments
-from dplasso.phases.named import NamedSums
+from dplasso.phases.moments import Moments, NamedSums
 from dplasso.phases.released import Entry, Released
 from dplasso.phases.releases import (
     KINDS,
@@ -51,7 +50,7 @@ WHOLE = (
     Moments(
         np.zeros(2), np.zeros(2), np.ones(3), np.zeros(0), 0.1, 0.2, 0.3, 1.0, 0.0, np.array([1])
     ),
-    NamedSums(np.array([1, 3]), *np.ones((7, 2)), 90.0, 50, 4, NONE),
+    NamedSums(np.array([1, 3]), np.ones(2), np.ones((3, 2)), np.ones((3, 2)), 90.0, 50, 4, NONE),
     Mixed(1.1, 0.02, 30, 0.4),
     Scaled(np.array([1.0, 30.0], dtype=np.float32)),
     RowLength(0.5),

@@ -76,10 +76,9 @@ class GradientDescent(Method):
         if method.infer.named and method.learn_geometry is not None:
             if isinstance(method.targets, Labels):
                 raise ParameterError(
-                    "`infer` with `public_rows` is for regressions, because what a private fit "
-                    "misses weakens the log odds ratios of a logistic regression",
-                    advice="fit DPLinearRegression to y as 0 and 1, whose coefficients are "
-                    "differences of probability",
+                    "`infer` with `public_rows` is for regressions: what a private fit misses "
+                    "weakens log odds ratios",
+                    advice="fit DPLinearRegression to y as 0 and 1",
                 )
             learn = learn_predictions(params["public_rows"], method.infer.named)
             return replace(method, learn_geometry=learn)
@@ -110,12 +109,8 @@ class GradientDescent(Method):
                 f"{records.shape[1]:,}; noise hides which of more columns confound",
                 advice="name a few columns of a regression and pass `public_rows`",
             )
-        if self.infer.named:
-            found = find_named(self.infer.named, records)
-            if len(found) > MOST_COLUMNS:
-                raise ParameterError(
-                    f"`infer` names {len(found):,} columns, and may name at most {MOST_COLUMNS}"
-                )
+        if self.infer.named and len(find_named(self.infer.named, records)) > MOST_COLUMNS:
+            raise ParameterError(f"`infer` may name at most {MOST_COLUMNS} columns")
         method = super().starting(task, records)
         return replace(method, one_hot=one_hot_groups(records)) if self.infers else method
 
@@ -137,7 +132,8 @@ class GradientDescent(Method):
             counting = count(task, by_weight=True)
         calibration = CALIBRATION_SHARE if self.from_prior else task.calibration
         fitted = 1.0 - self.infer.share
-        geometry = None if self.predicts_named else self.geometry
+        mixes = self.learn_geometry is not None and not self.predicts_named
+        geometry = self.geometry if mixes else None
 
         def course(released: Released, budget: Budget) -> Course:  # noqa: ARG001
             counted, entered = counted_of(released), released.drawn_columns
@@ -171,7 +167,6 @@ class GradientDescent(Method):
 
         n_slopes = task.n_outputs if task.many_labels else 1
         most_of_each = [(stage.n_steps, stage.n_columns) for stage in stages]
-        mixes = self.learn_geometry is not None and not self.predicts_named
         if mixes and most is not None:
             most_of_each = [(MOST_STEPS, n_features), *most_of_each[1:]]
         phases = gradient_phases(
@@ -187,10 +182,11 @@ class GradientDescent(Method):
             phases = (levels(self.levels, n_features, task.n_outputs), *phases)
         if self.infers:
             unclipped = task.gradient_loss(task.inference_bound)
+            common = descent, unclipped, self.infer.share
             if self.predicts_named:
-                phases += (named_columns(descent, unclipped, self.infer.share, self.geometry),)
+                phases += (named_columns(*common, self.geometry),)
             else:
-                phases += inference(descent, unclipped, self.infer.share, self.one_hot)
+                phases += inference(*common, self.one_hot)
         return Plan((counting, *phases), descent.lay_out)
 
     @property

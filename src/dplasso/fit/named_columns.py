@@ -1,6 +1,7 @@
 """Predictions of named columns from all others, learnt from public rows without labels."""
 
 import os
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from dplasso.phases.named import PublicPredictions
 _FEWEST_ENTRIES, _MOST_PART = 10, 0.5
 # A named column follows from the others if they leave less than this part of its variance.
 _FOLLOWS = 1e-4
-_TOLERANCE, _MOST_ITERATIONS = 1e-8, 2_000
 
 
 def learn_predictions(public_rows: Any, named: tuple[str, ...]) -> Learn:
@@ -28,11 +28,7 @@ def learn_predictions(public_rows: Any, named: tuple[str, ...]) -> Learn:
     if isinstance(public_rows, PublicPredictions):
         return lambda _: public_rows
     if isinstance(public_rows, Geometry | str | os.PathLike):
-        raise ParameterError(
-            "`infer` of named columns needs the public rows themselves, and `public_rows` is a "
-            "geometry",
-            advice="pass the rows",
-        )
+        raise ParameterError("`infer` needs public rows, and `public_rows` is their geometry")
 
     def learn(records: Any) -> PublicPredictions:
         matrix = without_duplicates(public_matrix(public_rows, records))
@@ -71,13 +67,12 @@ def _learnt(
         target, own = columns[:, [place]].toarray()[:, 0], others[others != place]
         if not own.size:
             raise DataError(
-                "no other column predicts the columns of `infer`: none has entries in "
-                f"{_FEWEST_ENTRIES} rows of `public_rows`",
-                advice="pass more public rows, or leave them out",
+                f"no other column has entries in {_FEWEST_ENTRIES} rows of `public_rows`",
+                advice="pass more public rows",
             )
         # The penalty of a column is the energy of one row.
         scales = np.sqrt(counts[own] / energies[own])
-        model = Ridge(1.0, solver="sparse_cg", tol=_TOLERANCE, max_iter=_MOST_ITERATIONS)
+        model = Ridge(1.0, solver="sparse_cg", tol=1e-8, max_iter=2_000)
         scaled = csr_array(columns[:, own] @ diags_array(scales))
         model.fit(scaled, target)
         shape = 1, rows.shape[1]
@@ -96,16 +91,12 @@ def _learnt(
                 "nothing",
                 advice="pass more public rows, or leave the column out",
             )
-    return PublicPredictions(
-        n_rows=rows.shape[0],
-        n_adjusted=others.size,
-        places=places,
-        weights=csr_array(vstack(weights)),
-        intercepts=intercepts,
-        remainders=remainders,
-        entries=entries,
-        baselines=baselines,
-    )
+    learnt = csr_array(vstack(weights))
+    parts = places, learnt.indices, learnt.data, intercepts
+    digest = sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
+    description = f"{rows.shape[0]:,} public rows without labels (digest {digest[:12]})"
+    numbers = learnt, intercepts, remainders, entries, baselines
+    return PublicPredictions(description, rows.shape[0], others.size, places, *numbers)
 
 
 def _baselines(

@@ -15,8 +15,7 @@ from dplasso.errors import ParameterError
 from dplasso.model.file import Model
 from dplasso.model.linear import counted_records
 from dplasso.model.weights import given_names, target_unit
-from dplasso.phases.moments import Moments, read_infer
-from dplasso.phases.named import NamedSums
+from dplasso.phases.moments import Moments, NamedSums, read_infer
 
 INTERCEPT = "(intercept)"
 _WIDTH, _NAME = 80, 22
@@ -210,63 +209,41 @@ def inference_of(model: Model) -> Inference | None:
 
     If `infer` names columns, the estimates are those of these columns and variables.
     """
-    moments, sums = model.released.last(Moments), model.released.last(NamedSums)
-    if sums is not None:
-        return _of_named(model, sums)
-    if moments is None:
+    sums = model.released.last(NamedSums) or model.released.last(Moments)
+    if sums is None:
         return None
-    estimate, (unit, middle) = moments.estimate(), target_unit(model)
-    scales = unit * moments.units
+    estimate, (unit, middle) = sums.estimate(), target_unit(model)
+    scales = unit * sums.units
     parts = [np.sqrt(np.diag(part)) * scales for part in (estimate.noise, estimate.sampling)]
-    coef = estimate.coefficients * scales
+    coef, title = estimate.coefficients * scales, _title(model)
     names = np.array(_names(model), dtype=object)
-    if moments.constant:
-        names = np.append(names, INTERCEPT)
-        coef[-1] += middle
-    shown = np.ones(names.size, dtype=np.bool_)
-    if named := read_infer(model.params["infer"]).named:
-        shown[:] = [is_named(name, named) for name in names]
-    references = moments.references[shown[moments.references]]
-    shown[references] = False
-    noise, sampling = (part[shown] for part in parts)
+    if isinstance(sums, NamedSums):
+        shown, references = np.ones(coef.size, dtype=np.bool_), names[sums.references]
+        title += "\n" + _paragraph(
+            f"The fit adjusts for {sums.n_adjusted:,} of {names.size:,} columns, with predictions "
+            f"from {sums.n_public:,} public rows."
+        )
+        names = names[sums.places]
+    else:
+        if sums.constant:
+            names = np.append(names, INTERCEPT)
+            coef[-1] += middle
+        shown = np.ones(names.size, dtype=np.bool_)
+        if named := read_infer(model.params["infer"]).named:
+            shown[:] = [is_named(name, named) for name in names]
+        places = sums.references[shown[sums.references]]
+        shown[places], references = False, names[places]
     identified = estimate.identified[shown]
-    return _table(model, names[shown], coef[shown], noise, sampling, identified, names[references])
-
-
-def _of_named(model: Model, sums: NamedSums) -> Inference:
-    """Return the estimates of columns that public rows predict."""
-    names, unit = np.array(_names(model), dtype=object), target_unit(model)[0]
-    noise, sampling = (unit * part for part in sums.errors())
-    about = (
-        f"The fit adjusts for {sums.n_adjusted:,} of {names.size:,} columns, with predictions from "
-        f"{sums.n_public:,} public rows."
-    )
-    own, references = names[sums.places], names[sums.references]
-    coef, identified = unit * sums.coefficients, sums.identified
-    return _table(model, own, coef, noise, sampling, identified, references, _paragraph(about))
-
-
-def _table(
-    model: Model,
-    names: NDArray[np.object_],
-    coef: NDArray[np.float64],
-    noise: NDArray[np.float64],
-    sampling: NDArray[np.float64],
-    identified: NDArray[np.bool_],
-    references: NDArray[np.object_],
-    about: str = "",
-) -> Inference:
-    parts = coef, noise, sampling
-    coef, noise, sampling = (np.where(identified, part, math.nan) for part in parts)
+    coef, noise, sampling = (np.where(identified, part[shown], math.nan) for part in (coef, *parts))
     return Inference(
-        names,
+        names[shown],
         coef,
         np.hypot(noise, sampling),
         noise,
         sampling,
         identified,
         model.statement.target_bounds is None,
-        _title(model) + "\n" * bool(about) + about,
+        title,
         tuple(map(str, references)),
     )
 

@@ -225,6 +225,54 @@ class Moments(Release):
         return matrix
 
 
+# A named column is identified if its sum of z x exceeds this many standard deviations of its noise.
+_CLEAR_SUM = 5.0
+
+
+@dataclass(frozen=True)
+class NamedSums(Release):
+    """Noisy sums for the columns `places` that public rows predict (`dplasso.phases.named`).
+
+    `start`: coefficients of the fit. `sums`, shape (3, k): of r z, z x and (r z)^2, with standard
+    deviations of their noise. The other fields are public.
+    """
+
+    kind: ClassVar[str] = "named"
+    units: ClassVar[float] = 1.0
+    dtypes: ClassVar[Mapping[str, str]] = {"places": "<i8", "references": "<i8"}
+
+    places: NDArray[np.int64]
+    start: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    deviations: NDArray[np.float64]
+    n_records: float
+    n_public: int
+    n_adjusted: int
+    references: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        size = self.start.size
+        if self.places.size != size or {self.sums.shape, self.deviations.shape} != {(3, size)}:
+            raise ValueError("its sums are not those of its named columns")
+
+    def estimate(self) -> Estimate:
+        """Return the coefficients after a Newton step, and their variances.
+
+        The prediction errs because the public rows are a sample. What the private fit misses is
+        then correlated with z by chance, as if each public row had a residual like a record's.
+        """
+        scores, curvatures, squares = self.sums
+        noise, noise_of_curvature, more = self.deviations
+        identified = curvatures > _CLEAR_SUM * noise_of_curvature
+        curvatures = np.where(identified, curvatures, 1.0)
+        step = scores / curvatures
+        noise = (noise**2 + (step * noise_of_curvature) ** 2) / curvatures**2
+        sampling = (np.maximum(squares, 0.0) + more) / curvatures**2
+        sampling *= 1.0 + self.n_records / self.n_public
+        return Estimate(self.start + step, identified, np.diag(noise), np.diag(sampling))
+
+
 OneHot = Sequence[Sequence[int]]
 """The columns of each group of indicators, of which a record has at most one."""
 

@@ -6,11 +6,8 @@ the other columns leaves in public rows. So errors of the private fit are not co
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from hashlib import sha256
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +17,13 @@ from dplasso.gradient_descent.row_sums import Units
 from dplasso.phases.contract import Fit, Phase, at_once, deviation_of
 from dplasso.phases.course import Descent
 from dplasso.phases.inference import MOST_COLUMNS, fitted_weights, spent
+from dplasso.phases.moments import NamedSums
 from dplasso.phases.released import Released
-from dplasso.phases.releases import Release
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.parameters import share_bits
 
 # Parts of the share for the sums of r z, z x and (r z)^2.
 _PARTS = (0.6, 0.1, 0.3)
-# A coefficient is identified if the sum of z x exceeds this many standard deviations of its noise.
-_CLEAR = 5.0
-_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -39,9 +33,10 @@ class PublicPredictions:
     `weights`, shape (k, D), and `intercepts` predict the k columns `places`. `remainders` bounds
     z, which is a column less its prediction, and `entries` the column; 0 for a column of which
     public rows say too little. `baselines`: their reference categories, -1 for none. `n_adjusted`:
-    columns that predict.
+    columns that predict. `description`: what it is, for the statement.
     """
 
+    description: str
     n_rows: int
     n_adjusted: int
     places: NDArray[np.int64]
@@ -50,73 +45,6 @@ class PublicPredictions:
     remainders: NDArray[np.float64]
     entries: NDArray[np.float64]
     baselines: NDArray[np.int64]
-
-    @cached_property
-    def description(self) -> str:
-        """What it is, for the statement."""
-        parts = self.places, self.weights.indices, self.weights.data, self.intercepts
-        digest = sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
-        return f"{self.n_rows:,} public rows without labels (digest {digest[:_DIGITS]})"
-
-
-@dataclass(frozen=True)
-class NamedSums(Release):
-    """Noisy sums for the columns `places`, an array entry for each of them.
-
-    `start`: coefficients of the fit. `scores`, `curvatures`, `squares`: sums of r z, z x and
-    (r z)^2, each with the standard deviations of its noise. The other fields are public.
-    """
-
-    kind: ClassVar[str] = "named"
-    dtypes: ClassVar[Mapping[str, str]] = {"places": "<i8", "references": "<i8"}
-
-    places: NDArray[np.int64]
-    start: NDArray[np.float64]
-    scores: NDArray[np.float64]
-    curvatures: NDArray[np.float64]
-    squares: NDArray[np.float64]
-    score_deviations: NDArray[np.float64]
-    curvature_deviations: NDArray[np.float64]
-    square_deviations: NDArray[np.float64]
-    n_records: float
-    n_public: int
-    n_adjusted: int
-    references: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        own = (getattr(self, name) for name in list(self.types())[:8])
-        if {part.shape for part in own} != {(self.places.size,)} or self.places.min(initial=0) < 0:
-            raise ValueError("its sums are not those of its named columns")
-
-    @property
-    def identified(self) -> NDArray[np.bool_]:
-        """Whether the noise leaves each coefficient identified."""
-        clear: NDArray[np.bool_] = self.curvatures > _CLEAR * self.curvature_deviations
-        return clear
-
-    @property
-    def coefficients(self) -> NDArray[np.float64]:
-        """The coefficients, after a Newton step from those of the fit."""
-        return self.start + self._step
-
-    @property
-    def _step(self) -> NDArray[np.float64]:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            step: NDArray[np.float64] = self.scores / self.curvatures
-        return step
-
-    def errors(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the standard errors by noise and by sampling, of records and of public rows.
-
-        The prediction errs because the public rows are a sample. What the private fit misses is
-        then correlated with z by chance, as if each public row had a residual like a record's.
-        """
-        with np.errstate(divide="ignore", invalid="ignore"):
-            noise = np.hypot(self.score_deviations, self._step * self.curvature_deviations)
-            squares = np.maximum(self.squares, 0.0) + self.square_deviations
-            sampling = np.sqrt(squares * (1.0 + self.n_records / self.n_public))
-            return noise / self.curvatures, sampling / self.curvatures
 
 
 def named_columns(
@@ -131,11 +59,13 @@ def named_columns(
         coefficients, intercept = fitted_weights(descent, fit, course, released)
         rows, bits = descent.rows(fit, course, released), share_bits(course.n_records)
         bounds = loss.residual_bound, 1.0, loss.residual_bound**2
-        moved = _moved(fit.budget, loss)
+        # Over the bounds of z and x. No label enters the second sum.
+        moved = [fit.budget.moved(bound) for bound in bounds]
+        moved[1] = fit.budget.moved_by_features(bounds[1])
         # All columns share the budget alike.
         (estimated,) = np.nonzero(predictions.remainders)
         own = mu / math.sqrt(max(1, estimated.size))
-        mus = [own * math.sqrt(part) for part in spent(moved, _PARTS)]
+        mus = [own * math.sqrt(part) for part in spent(tuple(moved), _PARTS)]
         deviations = [deviation_of(far, part) for far, part in zip(moved, mus, strict=True)]
         units = Units(*map(gradient_unit, bounds, deviations, 3 * [bits]))
         sums = np.zeros((3, predictions.places.size))
@@ -152,48 +82,22 @@ def named_columns(
             for kind, unit in enumerate(units):
                 noisy = fit.release(totals[kind : kind + 1], moved[kind], mus[kind], unit)
                 sums[kind, k] = noisy[0] / unit
-        z, x = predictions.remainders, predictions.entries
-        scales = np.array([z, z * x, z * z])
-        sums, noise = scales * sums, scales * np.array(deviations)[:, np.newaxis]
-        baselines = predictions.baselines
+        z, x, places = predictions.remainders, predictions.entries, predictions.places
+        scales, baselines = np.array([z, z * x, z * z]), predictions.baselines
+        noise = scales * np.array(deviations)[:, np.newaxis]
         # What a category adds to the margin, over what its reference category adds.
-        start = coefficients[predictions.places]
+        start = coefficients[places]
         start -= np.where(baselines >= 0, coefficients[baselines], 0.0)
-        return NamedSums(
-            predictions.places,
-            start,
-            sums[0],
-            sums[1],
-            sums[2],
-            noise[0],
-            noise[1],
-            noise[2],
-            course.n_records,
-            predictions.n_rows,
-            predictions.n_adjusted,
-            np.unique(baselines[baselines >= 0]),
-        )
+        public = predictions.n_rows, predictions.n_adjusted, np.unique(baselines[baselines >= 0])
+        return NamedSums(places, start, scales * sums, noise, course.n_records, *public)
 
     def stated(budget: Budget) -> dict[str, float]:
-        names = ("scores", "curvature", "squares")
-        moved = _moved(budget, loss)
-        costs = {
-            f"share_{name}": whole * part
-            for name, part in zip(names, spent(moved, _PARTS), strict=True)
-        }
-        own = {f"sensitivity_{name}": far for name, far in zip(names, moved, strict=True)}
-        return {"share": whole, "sensitivity": budget.moved(1.0)} | costs | own
+        return {"share": whole, "sensitivity": budget.moved(1.0)}
 
     words = (
         f"three noisy sums for the interval of each named column, with {100.0 * whole:g} % of "
-        "mu^2: of what public rows leave of the column, times residuals, times itself, and both "
-        "squared"
+        "mu^2: of what public rows leave of it times residuals, times itself, and both squared"
     )
-    draws = Draws(gaussian=3.0 * MOST_COLUMNS)
-    return Phase("inference", draws, lambda *_: whole, at_once(make), words, stated)
-
-
-def _moved(budget: Budget, loss: Any) -> tuple[float, float, float]:
-    """Return how far a record moves each sum of a column, over the bounds of z and x."""
-    bound = loss.residual_bound
-    return budget.moved(bound), budget.moved_by_features(1.0), budget.moved(bound**2)
+    return Phase(
+        "inference", Draws(3.0 * MOST_COLUMNS), lambda *_: whole, at_once(make), words, stated
+    )
