@@ -23,10 +23,13 @@ from dplasso.privacy.parameters import share_bits
 
 # Shares of the budget for the gradient and, at most, for the count of records along the directions.
 # A smaller count share is enough if the overlap has this standard deviation.
-_GRADIENT_SHARE, _COUNT_SHARE, _PRECISE = 0.03, 0.05, 0.2
-# The expected overlap is 1 with this standard deviation. Up to `_NO_OVERLAP` no relevance is
-# expected, from `_OVERLAP` on all of it; `_LEAST_AROUND` bounds its relative deviation from below.
+_GRADIENT_SHARE, _COUNT_SHARE, _PRECISE = 0.03, 0.05, 0.1
+# The expected overlap is 1 with this standard deviation. Up to `_NO_OVERLAP` public rows are of
+# another kind, from `_OVERLAP` on of the same; `_LEAST_AROUND` bounds the relative deviation of the
+# expected relevance from below.
 _OVERLAP_AROUND, _NO_OVERLAP, _OVERLAP, _LEAST_AROUND = 0.5, 0.35, 0.65, 0.2
+# A measured relevance counts only as far as an overlap of so many standard deviations more allows.
+_DOUBT = 1.5
 # The expected relevance, its standard deviation, and the largest relevance that is used.
 _EXPECTED, _AROUND, _LARGEST = 0.02, 0.02, 0.1
 # A direction is learnt if its eigenvalue times N mu is at least this.
@@ -75,6 +78,11 @@ def _certainty(around: float, noise: float) -> float:
     return around**2 / (around**2 + noise**2)
 
 
+def _alike(overlap: float) -> float:
+    """Return how far an overlap shows records that are like the public rows, 0 to 1."""
+    return min(1.0, max(0.0, (overlap - _NO_OVERLAP) / (_OVERLAP - _NO_OVERLAP)))
+
+
 def _overlap(
     fit: Fit, latent: Any, geometry: Geometry, course: Course, mu: float
 ) -> tuple[float, float]:
@@ -120,10 +128,10 @@ def mix(descent: Descent) -> Phase:
         # The part of the usual relevance that is expected at this overlap.
         certain = _certainty(_OVERLAP_AROUND, noise)
         likely = certain * overlap + (1.0 - certain)
-        usual = min(1.0, max(0.0, (likely - _NO_OVERLAP) / (_OVERLAP - _NO_OVERLAP)))
+        usual = _alike(likely)
         certain = _certainty(_AROUND * max(usual, _LEAST_AROUND), noise_measured)
         relevance = certain * measured + (1.0 - certain) * _EXPECTED * usual
-        relevance = min(_LARGEST, max(0.0, relevance))
+        relevance = _alike(overlap + _DOUBT * noise) * min(_LARGEST, max(0.0, relevance))
         return Mixed(overlap, relevance, *part_of(geometry, snr, relevance))
 
     return course_phase(
