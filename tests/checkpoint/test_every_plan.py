@@ -29,7 +29,8 @@ from phases.cases import PLANS, rows, small
 
 each_plan = pytest.mark.parametrize("name", PLANS)
 # Partitions do not run these.
-ONE_PROCESS = {name for name in PLANS if name.startswith(("public rows", "frank-wolfe"))}
+_ALONE = ("public rows", "named columns", "frank-wolfe")
+ONE_PROCESS = {name for name in PLANS if name.startswith(_ALONE)}
 LAYOUTS = {
     **{f"{name}-memory": None for name in PLANS},
     **{f"{name}-partitions": InProcessEngine() for name in PLANS if name not in ONE_PROCESS},
