@@ -24,8 +24,6 @@ from evidence.matrices import matrix_source
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import Binarizer
 
 from dplasso import (
     DPFrankWolfeClassifier,
@@ -209,13 +207,6 @@ def _search(kind, grid, options, relation, X, y, _):
 def _search_of_labels(relation, X, y, _):
     estimator = DPLogisticRegression(neighbors=relation)
     return _searched(estimator, {"max_weights": [None, 4]}, X, y)
-
-
-def _search_behind(relation, X, y, _):
-    last = DPLogisticRegression(neighbors=relation, classes=[0, 1])
-    steps = [("rows", Binarizer()), ("model", last)]
-    grid = {"model__max_weights": [None, 4], "rows__threshold": [0.0, 0.5]}
-    return _searched(Pipeline(steps), grid, X, y)
 
 
 def _searched(estimator, grid, X, y):
@@ -443,7 +434,6 @@ def _cases():
     yield "search", Case(partial(_search, *given), forms=in_memory)
     case = Case(_search_of_labels, 4, forms=in_memory, many_labels=True)
     yield "search of labels", case
-    yield "search behind a step", Case(_search_behind, forms=in_memory)
     given = DPLassoClassifier, {"max_weights": [2, 5]}, {}
     yield "search of a lasso", Case(partial(_search, *given), forms=in_memory)
 
@@ -553,7 +543,6 @@ RELEASED = PrivateScore, PrivateComparison
 def _outcome(result: Any) -> Any:
     """Return what a fit, a search or a score released, to be compared."""
     chosen = getattr(result, "best_estimator_", result)
-    chosen = chosen[-1] if isinstance(chosen, Pipeline) else chosen
     model = getattr(chosen, "model_", None)
     if model is None:
         return result.to_dict()["value"] if isinstance(result, RELEASED) else "a constant"

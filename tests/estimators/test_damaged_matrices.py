@@ -40,7 +40,6 @@ WAYS = {
     "a score of people": lambda X: private_score(model().fit(GOOD, Y), X, Y, 1.0, groups=PEOPLE),
     "a search": lambda X: searched(model(), X),
     "a search of people": lambda X: searched(model(rows_per_person=1), X, groups=PEOPLE),
-    "a search behind a step": lambda X: searched(make_pipeline(Normalizer(), model()), X),
     "a score behind a step": lambda X: private_score(
         make_pipeline(Normalizer(), model()).fit(GOOD, Y), X, Y, 1.0
     ),

@@ -10,8 +10,6 @@ import pandas
 import pytest
 from scipy import stats
 from scipy.sparse import csr_array
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Binarizer
 from tests.tuning.models import GRID, ROWS, Given, NoisyShare, X, Y, seen, toy
 
 from dplasso import (
@@ -446,9 +444,8 @@ class TestAsInScikitLearn:
         assert found.score(X[:, 1:], target) == pytest.approx(-lost, abs=1e-6)
 
     def test_several_estimators(self):
-        hashed = make_pipeline(Binarizer(), DPLogisticRegression())
-        estimators = [DPLassoClassifier(), hashed, NoisyShare()]
-        grids = [{"max_weights": [2, 5]}, {"binarizer__threshold": [0.0]}, {}]
+        estimators = [DPLassoClassifier(), DPLogisticRegression(), NoisyShare()]
+        grids = [{"max_weights": [2, 5]}, {"row_norm": [3.0]}, {}]
         settings = {"tries": 3, "law": "logarithmic", "metric": "roc_auc"}
         search = PrivateSearch(estimators, grids, 5.0, **settings).fit(X, Y)
         table = search.cv_results_

@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
@@ -83,7 +82,7 @@ _declared: dict[str, Any] = {}
 def record_wise(declared: _Declared) -> _Declared:
     """Declare that a transformer or function treats every record separately and learns nothing.
 
-    Pipelines with such a step can then be searched, scored, saved and loaded. By declaring it you
+    Pipelines with such a step can then be scored, saved and loaded. By declaring it you
     promise that it stores nothing from the records, and that each row depends on its own record
     only, to the last bit. Otherwise the pipeline is not private.
 
@@ -221,32 +220,25 @@ def every_step(step: Any) -> Iterator[tuple[str, Any]]:
         yield from every_step(inner)
 
 
-def rows_of(steps: Pipeline, X: Any, *, fit: bool = False) -> tuple[Pipeline, Any]:
-    """Return the steps and the transformed rows; `fit` fits copies of the steps first.
-
-    `DataError` if a few rows, transformed again one by one, differ.
-    """
+def rows_of(steps: Pipeline, X: Any) -> Any:
+    """Return the transformed rows; `DataError` if a few, transformed again one by one, differ."""
     if len(steps) and store_of(X) is not None:
         raise DataError(
             "the rows of a store are encoded already: pass the last step of the pipeline alone"
         )
-    if fit:
-        steps = clone(steps)
     made = without_duplicates(X) if len(steps) else checked(X)
     alone = _first(made)
     for name, step in steps.steps:
         if step is None or isinstance(step, str):
             continue
         with of_a_stranger(step):
-            if fit:
-                step.fit(made)
             made, alone = step.transform(made), [step.transform(row) for row in alone]
         if not all(_same(made, i, row) for i, row in enumerate(alone)):
             raise DataError(
                 f"step {name!r} ({type(step).__name__}) transforms single records differently "
                 "than all together; a row must depend on its own record only"
             )
-    return steps, made
+    return made
 
 
 def last_step(model: Any, X: Any) -> tuple[Any, Any]:
@@ -256,7 +248,7 @@ def last_step(model: Any, X: Any) -> tuple[Any, Any]:
         return model, X
     if is_ours(chosen(last)):
         check_record_wise(steps)
-    return last, rows_of(steps, X)[1]
+    return last, rows_of(steps, X)
 
 
 def _first(X: Any) -> list[Any]:

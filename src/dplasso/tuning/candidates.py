@@ -20,7 +20,6 @@ from dplasso.estimators.fitting import (
     method_of,
     warn_of_undeclared_names,
 )
-from dplasso.estimators.record_wise import check_record_wise, rows_of, split
 from dplasso.fit.public_knowledge import PARAMETERS
 from dplasso.fit.records import LocalRecords, local_records
 from dplasso.privacy.randomness import RandomStream, below, random_word
@@ -39,20 +38,15 @@ _ENOUGH = 1.0 - 1e-6
 
 @dataclass(frozen=True)
 class Candidate:
-    """Settings that a try may draw, as the last step of `original` and the steps before it.
-
-    `records`: the rows after these steps; None before the search has data.
-    """
+    """Settings that a try may draw; `records` are its rows, None before the search has data."""
 
     params: dict[str, Any]
     estimator: Any
-    steps: Pipeline | None = None
-    original: Any = None
     records: LocalRecords | None = None
 
     @property
     def rows(self) -> LocalRecords:
-        """The rows after the steps of the pipeline."""
+        """The rows of the search."""
         assert self.records is not None
         return self.records
 
@@ -63,11 +57,15 @@ Try = tuple[Estimate, Candidate, Any]
 
 def estimators_of(estimator: Any) -> list[Any]:
     """Return the estimators of a search as a list; they must predict the same kind of target."""
-    if not isinstance(estimator, list | tuple):
-        return [estimator]
-    if not estimator:
+    estimators = list(estimator) if isinstance(estimator, list | tuple) else [estimator]
+    if not estimators:
         raise ParameterError("`estimator` is an empty list; pass at least one estimator")
-    first, *others = map(_shared_settings, estimator)
+    if any(isinstance(each, Pipeline) for each in estimators):
+        raise TypeError(
+            "estimator is a pipeline; make the search its last step: "
+            "make_pipeline(..., PrivateSearch(model, grid))"
+        )
+    first, *others = map(_shared_settings, estimators)
     for other in others:
         for name, value in other.items():
             if value != first[name]:
@@ -75,15 +73,14 @@ def estimators_of(estimator: Any) -> list[Any]:
                     f"the estimators of a search must agree on {name}, but have "
                     f"{first[name]!r} and {value!r}"
                 )
-    return list(estimator)
+    return estimators
 
 
 def _shared_settings(estimator: Any) -> dict[str, Any]:
-    _, last = split(estimator)
-    settings = last.get_params(deep=False)
-    classes = settings.get("classes")
+    settings = estimator.get_params(deep=False)
+    classes, kind = settings.get("classes"), "numbers" if is_regressor(estimator) else "classes"
     return {
-        "what they predict (classes or numbers)": "numbers" if is_regressor(last) else "classes",
+        "what they predict (classes or numbers)": kind,
         "neighbors": settings.get("neighbors", "add-remove"),
         "rows_per_person": settings.get("rows_per_person", 1),
         "classes": None if classes is None else list(classes),
@@ -108,7 +105,7 @@ def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
 
 def _settings_of(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
     """Return copies of an estimator with the settings of a grid, and `delta` for every try."""
-    base = clone(split(estimator)[1])
+    base = clone(estimator)
     defaults = base.get_params(deep=False)
     if "epsilon" not in defaults:
         raise TypeError(
@@ -127,40 +124,27 @@ def _settings_of(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
     grids: Sequence[Any] = [grid] if isinstance(grid, Mapping) else grid
     candidates = []
     for params in ParameterGrid(grids):
-        steps, settings = settings_by_step(estimator, params)
-        if fixed := [name for name in settings if name in _NOT_TUNED]:
+        if fixed := [name for name in params if name in _NOT_TUNED]:
             raise ValueError(f"{fixed[0]} cannot be tuned: it must be the same for every try")
-        tuned = clone(base).set_params(**settings)
-        candidates.append(Candidate(dict(params), tuned, steps, original=estimator))
+        candidates.append(Candidate(dict(params), clone(base).set_params(**params)))
     if not candidates:
         raise ValueError("the grid holds no settings; pass at least one")
     return candidates
 
 
 def with_records(candidates: list[Candidate], X: Any, y: Any) -> list[Candidate]:
-    """Return candidates with their rows, which those with the same steps share."""
-    made = dict[Any, tuple[Pipeline | None, LocalRecords]]()
-    completed = []
+    """Return candidates with their rows, which those of one package share."""
+    made = dict[bool, LocalRecords]()
     for candidate in candidates:
-        # The ids stay valid because the candidates keep the values alive.
-        own = [(name, id(candidate.params[name])) for name in _of_steps(candidate)]
         ours = isinstance(candidate.estimator, PrivateLinearModel)
-        key = (ours, id(candidate.original) if candidate.steps else None, *own)
-        if key not in made:
-            steps, rows = candidate.steps, X
-            if steps is not None:
-                steps, rows = rows_of(steps, X, fit=True)
+        if ours not in made:
             labels = ours and not is_regressor(candidate.estimator)
-            made[key] = steps, local_records(candidate.estimator, rows, y, takes_matrix=labels)
-            _check_records(candidate.estimator, made[key][1])
-        steps, records = made[key]
-        completed.append(replace(candidate, steps=steps, records=records))
-    return completed
-
-
-def _of_steps(candidate: Candidate) -> list[str]:
-    steps = [] if candidate.steps is None else [name for name, _ in candidate.steps.steps]
-    return [name for name in sorted(candidate.params) if name.partition("__")[0] in steps]
+            made[ours] = local_records(candidate.estimator, X, y, takes_matrix=labels)
+            _check_records(candidate.estimator, made[ours])
+    return [
+        replace(each, records=made[isinstance(each.estimator, PrivateLinearModel)])
+        for each in candidates
+    ]
 
 
 def _check_records(estimator: Any, records: LocalRecords) -> None:
@@ -289,33 +273,6 @@ def best_of(
 def draw_candidate(candidates: list[Candidate], stream: RandomStream) -> Candidate:
     """Draw a candidate uniformly, with replacement."""
     return candidates[int(below(stream, len(candidates)))]
-
-
-def settings_by_step(
-    estimator: Any, params: Mapping[str, Any]
-) -> tuple[Pipeline | None, dict[str, Any]]:
-    """Return the steps before the last with their settings, and the settings of the last."""
-    if not isinstance(estimator, Pipeline):
-        return None, dict(params)
-    steps, last = clone(estimator[:-1]), f"{estimator.steps[-1][0]}__"
-    of_last = {name.removeprefix(last): v for name, v in params.items() if name.startswith(last)}
-    others = {name: value for name, value in params.items() if not name.startswith(last)}
-    names = [name for name, _ in steps.steps]
-    if unknown := [name for name in others if name.partition("__")[0] not in names]:
-        raise ValueError(
-            f"{unknown[0]} is not a setting of a step; write STEP__NAME, or {last}NAME for the last"
-        )
-    if others:
-        steps.set_params(**others)
-    check_record_wise(steps)
-    return steps, of_last
-
-
-def behind(candidate: Candidate, fitted: Any) -> Any:
-    """Return a fitted last step as a pipeline with the candidate's other steps."""
-    if candidate.steps is None:
-        return fitted
-    return Pipeline([*candidate.steps.steps, (candidate.original.steps[-1][0], fitted)])
 
 
 def results_of(candidates: list[Candidate], best: Try | None) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.errors import DataError, ParameterError, of_a_stranger
-from dplasso.estimators.record_wise import split
 from dplasso.ledger import Ledger, charged, check_affordable, checked_ledger, data_fingerprint
 from dplasso.model import Model
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_positive
@@ -28,7 +27,6 @@ from dplasso.privacy.wording import warn_of
 from dplasso.tuning.candidates import (
     Candidate,
     Try,
-    behind,
     best_of,
     estimators_of,
     fix_starts,
@@ -57,11 +55,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     estimator : estimator or list of them
         An estimator of this package, or one with a parameter `epsilon` and a method
         ``privacy_event()`` that returns the cost of a fit as an event of ``dp-accounting``. Or a
-        pipeline that ends in one and whose other steps learn nothing (docs/howto-pipelines.md). Or
-        a list of these with the same classes, `target_bounds`, `neighbors` and `rows_per_person`.
+        list of these with the same classes, `target_bounds`, `neighbors` and `rows_per_person`. In
+        a pipeline, the search is the last step (docs/howto-pipelines.md).
     grid : mapping of str to sequence, or sequence of them
-        Public settings to draw from, as in `GridSearchCV`; for a step of a pipeline
-        ``name__setting``. For several estimators, one grid for all or a list of one for each.
+        Public settings to draw from, as in `GridSearchCV`. For several estimators, one grid for all
+        or a list of one for each.
     epsilon : float, default=1.0
         Privacy loss of the whole search, positive and finite.
     delta : float, default=1e-6
@@ -148,8 +146,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     def check(self) -> None:
         """Raise TypeError or ValueError for invalid settings, before there are data."""
         estimators = estimators_of(self.estimator)
-        last = self._last
-        if any(isinstance(split(each)[1], PrivateSearch) for each in estimators):
+        if any(isinstance(each, PrivateSearch) for each in estimators):
             raise TypeError(
                 "estimator is a PrivateSearch; pass the estimator inside it, and one grid of all "
                 "settings"
@@ -157,7 +154,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         check_positive("epsilon", check_epsilon(self.epsilon))
         self._ledger()
         metric = self._metric(NUMBERS if self._numbers else TWO_CLASSES)
-        checked_bounds(metric, self.target_bounds, last)
+        checked_bounds(metric, self.target_bounds, self._first)
         if not 0.0 < self.held_out < 1.0:
             raise ParameterError(f"`held_out` must lie between 0 and 1, got {self.held_out!r}")
         tries_of(self.tries, self.law)
@@ -199,10 +196,10 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             If there was no try.
         """
         self.check()
-        stream, last = random_stream(self.random_state), self._last
+        stream = random_stream(self.random_state)
         candidates = with_records(list_candidates(self.estimator, self.grid, self.delta), X, y)
         y = candidates[0].rows.y
-        settings = last.get_params(deep=False)
+        settings = self._first.get_params(deep=False)
         relation = settings.get("neighbors", "add-remove"), int(settings.get("rows_per_person", 1))
         rows, person = entering_rows(candidates[0].rows, groups, relation[1])
         classes = None if self._numbers else _declare_classes(candidates, y[rows])
@@ -212,7 +209,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         check_scored(target, y[rows])
         started = fix_starts(candidates)
         cost = divide_budget(self, candidates, *relation)
-        target = replace(target, bounds=checked_bounds(metric, self.target_bounds, last))
+        target = replace(target, bounds=checked_bounds(metric, self.target_bounds, self._first))
         scorer = scorer_of(cost, metric, target)
         ledger = self._ledger()
         cost = whole_budget(cost, ledger)
@@ -243,9 +240,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         return self
 
     @property
-    def _last(self) -> Any:
-        """The last step of the first estimator, whose shared settings hold for all."""
-        return split(estimators_of(self.estimator)[0])[1]
+    def _first(self) -> Any:
+        """The first estimator, whose shared settings hold for all."""
+        return estimators_of(self.estimator)[0]
 
     def _metric(self, kind: str) -> str:
         """Return our name of the metric, or the default for the kind of target."""
@@ -256,7 +253,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         """Whether the target is numbers, according to the metric or else the estimator."""
         if self.metric is not None:
             return METRICS[self._metric(NUMBERS)].kinds == (NUMBERS,)
-        return bool(is_regressor(self._last))
+        return bool(is_regressor(self._first))
 
     def _set_best(
         self,
@@ -294,7 +291,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             )
         if rows.feature_names is not None:
             fitted.feature_names_in_ = rows.feature_names
-        self.best_estimator_ = behind(candidate, fitted)
+        self.best_estimator_ = fitted
         self.n_features_in_ = rows.shape[1]
         if target.classes:
             self.classes_ = np.asarray(target.classes)
