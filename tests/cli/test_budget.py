@@ -50,13 +50,13 @@ PLAN = ("plan", "--epsilon", 2, "--rows", 30000)
 
 
 @pytest.mark.parametrize("method", ["lasso", "logistic"])
-@pytest.mark.parametrize("more", [(), ("--refit", 0.3, "--encoding", 0.1)])
+@pytest.mark.parametrize("more", [(), ("--score", 0.4)])
 def test_a_ledger_takes_the_whole_plan(tmp_path, method, more):
     ledger = new_ledger(tmp_path / "l", 2, 1e-6)
     parts = found(*PLAN, "--method", method, *more)["parts"]
     assert sum(part["share"] for part in parts) == pytest.approx(1.0)
     spend = ("ledger", "spend", ledger, "--method", method, "--epsilon")
-    fits = [part for part in parts if part["name"] in ("fit", "refit")]
+    fits = [part for part in parts if part["name"] == "fit"]
     for part in fits:
         done(*spend, repr(part["epsilon"]))
     # The shares of the others are left, and no more.

@@ -147,7 +147,6 @@ report model.npz --out model.npz --force => is an input
 
 2 FIT --ledger team.ledger => --ledger needs --model
 plan --epsilon 2 --rows 100 --score 1.5 => must be a share
-plan --epsilon 2 --rows 100 --score 0.5 --refit 0.5 => the other shares use the whole budget
 budget --epsilon 1 --method ridge => --method must be one of logistic, linear, lasso
 budget --epsilon 1 --method linear --n-classes 3 => --n-classes cannot be combined with
 budget --epsilon 1 --method logistic --feature-bound 2 => --feature-bound cannot be combined with

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_svmlight_file
 
 import dplasso
-from cli.conftest import charged_to, done, found, refused
+from cli.conftest import done, found, refused
 from dplasso import PublicEncoder, open_store
 from dplasso.encoding.schema import read_schema
 
@@ -284,27 +284,6 @@ def test_edges_are_released_and_covered_by_the_fit(folder):
     assert found("evaluate", folder / "m.npz", folder / "t.csv")["n_samples"] == 2000
 
 
-def test_a_ledger_pays_for_both(folder, run):
-    ledger = folder / "l.ledger"
-    done("ledger", "init", ledger, "--epsilon", "2", "--delta", "1e-5", "--dataset", "visits")
-    paid = ("--ledger", ledger, "--dataset", "visits")
-    release(folder)
-    refused(run(*fit(folder, *paid, "--model", folder / "m.npz")), "was not charged for it")
-    release(folder, ledger=dplasso.Ledger(ledger, "visits"))
-    done(*fit(folder, *paid, "--model", folder / "m.npz"))
-    edges, fitted = charged_to(ledger)
-    assert edges.charge.purpose == "edges of bins: age, income"
-    assert edges.charge.rho * 19 == pytest.approx(fitted.charge.rho, rel=1e-6)
-
-
-def test_a_store_keeps_what_its_edges_cost(folder):
-    release(folder)
-    done("convert", folder / "t.csv", folder / "t.store", "--schema", folder / "e.json")
-    given = ("--epsilon", "1", "--classes", "0,1")
-    report = found("fit", folder / "t.store", *given)["privacy"]
-    assert mu_of_edges(report) == released_edges(folder)["mu"]
-
-
 def test_people_with_several_rows(folder, run):
     asked = ("--person-column", "who", "--rows-per-person", "2")
     release(folder, rows_per_person=2)
@@ -317,11 +296,6 @@ def test_people_with_several_rows(folder, run):
     refused(run(*fit(folder)), unlike.format("people", "single rows"))
     release(folder)
     refused(run(*fit(folder, *asked)), unlike.format("single rows", "people"))
-
-
-def test_edges_are_for_fits_with_the_same_neighbours(folder, run):
-    release(folder)
-    refused(run(*fit(folder, "--neighbors", "replace-one")), "released for --neighbors add-remove")
 
 
 def test_the_curator_is_told_of_columns_that_say_nothing(tmp_path):

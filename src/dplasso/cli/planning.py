@@ -198,11 +198,9 @@ def plan(
     n_classes: int = 2,
     target_bounds: str | None = None,
     score: float = 0.1,
-    encoding: float = 0.0,
-    refit: float = 0.0,
     tries: float = 0.0,
 ) -> output.Result:
-    """Divide a budget among encoding, fit or search, second fit and score.
+    """Divide a budget among a fit, or a search, and a score of it.
 
     Privacy
     -------
@@ -227,10 +225,6 @@ def plan(
         of a text.
     score : S
         Share of a private score.
-    encoding : S
-        Share of a private encoding of the columns.
-    refit : S
-        Share of a second fit.
     tries : M
         Replace the fit by a search with so many expected tries.
 
@@ -250,7 +244,7 @@ def plan(
     fit: dict[str, Any] = {"method": method, "n_classes": n_classes, "target_bounds": bounds}
     fit |= {"rows_per_person": rows_per_person, "neighbors": neighbors}
     whole: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
-    shares: dict[str, Any] = {"score": score, "encoding": encoding, "refit": refit, "tries": tries}
+    shares: dict[str, Any] = {"score": score, "tries": tries}
     finds = {
         part: _finds(part, rows, columns, {"row_entries": row_entries, **fit})
         for part in plan_budget(**whole, **fit, **shares)
@@ -296,10 +290,10 @@ def _print_plan(asked: dict[str, Any], finds: dict[Part, str], tries: float) -> 
     )
     method = f" DATA --method {asked['method']}{options['target_bounds']}"
     who = " --person-column NAME" if options["rows_per_person"] else ""
-    commands = dict.fromkeys(("fit", "refit"), f"fit{method}{people}{who}")
-    commands |= {"search": "", "score": "evaluate model.npz DATA"}
+    fit = f"fit{method}{people}{who}"
+    commands = {"fit": fit, "search": "", "score": "evaluate model.npz DATA"}
     for part in finds:
-        if not part.epsilon or part.name not in commands:
+        if not part.epsilon:
             continue
         kept = "" if part.name == "score" else " --model model.npz"
         line = (
@@ -324,8 +318,6 @@ def _finds(part: Part, rows: int, columns: int, settings: dict[str, Any]) -> str
     if not part.epsilon:
         return "nothing: the share is too small"
     classes = settings["method"] != "linear" and settings["target_bounds"] is None
-    if part.name == "encoding":
-        return f"a count of rows to within {2.0 * part.noise:,.0f}"
     if part.name == "score":
         low, high = (0.0, 1.0) if classes else settings["target_bounds"] or (0.0, 1.0)
         within = 2.0 * part.noise / rows * (high - low)

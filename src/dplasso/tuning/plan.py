@@ -18,7 +18,7 @@ from dplasso.estimators.fitting import method_of
 from dplasso.fit.method import MANY_COLUMNS
 from dplasso.ledger import UNITS, Ledger, charge_of, new_budget, rho_limit
 from dplasso.privacy.accounting import epsilon_of_rho
-from dplasso.privacy.budget import Budget, Draws, build_budget
+from dplasso.privacy.budget import Budget
 from dplasso.tuning.candidates import Candidate, give_epsilon, largest_variation, largest_within
 from dplasso.tuning.estimates import (
     NUMBERS_ALONE,
@@ -84,7 +84,7 @@ class Part:
     """A part of a plan with its share of the budget's zCDP; epsilon is 0 if that is too small.
 
     `try_epsilon`: of a try of a search. `noise`: standard deviation, in records, of the sums of a
-    score or an encoding.
+    score.
     """
 
     name: str
@@ -105,26 +105,15 @@ def plan_budget(
     n_classes: int = 2,
     target_bounds: tuple[float, float] | None = None,
     score: float = 0.1,
-    encoding: float = 0.0,
-    refit: float = 0.0,
     tries: float = 0.0,
 ) -> tuple[Part, ...]:
-    """Divide a budget into parts that a ledger with this budget can pay for, in order.
+    """Divide a budget into a fit and a score that a ledger with this budget can pay for.
 
-    The fit gets what the shares `score`, `encoding` and `refit` leave. With `tries`, a search by
-    Poisson's law, which costs a ledger least, takes its place.
+    The fit gets what the share `score` leaves. With `tries`, a search by Poisson's law, which costs
+    a ledger least, takes its place.
     """
-    shares = {"encoding": encoding, "refit": refit, "score": score}
-    for name, share in shares.items():
-        if not 0.0 <= share < 1.0:
-            raise ParameterError(
-                f"`{name}` must be a share of the budget, from 0 to 1, got {share!r}"
-            )
-    main = 1.0 - sum(shares.values())
-    if main <= 0.0:
-        raise ValueError(
-            "the other shares use the whole budget; reduce them to leave a share for the fit"
-        )
+    if not 0.0 <= score < 1.0:
+        raise ParameterError(f"`score` must be a share of the budget, from 0 to 1, got {score!r}")
     if tries and rows_per_person > 1:
         raise ParameterError(
             "`rows_per_person` cannot be combined with `tries`: a search protects single rows"
@@ -146,20 +135,16 @@ def plan_budget(
     def search(part: float) -> Any:
         return search_cost(part, tries=tries_of(tries, "poisson"), **common)
 
-    def encoding_cost(part: float) -> Any:
-        return build_budget(Draws(gaussian=float(MANY_COLUMNS)), epsilon=part, n_iter=1, **common)
+    def scored(part: float) -> Any:
+        return score_budget(metric, part, **common)[0]
 
-    makers: dict[str, Callable[[float], Any]] = {
-        "encoding": encoding_cost,
-        "search" if tries else "fit": search if tries else fit,
-        "refit": fit,
-        "score": lambda part: score_budget(metric, part, **common)[0],
+    makers: dict[str, tuple[Callable[[float], Any], float]] = {
+        "search" if tries else "fit": (search if tries else fit, 1.0 - score),
+        "score": (scored, score),
     }
-    # Bounds on a record's contribution to the sums of a release.
-    bounds = {"encoding": 1.0, "score": metric.bound(NUMBERS_ALONE, neighbors)}
+    bound = metric.bound(NUMBERS_ALONE, neighbors)
     parts = []
-    for name, make in makers.items():
-        share, bound = shares.get(name, main), bounds.get(name, 0.0)
+    for name, (make, share) in makers.items():
         if share == 0.0:
             continue
         allowed = Fraction(share) * limit / UNITS * (1 - Fraction(1, 10**9))
@@ -167,7 +152,7 @@ def plan_budget(
         made = make(epsilon) if epsilon else None
         try_rho = getattr(made, "try_rho", 0.0)
         try_epsilon = epsilon_of_rho(try_rho, delta) if try_rho else 0.0
-        noise = made.moved(bound) / made.mu if made and bound else 0.0
+        noise = made.moved(bound) / made.mu if made and name == "score" else 0.0
         parts.append(Part(name, share, epsilon, delta, try_epsilon, noise))
     return tuple(parts)
 
