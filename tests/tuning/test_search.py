@@ -116,7 +116,7 @@ def test_the_number_of_tries_is_drawn_anew_by_its_law():
 def test_every_candidate_uses_what_a_try_may_cost(estimator, grid, epsilon):
     cost = search_cost(epsilon, 1e-6, tries_of(3), draw_variation=1e-12)
     for candidate in list_candidates(estimator, grid, 1e-6):
-        give_epsilon(candidate, cost.try_rho, 1e-6)
+        give_epsilon(candidate.estimator, cost.try_rho, 1e-6)
         spent, _ = cost_of_try(candidate.estimator, None)
         assert 0.999 * cost.try_rho < spent <= cost.try_rho
         assert 0 < candidate.estimator.epsilon < epsilon

@@ -3,8 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_regressor
@@ -36,19 +35,11 @@ _ATTEMPTS = 40
 _ENOUGH = 1.0 - 1e-6
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """Settings that a try may draw; `records` are its rows, None before the search has data."""
+class Candidate(NamedTuple):
+    """Settings that a try may draw, and an estimator that has them."""
 
     params: dict[str, Any]
     estimator: Any
-    records: LocalRecords | None = None
-
-    @property
-    def rows(self) -> LocalRecords:
-        """The rows of the search."""
-        assert self.records is not None
-        return self.records
 
 
 # A score, the candidate that reached it, and the fitted estimator.
@@ -132,34 +123,26 @@ def _settings_of(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
     return candidates
 
 
-def with_records(candidates: list[Candidate], X: Any, y: Any) -> list[Candidate]:
-    """Return candidates with their rows, which those of one package share."""
-    made = dict[bool, LocalRecords]()
-    for candidate in candidates:
-        ours = isinstance(candidate.estimator, PrivateLinearModel)
-        if ours not in made:
-            labels = ours and not is_regressor(candidate.estimator)
-            made[ours] = local_records(candidate.estimator, X, y, takes_matrix=labels)
-            _check_records(candidate.estimator, made[ours])
-    return [
-        replace(each, records=made[isinstance(each.estimator, PrivateLinearModel)])
-        for each in candidates
-    ]
-
-
-def _check_records(estimator: Any, records: LocalRecords) -> None:
+def records_of(candidates: list[Candidate], X: Any, y: Any) -> LocalRecords:
+    """Return the rows of a search, checked for every candidate."""
+    first = candidates[0].estimator
+    ours = all(isinstance(each.estimator, PrivateLinearModel) for each in candidates)
+    records = local_records(first, X, y, takes_matrix=ours and not is_regressor(first))
     if records.origin is not None and records.origin.edges is not None:
         raise DataError(
             "the schema has bin edges that were released from the same records, and a search does "
             "not include their cost: use a schema with public edges"
         )
-    check_columns_fit(estimator, records.shape[1])
     warn_of_undeclared_names(records.feature_names)
-    if isinstance(records.X, Store) and not isinstance(estimator, PrivateLinearModel):
-        raise DataError(
-            f"{type(estimator).__name__} cannot read stores; pass the rows in memory: "
-            "store.X.tocsr(), store.y"
-        )
+    for candidate in candidates:
+        estimator = candidate.estimator
+        check_columns_fit(estimator, records.shape[1])
+        if isinstance(records.X, Store) and not isinstance(estimator, PrivateLinearModel):
+            raise DataError(
+                f"{type(estimator).__name__} cannot read stores; pass the rows in memory: "
+                "store.X.tocsr(), store.y"
+            )
+    return records
 
 
 def cost_of_try(estimator: Any, records: LocalRecords | None) -> tuple[float, float]:
@@ -183,17 +166,17 @@ def cost_of_try(estimator: Any, records: LocalRecords | None) -> tuple[float, fl
     return rho, variation
 
 
-def fix_starts(candidates: list[Candidate]) -> str:
+def fix_starts(candidates: list[Candidate], records: LocalRecords) -> str:
     """Set each candidate's prior and public geometry by the column names; describe them in words.
 
     This comes before the records are divided, because the parts have no column names.
     """
     descriptions = dict[str, None]()
     for candidate in candidates:
-        estimator, rows = candidate.estimator, candidate.rows
+        estimator = candidate.estimator
         if isinstance(estimator, PrivateLinearModel) and hasattr(estimator, "prior"):
             method = method_of(estimator)
-            started = method.starting(method.targets.task(rows), rows)
+            started = method.starting(method.targets.task(records), records)
             values = dict.fromkeys(PARAMETERS) | {"prior": started.prior}
             values |= {"public_rows": started.geometry}
             estimator.set_params(**{k: v for k, v in values.items() if hasattr(estimator, k)})
@@ -201,20 +184,23 @@ def fix_starts(candidates: list[Candidate]) -> str:
     return ", or ".join(filter(None, descriptions))
 
 
-def largest_variation(candidates: list[Candidate], epsilon: float) -> float:
+def largest_variation(
+    candidates: list[Candidate], epsilon: float, records: LocalRecords | None = None
+) -> float:
     """Return the largest total variation of the candidates' draws, at most that at `epsilon`."""
     for candidate in candidates:
         candidate.estimator.set_params(epsilon=float(epsilon))
-    return max(cost_of_try(each.estimator, each.records)[1] for each in candidates)
+    return max(cost_of_try(each.estimator, records)[1] for each in candidates)
 
 
-def give_epsilon(candidate: Candidate, rho: float, delta: float) -> None:
-    """Set the largest epsilon with which a candidate's fit costs at most `rho` (zCDP)."""
-    estimator = candidate.estimator
+def give_epsilon(
+    estimator: Any, rho: float, delta: float, records: LocalRecords | None = None
+) -> None:
+    """Set the largest epsilon with which a fit of an estimator costs at most `rho` (zCDP)."""
 
     def cost(epsilon: float) -> float:
         estimator.set_params(epsilon=epsilon)
-        return cost_of_try(estimator, candidate.records)[0]
+        return cost_of_try(estimator, records)[0]
 
     best = largest_within(cost, rho, delta)
     if best == 0.0:
@@ -242,17 +228,17 @@ def largest_within(cost: Callable[[float], float], allowed: float, delta: float)
 def best_of(
     candidates: list[Candidate],
     tries: int,
-    parts: Mapping[int, tuple[LocalRecords, LocalRecords]],
+    parts: tuple[LocalRecords, LocalRecords],
     scorer: Scorer,
     stream: RandomStream,
     *,
     seeded: bool,
 ) -> Try | None:
-    """Make the tries and return the best; `parts` has the two parts of records by their id."""
+    """Make tries, fitted on one part of the records and scored on the other; return the best."""
     best, highest = None, -math.inf
+    fitted_on, scored_on = parts
     for _ in range(tries):
         candidate = draw_candidate(candidates, stream)
-        fitted_on, scored_on = parts[id(candidate.records)]
         fitted = clone(candidate.estimator)
         if seeded and "random_state" in fitted.get_params(deep=False):
             fitted.set_params(random_state=int(random_word(stream)) >> 33)

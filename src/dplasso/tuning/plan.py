@@ -16,6 +16,7 @@ from dplasso.errors import ParameterError
 from dplasso.estimators.cost import estimator_of, task_of
 from dplasso.estimators.fitting import method_of
 from dplasso.fit.method import MANY_COLUMNS
+from dplasso.fit.records import LocalRecords
 from dplasso.ledger import UNITS, Ledger, charge_of, new_budget, rho_limit
 from dplasso.privacy.accounting import epsilon_of_rho
 from dplasso.privacy.budget import Budget
@@ -38,19 +39,23 @@ _SCORE_MARGIN = 2.0**-40
 
 
 def divide_budget(
-    search: Any, candidates: list[Candidate], neighbors: str, rows_per_person: int
+    search: Any,
+    candidates: list[Candidate],
+    records: LocalRecords,
+    neighbors: str,
+    rows_per_person: int,
 ) -> SearchCost:
     """Return the cost of a search, and set each candidate's epsilon to that of a try."""
     cost = search_cost(
         search.epsilon,
         search.delta,
         tries_of(search.tries, search.law),
-        draw_variation=largest_variation(candidates, search.epsilon),
+        draw_variation=largest_variation(candidates, search.epsilon, records),
         neighbors=neighbors,
         rows_per_person=rows_per_person,
     )
     for candidate in candidates:
-        give_epsilon(candidate, cost.try_rho, search.delta)
+        give_epsilon(candidate.estimator, cost.try_rho, search.delta, records)
     return cost
 
 

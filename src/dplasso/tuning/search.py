@@ -18,6 +18,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.errors import DataError, ParameterError, of_a_stranger
+from dplasso.fit.records import LocalRecords
 from dplasso.ledger import Ledger, charged, check_affordable, checked_ledger, data_fingerprint
 from dplasso.model import Model
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_positive
@@ -32,8 +33,8 @@ from dplasso.tuning.candidates import (
     fix_starts,
     largest_variation,
     list_candidates,
+    records_of,
     results_of,
-    with_records,
 )
 from dplasso.tuning.division import divided, draw_held_out, entering_rows
 from dplasso.tuning.estimates import NUMBERS, TWO_CLASSES, UNIT, Target, of_rows
@@ -197,18 +198,19 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         """
         self.check()
         stream = random_stream(self.random_state)
-        candidates = with_records(list_candidates(self.estimator, self.grid, self.delta), X, y)
-        y = candidates[0].rows.y
+        candidates = list_candidates(self.estimator, self.grid, self.delta)
+        records = records_of(candidates, X, y)
+        y = records.y
         settings = self._first.get_params(deep=False)
         relation = settings.get("neighbors", "add-remove"), int(settings.get("rows_per_person", 1))
-        rows, person = entering_rows(candidates[0].rows, groups, relation[1])
+        rows, person = entering_rows(records, groups, relation[1])
         classes = None if self._numbers else _declare_classes(candidates, y[rows])
-        target = target_of(None, classes, candidates[0].rows.n_labels)
+        target = target_of(None, classes, records.n_labels)
         metric = self._metric(target.kind)
         check_metric(metric, target)
         check_scored(target, y[rows])
-        started = fix_starts(candidates)
-        cost = divide_budget(self, candidates, *relation)
+        started = fix_starts(candidates, records)
+        cost = divide_budget(self, candidates, records, *relation)
         target = replace(target, bounds=checked_bounds(metric, self.target_bounds, self._first))
         scorer = scorer_of(cost, metric, target)
         ledger = self._ledger()
@@ -220,7 +222,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             "seeded": seeded,
             "classes_declared": declared,
             "target_bounds": numbers,
-            "n_labels": candidates[0].rows.n_labels,
+            "n_labels": records.n_labels,
         }
         warn_of(state_search(None, cost, **stated).cautions(), stacklevel=3)
         check_affordable(ledger, cost)
@@ -229,12 +231,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         if ledger is not None and classes is not None:
             notes["fingerprint"] = data_fingerprint(y[rows] != (classes[0] if y.ndim == 1 else 0))
         best: Try | None = None
-        records = {id(candidate.records): candidate.rows for candidate in candidates}
-        parts = {key: divided(whole, rows, held) for key, whole in records.items()}
+        parts = divided(records, rows, held)
         with charged(ledger, cost, release=lambda: _digest(best), notes=notes):
             tries = draw_tries(cost.tries, stream)
             best = best_of(candidates, tries, parts, scorer, stream, seeded=seeded)
-        self._set_best(best, candidates[0], cost, scorer.target, stated)
+        self._set_best(best, records, cost, scorer.target, stated)
         self.cv_results_ = results_of(candidates, best)
         self.metric_, self._target = metric, scorer.target
         return self
@@ -258,7 +259,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     def _set_best(
         self,
         best: Try | None,
-        first: Candidate,
+        records: LocalRecords,
         cost: SearchCost,
         target: Target,
         stated: dict[str, Any],
@@ -270,12 +271,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-            candidate, fitted = first, _constant(target)
+            fitted = _constant(target)
             self.best_score_, self.best_params_ = None, None
         else:
-            self.best_score_, candidate, fitted = best
-            self.best_params_ = candidate.params
-        fit, rows = getattr(fitted, "privacy_", None), candidate.rows
+            self.best_score_, (self.best_params_, _), fitted = best
+        fit = getattr(fitted, "privacy_", None)
         self.privacy_ = state_search(
             fit if isinstance(fit, PrivacyStatement) else None, cost, **stated
         )
@@ -286,13 +286,13 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             fitted.model_ = replace(
                 fitted.model_,
                 statement=self.privacy_,
-                feature_names=rows.feature_names,
-                origin=rows.origin,
+                feature_names=records.feature_names,
+                origin=records.origin,
             )
-        if rows.feature_names is not None:
-            fitted.feature_names_in_ = rows.feature_names
+        if records.feature_names is not None:
+            fitted.feature_names_in_ = records.feature_names
         self.best_estimator_ = fitted
-        self.n_features_in_ = rows.shape[1]
+        self.n_features_in_ = records.shape[1]
         if target.classes:
             self.classes_ = np.asarray(target.classes)
 
