@@ -242,33 +242,7 @@ def test_what_needs_more_is_told(run, bucket, monkeypatch):
     refused(run("fit", bucket, *FIT, *CLUSTER), "pip install 'dplasso[storage]'")
 
 
-def test_stores_are_made_there(train, tmp_path, bucket, monkeypatch):
-    here, away = tmp_path / "here.store", "memory://bucket/made/away.store"
-    done("convert", train, here, "--features", 30)
-    report = found("convert", train, away, "--features", 30)
-    assert (report["n_samples"], report["n_features"]) == (800, 30)
-    memory = fsspec.filesystem("memory")
-    for file in here.iterdir():
-        if file.name != "header.json":
-            assert memory.cat(f"/bucket/made/away.store/{file.name}") == file.read_bytes()
-    assert not left_behind(tmp_path)
-    done("fit", away, *CLUSTER, *FIT, "--classes", "-1,1")
-
-
-def test_one_that_is_there_is_replaced_by_force_alone(run, train, tmp_path, bucket):
-    away = f"file://{tmp_path}/away"
-    given = ("convert", train, f"{away}/a.store", "--features", 30)
-    done(*given)
-    refused(run(*given), "is a store already; replace it with --force")
-    done(*given, "--force")
-    for path in (tmp_path / "away" / "a.store").iterdir():
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+def test_stores_are_not_made_there(run, train, bucket):
+    given = ("convert", train, "memory://bucket/made/away.store", "--features", 30)
+    refused(run(*given), "copy the finished folder to object storage")
     refused(run("convert", train, "s3://key:secret@bucket/a"), "s3://... holds more than a scheme")
-
-
-def test_a_store_that_does_not_arrive_whole_is_none(run, train, bucket, monkeypatch):
-    memory = fsspec.filesystem("memory")
-    monkeypatch.setattr(type(memory), "size", lambda *_: 1)
-    given = ("convert", train, "memory://bucket/short/a.store", "--features", 30)
-    refused(run(*given), "is incomplete after copying")
-    assert not memory.isfile("/bucket/short/a.store/header.json")

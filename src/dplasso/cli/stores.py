@@ -2,24 +2,21 @@
 
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import typer
 
 from dplasso.cli import output
 from dplasso.cli.inputs import ReadingOptions, refuse
-from dplasso.cluster.storage import check_free, put_store
 from dplasso.data.formats import is_table
 from dplasso.data.source_files import expand, is_address
 from dplasso.data.store import describe, open_store, write_store
 from dplasso.data.store.files import check_place
 from dplasso.encoding.files import encode_files
 from dplasso.encoding.schema import Schema
+from dplasso.errors import DataError
 
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
 SMALLEST = 64 * 2**20
@@ -40,14 +37,6 @@ def parse_memory(text: str) -> int:
     return amount
 
 
-def _check_place(store: str, *, force: bool) -> None:
-    """Refuse a place where a store cannot be made."""
-    if is_address(store):
-        check_free(store, force=force)
-    else:
-        check_place(Path(store).absolute(), force=force)
-
-
 def convert(
     data: list[str],
     store: str,
@@ -66,8 +55,7 @@ def convert(
         One or more files of one data set, or a quoted pattern: svmlight text (plain, .gz, .bz2,
         .xz), scipy sparse .npz, or tables (CSV, JSON lines, Parquet, Arrow).
     store : STORE
-        The folder to make, or an address on object storage (s3://bucket/a.store): made in a
-        temporary folder, and copied there.
+        The folder to make.
 
     Data
     ----
@@ -90,7 +78,6 @@ def convert(
     dplasso convert day_*.svm url.store --memory 4GB
     dplasso convert train.svm train.store --features 1000000 --binarize --force
     dplasso convert visits.parquet visits.store --schema schema.json
-    dplasso convert part-1.svm.gz s3://bucket/stores/part-1.store --features 1000000
 
     A fit from a store reads no text, and keeps in memory only what grows with the number of rows
     and of columns. A store needs about 8 bytes of disk per entry (4 where all values are 1).
@@ -98,14 +85,19 @@ def convert(
     schema = _schema(data, features, reading)
     reading.dialect.say(expand(data))
     settings: dict[str, Any] = {"memory": parse_memory(memory), "force": force}
-    _check_place(store, force=force)
+    if is_address(store):
+        raise DataError(
+            "a store is made on a disk: copy the finished folder to object storage, for example "
+            "with aws s3 sync"
+        )
+    check_place(Path(store).absolute(), force=force)
     started = time.perf_counter()
-    with output.progress_bars() as bars, _made(store) as place, bars.task("reading") as progress:
+    with output.progress_bars() as bars, bars.task("reading") as progress:
         records = encode_files(
             data, schema, person_column=person_column, n_features=features, **reading.of_rows()
         )
         written = write_store(
-            records.source, place, origin=records.origin, progress=progress, **settings
+            records.source, store, origin=records.origin, progress=progress, **settings
         )
         report = describe(written)
     report["seconds"] = time.perf_counter() - started
@@ -115,8 +107,7 @@ def convert(
             f"The number of columns ({report['n_features']:,}) is treated as public; if it "
             "came from the data alone, declare it with --features."
         )
-    away = " --cluster threads" if is_address(store) else ""
-    train = f"train on it: dplasso fit {store} --epsilon 1 --model model.npz{away}"
+    train = f"train on it: dplasso fit {store} --epsilon 1 --model model.npz"
 
     def show() -> None:
         facts = {"store": store, "data": output.data_text(report)}
@@ -140,18 +131,6 @@ def _schema(data: list[str], n_features: int | None, reading: ReadingOptions) ->
         raise typer.BadParameter(f"{data[0]} is a table: give --schema FILE")
     refuse({"--features": n_features}, "is not for a schema, which declares its columns")
     return reading.declared()
-
-
-@contextmanager
-def _made(store: str) -> Iterator[Path]:
-    """Yield where to make a store; one on object storage is made in a temporary folder."""
-    if not is_address(store):
-        yield Path(store)
-        return
-    with TemporaryDirectory(prefix="dplasso-") as made:
-        place = Path(made) / "made.store"
-        yield place
-        put_store(place, store)
 
 
 def info(store: Path, verify: bool = False) -> output.Result:

@@ -1,12 +1,11 @@
 """Stores on object storage.
 
 A worker copies a store to its machine, and keeps no file of it. The coordinator copies only headers
-and labels. A conversion writes a store to a temporary folder and then copies it.
+and labels.
 """
 
-import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -88,38 +87,6 @@ def showing(address: str | None, folder: Path | None) -> Iterator[None]:
         raise StoreError(str(error).replace(str(folder), address)) from None
 
 
-def check_free(address: str, *, force: bool) -> str:
-    """Check the address of a new store; `DataError` if it is a store already, unless `force`."""
-    address = checked_address(address)
-    with _reading(address) as (system, root):
-        if not force and system.isfile(_within(root, HEADER_FILE)):
-            raise DataError(f"{address} is a store already; replace it with --force")
-    return address
-
-
-def put_store(folder: Path, address: str) -> None:
-    """Copy a store to object storage; the header is last, because it completes the store."""
-    with ExitStack() as meanwhile, _reading(address, "written") as (system, root):
-        # If the storage is a local folder, other users must not be able to read it.
-        meanwhile.callback(os.umask, os.umask(0o077))
-        header = _within(root, HEADER_FILE)
-        if system.isfile(header):
-            # An old store must not look complete while it is replaced.
-            system.rm_file(header)
-        system.makedirs(root, exist_ok=True)
-        for file in sorted(folder.iterdir(), key=lambda path: path.name == HEADER_FILE):
-            place = _within(root, file.name)
-            target = system.open(place, "wb")
-            with file.open("rb") as source:
-                while piece := source.read(_REQUEST):
-                    target.write(piece)
-            target.close()
-            if system.size(place) != file.stat().st_size:
-                raise DataError(
-                    f"{address}: {file.name} is incomplete after copying; convert again"
-                )
-
-
 def _within(root: str, name: str) -> str:
     return f"{root.rstrip('/')}/{name}"
 
@@ -141,9 +108,9 @@ def _copied(system: Any, name: str, folder: Path) -> Iterator[int]:
 
 
 @contextmanager
-def _reading(address: str, done: str = "read") -> Iterator[tuple[Any, str]]:
+def _reading(address: str) -> Iterator[tuple[Any, str]]:
     """Yield the file system of an address and the place in it; convert errors to `DataError`."""
-    need("fsspec", "Reading and writing object storage")
+    need("fsspec", "Reading object storage")
     import fsspec
 
     try:
@@ -152,4 +119,4 @@ def _reading(address: str, done: str = "read") -> Iterator[tuple[Any, str]]:
         raise
     except Exception as error:
         # Each file system has its own exceptions.
-        raise DataError(f"{address} cannot be {done}: {error or type(error).__name__}") from None
+        raise DataError(f"{address} cannot be read: {error or type(error).__name__}") from None
