@@ -59,3 +59,17 @@ def test_where_a_store_s_folder_has_no_room_there_is_that_of_the_system(tmp_path
     assert caught.value.errno == errno.ENOSPC
     assert "system's temporary folder (No space left on device)" in str(caught.value)
     assert list(full.iterdir()) == list(other.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [None, errno.EOPNOTSUPP])
+def test_room_is_written_where_the_system_cannot_reserve_it(tmp_path, monkeypatch, error):
+    def unable(*_):
+        raise OSError(error, "Operation not supported")
+
+    monkeypatch.delattr(os, "posix_fallocate")
+    if error is not None:
+        monkeypatch.setattr(os, "posix_fallocate", unable, raising=False)
+    with (tmp_path / "room").open("wb") as file:
+        opening.fill(file, 2**21 + 5)
+    found = (tmp_path / "room").stat()
+    assert found.st_size == 2**21 + 5 <= found.st_blocks * 512
