@@ -13,16 +13,6 @@ from encoding.generated import write
 PLAIN = Dialect(",", ".", "utf-8")
 
 
-@pytest.fixture
-def written(tmp_path):
-    def write(content, name="t.csv", encoding="utf-8"):
-        path = tmp_path / name
-        path.write_bytes(content.encode(encoding))
-        return path
-
-    return write
-
-
 @pytest.mark.parametrize(
     ("header", "name", "encoding", "expected"),
     [

@@ -14,16 +14,6 @@ RECORDS = (
 NAMES = "age,work,weight,label"
 
 
-@pytest.fixture
-def written(tmp_path):
-    def write(text, name="t.csv", encoding="utf-8"):
-        path = tmp_path / name
-        path.write_bytes(text.encode(encoding))
-        return path
-
-    return write
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
