@@ -22,6 +22,7 @@ from dplasso.data.people import hash_people
 from dplasso.data.store import write_store
 from dplasso.encoding.files import read_records
 from dplasso.encoding.hashed import Hashed, Text
+from dplasso.encoding.pairs import Pairs
 from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number
 from dplasso.encoding.schema import Schema
 from encoding.generated import arrow, write
@@ -157,6 +158,7 @@ SCHEMA = Schema(
         Text("text0", 6, (1, 2), True, True, "ignore"),
         Date("day0", "year", (1990, 2000, 2010), None, missing="ignore"),
         Cross(("words0", "real0"), 7),
+        Pairs(),
     ),
     "label",
 )

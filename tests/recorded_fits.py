@@ -43,13 +43,15 @@ from dplasso.cluster import InProcessEngine
 from dplasso.data.store import write_store
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.origin import Origin, with_origin
-from dplasso.encoding.parts import Categories
+from dplasso.encoding.pairs import Pairs
+from dplasso.encoding.parts import Categories, Number
 from dplasso.encoding.schema import Schema
 from dplasso.fit import column_plan
 from dplasso.gradient_descent import schedule
 from dplasso.gradient_descent.energies import scale_exponents_of
 from dplasso.matrix.compressed import canonical
 from dplasso.model.linear import MatchedPrior
+from dplasso.phases import pairs
 from dplasso.tuning.estimates import MANY_LABELS, NUMBERS, SEVERAL_CLASSES, TWO_CLASSES
 from dplasso.tuning.metrics import COMPARING, METRICS
 from neighbours import N_COLUMNS, N_ROWS, common_records, hostile_records, in_parts
@@ -226,11 +228,28 @@ def _kept(kind, n_classes, options, *given):
 # Of a number 2 and 4 bins on two levels, and 5 words; two variables of 6 words.
 LEVELS = Schema((Levels("a", 0, 1, (2, 4)), Categories("b", (1, 2, 3))))
 WORDS = Schema((Categories("a", (1, 2, 3, 4)), Categories("b", (1, 2, 3, 4))))
+# 5 columns, 6 of their pair, and a number.
+PAIRS = Schema(
+    (
+        Categories("a", (1, 2), "ignore", "ignore"),
+        Categories("b", (1, 2, 3), "ignore", "ignore"),
+        *(Pairs(), Number("c", 1.0, 0.0, "ignore")),
+    )
+)
+
+
+def _of_pairs(*given):
+    """Fit where pairs are looked at with as few records as here."""
+    with patch.object(pairs, "_SIGNAL", 1e-3):
+        return _of_schema(PAIRS, *given)
 
 
 def _of_schema(schema, kind, n_classes, options, relation, X, y, given):
     """Fit columns that a schema made."""
-    given_so = with_origin(X, Origin(schema))
+    origin = Origin(schema)
+    given_so = (
+        [with_origin(part, origin) for part in X] if isinstance(X, list) else with_origin(X, origin)
+    )
     return _fit(kind, n_classes, options, relation, given_so, y, given)
 
 
@@ -436,6 +455,17 @@ def _cases():
     yield "search of labels", case
     given = DPLassoClassifier, {"max_weights": [2, 5]}, {}
     yield "search of a lasso", Case(partial(_search, *given), forms=in_memory)
+    for kind, classes in (
+        (DPLogisticRegression, 2),
+        (DPLogisticRegression, 3),
+        (DPLinearRegression, 0),
+    ):
+        for name, options in (("", {}), (", weights", WEIGHTED), (", people", GROUPED)):
+            uses = ("weights",) * ("sample_weight" in options)
+            uses += ("people",) * ("rows_per_person" in options)
+            work = partial(_of_pairs, kind, classes, {"epsilon": 5.0} | options)
+            forms = ("csr", "csc") if uses else ("csr", "csc", "partitions")
+            yield f"pairs of {classes} classes{name}", Case(work, classes, uses, forms=forms)
 
 
 CASES = dict(_cases())

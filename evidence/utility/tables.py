@@ -1,18 +1,17 @@
-"""Tables: drafts on several resolutions beside boosted trees, and pairs of columns on top of them.
+"""Tables: drafts on several resolutions, without and with pairs of columns, and boosted trees.
 
 ``python -m evidence.utility.tables trees FOLDER`` fits tables as they come: UCI Adult, from
 adult_raw_train.csv.gz and adult_raw_test.csv.gz in FOLDER, and two surveys that statsmodels ships,
 the RAND health insurance experiment and Fair's on affairs. It fits our draft with public ranges,
-interpret-core's DP-EBM with the same ranges if it is installed, and scikit-learn's boosted trees
-without privacy. ``pairs FOLDER`` and ``pairs`` compare fits with
-and without all pairs of columns, the former on a split of Adult's training rows, the latter on
-records that a formula draws, with interactions and without. Both print rows of a table.
+without and with all pairs of columns, interpret-core's DP-EBM with the same ranges if it is
+installed, and scikit-learn's boosted trees without privacy. ``pairs`` compares fits without and
+with pairs on records that a formula draws, with interactions and without. Both print rows of a
+table.
 """
 
 import sys
 import warnings
 from collections.abc import Iterator
-from itertools import combinations
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -27,8 +26,8 @@ from dplasso import DPLogisticRegression, PublicEncoder
 from dplasso.encoding.origin import Origin, with_origin
 from evidence.machine import installed
 
-EPSILONS, ENTRIES, DRAWS, DELTA = (0.1, 0.3, 1.0, 3.0), (0.1, 0.2, 0.4), 5, 1e-6
-_PAIRED = ("levels", "categories", "bins", "date")
+EPSILONS, DRAWS, DELTA = (0.1, 0.3, 1.0, 3.0), 5, 1e-6
+PAIRS = {"kind": "pairs"}
 # Ranges of numbers that need no look at the records.
 PUBLIC = {
     "lncoins": (0, 5),
@@ -104,23 +103,16 @@ def mean_auc(schema: Any, X: Any, y: NDArray[Any], split: Any, epsilon: float) -
     return mean(found)
 
 
-def pairs(table: pd.DataFrame, y: NDArray[Any]) -> Iterator[list[str]]:
-    """Yield for each epsilon the AUC without pairs, and with their entries of every size."""
-    order = np.random.default_rng(5).permutation(len(y))
-    split = np.split(order, [int(0.8 * len(y))])
+def pairs(n_rows: int, *, interact: bool) -> Iterator[list[str]]:
+    """Yield for each epsilon the AUC without and with pairs on drawn records."""
+    table, y = drawn(n_rows, interact=interact)
+    split = np.split(np.arange(n_rows), [int(0.8 * n_rows)])
     parts = parts_of(table.iloc[split[0]])
-    columns = [part["column"] for part in parts if part["kind"] in _PAIRED]
-    crosses = [{"kind": "cross", "columns": list(pair)} for pair in combinations(columns, 2)]
-    plain, crossed = (PublicEncoder({"parts": one}) for one in (parts, parts + crosses))
-    width, X = plain.schema_.n_features, crossed.transform(table)
-    fits = [(plain.schema_, plain.transform(table))]
-    for entry in ENTRIES:
-        own = X.copy()
-        own.data[own.indices >= width] = entry
-        fits.append((crossed.schema_, own))
+    encoders = [PublicEncoder({"parts": some}) for some in (parts, [*parts, PAIRS])]
+    fits = [(encoder.schema_, encoder.transform(table)) for encoder in encoders]
     for epsilon in EPSILONS:
-        found = [mean_auc(schema, rows, y, split, epsilon) for schema, rows in fits]
-        yield [f"{len(y):,}", f"{epsilon:g}", *(f"{auc:.4f}" for auc in found)]
+        found = [mean_auc(schema, X, y, split, epsilon) for schema, X in fits]
+        yield [f"{n_rows:,}", str(interact), f"{epsilon:g}", *(f"{auc:.4f}" for auc in found)]
 
 
 def trees(folder: Path) -> Iterator[list[str]]:
@@ -138,11 +130,13 @@ def compared(name: str, whole: Labelled, n_train: int) -> Iterator[list[str]]:
     """Yield the test AUCs of one table; the first rows are for training."""
     table, y = whole
     parts = parts_of(table[:n_train])
-    encoder = PublicEncoder({"parts": parts})
-    X, split = encoder.transform(table), np.split(np.arange(len(y)), [n_train])
-    for epsilon in EPSILONS:
-        auc = mean_auc(encoder.schema_, X, y, split, epsilon)
-        yield [name, "DPLogisticRegression", f"{epsilon:g}", f"{auc:.4f}"]
+    split = np.split(np.arange(len(y)), [n_train])
+    for method, some in (("DPLogisticRegression", parts), ("with pairs", [*parts, PAIRS])):
+        encoder = PublicEncoder({"parts": some})
+        X = encoder.transform(table)
+        for epsilon in EPSILONS:
+            auc = mean_auc(encoder.schema_, X, y, split, epsilon)
+            yield [name, method, f"{epsilon:g}", f"{auc:.4f}"]
     if installed("interpret-core"):
         for epsilon in EPSILONS:
             auc = mean(dp_ebm_aucs(table, y, n_train, parts, epsilon))
@@ -182,11 +176,9 @@ def main(arguments: list[str]) -> None:
     kind, *folders = arguments
     if kind == "trees":
         found = [trees(Path(folders[0]))]
-    elif folders:
-        found = [pairs(*adult(Path(folders[0]), "train"))]
     else:
         sizes = ((31_250, True), (31_250, False), (125_000, True), (125_000, False))
-        found = [pairs(*drawn(size, interact=interact)) for size, interact in sizes]
+        found = [pairs(size, interact=interact) for size, interact in sizes]
     for rows in found:
         for row in rows:
             print(f"| {' | '.join(row)} |", flush=True)

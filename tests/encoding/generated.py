@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.levels import Levels
+from dplasso.encoding.pairs import Pairs
 from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number
 from dplasso.encoding.schema import Schema
 
@@ -87,6 +88,7 @@ def tables(draw):
     if len(coded) >= 2:
         crossed = draw(st.lists(st.sampled_from(coded), min_size=2, max_size=3, unique=True))
         chosen.append(Cross(crossed, draw(st.none() | st.integers(1, 10))))
+        chosen += [Pairs()] * draw(st.booleans())
     label = st.sampled_from(["no", "yes"])
     labels = ["no", "yes", *draw(st.lists(label, min_size=n_rows - 2, max_size=n_rows - 2))]
     missing = draw(st.sampled_from([(), ("Rome", "5")]))

@@ -22,12 +22,15 @@ from dplasso import (
 )
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.origin import Origin, with_origin
+from dplasso.encoding.pairs import Pairs
+from dplasso.encoding.parts import Categories, Number
 from dplasso.encoding.schema import Schema
 from dplasso.estimators.fitting import method_of
 from dplasso.fit import column_plan
 from dplasso.fit.records import local_records
 from dplasso.fit.run import Begun, Hooks, _prepared
 from dplasso.gradient_descent import energies
+from dplasso.phases import pairs
 from dplasso.phases.contract import NO_SNAPSHOT, Fit
 from dplasso.phases.released import Released
 from dplasso.privacy import release as door_module
@@ -89,6 +92,18 @@ def _loop(**options):
 THREE = (0, 1, 2)
 # 30 columns: of each of two numbers 2, 4 and 8 bins, and one for missing values.
 LEVELS = Schema([Levels(name, 0, 1, (2, 4, 8)) for name in "ab"])
+# 30 columns, 16 of them of pairs.
+PAIRS = Schema(
+    [
+        *(Levels("a", 0, 1, (2,), missing="ignore"), Levels("b", 0, 1, (2, 4), missing="ignore")),
+        *(
+            Categories("c", tuple("xyz"), "ignore", "ignore"),
+            Number("d", 1.0),
+            Number("e", 1.0, 0.0, "ignore"),
+        ),
+        Pairs(),
+    ]
+)
 PLANS = {
     "logistic": Case(_logistic()),
     "logistic, replace-one": Case(_logistic(neighbors="replace-one", rows_per_person=3)),
@@ -102,6 +117,10 @@ PLANS = {
     "levels, all": Case(_logistic(), schema=LEVELS),
     "levels, scaled": Case(_logistic(epsilon=0.5), scaled=True, schema=LEVELS),
     "levels, three classes": Case(_logistic(epsilon=0.5, classes=THREE), 3, schema=LEVELS),
+    "pairs": Case(_logistic(epsilon=20.0), schema=PAIRS),
+    "pairs, scaled": Case(_logistic(epsilon=20.0), scaled=True, schema=PAIRS),
+    "pairs, three classes": Case(_logistic(epsilon=20.0, classes=THREE), 3, schema=PAIRS),
+    "pairs of numbers": Case(DPLinearRegression(20.0, **BOUNDS), "numbers", schema=PAIRS),
     "prior": Case(_logistic(prior=PRIOR)),
     "prior of a short list": Case(_logistic(prior=PRIOR, max_weights=2), scaled=True),
     "public rows": Case(_logistic(public_rows=DIRECTIONS)),
@@ -168,6 +187,7 @@ def small(case):
             stack.enter_context(patch.object(column_plan, name, value))
         if case.scaled:
             stack.enter_context(patch.object(energies, "_RECORDS", 1e-3))
+        stack.enter_context(patch.object(pairs, "_SIGNAL", 1e-3))
         yield
 
 

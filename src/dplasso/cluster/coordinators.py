@@ -66,6 +66,13 @@ class PartitionedRecords:
         """Return the moments summed over the workers."""
         return self._sum(SumSteps(loss, "moments", (loss, scaling, weights, units)))
 
+    def gradient_beside(
+        self, model: LinearModel, columns: NDArray[np.int64], unit: float
+    ) -> NDArray[np.int64]:
+        """Return the gradients summed over the workers."""
+        asked = model, columns, unit
+        return self._sum(SumSteps(self.loss, "gradient_beside", asked, self.columns))
+
     def _sum(self, steps: SumSteps) -> NDArray[np.int64]:
         self.partitions.begin("begin_sums", steps)
         return sum_of(self.partitions.call("sums"))

@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from dplasso.data.blocks import INT32_MAX, Rows
 from dplasso.encoding.contract import Coded, Part, Slot, TableColumns, Where
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.levels import Levels
+from dplasso.encoding.pairs import Pairs
 from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number
 from dplasso.errors import ParameterError
 from dplasso.privacy.budget import Budget
@@ -34,6 +36,7 @@ _KINDS: dict[str, Any] = {
     "hashed": Hashed,
     "text": Text,
     "cross": Cross,
+    "pairs": Pairs,
 }
 _ENTRIES = ("label", "parts", "missing", "note", "edges", "confirmed")
 # Entries of any part: its kind, and the remarks of a draft.
@@ -130,8 +133,8 @@ class Schema:
     Attributes
     ----------
     parts : tuple of parts
-        `Categories`, `Bins`, `Levels`, `Date`, `Number`, `Hashed`, `Text`, `Cross`. Other columns
-        are never read.
+        `Categories`, `Bins`, `Levels`, `Date`, `Number`, `Hashed`, `Text`, `Cross`, `Pairs`. Other
+        columns are never read.
     label : str or None
         Column of the labels; needed only for training.
     note : str
@@ -157,7 +160,8 @@ class Schema:
     confirmed: bool | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", tuple(self.parts))
+        parts = [part.among(self.parts) if isinstance(part, Pairs) else part for part in self.parts]
+        object.__setattr__(self, "parts", tuple(parts))
         words: Any = self.missing
         if isinstance(words, str) or not all(isinstance(word, str) for word in words):
             raise ValueError("missing must be a list of words")
@@ -212,6 +216,25 @@ class Schema:
                 for level, start in zip(part.levels[1:], part.starts[1:], strict=False):
                     ranges.append((level, offset + start, offset + start + level))
         return tuple(ranges)
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int, int], ...]:
+        """The first feature of each pair of columns, and the numbers of codes of both."""
+        return tuple(
+            (offset + first, left, right)
+            for part, offset in zip(self.parts, self.offsets, strict=False)
+            if isinstance(part, Pairs)
+            for first, left, right in part.blocks(self.coded)
+        )
+
+    def columns_of(self, feature: int) -> tuple[str, ...]:
+        """Return the columns of the table that a feature encodes."""
+        place = int(np.searchsorted(self.offsets[1:], feature, "right"))
+        part = self.parts[place]
+        if isinstance(part, Pairs):
+            own = part.places(self.coded, np.array([feature - self.offsets[place]]))
+            return list(combinations(part.columns, 2))[own[0]]
+        return part.columns
 
     @property
     def one_hot(self) -> tuple[tuple[int, ...], ...]:

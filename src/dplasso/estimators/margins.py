@@ -254,7 +254,7 @@ class _Names:
         """Return the group of a column: the table columns that a part encodes, or the column."""
         if self._schema is None:
             return column
-        return self._schema.parts[int(np.searchsorted(self._offsets, column, "right"))].columns
+        return self._schema.columns_of(column)
 
     def words(self, key: Any, columns: list[int]) -> tuple[str, str]:
         """Return the name of a group, and the value of a row with entries in these columns."""

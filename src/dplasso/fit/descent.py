@@ -30,6 +30,7 @@ from dplasso.phases.descend import gradient_phases
 from dplasso.phases.inference import MOST_COLUMNS, inference
 from dplasso.phases.moments import Infer, OneHot, read_infer
 from dplasso.phases.named import named_columns
+from dplasso.phases.pairs import PAIRS_SHARE, columns_of, stages_with
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Counted
 from dplasso.privacy.budget import Budget
@@ -134,12 +135,21 @@ class GradientDescent(Method):
         fitted = 1.0 - self.infer.share
         mixes = self.learn_geometry is not None and not self.predicts_named
         geometry = self.geometry if mixes else None
+        # Cuts, priors, latent directions and intervals need all columns.
+        whole = self.from_prior or self.learn_geometry is not None or self.infers
+        chooses = kept is None and not whole
+        blocks = self.pairs if chooses and self.norm_bound is None else ()
 
-        def course(released: Released, budget: Budget) -> Course:  # noqa: ARG001
+        def course(released: Released, budget: Budget) -> Course:
             counted, entered = counted_of(released), released.drawn_columns
-            own = stages if entered is None else plan_stages(most, entered.size, task.kappa)
+            own: Any = stages if entered is None else plan_stages(most, entered.size, task.kappa)
+            share = fitted - released.entries[0].share
+            if blocks:
+                signal = counted.total * budget.mu_of(share) / budget.moved(1.0)
+                own = stages_with(blocks, own[0], signal, task.n_outputs)
             public: dict[str, Any] = {
-                "share": fitted - released.entries[0].share,
+                "share": share,
+                "pairs": PAIRS_SHARE if blocks and own[1] is not None else 0.0,
                 "stages": own if released.mix is None else with_directions(own),
                 "calibration": calibration,
                 "start": CALIBRATION_SHARE if self.from_prior else 0.0,
@@ -167,6 +177,8 @@ class GradientDescent(Method):
 
         n_slopes = task.n_outputs if task.many_labels else 1
         most_of_each = [(stage.n_steps, stage.n_columns) for stage in stages]
+        if blocks:
+            most_of_each *= 2
         if mixes and most is not None:
             most_of_each = [(MOST_STEPS, n_features), *most_of_each[1:]]
         phases = gradient_phases(
@@ -175,11 +187,11 @@ class GradientDescent(Method):
             calibrates=calibration > 0.0,
             n_slopes=n_slopes,
             mixes=mixes,
+            blocks=blocks,
         )
-        # Cuts, priors, latent directions and intervals need the columns of all levels.
-        whole = self.from_prior or self.learn_geometry is not None or self.infers
-        if self.levels and kept is None and not whole:
-            phases = (levels(self.levels, n_features, task.n_outputs), *phases)
+        if chooses and (self.levels or blocks):
+            entering = levels(self.levels, n_features, task.n_outputs, columns_of(blocks))
+            phases = (entering, *phases)
         if self.infers:
             unclipped = task.gradient_loss(task.inference_bound)
             common = descent, unclipped, self.infer.share

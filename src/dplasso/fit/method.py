@@ -16,6 +16,7 @@ from dplasso.matrix.starting import StartingModel, starting_model
 from dplasso.model.linear import MatchedPrior
 from dplasso.phases.contract import Plan
 from dplasso.phases.count import COUNT, Spans
+from dplasso.phases.pairs import Blocks
 from dplasso.privacy.budget import Budget, build_budget
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors
 from dplasso.privacy.randomness import check_random_state
@@ -33,7 +34,7 @@ class Method:
     """A method of fitting with its parameters, checked.
 
     `params`: as a model file holds them. `start` and `learn_geometry` make `prior` and `geometry`
-    once columns and classes are known. `levels`: bins that may be too fine for the fit.
+    once columns and classes are known. `levels`, `pairs`: columns that may not enter.
     """
 
     params: Mapping[str, Any]
@@ -50,6 +51,7 @@ class Method:
     prior: MatchedPrior | None = None
     n_records: int | None = None
     levels: Spans = ()
+    pairs: Blocks = ()
     learn_geometry: Learn | None = None
     # A `Geometry`, or `PublicPredictions` of the columns that `infer` names.
     geometry: Any = None
@@ -100,7 +102,7 @@ class Method:
     def starting(self, task: Task, records: Any) -> Self:
         """Return the method once the columns are known, with prior, geometry and levels."""
         schema = None if records.origin is None else records.origin.schema
-        method = self if schema is None else replace(self, levels=schema.levels)
+        method = self if schema is None else replace(self, levels=schema.levels, pairs=schema.pairs)
         if self.start is not None:
             method = replace(method, prior=self.start(self, task, records))
         if self.learn_geometry is not None:

@@ -210,6 +210,16 @@ class GradientRows:
         """Count mixed rows whose squared length is at least `least`, in units; shape (1,)."""
         return np.array([count_along(self.rows, self.targets, least, unit)])
 
+    def gradient_beside(
+        self, model: LinearModel, columns: NDArray[np.int64], unit: float
+    ) -> NDArray[np.int64]:
+        """Return gradients in unit rows of some columns, at the margins of a model of others."""
+        margins = self.margins(model)
+        targets = self.targets._replace(offsets=margins.parts[:, 0])
+        rows = replace(self, loss=margins.loss, targets=targets)
+        part = rows.part(Scaling(columns, 0.0, None), unit)
+        return part.whole(np.zeros(columns.size * self.loss.n_outputs))
+
     def _unit_rows(self, scaling: Scaling) -> UnitRows:
         """Return unit rows of the columns that are kept, or of all."""
         arrays = scaling.kept, scaling.scale_exponents, scaling.around

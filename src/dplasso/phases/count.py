@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dplasso.phases.contract import Fit, Phase, at_once
 from dplasso.phases.released import Released
-from dplasso.phases.releases import Counted, Entered, Release
+from dplasso.phases.releases import NO_COLUMNS, Counted, Entered, Release
 from dplasso.privacy.accounting import LARGEST_SCALE
 from dplasso.privacy.budget import Budget, Draws
 from dplasso.privacy.randomness import RandomStream, word_buffers
@@ -125,13 +125,16 @@ def entering(spans: Spans, n_features: int, n_outputs: int, signal: float) -> ND
     return np.flatnonzero(taken).astype(np.int64)
 
 
-def levels(spans: Spans, n_features: int, n_outputs: int) -> Phase:
-    """Return the phase that leaves out levels that are too fine, from releases alone."""
+def levels(
+    spans: Spans, n_features: int, n_outputs: int, later: NDArray[np.int64] = NO_COLUMNS
+) -> Phase:
+    """Return the phase that leaves out too fine levels and `later` columns, by releases alone."""
 
     def make(fit: Fit, released: Released, mu: float) -> Release | None:  # noqa: ARG001
         budget = fit.budget
         mu_left = budget.mu_of(1.0 - released.spent) / budget.moved(1.0)
         columns = entering(spans, n_features, n_outputs, counted_of(released).total * mu_left)
+        columns = np.setdiff1d(columns, later, assume_unique=True)
         return None if columns.size == n_features else Entered(columns)
 
     return Phase("levels", Draws(), lambda *_: 0.0, at_once(make))

@@ -27,8 +27,8 @@ class Course:
     """What the gradient phases of a fit share, once the records are counted.
 
     `weight`: bound on the sum of the records' weights. `share`: of the budget for all of them;
-    `calibration` and `start` are parts of it. `stages`: None for a run that is left out. `learnt`:
-    see `part_taken`. `constant`, shape (K,): the margins that the first run starts from.
+    `calibration`, `start` and `pairs` are parts of it. `stages`: None for a run that is left out.
+    `learnt`: see `part_taken`. `constant`, shape (K,): the margins that the first run starts from.
     """
 
     loss: Any
@@ -38,6 +38,7 @@ class Course:
     stages: tuple[Stage | None, ...]
     calibration: float
     start: float = 0.0
+    pairs: float = 0.0
     learnt: float = 0.0
     constant: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 

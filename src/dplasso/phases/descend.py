@@ -38,6 +38,7 @@ from dplasso.phases.course import (
     starting_model,
 )
 from dplasso.phases.mix import mix, mix_share
+from dplasso.phases.pairs import Blocks, pairs
 from dplasso.phases.released import Released
 from dplasso.phases.releases import (
     Curvature,
@@ -64,13 +65,15 @@ def gradient_phases(
     calibrates: bool,
     n_slopes: int = 1,
     mixes: bool = False,
+    blocks: Blocks = (),
 ) -> tuple[Phase, ...]:
-    """Return the gradient phases; `most`: the most gradients and columns of each stage."""
+    """Return the gradient phases; `most`: gradients and columns of each stage; `blocks`: pairs."""
     phases = [mix(descent)] if mixes else []
     phases += [scales(descent)]
     phases += [start(descent)] if descent.from_prior else []
     for stage, (n_steps, n_columns) in enumerate(most):
-        phases += [cut(descent, stage)] if stage else []
+        between = pairs(descent, blocks) if blocks else cut(descent, stage)
+        phases += [between] if stage else []
         phases += [row_length(descent, stage)] if descent.from_prior else []
         n_latent = MOST_DIRECTIONS if mixes and not stage else 0
         taken = gradients(descent, stage, n_steps, n_columns + n_latent, n_slopes)
@@ -115,9 +118,10 @@ def gradients(
             return 0.0
         course, own = chosen
         of_features = length_share(course, descent)
-        if released.energies.size:
+        if released.last(Scaled) is not None:
             of_features += SCALES_SHARE + CURVATURE_SHARE
         left = 1.0 - course.calibration - course.start - budget.share_of_features(of_features)
+        left -= course.pairs
         if released.last(Mixed) is not None:
             left -= mix_share(descent, course, budget)
         return course.share * own.share * left
@@ -177,11 +181,20 @@ def starting_weights(
     kept, places = released.kept_columns, np.arange(len(before.weights))
     if kept.size:
         places = np.searchsorted(before.columns, kept) if before.columns.size else kept
+    weights = before.weights[places]
+    errors, part = before.errors[places] if before.spread.size else before.errors, _START
+    if course.pairs:
+        # Single columns keep their weights, and pairs start from 0.
+        entered = released.drawn_columns
+        assert entered is not None, "pairs enter after other columns"
+        part, own = 1.0, np.searchsorted(entered, before.columns)
+        weights, errors = np.zeros((n_columns, weights.shape[1])), np.zeros(n_columns)
+        weights[own], errors[own] = before.weights, before.errors
     ends = [] if not before.constant.size else [before.constant[np.newaxis]]
-    start = _START * np.concatenate([before.weights[places], *ends])
+    start = part * np.concatenate([weights, *ends])
     if course.constant.any():
-        start[-1] += (1.0 - _START) * constant
-    return start.ravel(), _START * (before.errors[places] if before.spread.size else before.errors)
+        start[-1] += (1.0 - part) * constant
+    return start.ravel(), part * errors
 
 
 class _Gradients:
@@ -332,7 +345,7 @@ def curvature(descent: Descent, stage: int) -> Phase:
     """Release what bounds the curvature of the loss in a stage, where columns are scaled."""
 
     def part(course: Course, released: Released, budget: Budget) -> float | None:
-        if course.stages[stage] is None or not released.energies.size:
+        if course.stages[stage] is None or released.last(Scaled) is None:
             return None
         return budget.share_of_features(CURVATURE_SHARE / len(course.runs))
 

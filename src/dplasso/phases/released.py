@@ -18,6 +18,7 @@ from dplasso.phases.releases import (
     Entered,
     Kept,
     Mixed,
+    Paired,
     Release,
     RowLength,
     Scaled,
@@ -61,7 +62,7 @@ class Released:
     @property
     def drawn_columns(self) -> NDArray[np.int64] | None:
         """The columns of the vertices, or those that enter; None where that is all of them."""
-        drawn, entered = self.last(Drawn), self.last(Entered)
+        drawn, entered = self.last(Drawn), self.last(Paired) or self.last(Entered)
         if entered is not None:
             return entered.columns
         return drawn.columns if drawn is not None and drawn.vertex.size else None
@@ -89,7 +90,7 @@ class Released:
     @property
     def energies(self) -> NDArray[np.float32]:
         """Energies of the columns; none where columns are not scaled."""
-        scaled = self.last(Scaled)
+        scaled = self.last(Paired) or self.last(Scaled)
         return _NO_ENERGIES if scaled is None else scaled.energies
 
     @property

@@ -202,6 +202,17 @@ class Entered(Release):
 
 
 @dataclass(frozen=True)
+class Paired(Release):
+    """The columns after the choice of pairs, ascending, and their energies as in `Scaled`."""
+
+    kind: ClassVar[str] = "pairs"
+    dtypes: ClassVar[Mapping[str, str]] = {"columns": "<i8", "energies": "<f4"}
+
+    columns: NDArray[np.int64]
+    energies: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
 class RowLength(Release):
     """How long rows are in the columns of the next gradients, in root mean square; at most 1."""
 

@@ -1,0 +1,208 @@
+"""All pairs of columns as features, and which of them enter a fit."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dplasso import DPLassoClassifier, DPLogisticRegression, PublicEncoder, load
+from dplasso.cluster import InProcessEngine
+from dplasso.encoding.hashed import Hashed
+from dplasso.encoding.levels import Levels
+from dplasso.encoding.pairs import Pairs
+from dplasso.encoding.parts import Categories, Date, Number
+from dplasso.encoding.schema import Schema, schema_from_json
+from dplasso.gradient_descent.schedule import plan_stages
+from dplasso.phases.pairs import PAIRS_SHARE, _chosen, stages_with
+from dplasso.phases.releases import Descended, Paired
+
+AGE, JOB = Levels("age", 0, 100, (2, 4)), Categories("job", ("clerk", "cook"))
+
+
+def test_a_record_has_one_feature_of_each_pair():
+    schema = Schema((AGE, JOB, Number("height", 200), Pairs()))
+    offset = schema.offsets[3]
+    # Bins of the coarsest level, and a missing value; two jobs, an unknown and a missing one.
+    assert schema.pairs == ((offset, 3, 4),)
+    table = pd.DataFrame({"age": [10, 80, None], "job": ["cook", "smith", None], "height": 170})
+    X = PublicEncoder(schema).transform(table).toarray()[:, offset:]
+    assert X.sum(axis=1).tolist() == [1, 1, 1]
+    names = ["age<50 & job=cook", "age>=50 & job (unknown)", "age (missing) & job (missing)"]
+    assert schema.names(offset + X.argmax(axis=1)) == names
+    assert {schema.columns_of(offset + k) for k in range(12)} == {("age", "job")}
+    assert schema.columns_of(0) == ("age",)
+
+
+def test_pairs_are_of_all_columns_that_one_part_encodes():
+    dates = Date("day", "month"), Date("day", "weekday")
+    schema = Schema((AGE, *dates, JOB, Hashed(("city", "street"), 3), Pairs()))
+    assert schema.parts[-1].columns == ("age", "job", "city", "street")
+    assert len(schema.pairs) == 6
+    plain = {"kind": "pairs"}
+    document = schema.to_json()
+    assert document["parts"][-1] == plain | {"columns": ["age", "job", "city", "street"]}
+    assert schema_from_json(document) == schema
+    document["parts"][-1] = plain
+    assert schema_from_json(document) == schema
+    document["parts"][-1] = plain | {"columns": ["job", "age"]}
+    assert schema_from_json(document).pairs[0][1:] == (4, 3)
+
+
+def test_a_pair_lacks_records_whose_value_is_ignored():
+    job = Categories("job", ("clerk",), unknown="ignore", missing="ignore")
+    schema = Schema((AGE, job, Pairs()))
+    table = pd.DataFrame({"age": [10, 10], "job": ["clerk", "cook"]})
+    X = PublicEncoder(schema).transform(table).toarray()[:, schema.offsets[2] :]
+    assert X.sum(axis=1).tolist() == [1, 0]
+
+
+def test_a_column_of_many_codes_is_hashed_to_sixteen():
+    schema = Schema((Hashed(("city",), 10), JOB, Pairs()))
+    offset = schema.offsets[2]
+    assert schema.pairs == ((offset, 16, 4),)
+    cities = [f"city {k}" for k in range(200)]
+    X = PublicEncoder(schema).transform(pd.DataFrame({"city": cities, "job": "cook"}))
+    cells = X.toarray()[:, offset:].argmax(axis=1)
+    # All of the 16, none of them far too often.
+    assert np.bincount(cells // 4, minlength=16).min() > 2
+    names = schema.names(offset + np.unique(cells))
+    assert names[0] == "city[1 of 16] & job=cook"
+    assert len(set(names)) == 16
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ((JOB, Pairs()), "two columns"),
+        ((AGE, JOB, Pairs(("age", "height"))), "'height'"),
+    ],
+)
+def test_what_cannot_be_paired_is_refused(parts, words):
+    with pytest.raises(ValueError, match=words):
+        Schema(parts)
+    for columns in (("a", "a"), ("a",), [f"c{k}" for k in range(33)]):
+        with pytest.raises(ValueError, match="2 to 32 different ones"):
+            Pairs(columns)
+
+
+def test_a_table_of_noise_is_chosen_as_often_as_said():
+    """Three of the pairs, and a tenth of few; within five standard deviations of 100 draws."""
+    rng, n_draws = np.random.default_rng(0), 100
+    for n_pairs, expected in ((60, 3.0), (10, 1.0)):
+        blocks, counts, clear = [(12 * k, 3, 4) for k in range(n_pairs)], 0, 0
+        for _ in range(n_draws):
+            gradient = rng.normal(0.0, 7.0, (12 * n_pairs, 1))
+            # Whatever single columns add is left out.
+            gradient += np.tile(np.repeat([50.0, -20.0, 5.0], 4), n_pairs)[:, None]
+            gradient += np.tile([10.0, 0.0, -30.0, 1.0], 3 * n_pairs)[:, None]
+            chosen = _chosen(gradient, blocks, 7.0, 0.0)
+            counts += len(chosen)
+            clear += sum(exponent == 0 for exponent in chosen.values())
+        assert abs(counts - expected * n_draws) < 5 * np.sqrt(expected * n_draws)
+        assert abs(clear - 0.3 * n_draws) < 5 * np.sqrt(0.3 * n_draws)
+    # A table whose length noise does not explain enters whole, unless sampling explains it.
+    gradient[:12, 0] += np.kron([1.0, -1.0, 0.0], [1.0, -1.0, 1.0, -1.0]) * 40.0
+    assert _chosen(gradient, blocks, 7.0, 0.0)[0] == 0
+    assert 0 not in _chosen(gradient, blocks, 7.0, 20_000.0)
+    assert _chosen(np.zeros((12, 1)), [(0, 3, 4)], 0.0, 1.0) == {}
+    assert _chosen(gradient[:12], [(0, 3, 4)], 0.0, 1.0) == {0: 0}
+
+
+def test_pairs_need_more_signal_if_there_are_more():
+    (stage,) = plan_stages(None, 100)
+    blocks = [(0, 2, 2)] * 4
+    assert stages_with(blocks, stage, 999.0, 1) == (stage, None)
+    assert stages_with(blocks, stage, 1999.0, 2) == (stage, None)
+    first, last = stages_with(blocks, stage, 1000.0, 1)
+    assert first.share + last.share == 1.0
+    assert first.kappa**2 + last.kappa**2 == pytest.approx(stage.kappa**2)
+
+
+SCHEMA = Schema([Categories(name, tuple("uvw")) for name in "abcdef"] + [Pairs()])
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Draw records; the label follows from the pair of a and b, and from c."""
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 3, (20_000, 6))
+    margin = 1.5 * np.where((codes[:, 0] == 0) == (codes[:, 1] == 0), 1, -1) + (codes[:, 2] == 1)
+    frame = pd.DataFrame(
+        {name: np.array(list("uvw"))[codes[:, k]] for k, name in enumerate("abcdef")}
+    )
+    return frame, (rng.random(20_000) < 1 / (1 + np.exp(-margin))).astype(int)
+
+
+def fitted(table, kind=DPLogisticRegression, **options):
+    X = PublicEncoder(SCHEMA).transform(table[0])
+    return kind(1.0, classes=[0, 1], random_state=0, **options).fit(X, table[1])
+
+
+def entered(model):
+    paired = model.model_.released.last(Paired)
+    pairs = set() if paired is None else {SCHEMA.columns_of(column) for column in paired.columns}
+    return {columns for columns in pairs if len(columns) == 2}
+
+
+def test_a_fit_finds_the_pair_that_matters(table, tmp_path):
+    model = fitted(table)
+    assert ("a", "b") in entered(model)
+    assert len(entered(model)) <= 6
+    released, offset = model.model_.released, SCHEMA.offsets[-2]
+    paired, last = released.last(Paired), released.last(Descended)
+    assert last.columns.tolist() == paired.columns.tolist()
+    assert last.columns[last.columns < offset].tolist() == list(range(offset))
+    # Halved only where noise might be the reason.
+    own = np.searchsorted(paired.columns, SCHEMA.pairs[0][0])
+    assert model.model_.linear.scales[own] == 1.0
+    only = Schema(SCHEMA.parts[:-1])
+    plain = DPLogisticRegression(1.0, classes=[0, 1], random_state=0)
+    plain.fit(PublicEncoder(only).transform(table[0]), table[1])
+    accuracy = (model.predict(table[0]) == table[1]).mean()
+    assert accuracy > (plain.predict(table[0]) == table[1]).mean() + 0.1
+    weights = dict(model.weights())
+    assert weights["a=u & b=u"] > 0 > weights["a=u & b=v"]
+    parts = model.explain(table[0].head(3))
+    assert all(one.parts[0].column == "a, b" for one in parts)
+    for one, margin in zip(parts, model.decision_function(table[0].head(3)), strict=True):
+        assert one.intercept + sum(part.effect for part in one.parts) == pytest.approx(margin)
+    stated = model.privacy_.find("pairs")
+    assert stated.numbers["sensitivity"] == 0.5
+    shares = {type(entry.release): entry.share for entry in released.entries}
+    assert 0.09 < shares[Paired] <= PAIRS_SHARE
+    assert released.spent == pytest.approx(1.0)
+    model.save(tmp_path / "m.npz")
+    loaded = load(tmp_path / "m.npz")
+    X = PublicEncoder(SCHEMA).transform(table[0])
+    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+
+
+def test_workers_choose_the_same_pairs(table):
+    model = fitted(table)
+    X = PublicEncoder(SCHEMA).transform(table[0])
+    parts = [PublicEncoder(SCHEMA).transform(part) for part in (table[0][:9_000], table[0][9_000:])]
+    other = DPLogisticRegression(1.0, classes=[0, 1], random_state=0)
+    other.fit(parts, [table[1][:9_000], table[1][9_000:]], engine=InProcessEngine())
+    assert entered(other) == entered(model)
+    np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
+
+
+def test_without_enough_records_no_pair_is_looked_at(table):
+    few = table[0][:2_000], table[1][:2_000]
+    model = fitted(few)
+    released = model.model_.released
+    assert released.last(Paired) is None
+    assert sum(isinstance(entry.release, Descended) for entry in released.entries) == 1
+    assert released.last(Descended).columns.tolist() == list(range(SCHEMA.offsets[-2]))
+    assert released.spent == pytest.approx(1.0)
+
+
+def test_other_fits_take_all_pairs_as_columns(table):
+    model = fitted(table, DPLassoClassifier, max_weights=10)
+    assert any(SCHEMA.columns_of(column) == ("a", "b") for column in model.weights().columns)
+    assert fitted(table, row_norm=5.0).coef_.shape == (1, SCHEMA.n_features)
+
+
+def test_without_noise_pairs_enter_that_sampling_does_not_explain(table):
+    X = PublicEncoder(SCHEMA).transform(table[0])
+    model = DPLogisticRegression(np.inf, classes=[0, 1]).fit(X, table[1])
+    assert entered(model) == {("a", "b")}
