@@ -36,6 +36,10 @@ from dplasso.phases.releases import Counted
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import share_bits
 
+# With a larger epsilon, a fit of more columns than records follows the errors of y so closely that
+# its residuals are too small (docs/howto-inference.md).
+_FOLLOWS = 30.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class GradientDescent(Method):
@@ -79,7 +83,7 @@ class GradientDescent(Method):
                 raise ParameterError(
                     "`infer` with `public_rows` is for regressions: what a private fit misses "
                     "weakens log odds ratios",
-                    advice="fit DPLinearRegression to y as 0 and 1",
+                    advice="fit DPLinearRegression(target_bounds=(-0.5, 1.5)) to y as 0 and 1",
                 )
             learn = learn_predictions(params["public_rows"], method.infer.named)
             return replace(method, learn_geometry=learn)
@@ -109,6 +113,11 @@ class GradientDescent(Method):
                 f"`infer` takes at most {MOST_COLUMNS} columns without `public_rows`, and X has "
                 f"{records.shape[1]:,}; noise hides which of more columns confound",
                 advice="name a few columns of a regression and pass `public_rows`",
+            )
+        if self.predicts_named and self.epsilon > _FOLLOWS and records.shape[1] > MOST_COLUMNS:
+            raise ParameterError(
+                f"`infer` among more than {MOST_COLUMNS} columns needs an epsilon of at most "
+                f"{_FOLLOWS:g}, got {self.epsilon:g}; with less noise, the fit follows errors of y"
             )
         if self.infer.named and len(find_named(self.infer.named, records)) > MOST_COLUMNS:
             raise ParameterError(f"`infer` may name at most {MOST_COLUMNS} columns")
