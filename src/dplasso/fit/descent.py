@@ -36,8 +36,7 @@ from dplasso.phases.releases import Counted
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import share_bits
 
-# With a larger epsilon, a fit of more columns than records follows the errors of y so closely that
-# its residuals are too small (docs/howto-inference.md).
+# With a larger epsilon, a fit of many columns follows the errors of y (docs/howto-inference.md).
 _FOLLOWS = 30.0
 
 

@@ -31,8 +31,7 @@ def learn_predictions(public_rows: Any, named: tuple[str, ...]) -> Learn:
         raise ParameterError("`infer` needs public rows, and `public_rows` is their geometry")
 
     def learn(records: Any) -> PublicPredictions:
-        matrix = without_duplicates(public_matrix(public_rows, records))
-        rows = csr_array(matrix).astype(np.float64)
+        rows = csr_array(without_duplicates(public_matrix(public_rows, records)), dtype=np.float64)
         if not np.isfinite(rows.data).all():
             raise DataError("`public_rows` has NaN or infinity")
         rows.eliminate_zeros()
@@ -51,10 +50,7 @@ def _learnt(
     kept = ~np.isin(places, references)
     places, baselines = places[kept], baselines[kept]
     if not places.size:
-        raise DataError(
-            f"`infer` names only reference categories, {', '.join(names.values())}",
-            advice="name other categories, or the variable",
-        )
+        raise DataError("`infer` names only reference categories; name others of the variable")
     squares, means = columns.power(2).sum(axis=0), columns.mean(axis=0)
     energies = np.asarray(squares) - rows.shape[0] * np.asarray(means) ** 2
     usable = (counts >= _FEWEST_ENTRIES) & (energies > 0.0)
@@ -66,10 +62,7 @@ def _learnt(
     for k, place in enumerate(places):
         target, own = columns[:, [place]].toarray()[:, 0], others[others != place]
         if not own.size:
-            raise DataError(
-                f"no other column has entries in {_FEWEST_ENTRIES} rows of `public_rows`",
-                advice="pass more public rows",
-            )
+            raise DataError(f"no other column has {_FEWEST_ENTRIES} entries in `public_rows`")
         # The penalty of a column is the energy of one row.
         scales = np.sqrt(counts[own] / energies[own])
         model = Ridge(1.0, solver="sparse_cg", tol=1e-8, max_iter=2_000)
