@@ -298,33 +298,22 @@ def build_gradient_rows(
     `kept`: the columns that the fit uses, ascending. `columns`, `whole`: X in column order, and its
     rows with all columns, if the caller has them.
     """
-    records = _without_prior(X, loss, targets, threads, kept, columns)
-    if prior is None:
-        return records
-    own = kept if kept is not None and kept.size < X.shape[1] else _NONE
-    if whole is None:
-        rows = records.rows
-        if own is kept:
-            rows = X.rows if isinstance(X, Store) else by_rows(X, threads.count)
-        whole = StartingRows(rows, _NONE, int(X.shape[1]))
-    return replace(records, prior=prior, whole=replace(whole, columns=own))
-
-
-def _without_prior(
-    X: Any,
-    loss: Any,
-    targets: Targets,
-    threads: Threads,
-    kept: NDArray[np.int64] | None,
-    columns: Compressed | None,
-) -> GradientRows:
-    size, common = X.shape[1] if kept is None else kept.size, (loss, targets, threads)
+    size = X.shape[1] if kept is None else kept.size
+    make: Make = np.empty
     if isinstance(X, Store) and kept is None:
-        return GradientRows(X.rows, size, X.scratch, *common)
-    if columns is not None and kept is not None:
+        rows, make = X.rows, X.scratch
+    elif columns is not None and kept is not None:
         rows, _ = select_columns(columns, kept, len(targets.labels), threads.count)
     elif isinstance(X, Store) and kept is not None:
         rows = keep_columns(X.rows, kept, X.shape[1], threads)
     else:
-        rows = by_rows(X if kept is None or size == X.shape[1] else X[:, kept], threads.count)
-    return GradientRows(rows, size, np.empty, *common)
+        rows = by_rows(X if size == X.shape[1] else X[:, kept], threads.count)
+    records = GradientRows(rows, size, make, loss, targets, threads)
+    if prior is None:
+        return records
+    own = kept if kept is not None and kept.size < X.shape[1] else _NONE
+    if whole is None:
+        if own is kept:
+            rows = X.rows if isinstance(X, Store) else by_rows(X, threads.count)
+        whole = StartingRows(rows, _NONE, int(X.shape[1]))
+    return replace(records, prior=prior, whole=replace(whole, columns=own))
