@@ -173,17 +173,19 @@ class KeptFit(Session):
         # A charged fit writes it right before the charge, so a refused one leaves no file.
         if stored is None and note is None:
             write_checkpoint(self._start, path)
-        self._reached = self._start
+        self._reached = self._start if stored is None else stored
         # With a seed or without privacy, a fit that begins again draws the same.
-        if stored is not None and begun.statement.randomness == FROM_SYSTEM:
-            self._reached = stored
-        self._taken = self.released = self._reached.released
+        self._goes_on = stored is not None and begun.statement.randomness == FROM_SYSTEM
+        if self._goes_on:
+            self.released = self._reached.released
+        self._taken = self.released
         if note is not None:
             self.payment = Payment(self._take, lambda: self._taken.digest)
         self._written, self._pause = time.monotonic(), seconds
 
     def snapshot_of(self, place: int) -> Snapshot:
-        return self._reached.state if place == len(self._reached.released) else NO_SNAPSHOT
+        goes_on = self._goes_on and place == len(self.released)
+        return self._reached.state if goes_on else NO_SNAPSHOT
 
     def marks_of(self, n_steps: int) -> Collection[int]:
         """Return all steps, where workers take them."""
