@@ -1,7 +1,6 @@
 """Plan a fit without data: its privacy cost, its weakest detectable effect, its intervals."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -75,24 +74,19 @@ def estimator_of(
                 advice="use linear or lasso",
             )
         made, settings = of_numbers, {**settings, "target_bounds": target_bounds}
-    check_settings(made, method, settings)
-    estimator: PrivateLinearModel = made(**settings)
-    return estimator
-
-
-def check_settings(estimator: Any, method: str, settings: Iterable[str]) -> None:
-    """Raise `ParameterError` for settings that an estimator of a method does not have."""
-    parameters = signature(estimator).parameters
+    parameters = signature(made).parameters
     for name in settings:
         if name not in parameters:
-            pairs = ((other, kinds) for other, kinds in METHODS.items() if other != method)
             having = [
                 f"`method={other}`"
-                for other, kinds in pairs
-                if any(kind and name in signature(kind).parameters for kind in kinds)
+                for other, kinds in METHODS.items()
+                if other != method
+                and any(kind and name in signature(kind).parameters for kind in kinds)
             ]
             only = f", only with {' or '.join(having)}" if having else ""
             raise ParameterError(f"`{name}` cannot be combined with `method={method}`{only}")
+    estimator: PrivateLinearModel = made(**settings)
+    return estimator
 
 
 def task_of(n_classes: int, target_bounds: Any) -> Task:
