@@ -159,6 +159,7 @@ def test_a_draft_says_how_it_read_and_what_it_guessed(run, table):
     assert lines[1] == "the draft takes 'bought' as the label; --label-column names another"
     assert lines[2].startswith("This draft is not private: ")
     assert lines[3].startswith('4 of 6 parts say "confirm": edit them')
+    assert '{"kind": "pairs"}' in lines[4]
     parts = json.loads(result.stdout)["parts"]
     kinds = ["levels", "categories", "categories", "date", "date", "levels"]
     assert [part["kind"] for part in parts] == kinds

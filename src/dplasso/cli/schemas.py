@@ -6,7 +6,7 @@ from typing import Any
 
 from dplasso.cli import output
 from dplasso.cli.inputs import DialectOptions
-from dplasso.encoding.contract import USUAL_MISSING
+from dplasso.encoding.contract import USUAL_MISSING, Coded
 from dplasso.encoding.files import first_rows
 from dplasso.encoding.schema import Schema
 from dplasso.encoding.suggest import ABOUT, THE_REST, guess_label, suggest_schema
@@ -59,6 +59,10 @@ def draft(
         output.note(
             f'{marked} of {len(schema.parts)} parts say "confirm": edit them in the file, then set '
             '"confirmed" to true'
+        )
+    if sum(isinstance(part, Coded) for part in schema.parts) > 1:
+        output.note(
+            'if columns act together, add {"kind": "pairs"} to "parts": a fit chooses the pairs'
         )
 
 
