@@ -38,12 +38,12 @@ _ALL = [*KINDS]
 # Parts of the training rows that are public; of columns ordered by frequency, so many are
 # exchanged with each other.
 _PUBLIC, _FEW, _LABELLED, _ALIKE = 0.25, 0.0476, 0.01, 200
-_DRAWS, _FEWER, _LARGE = 5, 3, 3_000_000
+_DRAWS = 5
 _FEWEST = 20
 
 
 def options(*, epsilons: list[float] = EPSILONS, draws: int = 0, kinds: list[str] = _ALL) -> None:
-    """Name the options; 0 draws: 5, or 3 on large data."""
+    """Name the options; 0 draws: 5."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,7 @@ def cells(settings: Settings) -> list[Cell]:
 
 
 def _cell(source: Source, kind: str, epsilon: float, settings: Settings) -> Cell:
-    large = settings.quick or source.entries > _LARGE
-    draws = settings.options.get("draws", 0) or (_FEWER if large else _DRAWS)
+    draws = settings.options.get("draws", 0) or _DRAWS
     given = {"kind": kind, "epsilon": epsilon, "draws": draws}
     parameters = {**given, "delta": DELTA, "label": source.label, "title": source.title}
     measure = Compared(**given, own_test=source.own_test, n_jobs=settings.n_jobs)
