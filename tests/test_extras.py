@@ -72,7 +72,7 @@ def test_what_lacks_a_package_says_which_and_how_to_get_it(tmp_path, monkeypatch
     result = CliRunner().invoke(app, ["fit", *place, "--epsilon", "1"])
     assert result.exit_code == 1
     assert " ".join(result.stderr.split()) == (
-        "error: Reading and writing object storage needs fsspec, which is not installed: "
+        "error: Reading object storage needs fsspec, which is not installed: "
         "pip install 'dplasso[storage]'"
     )
 

@@ -1,5 +1,7 @@
 """Which tolerance a fit takes: more than the least where N is known and noise hides it."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -32,7 +34,8 @@ def tolerance(counted=None, **given):
     released = Released()
     if counted is not None:
         released = released.then(0.01, Counted(np.array([counted / 2.0] * 2), 1.0))
-    return method.vertex_steps(task, 60, released, method.budget(task, 60)).drift_tol
+    laid_out = SimpleNamespace(shape=(400, 60), problem=lambda *_: None)
+    return method.problem(laid_out, task, released, method.budget(task, 60))[1]
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
