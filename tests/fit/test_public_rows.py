@@ -173,9 +173,9 @@ def test_standard_errors_are_those_of_repeated_fits():
         (lambda: model(classes=[0, 1, 2]).fit(X, SUBJECT), (3, D)),
         (lambda: model(classes=None).fit(X, np.eye(3, dtype=int)[SUBJECT]), (3, D)),
         (
-            lambda: DPLinearRegression(1.0, target_bounds=(0, 2), public_rows=PUBLIC).fit(
-                X, SUBJECT
-            ),
+            lambda: DPLinearRegression(
+                1.0, target_bounds=(0, 2), public_rows=PUBLIC, random_state=0
+            ).fit(X, SUBJECT),
             (1, D),
         ),
         (lambda: model(max_weights=10).fit(X, Y), (1, D)),
