@@ -5,6 +5,7 @@ its covariance come from the second.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -161,11 +162,34 @@ def _private_bounds(loss: Any, budget: Budget) -> tuple[float, float, float]:
     return 0.5, 0.0, 0.5
 
 
-def spent(bounds: tuple[float, ...], parts: tuple[float, ...]) -> list[float]:
+def spent(bounds: Sequence[float], parts: tuple[float, ...]) -> list[float]:
     """Return the parts of a phase once a sum that needs no noise leaves its own to the others."""
     paid = [part if bound else 0.0 for bound, part in zip(bounds, parts, strict=True)]
     more = math.fsum(parts) / math.fsum(paid)
     return [more * part for part in paid]
+
+
+def noises(
+    bounds: tuple[float, ...],
+    moved: list[float],
+    parts: tuple[float, ...],
+    mu: float,
+    n_records: float,
+) -> tuple[list[float], list[float], Units]:
+    """Divide a phase's mu among its sums; return the mu, deviation and unit of each, 0 for none.
+
+    `bounds`: the most that a record adds to each. `moved`: how far neighbours differ in each.
+    """
+    whole, bits = math.fsum(parts), share_bits(n_records)
+    mus = [mu * math.sqrt(part / whole) if part else 0.0 for part in spent(moved, parts)]
+    deviations = [
+        deviation_of(far, own) if own else 0.0 for far, own in zip(moved, mus, strict=True)
+    ]
+    units = (
+        gradient_unit(bound, deviation, bits) if part else 0.0
+        for bound, deviation, part in zip(bounds, deviations, parts, strict=True)
+    )
+    return mus, deviations, Units(*units)
 
 
 def _scaling(descent: Descent) -> tuple[Scaling, float]:
@@ -187,23 +211,8 @@ def _moments(
     parts: tuple[float, float, float],
 ) -> Moments:
     """Release the sums at some weights, each with its part of a phase's budget."""
-    bits, size, bounds = (
-        share_bits(course.n_records),
-        weights.size,
-        _private_bounds(loss, fit.budget),
-    )
-    whole = math.fsum(parts)
-    mus = [mu * math.sqrt(part / whole) if part else 0.0 for part in spent(bounds, parts)]
-    moved = [fit.budget.moved(bound) for bound in bounds]
-    deviations = [
-        deviation_of(far, own) if own else 0.0 for far, own in zip(moved, mus, strict=True)
-    ]
-    units = Units(
-        *(
-            gradient_unit(bound, deviation, bits) if part else 0.0
-            for bound, deviation, part in zip(_bounds(loss), deviations, parts, strict=True)
-        )
-    )
+    size, moved = weights.size, [fit.budget.moved(far) for far in _private_bounds(loss, fit.budget)]
+    mus, deviations, units = noises(_bounds(loss), moved, parts, mu, course.n_records)
     scaling, entry_scale = _scaling(descent)
     totals = descent.rows(fit, course, released).moments(loss, scaling, weights, units)
     pairs = triangle_size(size)

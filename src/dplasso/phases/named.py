@@ -12,15 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.noisy_descent import gradient_unit
-from dplasso.gradient_descent.row_sums import Units
-from dplasso.phases.contract import Fit, Phase, at_once, deviation_of
+from dplasso.phases.contract import Fit, Phase, at_once
 from dplasso.phases.course import Descent
-from dplasso.phases.inference import MOST_COLUMNS, fitted_weights, spent
+from dplasso.phases.inference import MOST_COLUMNS, fitted_weights, noises
 from dplasso.phases.moments import NamedSums
 from dplasso.phases.released import Released
 from dplasso.privacy.budget import Budget, Draws
-from dplasso.privacy.parameters import share_bits
 
 # Parts of the share for the sums of r z, z x and (r z)^2.
 _PARTS = (0.6, 0.1, 0.3)
@@ -57,7 +54,7 @@ def named_columns(
         assert course is not None, "gradients come first"
         assert predictions is not None, "public rows come before records"
         coefficients, intercept = fitted_weights(descent, fit, course, released)
-        rows, bits = descent.rows(fit, course, released), share_bits(course.n_records)
+        rows = descent.rows(fit, course, released)
         bounds = loss.residual_bound, 1.0, loss.residual_bound**2
         # Over the bounds of z and x. No label enters the second sum.
         moved = [fit.budget.moved(bound) for bound in bounds]
@@ -65,9 +62,7 @@ def named_columns(
         # All columns share the budget alike.
         (estimated,) = np.nonzero(predictions.remainders)
         own = mu / math.sqrt(max(1, estimated.size))
-        mus = [own * math.sqrt(part) for part in spent(tuple(moved), _PARTS)]
-        deviations = [deviation_of(far, part) for far, part in zip(moved, mus, strict=True)]
-        units = Units(*map(gradient_unit, bounds, deviations, 3 * [bits]))
+        mus, deviations, units = noises(bounds, moved, _PARTS, own, course.n_records)
         sums = np.zeros((3, predictions.places.size))
         for k in estimated:
             place = predictions.places[k]
