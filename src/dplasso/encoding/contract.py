@@ -218,6 +218,10 @@ class Part:
         """Return ranges of features (first, end), with the entries of a typical row in each."""
         return [(0, self.width(coded), 1.0)]
 
+    def columns_of(self, coded: CodedOf, feature: int) -> tuple[str, ...]:
+        """Return the columns of the table that one of its features encodes."""
+        return self.columns
+
     if TYPE_CHECKING:
 
         @property

@@ -57,6 +57,10 @@ class Pairs(Part):
         places: list[int] = (np.searchsorted(firsts, features, "right") - 1).tolist()
         return places
 
+    def columns_of(self, coded: CodedOf, feature: int) -> tuple[str, ...]:
+        (place,) = self.places(coded, np.array([feature]))
+        return list(combinations(self.columns, 2))[place]
+
     def width(self, coded: CodedOf) -> int:
         first, left, right = self.blocks(coded)[-1]
         return first + left * right

@@ -9,7 +9,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -230,11 +229,7 @@ class Schema:
     def columns_of(self, feature: int) -> tuple[str, ...]:
         """Return the columns of the table that a feature encodes."""
         place = int(np.searchsorted(self.offsets[1:], feature, "right"))
-        part = self.parts[place]
-        if isinstance(part, Pairs):
-            own = part.places(self.coded, np.array([feature - self.offsets[place]]))
-            return list(combinations(part.columns, 2))[own[0]]
-        return part.columns
+        return self.parts[place].columns_of(self.coded, feature - self.offsets[place])
 
     @property
     def one_hot(self) -> tuple[tuple[int, ...], ...]:
