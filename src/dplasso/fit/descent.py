@@ -23,7 +23,7 @@ from dplasso.gradient_descent.schedule import (
     with_directions,
 )
 from dplasso.losses.contract import DEVIATIONS, balanced_weights
-from dplasso.phases.contract import Plan
+from dplasso.phases.contract import Phase, Plan
 from dplasso.phases.count import COUNT_SHARE, count, counted_of, levels
 from dplasso.phases.course import Course, Descent, beyond
 from dplasso.phases.descend import gradient_phases
@@ -128,17 +128,7 @@ class GradientDescent(Method):
         loss, kept = self.loss(task), self.max_weights
         most = kept if isinstance(kept, int) else None
         stages = plan_stages(most, n_features, task.kappa)
-        balanced = self.targets.is_balanced
-        counting, vertex_loss = count(task), None
-        # A prior has intercepts of its own, and a record may have many labels.
-        balances = self.fit_intercept and not (self.from_prior or task.many_labels)
-        if balanced or (self.is_private and balances):
-            vertex_loss = task.vertex_loss(task.residual_bound(private=True))
-            counting = count(task, vertex_loss)
-        elif weighted and not self.is_private:
-            # Weights then stand for repeated rows. A private fit takes the number of rows, because
-            # the sum of the weights is not public under replace-one.
-            counting = count(task, by_weight=True)
+        counting, vertex_loss = self._counting(task, weighted)
         calibration = CALIBRATION_SHARE if self.from_prior else task.calibration
         fitted = 1.0 - self.infer.share
         mixes = self.learn_geometry is not None and not self.predicts_named
@@ -164,7 +154,7 @@ class GradientDescent(Method):
                 "learnt": LEARNT if geometry is None else LEARNT_WITH_DIRECTIONS,
                 "n_records": counted.total,
             }
-            if balanced:
+            if self.targets.is_balanced:
                 return Course(*self._balanced(task, counted), **public)
             if vertex_loss is None:
                 return Course(loss, counted.total, **public)
@@ -208,6 +198,17 @@ class GradientDescent(Method):
             else:
                 phases += inference(*common, self.one_hot)
         return Plan((counting, *phases), descent.lay_out)
+
+    def _counting(self, task: Task, weighted: bool) -> tuple[Phase, Any]:
+        """Return the phase that counts records, and the loss that its counts start; None for N."""
+        # A prior has intercepts of its own, and a record may have many labels.
+        balances = self.fit_intercept and not (self.from_prior or task.many_labels)
+        if self.targets.is_balanced or (self.is_private and balances):
+            vertex_loss = task.vertex_loss(task.residual_bound(private=True))
+            return count(task, vertex_loss), vertex_loss
+        # Without privacy, weights stand for repeated rows. A private fit takes the number of rows,
+        # because the sum of the weights is not public under replace-one.
+        return count(task, by_weight=weighted and not self.is_private), None
 
     @property
     def predicts_named(self) -> bool:

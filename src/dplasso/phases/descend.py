@@ -72,8 +72,8 @@ def gradient_phases(
     phases += [scales(descent)]
     phases += [start(descent)] if descent.from_prior else []
     for stage, (n_steps, n_columns) in enumerate(most):
-        between = pairs(descent, blocks) if blocks else cut(descent, stage)
-        phases += [between] if stage else []
+        if stage:
+            phases += [pairs(descent, blocks) if blocks else cut(descent, stage)]
         phases += [row_length(descent, stage)] if descent.from_prior else []
         n_latent = MOST_DIRECTIONS if mixes and not stage else 0
         taken = gradients(descent, stage, n_steps, n_columns + n_latent, n_slopes)

@@ -57,15 +57,16 @@ def stages_with(
 
 def pairs(descent: Descent, blocks: Blocks) -> Phase:
     """Release a gradient of all pairs, and choose those that enter the next gradients."""
+    paired = columns_of(blocks)
 
     def make(fit: Fit, course: Course, released: Released, mu: float) -> Paired:
         descended, scaling = released.last(Descended), descent.scaling(fit, released)
         assert descended is not None, "single columns come before pairs"
-        columns = np.union1d(descended.columns, columns_of(blocks))
+        columns = np.union1d(descended.columns, paired)
         own = np.searchsorted(columns, descended.columns)
         model = LinearModel(descended.weights, descended.intercept, scaling._replace(kept=own))
         loss, n_records = course.loss, course.n_records
-        moved, places = fit.budget.moved_by(loss), np.searchsorted(columns, columns_of(blocks))
+        moved, places = fit.budget.moved_by(loss), np.searchsorted(columns, paired)
         deviation = deviation_of(moved, mu)
         unit = gradient_unit(loss.residual_bound, deviation, share_bits(n_records))
         rows = fit.records.gradients(loss, fit.threads, columns)
@@ -87,7 +88,7 @@ def pairs(descent: Descent, blocks: Blocks) -> Phase:
     return course_phase(
         descent,
         "pairs",
-        float(columns_of(blocks).size * descent.loss.n_outputs),
+        float(paired.size * descent.loss.n_outputs),
         lambda course, *_: course.pairs or None,
         make,
         words="a noisy gradient in all pairs of columns, which decides which pairs enter",
