@@ -42,8 +42,10 @@ _DRAWS = 5
 _FEWEST = 20
 
 
-def options(*, epsilons: list[float] = EPSILONS, draws: int = 0, kinds: list[str] = _ALL) -> None:
-    """Name the options; 0 draws: 5."""
+def options(
+    *, epsilons: list[float] = EPSILONS, draws: int = _DRAWS, kinds: list[str] = _ALL
+) -> None:
+    """Name the options."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def cells(settings: Settings) -> list[Cell]:
 
 
 def _cell(source: Source, kind: str, epsilon: float, settings: Settings) -> Cell:
-    draws = settings.options.get("draws", 0) or _DRAWS
+    draws = settings.options.get("draws", _DRAWS)
     given = {"kind": kind, "epsilon": epsilon, "draws": draws}
     parameters = {**given, "delta": DELTA, "label": source.label, "title": source.title}
     measure = Compared(**given, own_test=source.own_test, n_jobs=settings.n_jobs)
