@@ -11,11 +11,12 @@ import dplasso
 from dplasso import (
     DPLinearRegression,
     DPLogisticRegression,
+    Ledger,
     PrivateSearch,
     private_score,
 )
 from dplasso.errors import DataError
-from dplasso.ledger import create_ledger, read_budgets
+from dplasso.ledger import create_ledger
 
 RNG = np.random.default_rng(0)
 WORDS = ["calm", "clear", "dizzy", "fever"]
@@ -88,7 +89,7 @@ class TestScore:
         leaky = make_pipeline(StandardScaler(), LAST).fit(X, ILL)
         with pytest.raises(ValueError, match="learns from the records"):
             private_score(leaky, X, ILL, 5.0, ledger=ledger)
-        assert not read_budgets(ledger)[0].entries
+        assert not Ledger(ledger).budget().entries
         # What others' training cost is another matter.
         plain = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, ILL)
         assert private_score(plain, X, ILL, 5.0).value > 0.8

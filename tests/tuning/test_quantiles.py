@@ -28,7 +28,7 @@ from dplasso.encoding.origin import origin_of
 from dplasso.encoding.parts import Bins, Categories
 from dplasso.encoding.schema import Schema, schema_from_json
 from dplasso.errors import BudgetError, DataError
-from dplasso.ledger import Ledger, create_ledger, read_budgets
+from dplasso.ledger import Ledger, create_ledger
 from dplasso.privacy.accounting import calibrate_mu, epsilon_of_rho, gaussian_delta
 from dplasso.tuning.quantiles import EdgesBudget, private_quantiles, quantile_grids
 from recorder import compare
@@ -255,7 +255,7 @@ class TestCost:
         paid = {"ledger": Ledger(ledger, dataset="visits")}
         schema = released(table, **paid)
         model = fitted(DPLogisticRegression, schema, table, **paid)
-        edges, fit = read_budgets(ledger)[0].entries
+        edges, fit = Ledger(ledger).budget().entries
         assert edges.release == schema.edges.digest
         assert edges.charge.purpose == "edges of bins: age, income"
         assert edges.state == fit.state == "finished"
@@ -266,7 +266,7 @@ class TestCost:
             fitted(DPLogisticRegression, elsewhere, table, **paid)
         with pytest.raises(BudgetError):
             released(table, **paid, epsilon=1e3, share=0.4)
-        assert len(read_budgets(ledger)[0].entries) == 2
+        assert len(Ledger(ledger).budget().entries) == 2
 
 
 class TestRefusals:
@@ -337,7 +337,7 @@ class TestRefusals:
 
         with pytest.raises(ValueError, match=WORDS[edges_by_person]):
             fit(not edges_by_person, **paid)
-        (edges,) = read_budgets(ledger)[0].entries
+        (edges,) = Ledger(ledger).budget().entries
         assert edges.release == schema.edges.digest
         assert (
             fit(edges_by_person, **paid).privacy_.find("edges").numbers["mu"]

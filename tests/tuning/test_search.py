@@ -19,12 +19,13 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
+    Ledger,
     LedgerError,
     PrivateSearch,
     load,
     private_score,
 )
-from dplasso.ledger import affords, charge_of, create_ledger, read_budgets
+from dplasso.ledger import affords, charge_of, create_ledger
 from dplasso.privacy.randomness import random_stream
 from dplasso.tuning import plan as plan_module
 from dplasso.tuning import search as search_module
@@ -51,7 +52,7 @@ def ledger(tmp_path):
 
 
 def entries(ledger):
-    return read_budgets(ledger)[0].entries
+    return Ledger(ledger).budget().entries
 
 
 def logistic(**changes):
@@ -300,7 +301,7 @@ def test_a_search_within_a_budget_by_itself_takes_all_of_it(tmp_path):
     create_ledger(whole, 1.0, 1e-6)
     create_ledger(small, 0.9, 1e-6)
     toy(ledger=whole).fit(X, Y)
-    (budget,) = read_budgets(whole)
+    budget = Ledger(whole).budget()
     assert len(budget.entries) == 1
     assert not affords(budget, charge_of(search_cost(1e-3, 1e-6, tries_of(3))))
     NoisyShare.seen.clear()
