@@ -21,7 +21,6 @@ from dplasso import (
     private_score,
 )
 from dplasso.cluster import InProcessEngine, ThreadEngine
-from dplasso.encoding.schema import Categories, Number, Schema
 from secrets_in_messages import NUMBER, WORD, quotes_nothing, refused, told_by
 
 X = np.random.default_rng(0).random((12, 2))
@@ -234,9 +233,11 @@ TABLES = {
 
 @pytest.mark.parametrize("table", TABLES)
 def test_tables_are_not_quoted(table):
-    parts = Categories("a", ("x", "y"), unknown="error", missing="error"), Number("b", bound=5.0)
+    words = {"kind": "categories", "column": "a", "categories": ["x", "y"]}
+    words |= {"unknown": "error", "missing": "error"}
+    parts = [words, {"kind": "number", "column": "b", "bound": 5.0}]
     frame = pandas.DataFrame(TABLES[table], dtype=object)
-    encoder = PublicEncoder(Schema(parts))
+    encoder = PublicEncoder({"parts": parts})
     refused(lambda: encoder.fit_transform(frame))
 
 
