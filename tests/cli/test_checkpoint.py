@@ -86,7 +86,7 @@ def test_without_a_model_file_the_fit_can_still_be_resumed(train, tmp_path, kept
     assert kept_in(kept).is_complete
     model = tmp_path / "model.npz"
     other = run("fit", train, *quick("--checkpoint", kept, "--resume", "--l1-radius", "3"))
-    refused(other, "--l1-radius 10.0, not 3.0")
+    refused(other, "--l1-radius 10.0, and this fit has 3.0")
     drawn = vertices_in(kept)
     done("fit", train, *quick("--checkpoint", kept, "--resume", "--model", model))
     assert vertices_of(model) == drawn
