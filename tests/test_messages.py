@@ -188,17 +188,6 @@ def test_ids_are_not_quoted(fitted, people):
 class Stranger(ClassifierMixin, BaseEstimator):
     """Somebody else's model, which quotes what it is shown."""
 
-    def __init__(self, epsilon=1.0):
-        self.epsilon = epsilon
-
-    def privacy_event(self):
-        from dp_accounting import GaussianDpEvent
-
-        return GaussianDpEvent(3.0 / self.epsilon)
-
-    def fit(self, X, y):
-        raise KeyError(f"{WORD} in row {X[0]}")
-
     def predict(self, X):
         raise KeyError(f"{WORD} in row {X[0]}")
 
@@ -210,12 +199,6 @@ def test_models_of_others_are_not_listened_to():
     model.classes_ = np.array([0, 1])
     for metric in ("accuracy", "auc", "log_loss", "calibration"):
         refused(lambda m=metric: private_score(model, X, Y, metric=m), words=["raises KeyError"])
-    # Ten tries are expected: that there is none has a probability of 5e-5.
-    search = PrivateSearch(Stranger(), {}, tries=10, law="logarithmic", random_state=0)
-    refused(lambda: search.fit(X, Y), words=["Stranger cannot take these rows"])
-    search.best_estimator_ = model
-    for method in (search.predict, search.predict_proba):
-        refused(lambda method=method: method(X))
 
 
 TABLES = {

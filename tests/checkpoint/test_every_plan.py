@@ -227,7 +227,6 @@ def test_a_search_draws_nothing_but_its_parts_before_the_charge(ledger, at_the_c
         DPLogisticRegression(classes=[0, 1]),
         {"max_weights": [None, 2]},
         2.0,
-        law="logarithmic",
         tries=3,
         ledger=ledger,
     )

@@ -32,7 +32,7 @@ def pipeline(step=VECTORIZER, last=LAST):
 
 
 def search(estimator=LAST):
-    settings = {"law": "logarithmic", "tries": 2, "random_state": 1, "epsilon": 20.0}
+    settings = {"tries": 2, "random_state": 1, "epsilon": 20.0}
     return PrivateSearch(estimator, {"max_weights": [None, 3]}, **settings)
 
 
@@ -56,7 +56,7 @@ class TestSearch:
 
     def test_it_takes_no_pipeline(self):
         for estimator in (pipeline(), [LAST, pipeline()]):
-            with pytest.raises(TypeError, match="make the search its last step"):
+            with pytest.raises(TypeError, match="the search is the last step"):
                 search(estimator).fit(TEXTS, ILL)
 
 
