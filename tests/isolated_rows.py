@@ -31,7 +31,7 @@ import numpy as np
 from numba import config
 
 from dplasso.gradient_descent import noisy_descent
-from dplasso.matrix import tiles
+from dplasso.matrix import tiles, unit_rows
 from dplasso.privacy import wording
 from isolated_fits import KINDS, THREADS, Trial, trial_of
 from isolated_records import Choices, Records
@@ -108,7 +108,12 @@ def _sizes(choices: Choices) -> ExitStack:
     stack, blocks = ExitStack(), choices.pick("blocks", ("as they are", "small", "smallest"))
     if blocks != "as they are":
         rows = (16, 64) if blocks == "small" else (2, 3)
-        stack.enter_context(patch.multiple(tiles, _FEW_ROWS=rows, _MOST_ENTRIES=50, COLUMN_BITS=4))
+        limits = {"_FEW_ROWS": rows, "_MOST_ENTRIES": 50, "COLUMN_BITS": 4}
+        stack.enter_context(patch.multiple(tiles, **limits))
+        if blocks == "smallest":
+            # Loops of our own lay out the rows, as they do with many entries.
+            for module in (tiles, unit_rows):
+                stack.enter_context(patch.object(module, "FEW", 0))
         if choices.pick("threads", THREADS) == 1:
             # Several threads release blocks of columns in no certain order.
             stack.enter_context(patch.object(noisy_descent, "BLOCK", 5))

@@ -167,7 +167,9 @@ def row_sizes(rows, loads, targets, unit, first, last, totals):
         for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
             if values[p] != 0 if values.size else stored:
                 load += loads[np.uint64(rows.indices[p])] if loads.size else LARGEST_LOAD
-        place = np.searchsorted(LOADS, load)
+        place = 0
+        while place < LOADS.size and LOADS[place] < load:
+            place += 1
         totals[place] += share(weight_of(targets.weights, i) * ROW * unit, ROW * unit)
 
 

@@ -14,6 +14,8 @@ from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import cut, thread_pool
 
 _LARGEST = float(np.finfo(np.float64).max)
+# So few entries and columns are left to scipy: to compile loops of our own takes longer.
+FEW = 2**21
 # Entries that are compared at once.
 _COMPARED = 2**16
 _OUTSIDE = "X is not a valid sparse matrix: an index lies outside 0 to {}, or its pointers decrease"
@@ -36,37 +38,46 @@ class Compressed(NamedTuple):
     constant: float
 
 
-@kernel
-def check_rows(indptr, indices, n_columns):
+def as_scipy(rows: Compressed, n_columns: int) -> sp.csr_array:
+    """Return rows as a matrix of scipy, with a byte for each entry if all entries are equal."""
+    values = rows.values if rows.values.size else np.empty(rows.indices.size, dtype=np.int8)
+    parts = values, rows.indices, rows.indptr
+    return sp.csr_array(parts, shape=(rows.indptr.size - 1, n_columns))
+
+
+def check_rows(
+    indptr: NDArray[np.int64], indices: NDArray[np.integer], n_columns: int
+) -> tuple[int, int, int]:
     """Find malformed rows; return (outside, unordered, largest column), -1 for none.
 
-    They are the first row with pointers or columns outside the matrix, and the first, up to that
-    one, whose columns do not ascend strictly.
+    They are the first row with pointers or columns outside the matrix, and the first before that
+    one whose columns do not ascend strictly.
     """
-    unordered, largest = -1, np.int64(-1)
-    for i in range(indptr.size - 1):
-        begin, end = indptr[i], indptr[i + 1]
-        if begin > end or begin < 0 or end > indices.size:
-            return i, unordered, largest
-        if begin == end:
-            continue
-        # For an ascending row it suffices to check both ends. No branch for each entry.
-        falls = False
-        for p in range(np.uint64(begin) + np.uint64(1), np.uint64(end)):
-            falls |= indices[p] <= indices[p - np.uint64(1)]
-        if not falls and indices[begin] >= 0 and indices[end - 1] < n_columns:
-            largest = max(largest, np.int64(indices[end - 1]))
-            continue
-        before = np.int64(-1)
-        for p in range(begin, end):
-            k = np.int64(indices[p])
-            if k < 0 or k >= n_columns:
-                return i, unordered, largest
-            if k <= before and unordered < 0:
-                unordered = i
-            before = k
-            largest = max(largest, k)
-    return -1, unordered, largest
+    fits = (indptr[:-1] >= 0) & (indptr[1:] >= indptr[:-1]) & (indptr[1:] <= indices.size)
+    n_rows = len(fits) if fits.all() else int(fits.argmin())
+    outside, unordered, largest = n_rows if n_rows < len(fits) else -1, -1, -1
+    starts = indptr[: n_rows + 1]
+    first, last = (int(starts[0]), int(starts[-1])) if n_rows else (0, 0)
+    for begin in range(first, last, _COMPARED):
+        end = min(begin + _COMPARED, last)
+        some = indices[begin:end]
+        largest = max(largest, int(some.max()))
+        if some.min() < 0 or largest >= n_columns:
+            place = begin + int(((some < 0) | (some >= n_columns)).argmax())
+            outside = int(np.searchsorted(starts, place, side="right")) - 1
+            end = int(starts[outside])
+        # Each entry beside the one before it, except the first of a row.
+        before = max(begin - 1, first)
+        if unordered < 0 and end - before > 1:
+            falls = indices[before + 1 : end] <= indices[before : end - 1]
+            heads = starts[slice(*np.searchsorted(starts, [before + 1, end]))]
+            falls[heads - before - 1] = False
+            if falls.any():
+                place = before + 1 + int(falls.argmax())
+                unordered = int(np.searchsorted(starts, place, side="right")) - 1
+        if outside >= 0:
+            break
+    return outside, unordered, largest
 
 
 @kernel

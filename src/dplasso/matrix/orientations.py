@@ -12,10 +12,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from dplasso.errors import DataError
-from dplasso.matrix.compressed import Compressed, Make, compress
+from dplasso.matrix.compressed import Compressed, Make, as_scipy, compress
 from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads, cut, even_parts, thread_pool
 
@@ -116,9 +115,7 @@ def transpose(
     bits = min(_MOST_BITS, max(_FEWEST_BITS, int(n_columns).bit_length() - _STREAM_BITS))
     n_blocks = -(-n_columns >> bits)
     if n_blocks <= 1:
-        values_or_none = matrix.values if values.size else np.empty(n_entries, dtype=np.int8)
-        parts = values_or_none, matrix.indices, matrix.indptr
-        turned = csr_array(parts, shape=(n_rows, n_columns)).tocsc()
+        turned = as_scipy(matrix, n_columns).tocsc()
         indptr[:], rows[:] = turned.indptr, turned.indices
         if values.size:
             values[:] = turned.data

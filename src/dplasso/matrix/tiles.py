@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload, register_jitable
 from numpy.typing import NDArray
 
-from dplasso.matrix.compressed import Compressed, Make
+from dplasso.matrix.compressed import FEW, Compressed, Make, as_scipy
 from dplasso.matrix.orientations import count_blocks
 from dplasso.runtime.compilation import kernel
 from dplasso.runtime.threads import Threads, even_parts
@@ -88,7 +88,7 @@ def lay_tiles(
     places, values = make(n_entries, np.uint32), make(rows.values.size, rows.values.dtype)
     tiles = Tiles(row_edges, bits, bounds, places, values, rows.constant)
     chunks = np.searchsorted(row_edges, parts)
-    threads.run(lambda t: _fill(rows, tiles, chunks[t], chunks[t + 1]))
+    threads.run(lambda t: _fill(rows, tiles, n_columns, chunks[t], chunks[t + 1]))
     return tiles
 
 
@@ -147,17 +147,38 @@ def _request(places, begin, end, rows, columns, times, stride):
             prefetch(columns, column_of(places[p]))
 
 
-def _fill(rows: Compressed, tiles: Tiles, first: int, last: int) -> None:
-    """Lay some chunks: distribute their entries to blocks, then sort each tile by column."""
+def _fill(rows: Compressed, tiles: Tiles, n_columns: int, first: int, last: int) -> None:
+    """Lay some chunks."""
     for r in range(first, last):
-        bounds, (begin, end) = tiles.bounds[r], rows.indptr[tiles.row_edges[r : r + 2]]
-        columns = rows.indices[begin:end]
-        bounds[0] = begin
-        count_blocks(columns, tiles.block_bits, 0, columns.size, bounds[1:])
-        np.cumsum(bounds, out=bounds)
-        dealt, entries = np.empty(end - begin, np.uint32), np.empty_like(rows.values[begin:end])
-        _deal(rows, columns, tiles, r, dealt, entries)
-        _sort(dealt, entries, tiles, r)
+        begin, end = rows.indptr[tiles.row_edges[r : r + 2]]
+        if max(end - begin, n_columns) <= FEW:
+            _fill_few(rows, tiles, n_columns, r, begin, end)
+        else:
+            _fill_many(rows, tiles, r, begin, end)
+
+
+def _fill_few(rows: Compressed, tiles: Tiles, n_columns: int, r: int, begin: int, end: int) -> None:
+    """Lay a chunk: its entries by ascending columns and rows are those of ascending blocks."""
+    pointers = rows.indptr[tiles.row_edges[r] : tiles.row_edges[r + 1] + 1] - begin
+    chunk = Compressed(pointers, rows.indices[begin:end], rows.values[begin:end], rows.constant)
+    columns = as_scipy(chunk, n_columns).tocsc()
+    starts, width = columns.indptr, 1 << tiles.block_bits
+    tiles.bounds[r] = begin + starts[np.minimum(np.arange(tiles.n_blocks + 1) * width, n_columns)]
+    places = (np.arange(n_columns) % width).astype(np.uint32) << _ROW_SHIFT
+    tiles.places[begin:end] = np.repeat(places, np.diff(starts)) | columns.indices.astype(np.uint32)
+    if rows.values.size:
+        tiles.values[begin:end] = columns.data
+
+
+def _fill_many(rows: Compressed, tiles: Tiles, r: int, begin: int, end: int) -> None:
+    """Lay a chunk: distribute its entries to blocks, then sort each tile by column."""
+    bounds, columns = tiles.bounds[r], rows.indices[begin:end]
+    bounds[0] = begin
+    count_blocks(columns, tiles.block_bits, 0, columns.size, bounds[1:])
+    np.cumsum(bounds, out=bounds)
+    dealt, entries = np.empty(end - begin, np.uint32), np.empty_like(rows.values[begin:end])
+    _deal(rows, columns, tiles, r, dealt, entries)
+    _sort(dealt, entries, tiles, r)
 
 
 @kernel

@@ -11,7 +11,7 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from dplasso.matrix.compressed import Compressed, Make, compress
+from dplasso.matrix.compressed import FEW, Compressed, Make, as_scipy, compress
 from dplasso.matrix.orientations import transpose
 from dplasso.matrix.scaling import NO_SCALE_EXPONENTS, SCALES, SLACK
 from dplasso.matrix.tiles import Tiles
@@ -184,6 +184,11 @@ def keep_columns(
     rows: Compressed, kept: NDArray[np.integer], n_columns: int, threads: Threads
 ) -> Compressed:
     """Return rows restricted to some columns, which ascend."""
+    if max(rows.indices.size, n_columns) <= FEW:
+        some = as_scipy(rows, n_columns)[:, kept]
+        indptr, indices = some.indptr.astype(np.int64), some.indices.astype(rows.indices.dtype)
+        values = some.data if rows.values.size else rows.values
+        return Compressed(indptr, indices, values, rows.constant)
     places = np.full(n_columns, -1, dtype=rows.indices.dtype)
     places[kept] = np.arange(kept.size)
     indptr = np.zeros_like(rows.indptr)
