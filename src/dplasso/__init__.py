@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from dplasso.estimators.record_wise import record_wise as record_wise
     from dplasso.estimators.cost import privacy_cost as privacy_cost
     from dplasso.estimators.cost import weakest_association as weakest_association
-    from dplasso.fit.public_model import Prior as Prior
     from dplasso.ledger.charging import Ledger as Ledger
     from dplasso.matrix.geometry import Geometry as Geometry
     from dplasso.privacy.wording import Caution as Caution
@@ -56,7 +55,6 @@ _HOMES = {
     "DPLogisticRegression": "estimators.classifiers",
     "Geometry": "matrix.geometry",
     "Ledger": "ledger.charging",
-    "Prior": "fit.public_model",
     "PrivacyStatement": "privacy.statement",
     "PrivateComparison": "tuning.comparison",
     "PrivateScore": "tuning.scores",

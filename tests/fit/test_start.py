@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dplasso import DPLinearRegression, DPLogisticRegression, ModelFileError, Prior, load
+from dplasso import DPLinearRegression, DPLogisticRegression, ModelFileError, load
 from dplasso.encoding.hashed import Hashed
 from dplasso.encoding.origin import Origin
 from dplasso.encoding.parts import Categories
@@ -157,8 +157,7 @@ def test_classes_are_matched_by_label():
     in_order = started({"a": [1, 2, 3]}, Multiclass(np.arange(3)))
     np.testing.assert_array_equal(in_order.weights[:, 0], [1.0, 2.0, 3.0])
     # Of two classes the margin is the difference.
-    both = started(Prior({"a": [1.0, 3.0]}, standard_error={"a": [3.0, 4.0]}))
-    assert (both.weights[0, 0], both.standard_error[0, 0]) == (2.0, 5.0)
+    assert started({"a": [1.0, 3.0]}).weights[0, 0] == 2.0
 
 
 def test_other_classes_are_refused():
@@ -184,14 +183,13 @@ def test_a_regression_is_in_the_unit_of_the_target():
     # The losses learn (y - 30) / 20.
     np.testing.assert_allclose(prior.weights, [[0.2, 0.0, 0.0, 0.0]], atol=1e-9)
     np.testing.assert_allclose(prior.intercept, [0.0], atol=1e-9)
-    noisy = started(Prior(model, standard_error=1.0), task)
-    np.testing.assert_allclose(noisy.standard_error, np.full((1, 4), 0.05))
     # Where nothing is said of the intercept, in the middle of the interval.
     assert started([20.0, 0, 0, 0], task).intercept == [0.0]
     assert started({"a": 20.0, "(intercept)": 50.0}, task).intercept == [1.0]
     ours = DPLinearRegression(target_bounds=(10, 50), random_state=0).fit(X, target)
     again = started(ours, task)
     np.testing.assert_allclose(again.weights, ours.coef_ / 20.0)
+    np.testing.assert_allclose(again.standard_error[0], ours.coef_standard_error_ / 20.0)
     np.testing.assert_allclose(again.intercept, (ours.intercept_ - 30.0) / 20.0)
     refused("a regression has one weight for each column", {"a": [1.0, 2.0]}, task)
 
@@ -203,8 +201,6 @@ def test_a_regression_is_in_the_unit_of_the_target():
 def test_numbers_that_are_no_numbers_are_refused(bad):
     refused("prior has a weight that is NaN or infinite", [1.0, bad, 0.0, 0.0])
     refused("prior has an intercept that is NaN", {"(intercept)": bad, "a": 1})
-    noisy = Prior({"a": 1}, standard_error=bad)
-    refused("the standard errors of prior must be finite and not negative", noisy)
 
 
 def test_what_cannot_be_a_prior_is_refused_in_one_sentence(tmp_path):
@@ -221,9 +217,6 @@ def test_what_cannot_be_a_prior_is_refused_in_one_sentence(tmp_path):
     refused("a weight for column 4, and the columns of", {4: 1.0}, where=records(n=4))
     refused("two columns with the same name", {"a": 1.0}, where=records("aab"))
     refused("prior and public_data cannot be combined", {"a": 1.0}, public_data=(X, Y))
-    for error in ([1, 2], {"a": 1}):
-        noisy = Prior([1, 2, 3, 4], standard_error=error)
-        refused("the standard error of prior must be a number, an array like its weights", noisy)
     with pytest.raises(FileNotFoundError, match=r"path of a file that is not there: .*none.npz"):
         start_of({"prior": str(tmp_path / "none.npz")})
     (tmp_path / "none.npz").write_bytes(b"PK")
@@ -236,7 +229,6 @@ def test_the_digest_is_of_the_numbers_and_of_nothing_else():
     assert started({"a": 1.0, "b": 2.0, "(intercept)": 0.0}).digest == one.digest
     for other in ([1.0, 2.0, 0.0, 1e-300], [2.0, 1.0, 0.0, 0.0]):
         assert started(other).digest != one.digest
-    assert started(Prior([1.0, 2.0, 0.0, 0.0], standard_error=0.1)).digest != one.digest
 
 
 def test_a_model_that_started_from_a_prior_is_a_prior_with_it(tmp_path):

@@ -30,7 +30,7 @@ from dplasso.encoding.schema import Schema, schema_from_json
 from dplasso.errors import BudgetError, DataError
 from dplasso.ledger import Ledger, create_ledger, read_budgets
 from dplasso.privacy.accounting import calibrate_mu, epsilon_of_rho, gaussian_delta
-from dplasso.tuning.quantiles import EdgesBudget, private_quantiles, quantile_grids
+from dplasso.tuning.quantiles import edges_budget, private_quantiles, quantile_grids
 from recorder import compare
 
 SCHEMA = Schema((Bins("age", (50.0,)), Bins("income", (1.0,)), Categories("ward", ("a", "b"))))
@@ -126,8 +126,8 @@ class TestNeighbours:
     def test_the_noise_is_what_the_guarantee_needs(self, neighbors):
         """Standard deviation at least move / mu, mu on the exact curve; and no more than 1 %."""
         for rows, columns in ((1, 1), (2, 3)):
-            asked = EdgesBudget(epsilon=1.0, neighbors=neighbors, rows_per_person=rows)
-            budget, sensitivity = asked.budget(columns, 300)
+            asked = {"neighbors": neighbors, "rows_per_person": rows}
+            budget, sensitivity = edges_budget(columns, 300, 1.0, **asked)
             move = rows * math.sqrt(columns * (1 if neighbors == "add-remove" else 2))
             mu = move / (sensitivity / budget.mu)
             assert 0.99 < mu / (math.sqrt(0.05) * calibrate_mu(1.0, 1e-6)) <= 1

@@ -49,7 +49,7 @@ class DPLinearRegression(PrivateRegressor):
     rows_per_person : int, default=1
         Largest number of rows of one person, whom the guarantee then protects. The noise grows in
         proportion. With `groups`, `fit` leaves out further rows of a person.
-    prior : model, mapping, array, path or Prior, default=None
+    prior : model, mapping, array or path, default=None
         A public linear model that the fit corrects (docs/prior.md): fitted, by column name, as an
         array of D or K x D weights, or in a file. This fit does not protect the people behind it.
     public_data : tuple (X, y), default=None
@@ -177,7 +177,7 @@ class DPLasso(PrivateRegressor):
     rows_per_person : int, default=1
         Largest number of rows of one person, whom the guarantee then protects. The noise grows in
         proportion. With `groups`, `fit` leaves out further rows of a person.
-    prior : model, mapping, array, path or Prior, default=None
+    prior : model, mapping, array or path, default=None
         A public linear model that the fit corrects (docs/prior.md): fitted, by column name, as an
         array of D or K x D weights, or in a file. This fit does not protect the people behind it.
     public_data : tuple (X, y), default=None

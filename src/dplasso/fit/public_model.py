@@ -28,29 +28,6 @@ _FORMS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Prior:
-    """A public linear model whose weights are known to be noisy.
-
-    Parameters
-    ----------
-    model : model, mapping, array or path
-        What the parameter `prior` of an estimator takes.
-    standard_error : float, array or mapping
-        Standard deviation of the noise in each weight: one number for all, an array with the shape
-        of the weights, or a mapping by column name. A model of this package knows its own.
-
-    Examples
-    --------
-    >>> from dplasso import DPLogisticRegression, Prior
-    >>> prior = Prior({"age": 0.4, "smoker": 1.2}, standard_error=0.1)
-    >>> model = DPLogisticRegression(epsilon=0.3, prior=prior)
-    """
-
-    model: Any
-    standard_error: Any
-
-
 @dataclass(frozen=True)
 class PublicModel:
     """A linear model that was given as a prior, before it is matched to the records.
@@ -83,9 +60,6 @@ class PublicModel:
 
 def read_prior(prior: Any) -> PublicModel:
     """Return the model that was given as a prior, in any form; ValueError for a wrong one."""
-    error = None
-    if isinstance(prior, Prior):
-        prior, error = prior.model, prior.standard_error
     model = _read(prior)
     if model.weights.ndim != 2 or 0 in model.weights.shape:
         raise ParameterError(
@@ -97,13 +71,9 @@ def read_prior(prior: Any) -> PublicModel:
             f"`prior` has {model.intercept.size} intercepts for {model.weights.shape[0]} rows of "
             "weights"
         )
-    if error is not None:
-        model = PublicModel(**{**vars(model), "error": _error_of(error, model)})
     for what, numbers in (("a weight", model.weights), ("an intercept", model.intercept)):
         if numbers is not None and not np.isfinite(numbers).all():
             raise ParameterError(f"`prior` has {what} that is NaN or infinite")
-    if model.error is not None and not (np.isfinite(model.error) & (model.error >= 0)).all():
-        raise ParameterError("the standard errors of `prior` must be finite and not negative")
     return model
 
 
@@ -266,21 +236,3 @@ def _of_csv(path: Path) -> PublicModel:
                 raise ValueError(f"{path}, line {rows.line_num}: {row['name']!r} appears twice")
             of_class[row["name"]] = weight
     return _of_mapping(table[""] if [*table] == [""] else table)
-
-
-def _error_of(error: Any, model: PublicModel) -> NDArray[np.float64]:
-    """Return the noise of each weight, from a number, an array like the weights, or a mapping."""
-    shape = model.weights.shape
-    try:
-        if isinstance(error, Mapping):
-            if model.names is None:
-                raise ValueError
-            unknown = np.zeros(shape[0])
-            each = [error.get(name, unknown) for name in model.names]
-            error = np.stack([np.broadcast_to(np.asarray(e, float), shape[:1]) for e in each]).T
-        return np.array(np.broadcast_to(np.asarray(error, dtype=np.float64), shape))
-    except (TypeError, ValueError):
-        raise ParameterError(
-            "the standard error of `prior` must be a number, an array like its weights, or, for a "
-            "prior with names, a number for each of them"
-        ) from None

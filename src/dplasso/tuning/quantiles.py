@@ -7,8 +7,9 @@ counts, and the edges depend only on it and on public bounds.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import ReleasedEdges, Schema
 from dplasso.errors import DataError, ParameterError
 from dplasso.fit.records import person_numbers, rows_within_limit
-from dplasso.ledger import charged, check_affordable, checked_ledger
+from dplasso.ledger import Ledger, charged, check_affordable, checked_ledger
 from dplasso.privacy.accounting import calibrate_mu, gaussian_epsilon
 from dplasso.privacy.budget import LARGEST_EPSILON, MOST_EARLIER, Budget, Draws, build_budget
 from dplasso.privacy.parameters import (
@@ -45,54 +46,20 @@ _LARGEST_ROWS = 2**30
 Bounds = Mapping[str, tuple[float, float]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class EdgesBudget:
-    """The privacy parameters and ledger of a release of edges; see `private_quantiles`."""
-
-    epsilon: float
-    delta: float = 1e-6
-    share: float = 0.05
-    neighbors: str = "add-remove"
-    rows_per_person: int = 1
-    random_state: Any = None
-    ledger: Any = None
-
-    def budget(self, n_columns: int, n_cells: int) -> tuple[Budget, float]:
-        """Return the budget of a release of counts, and the L2 sensitivity of the counts."""
-        epsilon = min(check_positive("epsilon", check_epsilon(self.epsilon)), LARGEST_EPSILON)
-        delta = check_delta(self.delta)
-        if not 0.0 < self.share < 0.5:
-            raise ParameterError(f"`share` must lie between 0 and 0.5, got {self.share!r}")
-        if keeps_labels_alone(check_neighbors(self.neighbors)):
-            raise ParameterError(
-                "with `neighbors='label'` features are public, so edges need no noise; use the "
-                "quantiles of the table"
-            )
-        mu = math.sqrt(self.share) * calibrate_mu(epsilon, delta)
-        # Replacing a record moves it from one cell of a column to another.
-        added = self.neighbors == "add-remove"
-        moved = math.sqrt(n_columns) if added else math.sqrt(2.0 * n_columns) / 2.0
-        budget = build_budget(
-            Draws(gaussian=9.0 * (n_cells + 64.0)),
-            epsilon=gaussian_epsilon(mu, delta),
-            delta=delta,
-            n_iter=1,
-            neighbors=self.neighbors,
-            rows_per_person=self.rows_per_person,
-        )
-        sensitivity = budget.moved(math.nextafter(moved, math.inf))
-        check_noise(sensitivity / budget.mu)
-        return budget, sensitivity
-
-
 def private_quantiles(
     table: Any,
     schema: Schema,
     bounds: Bounds,
     *,
+    epsilon: float,
+    delta: float = 1e-6,
+    share: float = 0.05,
     bins: int = 10,
     groups: "ArrayLike | None" = None,
-    **budget: Any,
+    neighbors: str = "add-remove",
+    rows_per_person: int = 1,
+    random_state: Any = None,
+    ledger: "str | PathLike[str] | Ledger | None" = None,
 ) -> Schema:
     """Set the edges of bins to private quantiles of a table.
 
@@ -108,16 +75,16 @@ def private_quantiles(
         their `Bins` or `Levels`.
     bounds : mapping of str to (float, float)
         For each column, an interval that is publicly known to contain its numbers.
-    bins : int, default=10
-        Largest number of bins of a column, from 2 to 64.
-    groups : array-like, shape (N,), default=None
-        The person each row belongs to. Pass groups both here and to `fit`, or to neither.
     epsilon : float
         Privacy loss of edges and fit together; pass the same value to the fit.
     delta : float, default=1e-6
         In (0, 1); pass the same value to the fit.
     share : float, default=0.05
         Share of the squared mu of the budget for the edges, between 0 and 0.5.
+    bins : int, default=10
+        Largest number of bins of a column, from 2 to 64.
+    groups : array-like, shape (N,), default=None
+        The person each row belongs to. Pass groups both here and to `fit`, or to neither.
     neighbors : {"add-remove", "replace-one"}, default="add-remove"
         The neighbour relation, which must be that of the fit.
     rows_per_person : int, default=1
@@ -142,8 +109,77 @@ def private_quantiles(
     BudgetError, LedgerError
         If the ledger has too little left or cannot be used. Nothing is charged then.
     """
-    asked, grids = EdgesBudget(**budget), quantile_grids(schema, bounds)
-    return quantiles_of(PublicEncoder(grids).transform(table), schema, grids, bins, groups, asked)
+    grids = quantile_grids(schema, bounds)
+    X = PublicEncoder(grids).transform(table)
+    if not (isinstance(bins, int) and 2 <= bins <= _MOST_BINS):
+        raise ParameterError(f"`bins` must be a whole number from 2 to {_MOST_BINS}, got {bins!r}")
+    budget, sensitivity = edges_budget(
+        len(grids.parts), grids.n_features, epsilon, delta, share, neighbors, rows_per_person
+    )
+    paid = checked_ledger(ledger, epsilon=epsilon, random_state=random_state)
+    if X.shape[0] >= _LARGEST_ROWS:
+        raise DataError(f"{X.shape[0]:,} rows are too many for one release")
+    stream, sigma = random_stream(random_state), sensitivity / budget.mu
+    if groups is not None:
+        X = X[rows_within_limit(person_numbers(groups, X.shape[0]), rows_per_person)]
+    words = "Gaussian noise on the numbers of records in the cells of a public grid"
+    statement = make_statement(
+        budget,
+        [StatedRelease("edges", words, {"sensitivity": sensitivity})],
+        seeded=random_state is not None,
+        classes_declared=True,
+        about="edges",
+    )
+    columns = tuple(part.columns[0] for part in grids.parts)
+    if paid is not None and paid.purpose is None:
+        paid = replace(paid, purpose=f"edges of bins: {', '.join(columns)}"[:200])
+    check_affordable(paid, budget)
+    noisy = np.empty(0)
+    with charged(paid, budget, release=lambda: _digest(noisy)):
+        counted = np.bincount(X.indices, minlength=grids.n_features).astype(np.int64)
+        noisy = noisy_sums(counted << 32, sensitivity, sigma, stream)
+    cells = np.split(noisy, grids.offsets[1:-1])
+    edges = {
+        part.column: _edges_at(own, part.edges, bins, sigma)  # type: ignore[attr-defined]
+        for part, own in zip(grids.parts, cells, strict=True)
+    }
+    released = ReleasedEdges(columns, _digest(noisy), statement, by_person=groups is not None)
+    return _with_edges(schema, edges, released)
+
+
+def edges_budget(
+    n_columns: int,
+    n_cells: int,
+    epsilon: float,
+    delta: float = 1e-6,
+    share: float = 0.05,
+    neighbors: str = "add-remove",
+    rows_per_person: int = 1,
+) -> tuple[Budget, float]:
+    """Return the budget of a release of counts, and the L2 sensitivity of the counts."""
+    epsilon = min(check_positive("epsilon", check_epsilon(epsilon)), LARGEST_EPSILON)
+    if not 0.0 < share < 0.5:
+        raise ParameterError(f"`share` must lie between 0 and 0.5, got {share!r}")
+    if keeps_labels_alone(check_neighbors(neighbors)):
+        raise ParameterError(
+            "with `neighbors='label'` features are public, so edges need no noise; use the "
+            "quantiles of the table"
+        )
+    mu = math.sqrt(share) * calibrate_mu(epsilon, check_delta(delta))
+    # Replacing a record moves it from one cell of a column to another.
+    added = neighbors == "add-remove"
+    moved = math.sqrt(n_columns) if added else math.sqrt(2.0 * n_columns) / 2.0
+    budget = build_budget(
+        Draws(gaussian=9.0 * (n_cells + 64.0)),
+        epsilon=gaussian_epsilon(mu, delta),
+        delta=delta,
+        n_iter=1,
+        neighbors=neighbors,
+        rows_per_person=rows_per_person,
+    )
+    sensitivity = budget.moved(math.nextafter(moved, math.inf))
+    check_noise(sensitivity / budget.mu)
+    return budget, sensitivity
 
 
 def quantile_grids(schema: Schema, bounds: Bounds) -> Schema:
@@ -180,44 +216,6 @@ def _grid(low: float, high: float) -> tuple[float, ...]:
     places |= {sign * edge for edge in fine for sign in (1, -1) if not whole or edge == int(edge)}
     inside = (edge for edge in (*places, low, high) if low <= edge <= high)
     return tuple(sorted({float(f"{edge:.9g}") for edge in inside}))
-
-
-def quantiles_of(
-    X: Any, schema: Schema, grids: Schema, bins: int, groups: Any, asked: EdgesBudget
-) -> Schema:
-    """Compute `private_quantiles` for records that `grids` encoded."""
-    if not (isinstance(bins, int) and 2 <= bins <= _MOST_BINS):
-        raise ParameterError(f"`bins` must be a whole number from 2 to {_MOST_BINS}, got {bins!r}")
-    budget, sensitivity = asked.budget(len(grids.parts), grids.n_features)
-    ledger = checked_ledger(asked.ledger, epsilon=asked.epsilon, random_state=asked.random_state)
-    if X.shape[0] >= _LARGEST_ROWS:
-        raise DataError(f"{X.shape[0]:,} rows are too many for one release")
-    stream, sigma = random_stream(asked.random_state), sensitivity / budget.mu
-    if groups is not None:
-        X = X[rows_within_limit(person_numbers(groups, X.shape[0]), asked.rows_per_person)]
-    words = "Gaussian noise on the numbers of records in the cells of a public grid"
-    statement = make_statement(
-        budget,
-        [StatedRelease("edges", words, {"sensitivity": sensitivity})],
-        seeded=asked.random_state is not None,
-        classes_declared=True,
-        about="edges",
-    )
-    columns = tuple(part.columns[0] for part in grids.parts)
-    if ledger is not None and ledger.purpose is None:
-        ledger = replace(ledger, purpose=f"edges of bins: {', '.join(columns)}"[:200])
-    check_affordable(ledger, budget)
-    noisy = np.empty(0)
-    with charged(ledger, budget, release=lambda: _digest(noisy)):
-        counted = np.bincount(X.indices, minlength=grids.n_features).astype(np.int64)
-        noisy = noisy_sums(counted << 32, sensitivity, sigma, stream)
-    cells = np.split(noisy, grids.offsets[1:-1])
-    edges = {
-        part.column: _edges_at(own, part.edges, bins, sigma)  # type: ignore[attr-defined]
-        for part, own in zip(grids.parts, cells, strict=True)
-    }
-    released = ReleasedEdges(columns, _digest(noisy), statement, by_person=groups is not None)
-    return _with_edges(schema, edges, released)
 
 
 def _edges_at(
