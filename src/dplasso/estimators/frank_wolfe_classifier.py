@@ -28,18 +28,17 @@ class DPFrankWolfeClassifier(PrivateClassifier):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of the whole fit, > 0, in nats. ``float("inf")`` is Frank-Wolfe without
-        noise, and `history_` is kept.
+        Privacy budget of the whole fit, > 0. ``float("inf")``: no noise, and `history_` is kept.
     delta : float, default=1e-6
-        Probability that epsilon does not hold, in (0, 1): well below one over the number of people.
+        Probability that epsilon does not hold; well below one over the number of people.
     l1_radius : float, default=10.0
         Radius of the L1 ball, > 0: lambda of the paper. Public.
     n_iter : int, default=100
         Number of steps T, and so the largest number of weights. Public. More steps leave less
         budget for each.
     feature_bound : float, default=1.0
-        Bound B on every ``|x_ij|``, > 0. Public. The fit and `predict` clip larger entries without
-        a warning. The noise is proportional to B.
+        Public bound B on every ``|x_ij|``, > 0. The fit and `predict` clip larger entries. The
+        noise is proportional to B.
     residual_bound : float or "auto", default="auto"
         Bound C on the size of a record's residual, from 0.5 to 1. Public. The noise is proportional
         to it. "auto" is 1/2 in a private fit, and 1 without privacy or if ``mechanism="paper"``.
@@ -47,11 +46,10 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         Whether margins have a constant term: the balance of the classes. Without privacy, or if
         ``mechanism="paper"``, it is a constant column of value `feature_bound` inside the L1 ball.
     classes : sequence of labels, default=None
-        The class labels, declared as public; of two, the negative one first. None takes them from
-        y, which the guarantee does not protect: a private fit then warns.
+        The public class labels; of two, the negative one first. None takes them from y, which is
+        not protected, so a private fit warns.
     class_weight : mapping or sequence of floats, default=None
-        Public weight of each class in the loss, by label or in the order of `classes`. The largest
-        weight counts as 1, so no record contributes more than without weights.
+        Public weight of each class, by label or in the order of `classes`; the largest counts as 1.
     mechanism : {"exponential", "paper"}, default="exponential"
         How a vertex is drawn. "exponential" draws signed vertices by the exponential mechanism.
         "paper" draws a coordinate by the magnitude of its gradient and then takes the true sign, as
@@ -70,24 +68,24 @@ class DPFrankWolfeClassifier(PrivateClassifier):
         (docs/drift.md). "auto" is 0.0001 without privacy, and otherwise what the noise hides. 0
         gives the iterates of Algorithm 1, and None the stale ones of the paper.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
-        What the guarantee hides: one record added or removed, one replaced by another (which
-        doubles the noise), or one label of public features (docs/label-privacy.md).
+        What the guarantee hides: one record added or removed, one replaced (twice the noise), or
+        one label of public features (docs/label-privacy.md).
     rows_per_person : int, default=1
-        Largest number of rows of one person, whom the guarantee then protects. The noise grows in
-        proportion. With `groups`, `fit` leaves out further rows of a person.
+        Largest number of rows of one person, whom the guarantee then protects. The noise is
+        proportional to it.
     n_records : int, default=None
         Number of rows, if it is public. None counts them privately, together with the balance of
         the classes, for 1 % of the budget. If you pass it and ``fit_intercept=False``, the fit
         counts nothing.
     random_state : int, Generator or RandomState, default=None
-        None draws from the operating system. Anything else makes the fit repeatable, not private.
+        None draws from the operating system; anything else makes the fit repeatable, not private.
     n_jobs : int, default=None
         Number of threads; -1 uses all cores. The result does not depend on it.
     verbose : int, default=None
-        1 shows a progress bar, 0 nothing. None prints one line if a first fit compiles for long.
+        1 shows a progress bar, 0 nothing, None only one line if a first fit compiles for long.
     ledger : path or Ledger, default=None
-        A budget ledger (docs/ledger.md) to which every private fit is charged before it begins.
-        `Ledger` also names the data set and the purpose.
+        The budget ledger that a private fit charges before it begins (docs/ledger.md). `Ledger`
+        also names the data set and the purpose.
 
     Attributes
     ----------
@@ -96,7 +94,7 @@ class DPFrankWolfeClassifier(PrivateClassifier):
     intercept_ : ndarray, shape (1,), or (K,) for K > 2 classes
         Intercept.
     classes_ : ndarray, shape (K,)
-        The labels; of two, the negative one first.
+        The labels.
     n_iter_ : int
         Number of vertices drawn.
     n_records_ : float

@@ -21,54 +21,49 @@ class DPLinearRegression(PrivateRegressor):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of the whole fit, > 0, in nats. ``float("inf")`` is gradient descent without
-        noise. The fit never spends more than 60.
+        Privacy budget of the whole fit, > 0; at most 60 is spent. ``float("inf")``: no noise.
     delta : float, default=1e-6
-        Probability that epsilon does not hold, in (0, 1): well below one over the number of people.
+        Probability that epsilon does not hold; well below one over the number of people.
     target_bounds : tuple of float
         Interval (low, high) of the targets, **required** and public: never take it from the data.
-        The fit clips targets to it, and `predict` clips predictions. The noise is proportional to
-        its width.
+        Targets and predictions are clipped to it. The noise is proportional to its width.
     max_weights : int, "significant" or None, default=None
-        Largest number of columns in the model, reached by successive cuts; None gives every column
-        a weight. "significant" keeps the weights that exceed three standard errors.
+        Largest number of columns in the model; None gives every column a weight. "significant"
+        keeps the weights that exceed three standard errors.
     row_norm : "unit" or float, default="unit"
-        "unit" scales every row to L2 norm 1, so only its direction counts. A number R shortens
-        longer rows to norm R, leaves shorter ones as they are, and divides all by R. Public.
+        "unit" scales every row to L2 norm 1. A public number R shortens only rows longer than R,
+        and divides all rows by R.
     fit_intercept : bool, default=True
         Whether every row gets a constant entry, a tenth of its length.
     infer : "all", list of str, or mapping, default=None
-        "all" adds intervals and p-values that hold the sampling error besides the noise
-        (docs/howto-inference.md), for half of the budget. Names of columns or variables show
-        only theirs, given all the others. It takes at most 300 columns, or any number with names
-        and `public_rows`, and a number as `row_norm`. ``{"columns": "all", "share": 0.3}`` gives
-        another share of the budget to the intervals.
+        "all" adds intervals and p-values with the sampling error (docs/howto-inference.md), for
+        half of the budget; names of columns or variables show only theirs. For a number as
+        `row_norm` and at most 300 columns, or any number with names and `public_rows`.
+        ``{"columns": "all", "share": 0.3}`` sets the share.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
-        What the guarantee hides: one record added or removed, one replaced by another (which
-        doubles the noise), or one label of public features (docs/label-privacy.md).
+        What the guarantee hides: one record added or removed, one replaced (twice the noise), or
+        one label of public features (docs/label-privacy.md).
     rows_per_person : int, default=1
-        Largest number of rows of one person, whom the guarantee then protects. The noise grows in
-        proportion. With `groups`, `fit` leaves out further rows of a person.
+        Largest number of rows of one person, whom the guarantee then protects. The noise is
+        proportional to it.
     prior : model, mapping, array or path, default=None
         A public linear model that the fit corrects (docs/prior.md): fitted, by column name, as an
-        array of D or K x D weights, or in a file. This fit does not protect the people behind it.
+        array of D or K x D weights, or in a file. The fit does not protect the people behind it.
     public_data : tuple (X, y), default=None
-        Public rows and labels, on which scikit-learn trains the prior by cross-validation. This fit
-        does not protect them.
+        Public rows and labels to train the prior on; not protected.
     public_rows : matrix, DataFrame, store, Geometry or path, default=None
-        Public rows of the same columns, without labels, or the `Geometry` learnt from such rows, or
-        its file (docs/public-rows.md). They say which columns go together, or, with names in
-        `infer`, predict these columns. This fit does not protect them, and no private row may be
-        among them.
+        Public rows of the same columns, without labels, or their `Geometry` or its file
+        (docs/public-rows.md). With names in `infer`, they predict these columns. They are not
+        protected, and no private row may be among them.
     random_state : int, Generator or RandomState, default=None
-        None draws from the operating system. Anything else makes the fit repeatable, not private.
+        None draws from the operating system; anything else makes the fit repeatable, not private.
     n_jobs : int, default=None
         Number of threads; -1 uses all cores. The result does not depend on it.
     verbose : int, default=None
-        1 shows a progress bar, 0 nothing. None prints one line if a first fit compiles for long.
+        1 shows a progress bar, 0 nothing, None only one line if a first fit compiles for long.
     ledger : path or Ledger, default=None
-        A budget ledger (docs/ledger.md) to which every private fit is charged before it begins.
-        `Ledger` also names the data set and the purpose.
+        The budget ledger that a private fit charges before it begins (docs/ledger.md). `Ledger`
+        also names the data set and the purpose.
 
     Attributes
     ----------
@@ -78,8 +73,8 @@ class DPLinearRegression(PrivateRegressor):
     intercept_ : ndarray, shape (1,)
         Intercept, in the target's unit.
     coef_standard_error_ : ndarray, shape (D,), or (k,) for the k columns that `max_weights` keeps
-        Standard deviation of each column's weight due to the noise alone; public. A weight divided
-        by it is a z-score. With a `prior`, it has the shape of `coef_`.
+        Standard deviation of each weight due to the noise alone. With a `prior`, it has the shape
+        of `coef_`.
     column_scale_ : ndarray, shape (D,), or (k,) for the k columns that `max_weights` keeps
         Factor of each column before rows are scaled to unit length; only if there is one.
     inference_ : Inference
@@ -153,49 +148,44 @@ class DPLasso(PrivateRegressor):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of the whole fit, > 0, in nats. ``float("inf")`` fits without noise.
+        Privacy budget of the whole fit, > 0; at most 60 is spent. ``float("inf")``: no noise.
     delta : float, default=1e-6
-        Probability that epsilon does not hold, in (0, 1): well below one over the number of people.
+        Probability that epsilon does not hold; well below one over the number of people.
     target_bounds : tuple of float
         Interval (low, high) of the targets, **required** and public: never take it from the data.
-        The fit clips targets to it, and `predict` clips predictions. The noise is proportional to
-        its width.
+        Targets and predictions are clipped to it. The noise is proportional to its width.
     max_weights : int, default=None
-        Largest number of columns in the model. Public. None keeps 200 columns, more if records and
-        budget suffice, and fewer if rows are so long that columns are drawn. Data with at most 200
-        columns keep all of them.
+        Largest number of columns in the model. None keeps 200, more if records and budget suffice,
+        fewer if rows are so long that columns are drawn, and all of at most 200 columns.
     feature_bound : float, default=1.0
-        Bound B on every ``|x_ij|``, > 0. Public. The fit and `predict` clip larger entries without
-        a warning. The noise of draws is proportional to B. Gradients scale rows to unit length
-        instead, so they need no bound.
+        Public bound B on every ``|x_ij|``, > 0, for drawing columns: larger entries are clipped,
+        and the noise is proportional to B. Gradients scale rows and need no bound.
     fit_intercept : bool, default=True
         Whether margins have a constant term: the mean of the targets and, in the refit, a constant
         entry of a tenth of each row.
     neighbors : {"add-remove", "replace-one", "label"}, default="add-remove"
-        What the guarantee hides: one record added or removed, one replaced by another (which
-        doubles the noise), or one label of public features (docs/label-privacy.md).
+        What the guarantee hides: one record added or removed, one replaced (twice the noise), or
+        one label of public features (docs/label-privacy.md).
     rows_per_person : int, default=1
-        Largest number of rows of one person, whom the guarantee then protects. The noise grows in
-        proportion. With `groups`, `fit` leaves out further rows of a person.
+        Largest number of rows of one person, whom the guarantee then protects. The noise is
+        proportional to it.
     prior : model, mapping, array or path, default=None
         A public linear model that the fit corrects (docs/prior.md): fitted, by column name, as an
-        array of D or K x D weights, or in a file. This fit does not protect the people behind it.
+        array of D or K x D weights, or in a file. The fit does not protect the people behind it.
     public_data : tuple (X, y), default=None
-        Public rows and labels, on which scikit-learn trains the prior by cross-validation. This fit
-        does not protect them.
+        Public rows and labels to train the prior on; not protected.
     public_rows : matrix, DataFrame, store, Geometry or path, default=None
-        Public rows of the same columns, without labels, or the `Geometry` learnt from such rows, or
-        its file (docs/public-rows.md). They say which columns go together. This fit does not
-        protect them, and no private row may be among them.
+        Public rows of the same columns, without labels, or their `Geometry` or its file
+        (docs/public-rows.md). They are not protected, and no private row may be among them.
     random_state : int, Generator or RandomState, default=None
-        None draws from the operating system. Anything else makes the fit repeatable, not private.
+        None draws from the operating system; anything else makes the fit repeatable, not private.
     n_jobs : int, default=None
         Number of threads; -1 uses all cores. The result does not depend on it.
     verbose : int, default=None
-        1 shows a progress bar, 0 nothing. None prints one line if a first fit compiles for long.
+        1 shows a progress bar, 0 nothing, None only one line if a first fit compiles for long.
     ledger : path or Ledger, default=None
-        A budget ledger (docs/ledger.md) to which every private fit is charged before it begins.
-        `Ledger` also names the data set and the purpose.
+        The budget ledger that a private fit charges before it begins (docs/ledger.md). `Ledger`
+        also names the data set and the purpose.
 
     Attributes
     ----------
@@ -205,8 +195,7 @@ class DPLasso(PrivateRegressor):
     intercept_ : ndarray, shape (1,)
         Intercept, in the target's unit.
     coef_standard_error_ : ndarray, shape (k,)
-        Standard deviation of each selected column's weight due to the noise alone; public. Only if
-        there was a refit.
+        Standard deviation of each selected weight due to the noise alone; only after a refit.
     column_scale_ : ndarray, shape (k,)
         Factor of each selected column before rows are scaled to unit length; only if there is one.
     n_iter_ : int
