@@ -40,8 +40,9 @@ class DPLogisticRegression(PrivateClassifier):
         Whether every row gets a constant entry, a tenth of its length.
     infer : "all", list of str, or mapping, default=None
         "all" adds intervals and p-values with the sampling error (docs/howto-inference.md), for
-        half of the budget; names of columns or variables show only theirs. For two classes, at most
-        300 columns, and a number as `row_norm`. ``{"columns": "all", "share": 0.3}`` sets the share.
+        half of the budget; names of columns or variables show only theirs. For two classes and at
+        most 300 columns, with a number as `row_norm`. ``{"columns": "all", "share": 0.3}`` sets the
+        share.
     classes : sequence of labels, default=None
         The public class labels; of two, the negative one first. None takes them from y, which is
         not protected, so a private fit warns. For a label matrix, names of its columns.

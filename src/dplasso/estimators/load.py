@@ -3,10 +3,10 @@
 The steps of a pipeline are stored as JSON values, and types and functions by known names.
 """
 
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from itertools import chain
 from typing import Any, Self
@@ -31,6 +31,7 @@ from dplasso.estimators.record_wise import (
     named,
     record_wise_parts,
 )
+from dplasso.files.json_values import from_json, to_json
 from dplasso.fit.public_model import names_after
 from dplasso.model import Model, read_model, write_model
 from dplasso.model.weights import Weights, weights_of
@@ -134,21 +135,10 @@ def _is(value: Any, default: Any) -> bool:
 
 
 def _to_json(value: Any, where: str) -> Any:
-    """Return a parameter as JSON; a type unknown to JSON becomes an object with one entry."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"float": repr(value)}
-    if isinstance(value, list):
-        return [_to_json(item, where) for item in value]
-    for kind, name in ((tuple, "tuple"), (set | frozenset, "set")):
-        if isinstance(value, kind):
-            ordered = value if name == "tuple" else sorted(value)
-            return {name: [_to_json(item, where) for item in ordered]}
-    if isinstance(value, Mapping):
-        return {"dict": [[_to_json(item, where) for item in pair] for pair in value.items()]}
+    return to_json(value, partial(_special_to_json, where))
+
+
+def _special_to_json(where: str, value: Any) -> Any:
     if isinstance(value, slice):
         return {"slice": [_to_json(end, where) for end in (value.start, value.stop, value.step)]}
     if hasattr(value, "same_columns"):
@@ -193,14 +183,7 @@ def _named(name: Any) -> Any:
 
 
 def _from_json(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_from_json(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    ((kind, held),) = value.items()
-    if kind not in _READERS:
-        raise ValueError("its pipeline has a parameter of an unknown kind")
-    return _READERS[kind](held)
+    return from_json(value, _READERS)
 
 
 def _array(held: Any) -> NDArray[Any]:
@@ -212,15 +195,11 @@ def _array(held: Any) -> NDArray[Any]:
 
 _READERS: dict[str, Any] = {
     "array": _array,
-    "dict": lambda held: {_from_json(key): _from_json(value) for key, value in held},
     "dtype": lambda held: np.dtype(held).type,
-    "float": float,
     "function": _named,
     "schema": lambda held: held,
-    "set": lambda held: set(map(_from_json, held)),
     "slice": lambda held: slice(*map(_from_json, held)),
     "step": _step_from_json,
-    "tuple": lambda held: tuple(map(_from_json, held)),
 }
 
 

@@ -6,9 +6,9 @@ hold a release in the same way.
 """
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from dplasso.files.archive import (
     read_archive,
     write_archive,
 )
+from dplasso.files.json_values import from_json, to_json
 from dplasso.model.linear import (
     ARRAYS,
     LinearModel,
@@ -88,17 +89,16 @@ def write_released(
     ValueError if the file cannot hold a label or parameter, or the parameter `classes` was changed.
     """
     labels, label_type = labels_to_array(held.classes)
-    written = params_to_json(params, kind.noun)
-    if written.get("classes") is not None:
-        if written["classes"] != {"labels": labels.tolist()}:
+    if (declared := params.get("classes")) is not None:
+        if labels_to_array(declared)[0].tolist() != labels.tolist():
             raise ValueError(
-                f"classes={params['classes']!r} was changed after fitting: the model knows "
-                f"the labels {labels.tolist()}."
+                f"classes={declared!r} was changed after fitting: the model knows the labels "
+                f"{labels.tolist()}."
             )
-        written["classes"] = {"labels": _LABELS}
+        params = {**params, "classes": _LABELS}
     names = held.feature_names
     header = {
-        "params": written,
+        "params": params_to_json(params, kind.noun),
         "privacy": held.statement.to_dict(),
         "n_features": held.n_features,
         "classes": label_type,
@@ -131,7 +131,11 @@ def parse_released(
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ValueError("its feature names are not names")
         names = np.array(names, dtype=object)
-    params = {name: _from_json(name, value, classes) for name, value in header["params"].items()}
+    params = {name: from_json(value, {}) for name, value in header["params"].items()}
+    if params.get("classes") not in (None, _LABELS):
+        raise ValueError("its parameter classes does not refer to its labels")
+    if params.get("classes") is not None:
+        params["classes"] = classes
     statement = PrivacyStatement.from_dict(header["privacy"])
     return {
         "params": params,
@@ -156,47 +160,15 @@ def _array(members: Mapping[str, bytes], name: str) -> NDArray[Any]:
 
 
 def params_to_json(params: Mapping[str, Any], noun: str) -> dict[str, Any]:
-    """Return an estimator's parameters as JSON holds them, with marks for infinities and labels.
+    """Return parameters as JSON values; ValueError about a `noun` file for one of another kind."""
 
-    ValueError about a `noun` file if a parameter is of another kind.
-    """
-    return {name: _to_json(name, value, noun) for name, value in params.items()}
+    def refuse(name: str, value: Any) -> Any:
+        raise ValueError(
+            f"A {noun} file cannot hold the parameter {name}={value!r} of type "
+            f"{type(value).__name__}."
+        )
 
-
-def _to_json(name: str, value: Any, noun: str) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if np.isfinite(value) else {"float": repr(value)}
-    if isinstance(value, tuple) and all(isinstance(item, float) for item in value):
-        return {"numbers": list(value)}
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {"mapping": {key: _to_json(name, item, noun) for key, item in value.items()}}
-    if isinstance(value, Sequence) or hasattr(value, "__array__"):
-        return {"labels": labels_to_array(value)[0].tolist()}
-    raise ValueError(
-        f"A {noun} file cannot hold the parameter {name}={value!r} of type {type(value).__name__}."
-    )
-
-
-def _from_json(name: str, value: Any, classes: NDArray[Any]) -> Any:
-    if name == "classes" and value is not None:
-        if value != {"labels": _LABELS}:
-            raise ValueError("its parameter classes does not refer to its labels")
-        return classes
-    if isinstance(value, dict) and set(value) == {"float"}:
-        return float(value["float"])
-    if isinstance(value, dict) and set(value) == {"numbers"}:
-        return tuple(float(item) for item in value["numbers"])
-    if isinstance(value, dict) and set(value) == {"mapping"} and isinstance(value["mapping"], dict):
-        return {key: _from_json(name, item, classes) for key, item in value["mapping"].items()}
-    if name == "infer" and isinstance(value, dict) and isinstance(value.get("labels"), list):
-        return value["labels"]
-    if isinstance(value, dict | list):
-        raise ValueError("a parameter is of no known kind")
-    return value
+    return {name: to_json(value, partial(refuse, name)) for name, value in params.items()}
 
 
 @dataclass(frozen=True)

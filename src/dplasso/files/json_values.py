@@ -1,0 +1,50 @@
+"""Parameters as JSON values: an object with one entry says what JSON has no form for."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+
+def to_json(value: Any, other: Callable[[Any], Any]) -> Any:
+    """Return a parameter as a JSON value; `other` converts, or refuses, what is not listed here."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, list | tuple | set | frozenset):
+        ordered = sorted(value) if isinstance(value, set | frozenset) else value
+        items = [to_json(item, other) for item in ordered]
+        if isinstance(value, list):
+            return items
+        return {"tuple" if isinstance(value, tuple) else "set": items}
+    if isinstance(value, Mapping):
+        return {"dict": [[to_json(part, other) for part in pair] for pair in value.items()]}
+    return other(value)
+
+
+def from_json(value: Any, readers: Mapping[str, Callable[[Any], Any]]) -> Any:
+    """Return a parameter; `readers` convert objects whose entry has their name.
+
+    ValueError for an object of another kind.
+    """
+    if isinstance(value, list):
+        return [from_json(item, readers) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kind, *others = value
+    if others:
+        raise ValueError("a parameter is of an unknown kind")
+    held = value[kind]
+    if kind == "float":
+        return float(held)
+    if kind in ("tuple", "set"):
+        return (tuple if kind == "tuple" else set)(from_json(item, readers) for item in held)
+    if kind == "dict":
+        return {from_json(key, readers): from_json(item, readers) for key, item in held}
+    if kind not in readers:
+        raise ValueError("a parameter is of an unknown kind")
+    return readers[kind](held)
