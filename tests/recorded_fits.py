@@ -212,7 +212,7 @@ def _search_of_labels(relation, X, y, _):
 
 
 def _searched(estimator, grid, X, y):
-    search = PrivateSearch(estimator, grid, 5.0, tries=3, law="logarithmic", random_state=4)
+    search = PrivateSearch(estimator, grid, 5.0, tries=3, random_state=4)
     with warnings.catch_warnings(), short_runs():
         warnings.simplefilter("ignore")
         return search.fit(X, y)

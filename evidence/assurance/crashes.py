@@ -39,7 +39,7 @@ from dplasso.checkpoint import (
     session,
 )
 from dplasso.fit import run as fit_run
-from dplasso.ledger import budgets, charging, create_ledger, read_budgets
+from dplasso.ledger import budgets, charging, create_ledger, find, read_budgets
 from dplasso.ledger.database import transaction
 from dplasso.phases.released import Released
 from dplasso.phases.releases import Drawn
@@ -50,11 +50,9 @@ MOMENTS = tuple(
     (name, when) for name in ("open", "write", "fsync", "replace") for when in ("before", "after")
 )
 # The same for what is done to a ledger, each but once in a process: the charge, the entry inside
-# the charge's transaction, its number in the checkpoint, the end.
+# the charge's transaction, the end.
 LEDGER_MOMENTS = tuple(
-    (name, when)
-    for name in ("reserve", "insert_entry", "_take", "finish")
-    for when in ("before", "after")
+    (name, when) for name in ("reserve", "insert_entry", "finish") for when in ("before", "after")
 )
 # Between two phases: a share is checked as soon as the release of the phase before is kept.
 PHASE = ("check_share", "before")
@@ -63,7 +61,6 @@ _HOLDERS: dict[str, Any] = {
     "replace": Path,
     "reserve": session,
     "insert_entry": budgets,
-    "_take": session.KeptFit,
     "finish": charging,
     "check_share": fit_run,
 }
@@ -274,11 +271,9 @@ def miscounted(folder: Path) -> Iterator[str]:
     if not (folder / "checkpoint").exists():
         return
     kept = read_checkpoint(folder / "checkpoint")
-    if kept.charge is None:
+    if kept.token is None:
         yield "the checkpoint does not say that it is charged"
-    elif kept.charge.number != (entries[0].number if entries else None) and (
-        kept.charge.number is not None or len(kept.released)
-    ):
+    elif any(kept.place) and find(folder / "ledger", kept.token) is None:
         yield "the checkpoint names an entry that the ledger does not have"
 
 
@@ -329,10 +324,10 @@ def differences(
         budgets = read_budgets(folder / "ledger")
         if [[entry.state for entry in budget.entries] for budget in budgets] != [["finished"]]:
             yield "the ledger does not hold one finished entry"
-        charge = read_checkpoint(folder / "checkpoint").charge
+        token = read_checkpoint(folder / "checkpoint").token
         with transaction(folder / "ledger") as db:
             paid = db.execute("SELECT token, release FROM entry").fetchall()
-        if charge is None or paid != [(charge.token, model.model_.digest)]:
+        if paid != [(token, model.model_.digest)]:
             yield "the entry has not paid for this model"
     # A save that was killed leaves its temporary file; checkpoints reuse one name, now gone.
     if any(not name.startswith(".dplasso-") for name in left):

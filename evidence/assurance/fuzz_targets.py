@@ -136,12 +136,8 @@ def _checkpoint_seeds() -> list[bytes]:
                 place = k
                 state = {"vertex": entry.release.vertex[:3], "sign": entry.release.sign[:3]}
         state["done"] = np.array(3)
-        # Under way in one phase; all phases done; and the model saved.
-        for n_done, under_way, finished in (
-            (place, state, False),
-            (len(entries), {}, False),
-            (len(entries), {}, True),
-        ):
+        # Under way in one phase, and all phases done.
+        for n_done, under_way in ((place, state), (len(entries), {})):
             checkpoint = Checkpoint(
                 _stored(model.get_params()),
                 Released(entries[:n_done]),
@@ -150,7 +146,6 @@ def _checkpoint_seeds() -> list[bytes]:
                 model.n_features_in_,
                 n_phases=len(entries),
                 state=under_way,
-                finished=finished,
             )
             seeds.append(_written(partial(write_checkpoint, checkpoint)))
     return seeds

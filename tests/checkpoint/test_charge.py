@@ -19,13 +19,7 @@ from dplasso import (
     private_quantiles,
 )
 from dplasso.checkpoint import session as checkpoint
-from dplasso.checkpoint.format import ChargeNote
-from dplasso.checkpoint.session import (
-    check_resumable,
-    fit_with_checkpoints,
-    read_checkpoint,
-    resume_fit,
-)
+from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.encoding.parts import Bins
 from dplasso.encoding.schema import Schema
 from dplasso.errors import CheckpointError
@@ -37,6 +31,7 @@ from dplasso.ledger import (
     charging,
     create_ledger,
     data_fingerprint,
+    find,
     read_budgets,
     reserve,
 )
@@ -86,7 +81,7 @@ def states(ledger):
 
 @pytest.fixture
 def begun(ledger, kept, killed):
-    killed(model(ledger), DATA, kept, 12)
+    killed(model(ledger), DATA, kept, 11)
     assert vertices(kept).size == 10
     return kept
 
@@ -101,22 +96,19 @@ def test_a_fit_that_nothing_interrupts_is_charged_once(ledger, kept):
     )
     assert entry.release == made.model_.digest
     stored = read_checkpoint(kept)
-    assert stored.charge.number == entry.number
+    assert find(ledger, stored.token) == entry.number
     assert stored.released.digest == made.model_.digest
     assert "ledger" not in stored.params
 
 
-# What is done in this order: the checkpoint with a token, the charge, its number in the checkpoint,
-# the steps, the end.
+# What is done in this order: the checkpoint with a token, the charge, the steps, the end.
 MOMENTS = {
     "before the checkpoint": (WRITES, 1, False),
     "before the charge": ((checkpoint, "reserve"), 1, False),
     "in the charge": ((budgets, "insert_entry"), 1, True),
     "after the charge": ((checkpoint, "reserve"), 1, True),
-    "before its number is kept": (WRITES, 2, False),
-    "after its number is kept": (WRITES, 2, True),
-    "at the first step": (WRITES, 3, True),
-    "at the last step": (WRITES, STEPS + 2, True),
+    "at the first step": (WRITES, 2, True),
+    "at the last step": (WRITES, STEPS + 1, True),
     "after the end": ((charging, "finish"), 1, True),
 }
 
@@ -205,15 +197,10 @@ class TestRefused:
 
     def refuse(self, estimator, kept, words, error):
         content = kept.read_bytes()
-        for attempt in (
-            lambda: resume_fit(estimator, *DATA, kept),
-            # Known before any data is read.
-            lambda: check_resumable(estimator, kept),
-        ):
-            with pytest.raises(error) as caught:
-                attempt()
-            assert words in str(caught.value)
-            assert "\n" not in str(caught.value)
+        with pytest.raises(error) as caught:
+            resume_fit(estimator, *DATA, kept)
+        assert words in str(caught.value)
+        assert "\n" not in str(caught.value)
         assert kept.read_bytes() == content
         assert not hasattr(estimator, "coef_")
 
@@ -222,19 +209,19 @@ class TestRefused:
         create_ledger(other, 3.0, 1e-5)
         foreign.write_text("no ledger")
         for ledger, words, error in (
-            (str(other), "holds no entry 1 of the fit", LedgerError),
+            (str(other), "holds no entry of the fit", LedgerError),
             (str(tmp_path / "none"), "there is no ledger", LedgerError),
             (str(foreign), "not a dplasso ledger", LedgerError),
-            (None, "charged to entry 1 of a ledger", CheckpointError),
+            (None, "with the ledger that it was charged to, and", CheckpointError),
         ):
             self.refuse(model(ledger), begun, words, error)
         reserve(other, None, charge(2.0, 1e-6, STEPS))
-        self.refuse(model(str(other)), begun, "holds no entry 1 of the fit", LedgerError)
+        self.refuse(model(str(other)), begun, "holds no entry of the fit", LedgerError)
         assert states(other) == ["reserved"]
 
     def test_a_ledger_for_a_fit_that_had_none(self, ledger, kept, killed):
         killed(model(None), DATA, kept, 5)
-        self.refuse(model(ledger), kept, "no ledger was charged for", CheckpointError)
+        self.refuse(model(ledger), kept, "a fit with the ledger none, and", CheckpointError)
         assert entries(ledger) == []
 
     def test_another_data_set(self, ledger, begun):
@@ -245,26 +232,19 @@ class TestRefused:
 
     def test_an_uncharged_fit_that_cannot_be_paid_any_more(self, ledger, kept, killed):
         killed(model(ledger), DATA, kept, 1)
-        assert read_checkpoint(kept).charge.number is None
+        assert entries(ledger) == []
         reserve(ledger, None, charge(2.9))
         self.refuse(model(ledger), kept, "cannot pay", BudgetError)
 
-    def test_a_note_that_is_none(self):
-        for token, number in (
-            *(("0" * 31, 1), ("G" * 32, 1), (7, 1)),
-            *(("0" * 32, 0), ("0" * 32, True), ("0" * 32, 1 << 63)),
-        ):
-            with pytest.raises(ValueError, match="ledger entry has no"):
-                ChargeNote(token, number)
-
-    def test_steps_that_nothing_paid_for(self, begun):
+    def test_a_token_that_is_none(self, begun):
         stored = read_checkpoint(begun)
-        with pytest.raises(ValueError, match="no ledger entry paid for"):
-            type(stored)(**vars(stored) | {"charge": ChargeNote("0" * 32)})
+        for token in ("0" * 31, "G" * 32):
+            with pytest.raises(ValueError, match="ledger entry has no token"):
+                replace(stored, token=token)
 
 
 def test_a_checkpoint_says_nothing_new_about_the_data(ledger, tmp_path):
-    """The token is random and the number counts charges; path and data set's name stay out."""
+    """The token is random; path and data set's name stay out."""
     kept = tmp_path / "kept"
     fit_with_checkpoints(model(Ledger(ledger, "visits")), *DATA, kept)
     content = kept.read_bytes()
@@ -273,7 +253,7 @@ def test_a_checkpoint_says_nothing_new_about_the_data(ledger, tmp_path):
     tokens = set()
     for name in ("a", "b"):
         fit_with_checkpoints(model(ledger, epsilon=0.1), *DATA, tmp_path / name)
-        tokens.add(read_checkpoint(tmp_path / name).charge.token)
+        tokens.add(read_checkpoint(tmp_path / name).token)
     assert len(tokens) == 2
     assert np.unique([entry.number for entry in entries(ledger)]).size == 3
 
@@ -287,7 +267,6 @@ def test_a_resumed_fit_leaves_room_for_its_edges(kept, ledger, killed):
     data = PublicEncoder(schema).transform(table), table["y"].to_numpy()
     own = DPLogisticRegression(**known)
     killed(own, data, kept, 6)
-    check_resumable(own, kept)
     made = resume_fit(own, *data, kept)
     assert made.privacy_.find("edges").numbers["mu"] == schema.edges.statement.mu
     assert states(ledger) == ["finished", "finished"]

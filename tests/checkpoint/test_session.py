@@ -77,7 +77,7 @@ class TestRefused:
         other |= {"mechanism": "paper", "solver": "standard"}
         other |= {"selector": "noisy-max", "drift_tol": None}
         for name, value in other.items():
-            self.refuse(model(**{name: value}), data, begun, f"with {name}=")
+            self.refuse(model(**{name: value}), data, begun, f"with the parameter {name} ")
         for name, value in (("random_state", 1), ("classes", ["no", "yes"])):
             self.refuse(model(**{name: value}), data, begun, "another privacy statement")
         # The others cannot matter.
@@ -110,7 +110,7 @@ class TestRefused:
         self.refuse(model(), (frame, y), begun, "the column names none, and this fit has")
 
     def test_nothing_to_resume(self, data, path):
-        self.refuse(model(), data, path, "no checkpoint", FileNotFoundError)
+        self.refuse(model(), data, path, "No such file", FileNotFoundError)
         fitted = fit_with_checkpoints(model(), *data, path)
         fitted.save(path)
         self.refuse(model(), data, path, "not a dplasso checkpoint file")

@@ -82,17 +82,10 @@ def test_words_and_commands_fit_the_method():
     assert "columns in " in few != many
 
 
-def test_a_search_is_planned_for_and_printed():
-    search, score = found(*PLAN, "--tries", 3)["parts"]
-    assert (search["name"], score["name"]) == ("search", "score")
-    assert 0 < search["try_epsilon"] < search["epsilon"] < 2
+def test_the_commands_are_printed():
     text = said(*PLAN)
     for words in ("ledger init", "dplasso fit", "dplasso evaluate", "to within"):
         assert words in text
-    people = run_command(*PLAN, "--tries", 3, "--rows-per-person", 2)
-    refused(
-        people, "--rows-per-person cannot be combined with --tries: a search protects single rows"
-    )
     numbers = run_command(*PLAN, "--method", "logistic", "--target-bounds", "0,9")
     refused(numbers, "--target-bounds cannot be combined with --method logistic")
 
@@ -115,7 +108,6 @@ class TestIntervals:
     @pytest.mark.parametrize(
         ("more", "message"),
         [
-            (("--tries", 3), "leave --tries out"),
             (("--method", "lasso"), "--infer is for the methods logistic"),
             (("--n-classes", 3), "--infer is for the methods logistic"),
             (("--power", 1.5), "--power must be between 0 and 1"),

@@ -8,7 +8,6 @@ import time
 import pytest
 
 from cli.conftest import done, found, kept_in, refused, vertices_in, vertices_of
-from dplasso.cli import output
 
 STEPS = 6_000
 # Slow steps, so that there is something to interrupt.
@@ -87,34 +86,8 @@ def test_without_a_model_file_the_fit_can_still_be_resumed(train, tmp_path, kept
     assert kept_in(kept).is_complete
     model = tmp_path / "model.npz"
     other = run("fit", train, *quick("--checkpoint", kept, "--resume", "--l1-radius", "3"))
-    refused(other, "--l1-radius 10.0, not 3.0")
+    refused(other, "--l1-radius 10.0, and this fit has 3.0")
     drawn = vertices_in(kept)
     done("fit", train, *quick("--checkpoint", kept, "--resume", "--model", model))
     assert vertices_of(model) == drawn
     assert not kept.exists()
-
-
-def test_without_a_terminal_long_work_says_every_tenth_and_the_time_left(monkeypatch):
-    clock = [100.0]
-    monkeypatch.setattr(output.time, "monotonic", lambda: clock[0])
-    tenths, lines = output.Tenths(), []
-    # The compiler takes a minute before the first step is done.
-    clock[0] += 60.0
-    for step in range(1, 101):
-        clock[0] += 1.0
-        lines.append(tenths.line(step / 100))
-    said = [line for line in lines if line]
-    assert said[0] == "10%, about 90 s left"
-    assert said[1] == "20%, about 80 s left"
-    assert (len(said), said[-1]) == (10, "100%")
-    # Of short work nothing is said.
-    tenths = output.Tenths()
-    assert not any(tenths.line(step / 10) for step in range(11))
-    # Nor of what its compiler alone made long.
-    tenths = output.Tenths()
-    clock[0] += 60.0
-    for step in range(1, 11):
-        clock[0] += 0.1
-        assert tenths.line(step / 10) in ((None,) if step > 1 else (None, "10%"))
-    words = ["0.55 s", "80 s", "1.7 minutes", "1.7 hours", "2.3 days"]
-    assert [output.duration(one) for one in (0.548, 80, 100, 6000, 200_000)] == words

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from importlib.metadata import version
+from inspect import getdoc, signature
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from cli.conftest import (
     run_command,
     said,
 )
+from dplasso.cli import output
+from dplasso.cli.options import Chosen, StandIn, names_of
 from dplasso.errors import DataError, LedgerError, ParameterError
 
 
@@ -139,3 +142,67 @@ def test_a_fit_that_is_refused_has_been_told(train, tmp_path, monkeypatch):
     told = " ".join(result.stderr.split())
     assert "error: spent" in told
     assert told.index("caution (amber): an epsilon of 4") < told.index("error: spent")
+
+
+def test_without_a_terminal_long_work_says_every_tenth_and_the_time_left(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(output.time, "monotonic", lambda: clock[0])
+    tenths, lines = output.Tenths(), []
+    # The compiler takes a minute before the first step is done.
+    clock[0] += 60.0
+    for step in range(1, 101):
+        clock[0] += 1.0
+        lines.append(tenths.line(step / 100))
+    said = [line for line in lines if line]
+    assert said[0] == "10%, about 90 s left"
+    assert said[1] == "20%, about 80 s left"
+    assert (len(said), said[-1]) == (10, "100%")
+    # Of short work nothing is said.
+    tenths = output.Tenths()
+    assert not any(tenths.line(step / 10) for step in range(11))
+    # Nor of what its compiler alone made long.
+    tenths = output.Tenths()
+    clock[0] += 60.0
+    for step in range(1, 11):
+        clock[0] += 0.1
+        assert tenths.line(step / 10) in ((None,) if step > 1 else (None, "10%"))
+    words = ["0.55 s", "80 s", "1.7 minutes", "1.7 hours", "2.3 days"]
+    assert [output.duration(one) for one in (0.548, 80, 100, 6000, 200_000)] == words
+
+
+# --- what is read off the sources, to answer `--help` at once ------------------------------------
+
+COMMANDS = {" ".join(words): command.home for words, command in every_command().items()}
+ESTIMATORS = {
+    f"{method} {number}": estimator
+    for method, kinds in names_of("dplasso.estimators.cost")["METHODS"].items()
+    for number, estimator in enumerate(kinds)
+    if estimator is not None
+}
+
+
+def check_alike(read, imported):
+    """Compare docstring and parameters, also those of the dataclasses among them."""
+    assert read.__doc__ == getdoc(imported)
+    found, real = signature(read).parameters, signature(imported).parameters
+    assert list(found) == list(real)
+    for one, other in zip(found.values(), real.values(), strict=True):
+        assert str(one.annotation) == str(other.annotation)
+        if isinstance(one.annotation, StandIn):
+            check_alike(one.annotation, other.annotation)
+        elif one.annotation != Chosen:
+            assert one.default == other.default
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_read_as_it_is(name):
+    read = COMMANDS[name]
+    imported = read.load()
+    check_alike(read, imported)
+    prints = signature(imported).return_annotation is not None
+    assert (signature(read).return_annotation is not None) == prints
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_estimator_is_read_as_it_is(name):
+    check_alike(ESTIMATORS[name], ESTIMATORS[name].load())

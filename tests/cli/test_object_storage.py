@@ -20,7 +20,6 @@ from cli.conftest import (
     opened,
     refused,
 )
-from dplasso.cli import output
 
 CLUSTER = ("--cluster", "threads")
 PAID = ("--epsilon", "20")
@@ -129,7 +128,7 @@ def test_an_interrupted_fit_is_resumed_and_charged_once(bucket, ledger, tmp_path
 
 
 def test_copying_is_told_in_a_log_too(bucket, monkeypatch):
-    monkeypatch.setattr(output, "LINE_SECONDS", 0.0)
+    monkeypatch.setattr("dplasso.cli.output.LINE_SECONDS", 0.0)
     told = done("fit", bucket, *FIT, *CLUSTER).stderr
     assert "copying stores: 100%" in told.splitlines()
     monkeypatch.undo()

@@ -146,7 +146,7 @@ def test_a_full_disk_loses_nothing_that_is_paid_for(train, ledger, run, disk):
     count = disk.writes
     assert count > 30
     ended = set()
-    # Among all writes (checkpoint before the charge, its number, the count, steps), and at
+    # Among all writes (checkpoint before the charge, the count, steps), and at
     # most of those of the last step and the model.
     for place in sorted({1, *range(2, count, count // 15), *range(count - 60, count + 1, 6)}):
         for path in (ledger, ledger.with_name("m.npz")):
@@ -179,11 +179,10 @@ KILLS = {
     "before the checkpoint": (WRITE, 1, False),
     "before the charge": (RESERVE, 1, False),
     "after the charge": (RESERVE, 1, True),
-    "before its number is kept": (WRITE, 2, False),
     "before the count": ("dplasso.fit.run.check_share", 1, False),
     "after the count": ("dplasso.fit.run.check_share", 2, False),
-    "when the count is kept": (WRITE, 3, True),
-    "at a step": (WRITE, 5, True),
+    "when the count is kept": (WRITE, 2, True),
+    "at a step": (WRITE, 4, True),
     "after the last step": ("dplasso.ledger.charging.finish", 1, False),
     "after the end is noted": ("dplasso.ledger.charging.finish", 1, True),
     "when the model is written": ("dplasso.cli.fit.write_model", 1, False),

@@ -12,7 +12,6 @@ from sklearn.preprocessing import FunctionTransformer
 import dplasso
 from cli.conftest import done, found, refused, run_command, said
 from dplasso import DPLogisticRegression, PublicEncoder
-from dplasso.model import write_model
 
 RNG = np.random.default_rng(0)
 WORDS = ["calm", "clear", "dizzy", "fever"]
@@ -67,7 +66,7 @@ def test_other_pipelines_predict_in_python(of_texts, tmp_path):
 
 def test_a_function_of_ones_own_needs_python(tmp_path):
     fitted(FunctionTransformer(np.tanh), NUMBER * 1.0, tmp_path / "m.npz")
-    held = dplasso.load(tmp_path / "m.npz")[-1].model_
-    held.row_steps.steps[0]["params"]["func"] = {"function": "mine:own"}
-    write_model(held, tmp_path / "m.npz")
+    model = dplasso.load(tmp_path / "m.npz")[-1]
+    model.model_.row_steps.steps[0]["params"]["func"] = {"function": "mine:own"}
+    model.save(tmp_path / "m.npz")
     refused(run_command("predict", tmp_path / "m.npz", "x.svm"), "mine:own, which is not declared")

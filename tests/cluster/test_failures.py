@@ -14,7 +14,7 @@ from dplasso.errors import ClusterError, DataError
 from dplasso.fit.task import Binary
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.ledger import Ledger, create_ledger, read_budgets
+from dplasso.ledger import Ledger, create_ledger
 from dplasso.losses.logistic import Logistic
 from dplasso.phases.releases import Counted, Drawn
 
@@ -55,14 +55,14 @@ def test_a_partition_that_cannot_be_had_back_ends_the_fit(tmp_path):
         ClusterError, match=r"partition \d, partition \d, was lost 3 times .*resume"
     ):
         fit_with_checkpoints(model, *parts, path, engine=engine)
-    drawn, (budget,) = drawn_in(read_checkpoint(path)), read_budgets(ledger)
+    drawn, budget = drawn_in(read_checkpoint(path)), Ledger(ledger).budget()
     assert 5 < drawn.vertex.size < 60
     assert budget.rho > 0
     # Whatever engine goes on, the steps drawn are taken, and nothing is charged again.
     resume_fit(model, *parts, path, engine=ThreadEngine())
     assert len(model.transcript_) == 60
     np.testing.assert_array_equal(model.transcript_.vertex[: drawn.vertex.size], drawn.vertex)
-    assert read_budgets(ledger)[0].rho == budget.rho
+    assert Ledger(ledger).budget().rho == budget.rho
 
 
 def drawn_in(checkpoint):

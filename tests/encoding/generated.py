@@ -11,15 +11,16 @@ import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from dplasso.encoding.hashed import Hashed, Text
-from dplasso.encoding.levels import Levels
-from dplasso.encoding.pairs import Pairs
-from dplasso.encoding.parts import Bins, Categories, Cross, Date, Number
+from dplasso.encoding.parts import Bins, Categories, Cross
 from dplasso.encoding.schema import Schema
+from schemas import date, levels, number, with_pairs
 
 WORD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6)
 WHOLE = st.integers(-1000, 1000)
 REAL = st.floats(-1e6, 1e6)
 MISSING = st.sampled_from(["column", "ignore"])
+# Parts that a cross can take.
+CODED = ("categories", "bins", "levels", "date", "hashed")
 
 # Each kind of column with the values that it holds.
 VALUES = {
@@ -58,16 +59,17 @@ def parts(draw, name, kind):
         edges = draw(st.lists(REAL | WHOLE, min_size=1, max_size=5, unique_by=float))
         return Bins(name, sorted(edges), missing)
     if way == "levels":
-        low, levels = draw(REAL), draw(st.sampled_from([(4,), (2, 6), (4, 16, 64)]))
+        low, sizes = draw(REAL), draw(st.sampled_from([(4,), (2, 6), (4, 16, 64)]))
         spacing = draw(st.sampled_from(["equal", "signed-log"]))
-        return Levels(name, low, low + draw(st.floats(1, 1e6)), levels, spacing, missing)
+        return levels(name, low, low + draw(st.floats(1, 1e6)), sizes, spacing, missing)
     if way == "date":
         take = draw(st.sampled_from(["year", "month", "weekday", "days"]))
         edges = draw(st.lists(st.integers(-3000, 3000), min_size=1, max_size=4, unique=True))
-        edges = sorted(edges) if take in ("year", "days") else ()
-        return Date(name, take, edges, "1999-12-31" if take == "days" else None, missing=missing)
+        known = {"edges": sorted(edges)} if take in ("year", "days") else {}
+        known |= {"since": "1999-12-31"} if take == "days" else {}
+        return date(name, take=take, missing=missing, **known)
     if way == "number":
-        return Number(name, draw(st.floats(1e-3, 1e6)), draw(WHOLE), missing)
+        return number(name, draw(st.floats(1e-3, 1e6)), draw(WHOLE), missing)
     ngrams = draw(st.sampled_from([(1, 1), (1, 2), (2, 3)]))
     return Text(name, draw(st.integers(1, 10)), ngrams, draw(st.booleans()), True, missing)
 
@@ -83,16 +85,18 @@ def tables(draw):
         name = f"{kind}{i}"
         columns[name] = draw(st.lists(st.none() | VALUES[kind], min_size=n_rows, max_size=n_rows))
         chosen.append(draw(parts(name, kind)))
-    coded = [p.columns[0] if isinstance(p, Hashed) else p.column for p in chosen
-             if isinstance(p, Categories | Bins | Levels | Date | Hashed)]  # fmt: skip
+    kinds = [Schema((part,)).to_json()["parts"][0]["kind"] for part in chosen]
+    found = zip(chosen, kinds, strict=True)
+    coded = [part.columns[0] for part, kind in found if kind in CODED]
+    paired = len(coded) >= 2 and draw(st.booleans())
     if len(coded) >= 2:
         crossed = draw(st.lists(st.sampled_from(coded), min_size=2, max_size=3, unique=True))
         chosen.append(Cross(crossed, draw(st.none() | st.integers(1, 10))))
-        chosen += [Pairs()] * draw(st.booleans())
     label = st.sampled_from(["no", "yes"])
     labels = ["no", "yes", *draw(st.lists(label, min_size=n_rows - 2, max_size=n_rows - 2))]
     missing = draw(st.sampled_from([(), ("Rome", "5")]))
-    return Schema(chosen, "label", missing=missing), columns | {"label": labels}
+    schema = Schema(chosen, "label", missing=missing)
+    return with_pairs(schema) if paired else schema, columns | {"label": labels}
 
 
 ARROW = {"words": pa.string(), "whole": pa.int64(), "real": pa.float64(), "bool": pa.bool_(),

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from scipy.sparse import csr_array
-from typer.testing import CliRunner
 
+from cli.conftest import done
+from data.row_blocks import gather
 from dplasso import DPLassoClassifier, PublicEncoder, load
-from dplasso.cli.app import app
-from dplasso.encoding.files import read_records
-from dplasso.encoding.schema import schema_from_json
+from dplasso.encoding.files import encode_files
 from encoding.generated import arrow, frame, tables, write
+from schemas import schema_of
 
 SETTINGS = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -34,7 +34,7 @@ def same(X, Y):
 
 def check_matrices(schema, columns, folder):
     """Assert that every way to read a table gives the same matrix."""
-    assert schema_from_json(schema.to_json()) == schema
+    assert schema_of(schema.to_json()) == schema
     X = PublicEncoder(schema).fit_transform(arrow(columns))
     assert X.has_canonical_format
     assert csr_array((X.data, X.indices, X.indptr), X.shape).has_canonical_format
@@ -43,9 +43,10 @@ def check_matrices(schema, columns, folder):
     assert names.shape == (X.shape[1],)
     assert schema.names([X.shape[1] - 1]) == [names[-1]]
     for name in ("t.csv", "t.jsonl", "t.parquet"):
-        data = read_records(write(folder / name, columns), schema=schema)
-        same(X, data.X)
-        assert data.y.tolist() == columns["label"]
+        source = encode_files(write(folder / name, columns), schema).source
+        found, y, _ = gather(source.blocks(1 << 26), schema.n_features)
+        same(X, found)
+        assert y.tolist() == columns["label"]
     for row in range(X.shape[0]):  # a record's row is its own
         alone = arrow(columns).slice(row, 1)
         same(csr_array(X[[row]]), PublicEncoder(schema).transform(alone))
@@ -63,10 +64,8 @@ def check_predictions(schema, columns, folder):
     raw = {name: values for name, values in columns.items() if name != "label"}
     probabilities = [f"{value:.9g}" for value in model.predict_proba(X)[:, 1]]
     for name, found in (("t.csv", columns), ("t.parquet", raw)):
-        arguments = ["predict", "--proba", folder / "m.npz", write(folder / name, found)]
-        result = CliRunner().invoke(app, list(map(str, arguments)))
-        assert result.exit_code == 0, result.output
-        assert result.stdout.split() == ["yes", *probabilities]
+        told = done("predict", "--proba", folder / "m.npz", write(folder / name, found)).stdout
+        assert told.split() == ["yes", *probabilities]
 
 
 def main(n_examples):

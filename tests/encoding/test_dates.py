@@ -7,16 +7,17 @@ import pyarrow as pa
 import pytest
 
 from dplasso import PublicEncoder
-from dplasso.encoding.parts import Date
-from dplasso.encoding.schema import Schema, schema_from_json
+from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
+from schemas import date as date_part
+from schemas import schema_of
 
 DAYS = [date(1969, 12, 31), date(1970, 1, 1), None, date(2024, 2, 29), date(1600, 3, 1)]
 
 
 def codes(part, values):
     schema = Schema((part,))
-    assert schema_from_json(schema.to_json()) == schema
+    assert schema_of(schema.to_json()) == schema
     names = schema.names(range(schema.n_features))
     X = PublicEncoder(schema).transform(pa.table({"d": values})).tocoo()
     found = dict(zip(X.row.tolist(), X.col.tolist(), strict=True))
@@ -39,23 +40,24 @@ def test_what_is_taken_of_a_date(values):
     """As the standard library says it."""
     for take, code in (("month", "%b"), ("weekday", "%a")):
         expected = [f"{take}(d)={d:{code}}" if d else f"{take}(d) (missing)" for d in DAYS]
-        assert codes(Date("d", take), values) == expected
-        assert codes(Date("d", take, missing="ignore"), values)[2] is None
-    assert codes(Date("d", "year", (1970, 2000)), values) == [
+        assert codes(date_part("d", take=take), values) == expected
+        assert codes(date_part("d", take=take, missing="ignore"), values)[2] is None
+    assert codes(date_part("d", take="year", edges=[1970, 2000]), values) == [
         *("year(d)<1970", "1970<=year(d)<2000", "year(d) (missing)", "year(d)>=2000"),
         "year(d)<1970",
     ]
-    assert codes(Date("d", "days", (0, 1), "1970-01-01"), values) == [
+    assert codes(date_part("d", take="days", edges=[0, 1], since="1970-01-01"), values) == [
         *("days(d)<0", "0<=days(d)<1", "days(d) (missing)", "days(d)>=1", "days(d)<0")
     ]
 
 
 def test_formats_and_what_is_no_date():
     spoken = pa.array(["31.12.2024 23:00", "01.02.2024 00:00"])
-    found = codes(Date("d", "month", format="%d.%m.%Y %H:%M"), spoken)
+    found = codes(date_part("d", take="month", format="%d.%m.%Y %H:%M"), spoken)
     assert found == ["month(d)=Dec", "month(d)=Feb"]
     assert (
-        codes(Date("d", "month"), pa.array([None, None], pa.null())) == ["month(d) (missing)"] * 2
+        codes(date_part("d", take="month"), pa.array([None, None], pa.null()))
+        == ["month(d) (missing)"] * 2
     )
     for values, words in (
         (pa.array(["2024-01-01", "2024-13-01"]), "row 2: the value is not a date in the format"),
@@ -63,13 +65,13 @@ def test_formats_and_what_is_no_date():
         (pa.array([["a"]]), "must hold dates, not list"),
     ):
         with pytest.raises(DataError, match=words):
-            codes(Date("d", "month"), values)
+            codes(date_part("d", take="month"), values)
     with pytest.raises(DataError, match="row 3: the value is missing"):
-        codes(Date("d", "month", missing="error"), pa.array(DAYS))
+        codes(date_part("d", take="month", missing="error"), pa.array(DAYS))
 
 
 def test_a_cross_takes_a_date():
-    schema = schema_from_json({"parts": [
+    schema = schema_of({"parts": [
         {"kind": "date", "column": "d", "take": "weekday"},
         {"kind": "categories", "column": "w", "categories": ["a", "b"], "unknown": "ignore"},
         {"kind": "cross", "columns": ["d", "w"]},
@@ -93,4 +95,4 @@ def test_a_cross_takes_a_date():
 )
 def test_what_makes_no_sense(options, words):
     with pytest.raises(ValueError, match=words):
-        Date("d", **options)
+        date_part("d", **options)

@@ -1,22 +1,14 @@
 """Numbers in bins on several resolutions, and how many of them enter a fit."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from dplasso import DPLassoClassifier, DPLogisticRegression, PublicEncoder, load
-from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Categories, Cross
-from dplasso.encoding.schema import Schema, schema_from_json
-from dplasso.estimators.fitting import method_of
-from dplasso.phases.contract import NO_SNAPSHOT, Fit
-from dplasso.phases.count import entering, levels
-from dplasso.phases.released import Released
-from dplasso.phases.releases import Counted, Entered
-from dplasso.privacy.randomness import random_stream
-from dplasso.runtime.threads import ONE_THREAD
+from dplasso.encoding.schema import Schema
+from schemas import levels as levels_of
+from schemas import schema_of
 
 
 def rows(part, *values):
@@ -25,24 +17,24 @@ def rows(part, *values):
 
 
 def test_a_number_is_in_one_bin_of_each_level():
-    part = Levels("x", 0, 8, (2, 4))
+    part = levels_of("x", 0, 8, (2, 4))
     assert rows(part, 0.0, 1.99, 2.0, 4.0, 7.9) == [[0, 2], [0, 2], [0, 3], [1, 4], [1, 5]]
     # Beyond the range it is in the bin at the end; a missing one has a column of its own.
     assert rows(part, -5.0, 80.0, np.nan) == [[0, 2], [1, 5], [6]]
-    assert rows(Levels("x", 0, 8, (2, 4), missing="ignore"), np.nan) == [[]]
+    assert rows(levels_of("x", 0, 8, (2, 4), missing="ignore"), np.nan) == [[]]
 
 
 def test_names_say_where_the_bins_are():
-    schema = Schema((Levels("x", 0, 8, (2, 4)),))
+    schema = Schema((levels_of("x", 0, 8, (2, 4)),))
     names = ["x<4", "x>=4", "x<2", "2<=x<4", "4<=x<6", "x>=6", "x (missing)"]
     assert schema.names(range(7)) == names
-    assert schema_from_json(schema.to_json()) == schema
+    assert schema_of(schema.to_json()) == schema
     assert schema.described() == ["x: 2, 4 bins from 0 to 8"]
 
 
 @pytest.mark.parametrize("spacing", ["equal", "signed-log"])
 def test_levels_are_nested_to_the_bit(spacing):
-    part = Levels("x", -70.0, 1e5, (4, 16, 64), spacing)
+    part = levels_of("x", -70.0, 1e5, (4, 16, 64), spacing)
     fine = part.edges(64)
     assert (np.diff(fine) > 0).all()
     assert fine[[0, -1]] == pytest.approx([-70.0, 1e5])
@@ -51,13 +43,13 @@ def test_levels_are_nested_to_the_bit(spacing):
 
 
 def test_steps_of_a_signed_logarithm_grow_in_both_directions():
-    widths = np.diff(Levels("x", -1e4, 1e4, (16,), "signed-log").edges(16))
+    widths = np.diff(levels_of("x", -1e4, 1e4, (16,), "signed-log").edges(16))
     assert widths == pytest.approx(widths[::-1])
     assert (np.diff(widths[8:]) > 0).all()
 
 
 def test_a_cross_takes_the_coarsest_level():
-    schema = Schema((Levels("x", 0, 8, (2, 4)), Categories("c", ("a",)), Cross(("x", "c"))))
+    schema = Schema((levels_of("x", 0, 8, (2, 4)), Categories("c", ("a",)), Cross(("x", "c"))))
     X = PublicEncoder(schema).transform(pd.DataFrame({"x": [1.0, 5.0, None], "c": ["a"] * 3}))
     crossed = X.toarray()[:, schema.offsets[2] :]
     assert crossed.shape[1] == 9
@@ -81,32 +73,12 @@ def test_a_cross_takes_the_coarsest_level():
 )
 def test_what_is_refused(options, words):
     with pytest.raises(ValueError, match=words):
-        Levels(**({"column": "x", "low": 0, "high": 5} | options))
+        levels_of(**({"column": "x", "low": 0, "high": 5} | options))
 
 
-class TestEntering:
-    SPANS = ((16, 4, 20), (64, 20, 84), (16, 90, 106))
-
-    @pytest.mark.parametrize(
-        ("told", "n_outputs", "size"),
-        [
-            (0.0, 1, 20),
-            (79.0, 1, 20),
-            (80.0, 1, 52),
-            (80.0, 2, 20),
-            (2559.0, 1, 52),
-            (2560.0, 1, 116),
-        ],
-    )
-    def test_finer_levels_need_more_records_and_budget(self, told, n_outputs, size):
-        columns = entering(self.SPANS, 116, n_outputs, told)
-        assert columns.size == size
-        # What is in no span is always there.
-        assert {0, 3, 84, 89, 115} <= set(columns.tolist())
-
-    def test_a_schema_says_which_are_fine(self):
-        parts = (Categories("c", ("a",)), Levels("x", 0, 1, (2, 4, 8)), Levels("y", 0, 1, (4,)))
-        assert Schema(parts).levels == ((4, 5, 9), (8, 9, 17))
+def test_a_schema_says_which_are_fine():
+    parts = (Categories("c", ("a",)), levels_of("x", 0, 1, (2, 4, 8)), levels_of("y", 0, 1, (4,)))
+    assert Schema(parts).levels == ((4, 5, 9), (8, 9, 17))
 
 
 @pytest.fixture(scope="module")
@@ -117,20 +89,23 @@ def table():
     return pd.DataFrame({"x": x}), y
 
 
+def weighed(model):
+    """Return the columns that have a weight, as all have that enter a fit with noise."""
+    weights = getattr(model.coef_, "toarray", lambda: model.coef_)()[0]
+    return np.flatnonzero(weights).tolist()
+
+
 def encoded(table, levels=(4, 16, 64)):
-    return PublicEncoder(Schema((Levels("x", 0, 1, levels),))).transform(table)
+    return PublicEncoder(Schema((levels_of("x", 0, 1, levels),))).transform(table)
 
 
 @pytest.mark.parametrize(("epsilon", "size"), [(0.03, 5), (1.0, 21), (100.0, 85)])
 def test_small_budgets_take_fewer_levels(table, epsilon, size, tmp_path):
     X, y = table
     model = DPLogisticRegression(epsilon, classes=["no", "yes"], random_state=0).fit(encoded(X), y)
-    entered = model.model_.released.last(Entered)
-    assert (85 if entered is None else entered.columns.size) == size
     assert model.coef_.shape == (1, 85)
-    left_out = np.ones(85, bool)
-    left_out[: 84 if size == 85 else size - 1] = left_out[84] = False
-    assert not np.abs(getattr(model.coef_, "toarray", lambda: model.coef_)()[0][left_out]).any()
+    # The columns of the coarser levels, and that of missing values.
+    assert weighed(model) == [*range(size - 1), 84]
     # A row is read in the columns that enter, and the file says which.
     model.save(tmp_path / "m.npz")
     again = load(tmp_path / "m.npz").decision_function(X)
@@ -157,16 +132,5 @@ def test_a_fit_with_some_levels_is_that_of_a_schema_with_as_many(table):
 )
 def test_short_lists_and_public_models_see_all_levels(table, model):
     X, y = table
-    assert model.fit(encoded(X), y).model_.released.last(Entered) is None
-
-
-def test_levels_follow_from_the_noisy_count_alone():
-    budget = DPLogisticRegression(1.0, classes=[0, 1])
-    budget = method_of(budget).cost()
-    phase = levels(((16, 4, 20), (64, 20, 84)), 85, 1)
-    for count, size in ((10.0, 5), (1_000.0, 21), (1e6, 85)):
-        released = Released().then(0.01, Counted(np.array([count / 2, count / 2]), 1.0))
-        fit = Fit(budget, SimpleNamespace(shape=(500, 85)), random_stream(0), ONE_THREAD)
-        entered = phase.begin(fit, released, 0.0, NO_SNAPSHOT).release()
-        assert (85 if entered is None else entered.columns.size) == size
-        assert phase.share(budget, released) == 0.0
+    releases = [entry.release for entry in model.fit(encoded(X), y).model_.released.entries]
+    assert "Entered" not in {type(release).__name__ for release in releases}

@@ -1,17 +1,19 @@
 """Words that stand for a missing value: declared by a schema, and told of by a draft."""
 
+import json
+
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyarrow import csv
 
+from cli.conftest import done
 from dplasso import DPLogisticRegression, PublicEncoder
-from dplasso.encoding.contract import USUAL_MISSING
 from dplasso.encoding.hashed import Hashed
-from dplasso.encoding.levels import Levels
-from dplasso.encoding.parts import Bins, Categories, Date
-from dplasso.encoding.schema import Schema, schema_from_json
-from dplasso.encoding.suggest import suggest_schema
+from dplasso.encoding.parts import Bins, Categories
+from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
+from schemas import date, schema_of
 
 
 def rows(schema, **columns):
@@ -22,8 +24,8 @@ def test_no_number_and_no_date_is_one_of_the_usual_words():
     words = ["5", "n/a", " NaN ", "NULL", "?", "none"]
     found = rows(Schema((Bins("x", (3,)),)), x=words)
     assert found == [[0, 1, 0]] + 5 * [[0, 0, 1]]
-    (date,) = Schema((Date("d", "month"),)).parts
-    assert [row[-1] for row in rows(Schema((date,)), d=["2026-01-31", "NA"])] == [0, 1]
+    month = Schema((date("d", take="month"),))
+    assert [row[-1] for row in rows(month, d=["2026-01-31", "NA"])] == [0, 1]
 
 
 def test_a_schema_declares_words_of_its_own():
@@ -36,39 +38,40 @@ def test_a_schema_declares_words_of_its_own():
     assert [row[12] for row in found] == [0, 1, 1, 0]
     assert [row[-1] for row in found] == [0, 1, 1, 0]
     assert [row[:4] for row in rows(Schema(parts), x=x, n=["1"] * 4)][2] == [0, 0, 1, 0]
-    assert schema_from_json(declared.to_json()) == declared
+    assert schema_of(declared.to_json()) == declared
     assert not declared.same_columns(Schema(parts))
 
 
 @pytest.mark.parametrize("missing", ["NA", [1], 5])
 def test_words_are_a_list(missing):
     with pytest.raises((ValueError, TypeError)):
-        schema_from_json(
-            {"parts": [{"kind": "bins", "column": "x", "edges": [1]}], "missing": missing}
-        )
+        schema_of({"parts": [{"kind": "bins", "column": "x", "edges": [1]}], "missing": missing})
 
 
 def test_a_draft_says_what_counts_as_missing():
     numbers = [str(k % 80) for k in range(92)] + ["NA"] * 8
     table = pa.table({"age": numbers, "work": ["a", "b", "?", "c"] * 25, "y": ["no", "yes"] * 50})
-    draft = suggest_schema(table, "y")
-    assert [type(part) for part in draft.parts] == [Levels, Categories]
+    draft = PublicEncoder.suggest(table, "y")
+    kinds = [part["kind"] for part in draft.to_json()["parts"]]
+    assert kinds == ["levels", "categories"]
     assert draft.parts[1].categories == ("a", "b", "c")
-    assert draft.missing == USUAL_MISSING
+    assert {"NA", "N/A", "null", "?"} <= set(draft.missing)
     assert draft.confirm[0].startswith("92 % numbers, the rest 'NA', which counts as missing; ")
     assert draft.confirm[1].startswith("75 % words, the rest '?', which counts as missing; ")
 
 
-def test_a_draft_says_which_words_stand_among_numbers():
+def test_a_draft_says_which_words_stand_among_numbers(tmp_path):
     table = pa.table(
         {"pay": [str(k % 80) for k in range(95)] + ["not known"] * 5, "y": [0, 1] * 50}
     )
-    draft = suggest_schema(table, "y")
-    assert isinstance(draft.parts[0], Levels)
+    draft = PublicEncoder.suggest(table, "y")
+    assert draft.to_json()["parts"][0]["kind"] == "levels"
     assert "95 % numbers, the rest 'not known', words: list those" in draft.confirm[0]
-    known = suggest_schema(table, "y", missing=["Not known"])
-    assert "the rest 'not known', which counts as missing" in known.confirm[0]
-    assert rows(known, pay=["not known"])[0][-1] == 1
+    csv.write_csv(table, tmp_path / "t.csv")
+    draft = ("schema", "draft", tmp_path / "t.csv", "--label-column", "y", "--missing", "Not known")
+    known = json.loads(done(*draft).stdout)
+    assert "the rest 'not known', which counts as missing" in known["parts"][0]["confirm"]
+    assert rows(schema_of(known), pay=["not known"])[0][-1] == 1
 
 
 def test_a_draft_says_how_thousands_are_read():
@@ -76,7 +79,7 @@ def test_a_draft_says_how_thousands_are_read():
         {"pay": ["1.234,50", "800.5"] * 9, "b": ["12.345,5", "9"] * 9, "y": [0, 1] * 9}
     )
     with pytest.raises(DataError, match=r"in pay, b have thousands separators; .* --decimal ,"):
-        suggest_schema(table, "y")
+        PublicEncoder.suggest(table, "y")
 
 
 def test_labels_in_other_capitals_are_told_of():

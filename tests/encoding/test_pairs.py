@@ -10,10 +10,11 @@ from dplasso.encoding.hashed import Hashed
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.pairs import Pairs
 from dplasso.encoding.parts import Categories, Date, Number
-from dplasso.encoding.schema import Schema, schema_from_json
+from dplasso.encoding.schema import Schema
 from dplasso.gradient_descent.schedule import plan_stages
 from dplasso.phases.pairs import PAIRS_SHARE, _chosen, stages_with
 from dplasso.phases.releases import Descended, Paired
+from schemas import schema_of
 
 AGE, JOB = Levels("age", 0, 100, (2, 4)), Categories("job", ("clerk", "cook"))
 
@@ -40,11 +41,11 @@ def test_pairs_are_of_all_columns_that_one_part_encodes():
     plain = {"kind": "pairs"}
     document = schema.to_json()
     assert document["parts"][-1] == plain | {"columns": ["age", "job", "city", "street"]}
-    assert schema_from_json(document) == schema
+    assert schema_of(document) == schema
     document["parts"][-1] = plain
-    assert schema_from_json(document) == schema
+    assert schema_of(document) == schema
     document["parts"][-1] = plain | {"columns": ["job", "age"]}
-    assert schema_from_json(document).pairs[0][1:] == (4, 3)
+    assert schema_of(document).pairs[0][1:] == (4, 3)
 
 
 def test_a_pair_lacks_records_whose_value_is_ignored():

@@ -1,4 +1,4 @@
-"""Schemas: what they make of a record, their names, their JSON, and what makes no sense."""
+"""Schemas: their columns' names and groups, their JSON, and what makes no sense."""
 
 import json
 from dataclasses import replace
@@ -6,12 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dplasso.datasets import FEATURE_NAMES
 from dplasso.encoding.encoder import warn_of_draft
 from dplasso.encoding.hashed import Hashed, Text
-from dplasso.encoding.origin import Origin, origin_from_json
+from dplasso.encoding.origin import Origin, is_named, named_groups, origin_from_json
 from dplasso.encoding.parts import Bins, Categories, Cross, Number, equal_edges, log_edges
-from dplasso.encoding.schema import Schema, read_schema, schema_from_json
+from dplasso.encoding.schema import Schema, read_schema
 from dplasso.errors import PrivacyLeakWarning
+from schemas import schema_of
 
 SEX = Categories("sex", ("F", "M"))
 AGE = Bins("age", (18, 65))
@@ -70,14 +72,14 @@ def test_few_names_of_many_columns():
 def test_json_is_read_back():
     parts = (SEX, AGE, WARD, Number("bmi", 60, 20), Text("note"), Cross(("sex", "age"), 9))
     schema = Schema(parts, "y", "a draft")
-    assert schema_from_json(json.loads(json.dumps(schema.to_json()))) == schema
+    assert schema_of(json.loads(json.dumps(schema.to_json()))) == schema
     assert schema.columns == ["sex", "age", "ward", "site", "bmi", "note"]
 
 
 @pytest.mark.parametrize(("spacing", "make"), [("equal", equal_edges), ("log", log_edges)])
 def test_edges_by_rule(spacing, make):
     rule = {"low": 1, "high": 100, "bins": 4, "spacing": spacing}
-    schema = schema_from_json({"parts": [{"kind": "bins", "column": "x", "edges": rule}]})
+    schema = schema_of({"parts": [{"kind": "bins", "column": "x", "edges": rule}]})
     assert schema.parts[0].edges == make(1, 100, 4)
     assert len(make(1, 100, 4)) == 5
     gaps = np.diff(make(1, 100, 4) if spacing == "equal" else np.log(make(1, 100, 4)))
@@ -158,11 +160,11 @@ def test_files_that_hold_no_schema(tmp_path, text, message):
 def test_a_draft_stays_one_until_its_note_and_its_marks_are_gone():
     part = {"kind": "categories", "column": "a", "categories": ["x"]}
     document = {"note": "a draft", "parts": [part | {"confirm": "are these all?"}, part]}
-    draft = schema_from_json(document)
+    draft = schema_of(document)
     assert draft.is_unedited_draft
     assert Origin(draft).is_unedited_draft
     assert draft.confirm == ("are these all?", "")
-    assert schema_from_json(draft.to_json()) == draft
+    assert schema_of(draft.to_json()) == draft
     assert origin_from_json(Origin(draft).to_json()).is_unedited_draft
     assert replace(draft, note="").is_unedited_draft
     edited = replace(draft, note="", confirm=())
@@ -171,10 +173,60 @@ def test_a_draft_stays_one_until_its_note_and_its_marks_are_gone():
     assert not Origin().is_unedited_draft
     assert edited.same_columns(draft)
     # Confirmed as it is, it says nothing of the records any more.
-    confirmed = schema_from_json(document | {"confirmed": True})
+    confirmed = schema_of(document | {"confirmed": True})
     assert (confirmed.note, confirmed.confirm, confirmed.confirmed) == ("", ("", ""), True)
     assert not confirmed.is_unedited_draft
     with pytest.raises(ValueError, match="confirmed must be true or false"):
-        schema_from_json(document | {"confirmed": "yes"})
+        schema_of(document | {"confirmed": "yes"})
     with pytest.warns(PrivacyLeakWarning, match="nobody has edited: confirm the parts for a"):
         warn_of_draft(replace(draft, note=""))
+
+
+@pytest.mark.parametrize(
+    ("names", "groups"),
+    [
+        (["age", "job=clerk", "job=driver", "dose"], ((1, 2),)),
+        (["job=clerk", "sex=F", "job=x = y", "sex (missing)"], ((0, 2), (1, 3))),
+        (["age<30", "30<=age<50", "age>=50", "age (missing)"], ((0, 1, 2, 3),)),
+        # Of nested intervals a record has many.
+        (["age>=30", "age>=50", "age>=65"], ()),
+        (["job=clerk", "dose", "age squared"], ()),
+        (["job_clerk", "job_driver"], ()),
+    ],
+)
+def test_names_tell_groups(names, groups):
+    assert named_groups(names) == groups
+
+
+def test_the_name_of_a_variable_stands_for_its_bins_and_its_missing_values():
+    ages = ["age", "age=3", "age<60", "60<=age<70", "age>=70", "age (missing)", "age (unknown)"]
+    others = ["ages=3", "job=age", "age squared", "(intercept)"]
+    assert [name for name in ages + others if is_named(name, ("age",))] == ages
+    assert is_named("60<=age<70", ("60<=age<70",))
+
+
+def test_the_columns_of_adult_are_those_of_its_variables():
+    names = [str(name) for name in FEATURE_NAMES]
+    groups = named_groups(names)
+    left = {*range(len(names))}.difference(*groups)
+    assert {names[place].split(" in fifth")[0] for place in left} == {"fnlwgt"}
+    assert sum(map(len, groups)) == len(names) - 5
+    assert len(groups) == 13
+
+
+def test_a_schema_tells_them_of_its_parts():
+    parts = [
+        {"kind": "number", "column": "dose", "bound": 2.0},
+        {"kind": "categories", "column": "job", "categories": ["a", "b"]},
+        {"kind": "bins", "column": "weight", "edges": [60, 80]},
+        {"kind": "levels", "column": "height", "low": 0, "high": 2, "levels": [2, 4]},
+        {"kind": "levels", "column": "length", "low": 0, "high": 2, "levels": [4]},
+        {"kind": "date", "column": "seen", "take": "weekday", "missing": "ignore"},
+        {"kind": "hashed", "columns": ["place"], "bits": 2},
+        {"kind": "cross", "columns": ["job", "weight"]},
+    ]
+    schema = schema_of({"parts": parts})
+    starts = [schema.names(group)[0] for group in schema.one_hot]
+    assert starts == ["job=a", "weight<60", "length<0.5", "weekday(seen)=Mon"]
+    # Unknown and missing values are categories as well, where they have a column.
+    assert [len(group) for group in schema.one_hot] == [4, 4, 5, 7]

@@ -8,12 +8,13 @@ import pytest
 from sklearn.feature_extraction import FeatureHasher
 
 from data.row_blocks import gather
-from dplasso.encoding.files import first_rows, table_source
+from dplasso.encoding.files import encode_files
 from dplasso.encoding.hashed import Hashed
-from dplasso.encoding.parts import Bins, Categories, Number
+from dplasso.encoding.parts import Bins, Categories
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 from encoding.generated import write
+from schemas import number
 
 MEMORY = 1 << 20
 CITIES = {"size": [0, 1, 2], "city": ["Lima", "Oslo"], "new": [False, True]}
@@ -30,7 +31,7 @@ def suffix(request):
 
 
 def matrix(path, schema, memory=MEMORY):
-    return gather(table_source(path, schema).blocks(memory), schema.n_features)
+    return gather(encode_files(path, schema).source.blocks(memory), schema.n_features)
 
 
 class TestCategories:
@@ -103,35 +104,23 @@ class TestNumbers:
         with pytest.raises(
             DataError, match=r"t\.csv, column 'a', line 3: the value is not a number"
         ):
-            matrix(path, Schema([Number("a", 2)], "y"))
+            matrix(path, Schema([number("a", 2)], "y"))
         for values, kind in (([[1.0]], "list"), (pa.array([1], pa.date32()), "date32")):
             path = write(tmp_path / "t.parquet", pa.table({"a": values, "y": [0]}))
             with pytest.raises(DataError, match=f"'a': the column must hold numbers, not {kind}"):
                 matrix(path, Schema([Bins("a", (2,))], "y"))
 
-    @pytest.mark.parametrize("part", [Number("a", 2, missing="error"), Bins("a", (2,), "error")])
+    @pytest.mark.parametrize("part", [number("a", 2, missing="error"), Bins("a", (2,), "error")])
     def test_missing_values_may_be_an_error(self, tmp_path, suffix, part):
         path = write(tmp_path / f"t{suffix}", pa.table({"a": [1.5, None], "y": [0, 1]}))
         with pytest.raises(DataError, match=r"column 'a', (row 2|line 3): the value is missing"):
             matrix(path, Schema([part], "y"))
 
 
-def test_the_first_rows(tmp_path, suffix):
-    table = pa.table({"a": ["x", None, "z"], "y": [0, 1, 0]})
-    found = first_rows(write(tmp_path / f"t{suffix}", table), 2)
-    assert found.column("a").to_pylist() == ["x", "" if suffix == ".csv" else None]
-    assert found.column_names == ["a", "y"]
-    with pytest.raises(DataError, match="is not a table; draft"):
-        first_rows(write(tmp_path / "t.parquet", table).rename(tmp_path / "t.svm"), 2)
-    (tmp_path / "empty.csv").write_text("a,y\n")
-    with pytest.raises(DataError, match="has no records"):
-        first_rows(tmp_path / "empty.csv", 2)
-
-
 def test_unlabelled_tables_need_no_label(tmp_path, suffix):
     path = write(tmp_path / f"t{suffix}", pa.table({"a": ["x", "z"]}))
     schema = Schema([Categories("a", ("x",))], "y")
-    (block,) = table_source(path, schema, labelled=False).blocks(MEMORY)
+    (block,) = encode_files(path, schema, labelled=False).source.blocks(MEMORY)
     assert block.indices.tolist() == [0, 1]
     with pytest.raises(DataError, match="no column 'y'"):
         matrix(path, schema)
@@ -159,5 +148,5 @@ def test_mixed_json(tmp_path):
 )
 def test_numbers_of_every_type(tmp_path, values):
     path = write(tmp_path / "t.parquet", pa.table({"a": values, "y": [0, 1, 0]}))
-    X, _, _ = matrix(path, Schema([Number("a", 4)], "y"))
+    X, _, _ = matrix(path, Schema([number("a", 4)], "y"))
     assert X.toarray().tolist() == [[0.25, 0], [0, 1], [0.75, 0]]

@@ -12,14 +12,15 @@ from dplasso.encoding.files import first_rows
 from dplasso.encoding.hashed import Hashed, Text
 from dplasso.encoding.levels import Levels
 from dplasso.encoding.parts import Categories, Date
-from dplasso.encoding.schema import schema_from_json
 from dplasso.encoding.suggest import NOTE, _quantile, guess_label, suggest_schema
 from dplasso.errors import DataError
+from encoding.generated import write
+from schemas import schema_of
 
 
 def drafted(values, **table):
     schema = suggest_schema(pa.table({"x": values} | table), None)
-    assert schema_from_json(schema.to_json()) == schema
+    assert schema_of(schema.to_json()) == schema
     return schema.parts[0]
 
 
@@ -147,3 +148,16 @@ def test_a_table_of_many_columns_is_looked_at_in_fewer_rows(tmp_path, monkeypatc
     for most, n_rows in ((None, 6), (2, 2), (99, 9)):
         table = first_rows(path, most)
         assert table.to_pylist() == rows[:n_rows]
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".csv"])
+def test_the_first_rows(tmp_path, suffix):
+    table = pa.table({"a": ["x", None, "z"], "y": [0, 1, 0]})
+    found = first_rows(write(tmp_path / f"t{suffix}", table), 2)
+    assert found.column("a").to_pylist() == ["x", "" if suffix == ".csv" else None]
+    assert found.column_names == ["a", "y"]
+    with pytest.raises(DataError, match="is not a table; draft"):
+        first_rows(write(tmp_path / "t.parquet", table).rename(tmp_path / "t.svm"), 2)
+    (tmp_path / "empty.csv").write_text("a,y\n")
+    with pytest.raises(DataError, match="has no records"):
+        first_rows(tmp_path / "empty.csv", 2)

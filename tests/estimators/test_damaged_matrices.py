@@ -23,7 +23,7 @@ def searched(estimator, X, **given):
     grid = {"fit_intercept": [True, False]}
     if hasattr(estimator, "steps"):
         grid = {f"dplogisticregression__{name}": some for name, some in grid.items()}
-    known = {"law": "logarithmic", "tries": 2, "held_out": 0.5, "random_state": 1}
+    known = {"tries": 2, "held_out": 0.5, "random_state": 1}
     return PrivateSearch(estimator, grid, 5.0, **known).fit(X, Y, **given)
 
 

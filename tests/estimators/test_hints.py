@@ -66,7 +66,7 @@ class TestFoundNames:
         frame = pd.DataFrame(RNG.random((300, len(names))), columns=names)
         with pytest.warns(PrivacyLeakWarning, match="named it after a"):
             DPLogisticRegression().fit(frame, Y)
-        search = PrivateSearch(DPLogisticRegression(), {"max_weights": [None]}, law="logarithmic")
+        search = PrivateSearch(DPLogisticRegression(), {"max_weights": [None]})
         with pytest.warns(PrivacyLeakWarning, match=names[0]):
             search.fit(frame, Y)
 

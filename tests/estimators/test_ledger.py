@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from dplasso import BudgetError, Ledger, LedgerError, LedgerWarning, load
 from dplasso.data.store import opening
-from dplasso.ledger import create_ledger, largest_epsilon, read_budgets
+from dplasso.ledger import create_ledger, largest_epsilon
 from estimators.kinds import KINDS, few, make, stored
 from ledger.workers import charge, small_problem
 
@@ -36,7 +36,7 @@ def model(path):
 
 
 def entries(path):
-    return read_budgets(path)[0].entries
+    return Ledger(path).budget().entries
 
 
 def states(path):
@@ -173,7 +173,7 @@ class TestOneFit:
         assert not hasattr(model, "coef_")
 
     def test_as_many_fits_as_planned(self, path, model):
-        (budget,) = read_budgets(path)
+        budget = Ledger(path).budget()
         model.set_params(epsilon=largest_epsilon(budget, delta=1e-6, n_iter=5, fits=7))
         for _ in range(7):
             model.fit(X, Y)

@@ -27,7 +27,6 @@ from dplasso.cluster import InProcessEngine
 from dplasso.data.store import write_store
 from dplasso.fit.records import local_records
 from dplasso.report.page import Beside, report_page, report_section
-from dplasso.tuning import search as search_module
 from dplasso.tuning.candidates import cost_of_try
 
 N, D, L = 4000, 12, 5
@@ -251,7 +250,7 @@ def test_a_search_tries_settings_for_all_labels(tmp_path):
     )
     store = write_store(matrix_source(X, Y[:, 0]), tmp_path / "rows.store")
     for rows in (X, store):
-        search.set_params(law="logarithmic", random_state=None).fit(rows, Y)
+        search.fit(rows, Y)
         statement = search.privacy_
         assert (statement.many_labels, statement.n_classes) == (True, L)
         assert statement.epsilon <= 5.0
@@ -261,15 +260,6 @@ def test_a_search_tries_settings_for_all_labels(tmp_path):
         assert search.classes_.tolist() == NAMES
         assert private_score(search, X, Y, 1.0).value > 0.7
     assert search.fit(X, Y, groups=np.arange(N)).classes_.tolist() == NAMES
-
-
-def test_a_search_without_a_try_has_a_constant_for_each_label(monkeypatch):
-    monkeypatch.setattr(search_module, "draw_tries", lambda *_: 0)
-    with pytest.warns(UserWarning, match="of tries is zero"):
-        search = PrivateSearch(DPLogisticRegression(), {}, law="poisson").fit(X, Y)
-    np.testing.assert_array_equal(search.predict_proba(X), 0.5)
-    assert search.predict(X).shape == (N, L)
-    assert 0.4 < private_score(search, X, Y, 1.0, metric="auc").value < 0.6
 
 
 def test_what_a_try_costs_counts_the_draws_of_all_labels():

@@ -20,7 +20,7 @@ from evidence.utility.fits import DELTA, METHODS, auc, scores
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from dplasso.privacy.accounting import calibrate_mu
+from dplasso import privacy_cost
 from evidence import __main__ as command
 from evidence import datasets, known_weights
 
@@ -59,14 +59,14 @@ def test_output_noise_covers_a_record_and_is_of_its_size():
         competitors.output_perturbation(X, y, 1.0, DELTA, rng, lambda _: None) - whole
         for _ in range(200)
     ]
-    expected = 1.0 / (strength * calibrate_mu(1.0, DELTA))
+    expected = 1.0 / (strength * privacy_cost(1.0, DELTA).mu)
     # 2,600 normal draws: five standard deviations are 7 %, false alarms below 1e-6.
     assert abs(np.std(draws) / expected - 1.0) < 0.07
 
 
 def test_noise_of_dp_sgd_against_the_exact_curve():
     """Without subsampling the steps are Gaussian: Renyi accounting asks for a little more noise."""
-    exact = math.sqrt(7) / calibrate_mu(1.0, DELTA)
+    exact = math.sqrt(7) / privacy_cost(1.0, DELTA).mu
     noise = competitors.sgd_noise(1.0, DELTA, 1.0, 7)
     assert exact < noise < 1.15 * exact
     assert competitors.sgd_noise(1.0, DELTA, 0.1, 7) < 0.5 * noise

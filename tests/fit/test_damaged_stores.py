@@ -12,7 +12,7 @@ from dplasso.cluster import ThreadEngine
 from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.store import open_store, write_store
 from dplasso.errors import StoreError
-from dplasso.ledger import create_ledger, read_budgets
+from dplasso.ledger import create_ledger
 
 Y = np.arange(60) % 2
 FLIPS = 12
@@ -77,7 +77,7 @@ def test_a_flipped_bit_is_refused_or_without_effect(whole, damaged, ledger, how)
                 np.testing.assert_array_equal(found, expected)
             (damaged / file.name).write_bytes(content)
     assert refused > 5 * FLIPS
-    assert not read_budgets(ledger)[0].entries
+    assert not Ledger(ledger).budget().entries
 
 
 @pytest.mark.parametrize("how", ["logistic", "lasso", "partition"])
@@ -85,4 +85,4 @@ def test_an_entry_that_counts_twice_is_refused_whatever_the_checksums(damaged, l
     row = repeat_a_column(damaged)
     with pytest.raises(StoreError, match=f"rows.indices.npy is damaged: row {row} has columns"):
         fit(damaged, how, ledger=Ledger(ledger, "visits"))
-    assert not read_budgets(ledger)[0].entries
+    assert not Ledger(ledger).budget().entries

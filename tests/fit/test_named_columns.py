@@ -6,12 +6,12 @@ import pytest
 import scipy.sparse as sp
 
 import dplasso
-from dplasso import DPLinearRegression, DPLogisticRegression, Geometry
+from dplasso import DPLinearRegression, DPLogisticRegression, Geometry, Ledger
 from dplasso.cluster import InProcessEngine
 from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.parts import Categories, Number
 from dplasso.encoding.schema import Schema
-from dplasso.ledger import create_ledger, read_budgets
+from dplasso.ledger import create_ledger
 from dplasso.phases.moments import NamedSums
 
 INF = float("inf")
@@ -192,7 +192,7 @@ def test_what_gives_no_interval_is_refused_before_the_charge(options, message, t
         X, y = [X], [y]
     with pytest.raises(ValueError, match=message):
         fitted(data=(X, y), **{"epsilon": 1.0, "ledger": path} | options)
-    assert [budget.entries for budget in read_budgets(path)] == [()]
+    assert Ledger(path).budget().entries == ()
 
 
 def test_a_logistic_regression_is_refused_and_a_regression_of_0_and_1_is_not():

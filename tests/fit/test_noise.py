@@ -12,11 +12,12 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
+    Ledger,
     NoiseWarning,
 )
 from dplasso.estimators.fitting import method_of
 from dplasso.fit import column_plan, run
-from dplasso.ledger import create_ledger, read_budgets
+from dplasso.ledger import create_ledger
 from dplasso.model.linear import MatchedPrior
 from dplasso.phases import count
 from fit.cases import fitted, records
@@ -91,7 +92,7 @@ def test_a_public_number_of_records_warns_before_the_charge(fit_intercept, tmp_p
         DPFrankWolfeClassifier(
             0.1, n_iter=5, n_records=300, fit_intercept=fit_intercept, ledger=str(tmp_path / "l")
         ).fit(X, Y % 2)
-    assert not read_budgets(tmp_path / "l")[0].entries
+    assert not Ledger(tmp_path / "l").budget().entries
 
 
 def test_the_count_it_tells_is_the_released_one(monkeypatch):

@@ -20,6 +20,7 @@ from dplasso import (
     DPLinearRegression,
     DPLogisticRegression,
     Geometry,
+    Ledger,
     NoiseWarning,
     PublicEncoder,
 )
@@ -27,7 +28,7 @@ from dplasso.cluster import InProcessEngine
 from dplasso.data.store import open_store, write_store
 from dplasso.encoding.hashed import Hashed
 from dplasso.encoding.schema import Schema
-from dplasso.ledger import create_ledger, read_budgets
+from dplasso.ledger import create_ledger
 from dplasso.phases.releases import Kept, Mixed
 from dplasso.runtime import progress
 
@@ -234,7 +235,7 @@ def test_a_ledger_names_them(tmp_path):
     path = tmp_path / "budget.db"
     create_ledger(path, 2.0, 1e-5)
     model(0.3, random_state=None, ledger=path).fit(X, Y)
-    (entry,) = read_budgets(path)[0].entries
+    (entry,) = Ledger(path).budget().entries
     assert GEOMETRY.digest[:16] in entry.charge.prior
 
 

@@ -1,11 +1,12 @@
-"""Fixed-point arithmetic against its slow twins."""
+"""Fixed-point arithmetic and transcripts against slow twins; scales that never overflow."""
 
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from dplasso.frank_wolfe.column_gradients import alpha_of
 from dplasso.frank_wolfe.gradient import (
@@ -15,11 +16,16 @@ from dplasso.frank_wolfe.gradient import (
     replace_contributions,
     share_units,
 )
-from dplasso.frank_wolfe.problem import gradient_unit
+from dplasso.frank_wolfe.problem import CONTRIBUTION_BITS, gradient_unit, margin_unit
+from dplasso.frank_wolfe.round_part import RoundSteps
+from dplasso.frank_wolfe.transcript import Transcript, integer_weights
+from dplasso.losses.logistic import Logistic
 from dplasso.matrix.compressed import clip
+from dplasso.matrix.orientations import MAX_ROWS
+from dplasso.privacy.parameters import LARGEST_N_ITER
 from dplasso.runtime.threads import ONE_THREAD
 from frank_wolfe.cases import build, dense_rows, some_labels
-from frank_wolfe.reference import clipped, column_gradients
+from frank_wolfe.reference import clipped, column_gradients, weights_of
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 LIMIT = 2.0**32
@@ -105,3 +111,79 @@ def test_replacing_contributions_keeps_the_sum_and_reports_changes(
     assert alpha.tolist() == column_gradients(X, gradient, 1.0, intercept=intercept)
     assert (reported > 0) == (report_shift < 63)
     assert (signs > 0) == (report_shift == 63)
+
+
+@given(bounds, st.floats(0.5, 1.0))
+def test_one_record_moves_a_gradient_by_at_most_two_to_the_32(bound, residual_bound):
+    # |q| <= residual_bound and |x| <= bound; the kernel multiplies in this order.
+    unit = gradient_unit(bound, residual_bound)
+    assert round(residual_bound * unit * bound) == 2**CONTRIBUTION_BITS
+
+
+def test_the_sum_of_all_contributions_fits_64_bits():
+    assert MAX_ROWS * 2**CONTRIBUTION_BITS < 2**63
+
+
+@given(st.integers(1, LARGEST_N_ITER), bounds)
+@example(1, 1.0)
+@example(LARGEST_N_ITER, 1.0)
+@example(LARGEST_N_ITER, 0.1)
+def test_no_margin_overflows(n_steps, bound):
+    # The largest L1 norm of the integer weights is the sum of 2 to T + 1.
+    largest_weights = n_steps * (n_steps + 3) // 2
+    largest_term = round(bound * margin_unit(bound, n_steps))
+    assert largest_term >= 1
+    assert largest_weights * largest_term < 2**63
+    # In a run in rounds every vertex weighs one.
+    rounds = RoundSteps(Logistic(), bound, 3, n_steps, 0.1, CONTRIBUTION_BITS)
+    assert n_steps * round(bound * rounds.margin_unit) < 2**63
+
+
+def test_margins_keep_their_precision():
+    assert margin_unit(1.0, 1000) == 2.0**40
+    assert margin_unit(4.0, 1000) == 2.0**38
+    assert margin_unit(1.0, 2_000_000) == 2.0**21
+
+
+def transcript(*pairs):
+    vertex, sign = zip(*pairs, strict=True)
+    return Transcript(np.array(vertex, dtype=np.int64), np.array(sign, dtype=np.int8))
+
+
+random_transcripts = st.integers(1, 60).flatmap(
+    lambda n: st.builds(
+        Transcript,
+        arrays(np.int64, n, elements=st.integers(0, 5)),
+        arrays(np.int8, n, elements=st.sampled_from([-1, 1])),
+    )
+)
+
+
+late_starts = st.sampled_from([0, 1, 12, 10**6])
+
+
+def test_equality_looks_at_every_vertex_and_sign():
+    one = transcript((3, 1), (0, -1))
+    assert one == transcript((3, 1), (0, -1))
+    assert one != transcript((3, 1), (0, 1))
+    assert one != transcript((2, 1), (0, -1))
+    assert one != transcript((3, 1))
+    assert one != "transcript"
+    assert len(one) == 2
+
+
+@pytest.mark.parametrize("shapes", [((3,), (2,)), ((2, 2), (2, 2)), ((), ())])
+def test_lengths_must_agree(shapes):
+    vertex, sign = shapes
+    with pytest.raises(ValueError, match="as many signs as vertices"):
+        Transcript(np.zeros(vertex, dtype=np.int64), np.zeros(sign, dtype=np.int8))
+
+
+@given(random_transcripts, late_starts)
+def test_integer_weights_match_their_twin(taken, late_start):
+    coordinates, totals = integer_weights(taken, late_start)
+    expected = weights_of(taken.vertex, taken.sign, 6)
+    for j, sign in zip(taken.vertex.tolist(), taken.sign.tolist(), strict=True):
+        expected[j] += sign * late_start
+    assert coordinates.tolist() == [k for k in range(6) if expected[k]]
+    assert totals.tolist() == [total for total in expected if total]

@@ -1,20 +1,30 @@
-"""Margins set right: found where the records say so, never longer than a residual, paid for."""
+"""Margins set right and slopes of a start: found where the records say so, and paid for."""
 
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dplasso.gradient_descent.calibration import Calibration, calibrate_margins
+from dplasso.gradient_descent.calibration import (
+    Calibration,
+    Slopes,
+    calibrate_margins,
+    find_slopes,
+    find_start,
+    part_taken,
+    with_prior_slopes,
+)
 from dplasso.gradient_descent.gradient_rows import build_gradient_rows
-from dplasso.gradient_descent.margins import LinearModel, Margins
+from dplasso.gradient_descent.margins import LONGEST, LinearModel, Margins, margin_counts_of
 from dplasso.losses.contract import residual_vector
 from dplasso.losses.logistic import Logistic, ManyLogistic, sigma
 from dplasso.losses.multinomial import Multinomial
+from dplasso.losses.squared import Squared
 from dplasso.losses.targets import targets_of
 from dplasso.matrix.scaling import Scaling
+from dplasso.matrix.starting import StartingModel
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from gradient_descent.cases import records, stream
 from gradient_descent.reference import on_the_grid
@@ -65,25 +75,33 @@ finite = st.floats(-1e9, 1e9)
 anything = st.floats()
 
 
-def sums(loss, margins, labels, parameters, weights=None):
-    """Return the exact sums in slope and constants, as Python's integers."""
+def sums(loss, parts, labels, parameters, weights=None, threads=ONE_THREAD):
+    """Return the exact sums in slopes and constants, as Python's integers.
+
+    Margins of two dimensions are one part, which nothing shortens.
+    """
+    parts, longest = np.array(parts), (LONGEST,)
+    if parts.ndim == 2:
+        parts, longest = parts[:, np.newaxis], ()
     targets = targets_of(np.array(labels, dtype=np.float64), weights)
-    parts = np.array(margins)[:, np.newaxis]
-    found = Margins(parts, loss, targets, ONE_THREAD).sums(np.array(parameters), UNIT)
-    return found.tolist()
+    margins = Margins(parts, loss, targets, threads, *longest)
+    return margins.sums(np.array(parameters), UNIT).tolist()
 
 
-@given(anything, st.integers(0, 1), finite, finite, anything)
-def test_a_record_moves_the_sums_by_no_more_than_its_residual(margin, label, slope, shift, weight):
-    totals = sums(Logistic(C), [[margin]], [label], [slope, shift], np.array([weight]))
-    assert math.hypot(*totals) <= C * UNIT
+@given(anything, anything, st.integers(0, 1), finite, finite, finite, anything)
+@example(2.0, 2.0, 1, -1e3, -1e3, 0.0, 1.0)
+def test_a_record_moves_the_sums_by_no_more_than_its_residual(one, two, label, a, b, c, weight):
+    known = [label], [a, b, c], np.array([weight])
+    assert math.hypot(*sums(Logistic(C), [[one]], [label], [a, c], known[-1])) <= C * UNIT
+    for loss in (Logistic(C), Squared(C)):
+        assert math.hypot(*sums(loss, [[[one], [two]]], *known)) <= C * UNIT
 
 
-@given(st.lists(anything, min_size=3, max_size=3), st.integers(0, 2), finite, finite, anything)
-def test_so_does_one_of_several_classes(margins, label, slope, shift, weight):
-    parameters = [slope, shift, 0.0, -shift]
-    totals = sums(Multinomial(3, 0.7), [margins], [label], parameters, np.array([weight]))
-    assert math.hypot(*totals) <= 0.7 * UNIT
+@given(st.lists(anything, min_size=6, max_size=6), st.integers(0, 2), finite, finite, anything)
+def test_so_does_one_of_several_classes(margins, label, a, b, weight):
+    constants, own, loss = [0.0, -b, b], np.array([weight]), Multinomial(3, 0.7)
+    for parts, slopes in ((np.reshape(margins, (1, 2, 3)), [a, b]), ([margins[:3]], [a])):
+        assert math.hypot(*sums(loss, parts, [label], [*slopes, *constants], own)) <= 0.7 * UNIT
 
 
 @given(st.lists(anything, min_size=3, max_size=3), st.integers(0, 7), finite, finite, anything)
@@ -178,3 +196,149 @@ def test_the_bits_do_not_depend_on_threads_and_do_on_the_stream():
     with thread_pool(3) as threads:
         assert calibrated(margins, labels, Logistic(C), mu=0.1, threads=threads) == first
     assert calibrated(margins, labels, Logistic(C), mu=0.1, seed=1) != first
+
+
+def test_the_sums_of_two_parts_are_the_gradient_written_out():
+    rng = np.random.default_rng(0)
+    s, y = rng.normal(0.0, 3.0, (50, 2, 1)), rng.integers(0, 2, 50)
+    flat = on_the_grid(s[:, :, 0], 3)
+    margins = flat @ [1.7, 0.3] - 0.5 * 0.4
+    length = np.sqrt((flat**2).sum(axis=1) + 0.25)
+    q = np.clip(1.0 / (1.0 + np.exp(-margins)) - y, -C, C) / length * np.minimum(1.0, 4.0 / length)
+    expected = [*(q @ flat), np.sum(q * 0.5)]
+    assert (length > 4.0).any()
+    assert np.array(sums(Logistic(C), s, y, [1.7, 0.3, -0.4])) / UNIT == pytest.approx(expected)
+    with thread_pool(3) as threads:
+        again = sums(Logistic(C), s, y, [1.7, 0.3, -0.4], threads=threads)
+    assert again == sums(Logistic(C), s, y, [1.7, 0.3, -0.4])
+
+
+def test_sums_add_up_whatever_records_are_alike():
+    rng = np.random.default_rng(5)
+    s, y = rng.normal(0.0, 1.0, (300, 2, 1)).round(1), rng.integers(0, 2, 300)
+    for weights in (None, rng.choice([0.0, 0.3, 1.0, 2.0, math.nan], 300)):
+        own = [None if weights is None else weights[i : i + 1] for i in range(300)]
+        each = [
+            sums(Logistic(C), s[i : i + 1], y[i : i + 1], [0.7, 2.0, 0.1], own[i])
+            for i in range(300)
+        ]
+        assert sums(Logistic(C), s, y, [0.7, 2.0, 0.1], weights) == np.sum(each, axis=0).tolist()
+
+
+def test_margins_of_numbers_are_not_rounded():
+    s, y = np.array([[[0.123456789]]]), np.array([0.987654321])
+    expected = (s.item() - y.item()) / np.hypot(s.item(), 0.5)
+    loss = Squared(2.0)
+    assert sums(loss, s, y, [1.0, 0.0])[1] / UNIT == pytest.approx(0.5 * expected, rel=1e-9)
+
+
+@given(st.floats(-1e9, 1e9), st.sampled_from([1, 2]))
+@example(1e-300, 2)
+@example(2.0**10, 1)
+@example(-0.0, 2)
+def test_rounded_margins_are_near_and_at_most_a_thousand(margin, n_parts):
+    points = margin_counts_of(
+        np.full((1, n_parts, 1), margin), Logistic(C), targets_of(np.ones(1)), 4.0, ONE_THREAD
+    )
+    bits = {1: 6, 2: 3}[n_parts]
+    assert points.parts.ravel().tolist() == [on_the_grid(np.array(margin), bits)] * n_parts
+    if abs(margin) < 1_000.0:
+        assert abs(points.parts[0, 0, 0] - margin) <= 2.0 ** -(bits + 1) * (abs(margin) + 2.0**-6)
+
+
+def test_a_record_without_weight_does_not_count():
+    given = [[[3.0], [1.0]]], [1], [1.0, 1.0, 0.0]
+    for weight in (0.0, -1.0, math.nan):
+        assert sums(Logistic(C), *given, np.array([weight])) == [0, 0, 0]
+
+
+def slopes_found(parts, y, loss, *, mu=200.0, seed=0, begin=None):
+    return find_slopes(
+        Margins(parts, loss, targets_of(y), ONE_THREAD, LONGEST),
+        loss,
+        stream(seed),
+        begin or (1.0,) * parts.shape[1],
+        n_records=len(y),
+        mu=mu,
+        sensitivity=loss.residual_bound,
+        fit_intercept=True,
+    )
+
+
+@pytest.mark.parametrize("slopes", [(1.0, 0.0), (0.0, 1.0), (8.0, 1.0), (0.5, 2.0)])
+def test_slopes_that_the_records_ask_for_are_found(slopes):
+    rng = np.random.default_rng(1)
+    scale = 0.3 if slopes[0] > 1.0 else 1.5
+    parts = np.stack([rng.normal(0.0, scale, 20_000), rng.normal(0.0, 1.0, 20_000)], axis=1)
+    p = np.array([sigma(m) for m in parts @ slopes + 0.3])
+    y = (rng.random(len(p)) < p).astype(np.float64)
+    for mu in (math.inf, 5.0):
+        own = slopes_found(parts[:, :, np.newaxis], y, Logistic(1.0), mu=mu)
+        assert own.slopes == pytest.approx(slopes, rel=0.15, abs=0.05)
+        assert own.shift == pytest.approx([0.3], abs=0.06)
+
+
+def test_what_was_learnt_of_a_regression_is_weighed_too():
+    rng = np.random.default_rng(2)
+    parts = rng.normal(0.0, 0.3, (20_000, 2, 1))
+    y = np.clip(0.2 * parts[:, 0, 0] + rng.normal(0.0, 0.1, len(parts)), -1.0, 1.0)
+    own = slopes_found(parts, y, Squared(0.25))
+    assert own.slopes == pytest.approx((0.2, 0.0), abs=0.05)
+
+
+@pytest.mark.parametrize("begin", [1.0, 0.125])
+def test_few_records_leave_a_start_as_it_is(begin):
+    rng = np.random.default_rng(3)
+    parts, y = rng.normal(size=(5, 1, 1)), rng.integers(0, 2, 5).astype(np.float64)
+    own = slopes_found(parts, y, Logistic(C), mu=1e-3, begin=(begin,))
+    assert own.slopes[0] == pytest.approx(begin, abs=1.5)
+
+
+def test_what_of_a_start_was_left_comes_back():
+    rng = np.random.default_rng(6)
+    parts = rng.normal(0.0, [[2.0], [0.5]], (20_000, 2, 1))
+    p = np.array([sigma(m) for m in parts[:, 0, 0]])
+    y = (rng.random(len(p)) < p).astype(np.float64)
+    own = slopes_found(parts, y, Logistic(1.0), mu=0.05, begin=(0.125, 1.0))
+    assert own.slopes == pytest.approx((1.0, 0.0), abs=0.2)
+
+
+def test_slopes_after_slopes_multiply():
+    own = with_prior_slopes(Slopes((0.5, 2.0), (0.1,)), np.array([4.0, 0.6]))
+    assert own == Calibration(2.0, (pytest.approx(0.4),), 2.0)
+    assert with_prior_slopes(Slopes((0.5,), (0.1,)), np.array([4.0, 0.6])).slope == 1.0
+
+
+class FromPrior:
+    """Records whose prior gives a margin to each, beside its intercept."""
+
+    def __init__(self, prior, y, loss, own):
+        self.prior, self.loss, self._y, self._own = prior, loss, y, own
+
+    def margins(self, _, model):
+        margins = self._own[:, np.newaxis] * model.weights[0] + model.intercept
+        parts, targets = margins[:, np.newaxis], targets_of(self._y)
+        return Margins(parts, self.loss, targets, ONE_THREAD, LONGEST)
+
+
+@pytest.mark.parametrize("intercept", [-3.0, 0.5, 1e308])
+def test_the_slope_of_a_start_is_that_of_its_weights_whatever_the_intercept(intercept):
+    # As of raw rows three times as long: margins are stretched, the intercept is not.
+    rng = np.random.default_rng(4)
+    own = rng.normal(1.0, 0.5, 20_000)
+    true = intercept if intercept < 1e3 else 0.0
+    y = (rng.random(own.size) < [sigma(m) for m in 3.0 * own + true]).astype(np.float64)
+    prior = StartingModel(np.ones((1, 1)), np.array([intercept]))
+    known = {"n_records": own.size, "mu": 50.0, "sensitivity": 1.0, "fit_intercept": True}
+    records = FromPrior(prior, y, Logistic(1.0), own)
+    start = find_start(records, None, stream(0), **known)
+    assert start[0] == pytest.approx(3.0, rel=0.15)
+    assert np.isfinite(start).all()
+    if intercept < 1e3:
+        constant = prior.stretched(start[0], start[1:]).intercept
+        assert constant == pytest.approx([true], abs=0.4)
+
+
+def test_less_of_a_start_is_taken_the_more_is_learnt():
+    budgets = [1e-9, 0.028, 0.056, 0.112, 1e4, math.inf]
+    assert [part_taken(1_000.0, mu, 56.0) for mu in budgets] == [1.0, 1.0, 1.0, 0.5, 0.125, 0.125]

@@ -142,9 +142,9 @@ def test_of_a_search_for_rows_nobody_knows_what_it_costs_a_person(tmp_path):
     path = tmp_path / "l"
     create_ledger(path, 100.0, 1e-5, rows_per_person=2)
     with pytest.raises(BudgetError, match=r"search for each row .*; give rows_per_person=2 and g"):
-        reserve(path, None, charge_of(search_cost(0.5, 1e-6, tries_of(3, "poisson"))))
+        reserve(path, None, charge_of(search_cost(0.5, 1e-6, tries_of(3))))
     assert read_budgets(path)[0].entries == ()
-    known = search_cost(0.5, 1e-6, tries_of(3, "poisson"), rows_per_person=2)
+    known = search_cost(0.5, 1e-6, tries_of(3), rows_per_person=2)
     reserve(path, None, charge_of(known))
     assert read_budgets(path)[0].rho == charge_of(known).rho
 

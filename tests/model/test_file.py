@@ -1,20 +1,29 @@
-"""The model file: what goes in comes out, and no half-written file is left."""
+"""The model file: what goes in comes out, and nothing but a whole, undamaged file is a model."""
 
+import io
 import json
 import math
+import pickle
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dplasso.encoding.origin import Origin
 from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema
+from dplasso.errors import ModelFileError
+from dplasso.estimators.load import load
+from dplasso.files.archive import digest, npy
 from dplasso.model import read_model, write_model
+from dplasso.model.file import FORMAT_VERSION
 from dplasso.phases.released import Released
-from model.files import fitted, header_of, same, vertices
+from model.files import STEPS, fitted, header_of, same, vertices
 
 
 @pytest.fixture
@@ -131,4 +140,227 @@ def test_parts_that_do_not_fit_are_refused(change, words):
         replace(fitted(), **change)
 
 
-# --- Writing -----------------------------------------------------------------------------------
+# --- Damage ------------------------------------------------------------------------------------
+
+
+def is_refused_or_same(path, content, original):
+    path.write_bytes(content)
+    try:
+        return same(read_model(path), original)
+    except ModelFileError as error:
+        # Refused in one line that names the file.
+        return str(error).startswith(f"{path} ") and "\n" not in str(error)
+
+
+@pytest.mark.parametrize("mask", [0xFF, 0x01])
+def test_a_flipped_byte_is_found_or_does_not_matter(path, mask):
+    write_model(fitted(private=False), path)
+    original, content = read_model(path), path.read_bytes()
+    start = content.index(b'{"magic"')
+    # Up to the next member of the archive: the archive's own notes on it do not matter.
+    end = content.index(b"PK\x03\x04", start)
+    assert end > start + 500
+    for place in range(len(content)):
+        flipped = bytearray(content)
+        flipped[place] ^= mask
+        assert is_refused_or_same(path, flipped, original), place
+        if start <= place < end:
+            with pytest.raises(ModelFileError):
+                read_model(path)
+
+
+def test_a_truncated_file_is_refused_at_every_length(path):
+    write_model(fitted(), path)
+    content = path.read_bytes()
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        with pytest.raises(ModelFileError):
+            read_model(path)
+
+
+@settings(max_examples=100, deadline=None)
+@given(content=st.one_of(st.binary(max_size=300), st.binary(max_size=60).map(lambda b: b"PK" + b)))
+def test_noise_is_no_model(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("noise") / "model.npz"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError):
+        read_model(path)
+
+
+def npz(**arrays) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def zipped(**members) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+    return buffer.getvalue()
+
+
+class Bomb:
+    """Unpickling it would be noticed."""
+
+    def __reduce__(self):
+        return (pytest.fail, ("a pickle was run",))
+
+
+def pickled_array() -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([Bomb()], dtype=object), allow_pickle=True)
+    return buffer.getvalue()
+
+
+FOREIGN = {
+    "empty": b"",
+    "nul": b"\0",
+    "text": b"+1 1:0.5 7:1\n-1 2:1\n",
+    "png": b"\x89PNG\r\n\x1a\n" + bytes(100),
+    "pickle": pickle.dumps({"coef": 1}),
+    "pickle bomb": pickle.dumps(Bomb()),
+    "other npz": npz(data=np.ones(3), indices=np.arange(3)),
+    "header of numbers": npz(header=np.arange(5)),
+    "empty header": npz(header=np.frombuffer(b"{}", dtype=np.uint8)),
+    "header list": npz(header=np.frombuffer(b"[1]", dtype=np.uint8)),
+    "other magic": npz(header=np.frombuffer(b'{"magic": "other"}', dtype=np.uint8)),
+    "no text": npz(header=np.frombuffer(b"\xff\xfe", dtype=np.uint8)),
+    "empty zip": zipped(),
+    "no array": zipped(header=b"not an array"),
+    "object array": zipped(header=pickled_array()),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_foreign_files_are_refused(path, name):
+    path.write_bytes(FOREIGN[name])
+    with pytest.raises(ModelFileError, match=r"model\.npz .*\.$"):
+        load(path)
+
+
+def rewrite(path, change=None, *, compression=zipfile.ZIP_STORED, **members):
+    """Write the file anew with a changed header or members and a checksum that fits."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name.removesuffix(".npy"): archive.read(name) for name in archive.namelist()}
+    header = header_of(path)
+    if change is not None:
+        change(header)
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    parts["header"] = npy(text)
+    for name, value in members.items():
+        parts[name] = value if isinstance(value, bytes) else npy(value)
+    parts.pop("sha256")
+    parts["sha256"] = npy(np.frombuffer(digest(parts), dtype=np.uint8))
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in parts.items():
+            archive.writestr(f"{name}.npy", content)
+
+
+@pytest.mark.parametrize(
+    ("found", "advice"), [(FORMAT_VERSION + 1, "install a newer"), (1, "load it with dplasso 0.3")]
+)
+def test_another_version_is_named_before_anything_else(path, found, advice):
+    write_model(fitted(), path)
+
+    def change(header):
+        header.clear()
+        header.update(magic="dplasso-model", version=found)
+
+    rewrite(path, change, something=np.arange(3))
+    with pytest.raises(ModelFileError, match=rf"{found}.*{advice}"):
+        read_model(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: header.update(version=0),
+        lambda header: header.update(version="1"),
+        lambda header: header.pop("version"),
+        lambda header: header.pop("written_by"),
+        lambda header: header.update(more=1),
+        lambda header: header.update(n_features="4"),
+        lambda header: header.update(n_features=3),
+        lambda header: header.update(feature_names="abcd"),
+        lambda header: header.update(feature_names=[1, 2, 3, 4]),
+        lambda header: header.update(feature_names=["a"]),
+        lambda header: header.update(classes={"dtype": "<i8", "values": [1]}),
+        lambda header: header.update(classes={"dtype": "object", "values": [None, 1]}),
+        lambda header: header.update(params=[]),
+        lambda header: header["params"].update(random_state=5),
+        lambda header: header["params"].update(ledger=None),
+        lambda header: header["params"].update(l1_radius={"tuple": 1}),
+        lambda header: header["params"].update(l1_radius={"code": "1"}),
+        lambda header: header["params"].update(l1_radius={"float": "wide"}),
+        lambda header: header["params"].update(classes="vertex"),
+        lambda header: header["params"].update(classes={"float": "1", "more": 1}),
+        lambda header: header["params"].update(classes=1e308),
+        lambda header: header["params"].update(l1_radius={"labels": "classes"}),
+        lambda header: header["privacy"].update(steps=0),
+        lambda header: header["privacy"].update(releases=[1]),
+        lambda header: header["privacy"]["releases"][0].update(numbers=None),
+        lambda header: header["privacy"].update(randomness="seeded"),
+        lambda header: header["privacy"].pop("epsilon"),
+    ],
+)
+def test_a_header_that_makes_no_sense_is_refused(path, change):
+    write_model(fitted(), path)
+    rewrite(path, change)
+    with pytest.raises(ModelFileError):
+        read_model(path)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"00-vertices-vertex": np.zeros(STEPS, dtype=np.int32)},
+        {"00-vertices-vertex": np.zeros(STEPS, dtype=">i8")},
+        {"00-vertices-vertex": np.zeros((STEPS, 1), dtype=np.int64)},
+        {"00-vertices-vertex": np.zeros(STEPS + 1, dtype=np.int64)},
+        {"00-vertices-vertex": np.full(STEPS, 99, dtype=np.int64)},
+        {"00-vertices-sign": np.zeros(STEPS, dtype=np.int8)},
+        {"00-vertices-sign": np.full(STEPS, -128, dtype=np.int8)},
+        {"00-vertices-vertex": pickled_array()},
+        {"more": np.zeros(1)},
+        {"shares": np.array([1.5])},
+        {"shares": np.zeros(2, dtype=np.float32)},
+        {"01-vertices-sign": np.ones(STEPS, dtype=np.int8)},
+        {"00-count-deviation": np.zeros(())},
+        {"gap": np.zeros(STEPS)},
+        {"gap": np.zeros(STEPS), "objective": np.zeros(STEPS)},
+    ],
+)
+def test_arrays_that_make_no_sense_are_refused(path, members):
+    write_model(fitted(), path)
+    rewrite(path, **members)
+    with pytest.raises(ModelFileError):
+        read_model(path)
+
+
+def test_other_signs_under_the_old_checksum_are_refused(path):
+    # The archive's own checksums are right; only the file's digest tells.
+    write_model(fitted(), path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name[: -len(".npy")]: archive.read(name) for name in archive.namelist()}
+    assert is_refused_or_same(path, zipped(**members), read_model(path))
+    turned = io.BytesIO()
+    np.save(turned, -np.load(io.BytesIO(members["00-vertices-sign"])))
+    path.write_bytes(zipped(**members | {"00-vertices-sign": turned.getvalue()}))
+    with pytest.raises(ModelFileError, match="checksum"):
+        read_model(path)
+
+
+def test_nothing_is_unpacked(path):
+    write_model(fitted(), path)
+    rewrite(path, compression=zipfile.ZIP_DEFLATED)
+    with pytest.raises(ModelFileError, match="compressed"):
+        read_model(path)
+
+
+def test_parameters_the_estimator_does_not_know_are_refused(path):
+    write_model(fitted(), path)
+    rewrite(path, lambda header: header["params"].update(no_such_parameter=1))
+    with pytest.raises(ModelFileError, match="no valid model"):
+        load(path)

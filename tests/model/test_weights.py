@@ -1,12 +1,18 @@
-"""Where noise alone could have picked a weight, and where not."""
+"""The tables of weights: where noise alone could have picked one, and corrections of a prior."""
 
+import json
+import zipfile
 from math import comb
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
-from dplasso.model.weights import Weights, steps_beyond_chance
+from dplasso import DPLassoClassifier, DPLogisticRegression, ModelFileError, load
+from dplasso.model.linear import ARRAYS, MatchedPrior, prior_from
+from dplasso.model.weights import Weights, count_of, steps_beyond_chance, weights_of
+from dplasso.report.page import model_facts, report_section
 
 
 def reference(n_steps, n_vertices):
@@ -46,3 +52,131 @@ def test_a_data_frame_of_weights_names_its_columns():
     assert list(table) == [("a", 0.5), ("b", -2.0)]
     frame = pd.DataFrame(table.top(5))
     assert frame.to_dict("list") == {"name": ["b", "a"], "weight": [-2.0, 0.5]}
+
+
+RNG = np.random.default_rng(2)
+X = sp.csr_array((RNG.random((300, 30)) < 0.3).astype(float))
+Y = (X @ RNG.normal(size=30) > 0).astype(int)
+DENSE, SPARSE = RNG.normal(size=(1, 30)), np.eye(1, 30)
+ONE = np.zeros(1)
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        MatchedPrior(DENSE, ONE, "an array"),
+        MatchedPrior(SPARSE, ONE + 2.0, "a table", np.full((1, 30), 0.1)),
+        MatchedPrior(
+            np.vstack([DENSE, SPARSE, DENSE]),
+            np.arange(3.0),
+            "three",
+            abs(RNG.normal(size=(3, 30))),
+        ),
+        MatchedPrior(np.zeros((1, 30)), ONE, "nothing"),
+    ],
+)
+def test_what_a_file_holds_of_a_prior_is_the_prior(prior):
+    entry, arrays = json.loads(json.dumps(prior.to_json())), prior.arrays()
+    assert {name: array.dtype.str for name, array in arrays.items()} == ARRAYS
+    again = prior_from(entry, arrays)
+    assert (again.source, again.digest) == (prior.source, prior.digest)
+    np.testing.assert_array_equal(again.weights, prior.weights)
+    np.testing.assert_array_equal(again.intercept, prior.intercept)
+    if prior.standard_error is None:
+        assert again.standard_error is None
+    else:
+        np.testing.assert_array_equal(again.standard_error, prior.standard_error)
+
+
+@pytest.mark.parametrize(
+    ("weights", "intercept", "error", "words"),
+    [
+        (DENSE * np.nan, ONE, None, "NaN or infinity"),
+        (DENSE, ONE + np.inf, None, "NaN or infinity"),
+        (DENSE, ONE, DENSE * np.inf, "NaN or infinity"),
+        (DENSE, np.zeros(2), None, "do not fit together"),
+        (DENSE[0], ONE, None, "do not fit together"),
+        (DENSE, ONE, np.zeros((1, 29)), "do not fit its weights"),
+    ],
+)
+def test_numbers_that_are_no_model_are_refused(weights, intercept, error, words):
+    with pytest.raises(ValueError, match=words):
+        MatchedPrior(weights, intercept, "x", error)
+
+
+@pytest.fixture(scope="module", params=["logistic", "lasso", "lasso, all columns", "short list"])
+def model(request):
+    kinds = {
+        "logistic": DPLogisticRegression(),
+        "lasso": DPLassoClassifier(5.0, max_weights=6),
+        "lasso, all columns": DPLassoClassifier(5.0),
+        "short list": DPLogisticRegression(max_weights=4),
+    }
+    prior = {j: weight for j, weight in enumerate(DENSE[0]) if j % 3}
+    return kinds[request.param].set_params(prior=prior, random_state=0).fit(X, Y)
+
+
+def test_a_saved_model_predicts_the_same_and_knows_where_it_started(model, tmp_path):
+    model.save(tmp_path / "m.npz")
+    again = load(tmp_path / "m.npz")
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    assert again.privacy_.prior == model.privacy_.prior
+    assert again.model_.prior.digest == model.model_.prior.digest == again.prior.digest
+    with zipfile.ZipFile(tmp_path / "m.npz") as archive:
+        header = json.loads(bytes(np.load(archive.open("header.npy"))))
+    assert not {"prior", "public_data", "prior_standard_error"} & header["params"].keys()
+    assert header["prior"]["source"] in header["privacy"]["prior"]
+
+
+def test_a_loaded_model_fits_again_from_the_same_prior(model, tmp_path):
+    model.save(tmp_path / "m.npz")
+    again = load(tmp_path / "m.npz").set_params(random_state=0)
+    np.testing.assert_array_equal(again.fit(X, Y).decision_function(X), model.decision_function(X))
+
+
+def test_the_table_lists_what_was_corrected_and_what_came_of_it(model):
+    table, coefficients = weights_of(model.model_), np.asarray(model.coef_)
+    released = model.model_.linear.coefficients
+    corrections = released if isinstance(released, np.ndarray) else released.toarray()
+    assert table.columns.tolist() == np.flatnonzero(corrections[0]).tolist()
+    np.testing.assert_array_equal(table.correction, corrections[0, table.columns])
+    np.testing.assert_array_equal(table.values, coefficients[0, table.columns])
+    told = f"{len(table):,} corrections to the public model"
+    assert count_of(table) == told == model_facts(model.model_, table)["weights"]
+    assert all({"weight", "correction"} <= row.keys() for row in table.top(3).rows())
+    assert "correction" in repr(table)
+    page = report_section(model.model_)
+    assert "starts from" in page
+    assert "corrected by" in page
+
+
+def test_the_statement_says_what_is_not_protected(model):
+    statement = model.privacy_
+    told = f"The fit starts from {statement.prior}; the people behind it are not protected by this"
+    assert told in statement.text()
+    assert type(statement).from_json(statement.to_json()) == statement
+    assert statement.prior.startswith("a table of weights, 20 of 30 columns by number (digest ")
+
+
+def test_without_a_prior_nothing_is_said_of_one(tmp_path):
+    model = DPLogisticRegression(random_state=0).fit(X, Y)
+    assert model.privacy_.prior == ""
+    assert "starts from" not in model.privacy_.text()
+    assert "correction" not in weights_of(model.model_).rows()[0]
+    model.save(tmp_path / "m.npz")
+    with zipfile.ZipFile(tmp_path / "m.npz") as archive:
+        assert not {f"{name}.npy" for name in ARRAYS} & set(archive.namelist())
+
+
+def test_a_file_whose_prior_was_exchanged_is_damaged(tmp_path, monkeypatch):
+    model = DPLogisticRegression(random_state=0, prior=DENSE).fit(X, Y)
+    real = type(model.model_.prior).arrays
+    for name in ("prior_weight", "prior_place"):
+
+        def changed(self, name=name):
+            return {**real(self), name: np.ones(30, dtype=ARRAYS[name])}
+
+        monkeypatch.setattr(type(model.model_.prior), "arrays", changed)
+        model.save(tmp_path / "m.npz")
+        with pytest.raises(ModelFileError):
+            load(tmp_path / "m.npz")

@@ -162,7 +162,7 @@ class TestClassesFromTheData:
     def test_many_fits_of_one_search_warn_once(self):
         model = DPLogisticRegression()
         behind = make_pipeline(Normalizer(), model)
-        search = PrivateSearch(model, {"max_weights": [2, 3]}, 3.0, tries=3, law="logarithmic")
+        search = PrivateSearch(model, {"max_weights": [2, 3]}, 3.0, tries=3)
         for work in (
             lambda: cross_val_score(model, X, Y, cv=4),
             lambda: cross_val_score(behind, X, Y, cv=4),
@@ -211,9 +211,7 @@ def test_searches_and_scores_warn_once_each():
     with pytest.warns(WeakPrivacyWarning, match="promises very little") as caught:
         private_score(model, X, Y, epsilon=40.0)
     assert len(caught) == 1
-    search = PrivateSearch(
-        DPLassoClassifier(classes=[0, 1]), {"max_weights": [2, 3]}, 1.0, 0.01, law="logarithmic"
-    )
+    search = PrivateSearch(DPLassoClassifier(classes=[0, 1]), {"max_weights": [2, 3]}, 1.0, 0.01)
     with pytest.warns(WeakPrivacyWarning, match="one record in 100") as caught:
         search.fit(X, Y)
     assert len(caught) == 1

@@ -58,9 +58,7 @@ def scored(metric):
 
 
 def searched(store):
-    search = PrivateSearch(
-        LOGISTIC, {"max_weights": [None, 4]}, 5.0, tries=3, law="logarithmic", random_state=4
-    )
+    search = PrivateSearch(LOGISTIC, {"max_weights": [None, 4]}, 5.0, tries=3, random_state=4)
     return search.fit(store)
 
 

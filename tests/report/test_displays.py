@@ -17,7 +17,7 @@ from dplasso import (
     private_score,
 )
 from dplasso.errors import MissingExtraError
-from dplasso.ledger import create_ledger, read_budgets, share_of
+from dplasso.ledger import create_ledger, share_of
 from dplasso.report.bars import Bar, bars_as_html, reach_of
 from dplasso.report.displays import WeightsDisplay, budget_bars, curve_bars
 
@@ -62,7 +62,7 @@ def test_weights_as_bars_with_three_standard_errors():
 
 def test_the_budget_is_what_the_ledger_says(paid):
     model, ledger, _ = paid
-    (budget,) = read_budgets(ledger)
+    budget = Ledger(ledger).budget()
     bars = budget_bars(budget, model.model_.digest)
     shares = [share_of(budget, entry.charge) for entry in budget.entries]
     assert [bar.value for bar in bars] == pytest.approx([*shares, 1 - sum(shares)])

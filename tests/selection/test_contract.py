@@ -19,18 +19,10 @@ from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import ONE_THREAD
 from dplasso.selection.contract import granularity, rebuild, select, update_many
-from frank_wolfe.cases import (
-    argmax,
-    forced,
-    random_transcript,
-    small_problem,
-    watch,
-)
+from frank_wolfe.cases import argmax, forced, random_transcript, small_problem, watch
 from selection.distance import IMPLIED, implied, total_variation
-from selection.invariants import check
-from selection.reference import first_largest
-from selection.sequences import histories
-from selection.structures import EXACT, PAPER, STEEP, STRUCTURES, WEIGHTED
+from selection.invariants import check, first_largest
+from selection.structures import EXACT, PAPER, STEEP, STRUCTURES, WEIGHTED, histories
 
 
 def filled(make, alpha, exponent=EXPONENT):

@@ -33,7 +33,6 @@ def releases(with_canary):
             EPSILON,
             DELTA,
             tries=3,
-            law="logarithmic",
             metric="accuracy",
             held_out=0.5,
         )

@@ -10,8 +10,8 @@ from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error
 from sklearn.pipeline import make_pipeline
 from tests.tuning.models import Given
 
-from dplasso import DPLogisticRegression, private_comparison, private_score
-from dplasso.ledger import create_ledger, read_budgets
+from dplasso import DPLogisticRegression, Ledger, private_comparison, private_score
+from dplasso.ledger import create_ledger
 from dplasso.privacy.randomness import random_stream
 from dplasso.tuning.comparison import _PAIRED
 from dplasso.tuning.estimates import UNIT, difference_estimate, noisy_sums, standard_errors
@@ -126,7 +126,7 @@ def test_the_ledger_is_charged_once(tmp_path):
     ledger = tmp_path / "l"
     create_ledger(ledger, 1.0, 1e-5)
     private_comparison(Given(), Flat(), X, Y, 0.5, ledger=ledger)
-    (entry,) = read_budgets(ledger)[0].entries
+    (entry,) = Ledger(ledger).budget().entries
     assert (entry.state, entry.charge.epsilon, entry.charge.mechanism) == ("finished", 0.5, "score")
 
 
@@ -145,7 +145,7 @@ def test_what_is_refused(b, changes, words, tmp_path):
     create_ledger(ledger, 1.0, 1e-5)
     with pytest.raises(ValueError, match=words):
         private_comparison(Given(), b, X, y, **({"epsilon": 0.5, "ledger": ledger} | changes))
-    assert read_budgets(ledger)[0].entries == ()
+    assert Ledger(ledger).budget().entries == ()
 
 
 def test_models_that_disagree_on_the_interval_of_the_target():

@@ -11,11 +11,12 @@ import dplasso
 from dplasso import (
     DPLinearRegression,
     DPLogisticRegression,
+    Ledger,
     PrivateSearch,
     private_score,
 )
 from dplasso.errors import DataError
-from dplasso.ledger import create_ledger, read_budgets
+from dplasso.ledger import create_ledger
 
 RNG = np.random.default_rng(0)
 WORDS = ["calm", "clear", "dizzy", "fever"]
@@ -31,7 +32,7 @@ def pipeline(step=VECTORIZER, last=LAST):
 
 
 def search(estimator=LAST):
-    settings = {"law": "logarithmic", "tries": 2, "random_state": 1, "epsilon": 20.0}
+    settings = {"tries": 2, "random_state": 1, "epsilon": 20.0}
     return PrivateSearch(estimator, {"max_weights": [None, 3]}, **settings)
 
 
@@ -55,7 +56,7 @@ class TestSearch:
 
     def test_it_takes_no_pipeline(self):
         for estimator in (pipeline(), [LAST, pipeline()]):
-            with pytest.raises(TypeError, match="make the search its last step"):
+            with pytest.raises(TypeError, match="the search is the last step"):
                 search(estimator).fit(TEXTS, ILL)
 
 
@@ -88,7 +89,7 @@ class TestScore:
         leaky = make_pipeline(StandardScaler(), LAST).fit(X, ILL)
         with pytest.raises(ValueError, match="learns from the records"):
             private_score(leaky, X, ILL, 5.0, ledger=ledger)
-        assert not read_budgets(ledger)[0].entries
+        assert not Ledger(ledger).budget().entries
         # What others' training cost is another matter.
         plain = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, ILL)
         assert private_score(plain, X, ILL, 5.0).value > 0.8

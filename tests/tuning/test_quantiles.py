@@ -26,12 +26,13 @@ from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.store import write_store
 from dplasso.encoding.origin import origin_of
 from dplasso.encoding.parts import Bins, Categories
-from dplasso.encoding.schema import Schema, schema_from_json
+from dplasso.encoding.schema import Schema
 from dplasso.errors import BudgetError, DataError
-from dplasso.ledger import Ledger, create_ledger, read_budgets
+from dplasso.ledger import Ledger, create_ledger
 from dplasso.privacy.accounting import calibrate_mu, epsilon_of_rho, gaussian_delta
 from dplasso.tuning.quantiles import edges_budget, private_quantiles, quantile_grids
 from recorder import compare
+from schemas import schema_of
 
 SCHEMA = Schema((Bins("age", (50.0,)), Bins("income", (1.0,)), Categories("ward", ("a", "b"))))
 BOUNDS = {"age": (0, 100), "income": (0, 1e6)}
@@ -255,7 +256,7 @@ class TestCost:
         paid = {"ledger": Ledger(ledger, dataset="visits")}
         schema = released(table, **paid)
         model = fitted(DPLogisticRegression, schema, table, **paid)
-        edges, fit = read_budgets(ledger)[0].entries
+        edges, fit = Ledger(ledger).budget().entries
         assert edges.release == schema.edges.digest
         assert edges.charge.purpose == "edges of bins: age, income"
         assert edges.state == fit.state == "finished"
@@ -266,7 +267,7 @@ class TestCost:
             fitted(DPLogisticRegression, elsewhere, table, **paid)
         with pytest.raises(BudgetError):
             released(table, **paid, epsilon=1e3, share=0.4)
-        assert len(read_budgets(ledger)[0].entries) == 2
+        assert len(Ledger(ledger).budget().entries) == 2
 
 
 class TestRefusals:
@@ -337,7 +338,7 @@ class TestRefusals:
 
         with pytest.raises(ValueError, match=WORDS[edges_by_person]):
             fit(not edges_by_person, **paid)
-        (edges,) = read_budgets(ledger)[0].entries
+        (edges,) = Ledger(ledger).budget().entries
         assert edges.release == schema.edges.digest
         assert (
             fit(edges_by_person, **paid).privacy_.find("edges").numbers["mu"]
@@ -366,7 +367,7 @@ class TestRefusals:
         table, who = people(100), np.arange(100)
         document = released(table, groups=who).to_json()
         del document["edges"]["by_person"]
-        X = PublicEncoder(schema_from_json(document)).transform(table)
+        X = PublicEncoder(schema_of(document)).transform(table)
         model = DPLogisticRegression(classes=[0, 1])
         with pytest.raises(ValueError, match=WORDS[False]):
             model.fit(X, table["y"], groups=who)
@@ -375,7 +376,7 @@ class TestRefusals:
     def test_what_is_no_statement_of_edges(self):
         schema = released(people(50))
         document = schema.to_json()
-        assert schema_from_json(json.loads(json.dumps(document))) == schema
+        assert schema_of(json.loads(json.dumps(document))) == schema
         for change, words in (
             ({"digest": 3}, "edges need a digest"),
             ({"by_person": 1}, "true or false as by_person"),
@@ -384,4 +385,4 @@ class TestRefusals:
             ({"statement": document["edges"]["statement"] | {"about": "score"}}, "not belong"),
         ):
             with pytest.raises(ValueError, match=words):
-                schema_from_json(document | {"edges": document["edges"] | change})
+                schema_of(document | {"edges": document["edges"] | change})

@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 from tests.tuning.models import Given
 
-from dplasso import LedgerError, private_score
+from dplasso import Ledger, LedgerError, private_score
 from dplasso.errors import BudgetError, DataError
-from dplasso.ledger import create_ledger, read_budgets
+from dplasso.ledger import create_ledger
 from dplasso.privacy.accounting import gaussian_delta
 from dplasso.privacy.randomness import random_stream
 from dplasso.tuning.estimates import (
@@ -109,7 +109,7 @@ def test_the_ledger_is_charged_once_and_before(tmp_path):
     ledger = tmp_path / "l"
     create_ledger(ledger, 1.0, 1e-5)
     private_score(Given(), X, Y, 0.5, ledger=ledger)
-    (budget,) = read_budgets(ledger)
+    budget = Ledger(ledger).budget()
     (entry,) = budget.entries
     charge = entry.charge
     assert (entry.state, charge.epsilon, charge.mechanism) == ("finished", 0.5, "score")
@@ -120,7 +120,7 @@ def test_the_ledger_is_charged_once_and_before(tmp_path):
     strange = np.where(np.arange(2000) == 7, 9, Y)
     with pytest.raises(DataError, match="row 8"):
         private_score(Given(), X, strange, 0.1, ledger=ledger)
-    assert len(read_budgets(ledger)[0].entries) == 1
+    assert len(Ledger(ledger).budget().entries) == 1
 
 
 def test_rows_beyond_a_persons_limit_are_left_out():

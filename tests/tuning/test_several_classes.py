@@ -25,7 +25,7 @@ def test_the_default_metric_fits_the_target():
     ):
         fitted = estimator.fit(X, labels)
         assert private_score(fitted, X, labels).metric == metric
-        search = PrivateSearch(estimator, {"max_weights": [2, 4]}, 20.0, tries=2, law="logarithmic")
+        search = PrivateSearch(estimator, {"max_weights": [2, 4]}, 20.0, tries=2)
         search.fit(X, labels)
         assert 0.0 <= search.best_score_.low <= search.best_score_.value
         with pytest.raises(

@@ -2,7 +2,7 @@
 
 import os
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from dplasso.errors import CheckpointError
@@ -13,7 +13,7 @@ from dplasso.phases.contract import Snapshot
 
 Place = str | os.PathLike[str]
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 _TOKEN = re.compile("[0-9a-f]{32}")
 _OLDER = "finish the fit with the dplasso that began it, or begin it again"
 _KIND = ArchiveKind(
@@ -29,32 +29,16 @@ _ABOUT = (
 
 
 @dataclass(frozen=True)
-class ChargeNote:
-    """Which entry of a ledger has paid; no number as long as the ledger has not confirmed it."""
-
-    token: str
-    number: int | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.token, str) or not _TOKEN.fullmatch(self.token):
-            raise ValueError("its ledger entry has no token")
-        if self.number is not None and (
-            type(self.number) is not int or not 0 < self.number < 1 << 63
-        ):
-            raise ValueError("its ledger entry has no number")
-
-
-@dataclass(frozen=True)
 class Checkpoint(ReleasedFile):
     """What a checkpoint holds.
 
     `statement`: of the whole fit. `state`: the snapshot of the phase under way, released too.
-    `charge`: the entry of the ledger.
+    `token`: that of the ledger's entry.
     """
 
     n_phases: int = 1
     state: Snapshot = field(default_factory=dict)
-    charge: ChargeNote | None = None
+    token: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,9 +48,8 @@ class Checkpoint(ReleasedFile):
         steps = self.state.get("done")
         if self.state and (steps is None or steps.shape or steps.dtype.kind != "i" or steps < 0):
             raise ValueError("it does not say how many steps of a phase under way are done")
-        drawn = done or self.state
-        if drawn and self.charge is not None and self.charge.number is None:
-            raise ValueError("it has releases that no ledger entry paid for")
+        if self.token is not None and not _TOKEN.fullmatch(self.token):
+            raise ValueError("its ledger entry has no token")
 
     @property
     def place(self) -> tuple[int, int]:
@@ -81,12 +64,7 @@ class Checkpoint(ReleasedFile):
 
 def write_checkpoint(checkpoint: Checkpoint, path: Place) -> None:
     """Write a checkpoint, whole or not at all; OSError, ValueError as `write_released`."""
-    charge = None if checkpoint.charge is None else asdict(checkpoint.charge)
-    entries = {
-        "about": _ABOUT,
-        "n_phases": checkpoint.n_phases,
-        "charge": charge,
-    }
+    entries = {"about": _ABOUT, "n_phases": checkpoint.n_phases, "token": checkpoint.token}
     state = {f"{_STATE}{name}": array for name, array in checkpoint.state.items()}
     write_released(
         checkpoint,
@@ -110,13 +88,12 @@ def read_checkpoint(path: Place) -> Checkpoint:
 
 
 def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Checkpoint:
-    entries = ("about", "n_phases", "charge")
+    entries = ("about", "n_phases", "token")
     state = sorted(name for name in members if name.startswith(_STATE))
     content = parse_released(header, members, entries=entries, besides=state)
-    charge = None if header["charge"] is None else ChargeNote(**header["charge"])
     return Checkpoint(
         **content,
         n_phases=header["n_phases"],
         state={name.removeprefix(_STATE): parse_array(members[name]) for name in state},
-        charge=charge,
+        token=header["token"],
     )

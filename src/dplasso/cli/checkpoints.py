@@ -15,7 +15,6 @@ from dplasso.checkpoint import read_checkpoint, session
 from dplasso.cli import output
 from dplasso.cli.app import command_line
 from dplasso.errors import CheckpointError
-from dplasso.estimators.base import PrivateLinearModel
 from dplasso.files.disk import claim
 from dplasso.fit.run import Begun, Session
 from dplasso.model.linear import steps_of
@@ -83,7 +82,6 @@ def _is_unfinished(path: Path) -> bool:
 
 @contextmanager
 def kept_checkpoint(
-    estimator: PrivateLinearModel,
     options: CheckpointOptions,
     path: Path | None,
     inputs: Iterable[Path | None],
@@ -101,7 +99,7 @@ def kept_checkpoint(
     output.check_outputs([path], force=force or resume)
     begun = False
     with claim(path):
-        stored = session.check_resumable(estimator, path) if resume else None
+        stored = read_checkpoint(path) if resume else None
         if not resume and _is_unfinished(path):
             output.warn(f"{path} held an unfinished fit; --force discards it")
 

@@ -133,9 +133,7 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     """
     estimator, schema, files, tests = _checked(asked)
     inputs = (*files, *tests, asked.model, *asked.beside)
-    keeping = kept_checkpoint(
-        estimator, asked.interruptions, asked.place, inputs, force=asked.force
-    )
+    keeping = kept_checkpoint(asked.interruptions, asked.place, inputs, force=asked.force)
     with keeping as kept, output.progress_bars() as bars:
         fitted = _trained(asked, estimator, schema, files, tests, kept, bars)
         with output.uninterrupted():

@@ -158,9 +158,7 @@ class IntervalOptions:
             raise typer.BadParameter(
                 "--infer is for the methods logistic, with two classes, and linear"
             )
-        own_part = next((part for part in parts if part.name == "fit"), None)
-        if own_part is None:
-            raise typer.BadParameter("--infer is for one fit, not for a search: leave --tries out")
+        own_part = next(part for part in parts if part.name == "fit")
         settings = {name: value for name, value in asdict(self).items() if name != "infer"}
         settings["share"] = settings.pop("infer_share")
         settings |= {name: fit[name] for name in ("target_bounds", "rows_per_person", "neighbors")}
@@ -198,9 +196,8 @@ def plan(
     n_classes: int = 2,
     target_bounds: str | None = None,
     score: float = 0.1,
-    tries: float = 0.0,
 ) -> output.Result:
-    """Divide a budget among a fit, or a search, and a score of it.
+    """Divide a budget between a fit and a score of it.
 
     Privacy
     -------
@@ -225,14 +222,11 @@ def plan(
         of a text.
     score : S
         Share of a private score.
-    tries : M
-        Replace the fit by a search with so many expected tries.
 
     Examples
     --------
     dplasso plan --epsilon 2 --rows 30000
     dplasso plan --epsilon 2 --rows 30000 --columns 120 --row-entries 14
-    dplasso plan --epsilon 2 --rows 30000 --tries 3
     dplasso plan --epsilon 2 --rows 30000 --columns 12 --infer --effect 0.3
     dplasso plan --epsilon 2 --rows 30000 --target-bounds 0,100
 
@@ -244,15 +238,14 @@ def plan(
     fit: dict[str, Any] = {"method": method, "n_classes": n_classes, "target_bounds": bounds}
     fit |= {"rows_per_person": rows_per_person, "neighbors": neighbors}
     whole: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
-    shares: dict[str, Any] = {"score": score, "tries": tries}
     finds = {
         part: _finds(part, rows, columns, {"row_entries": row_entries, **fit})
-        for part in plan_budget(**whole, **fit, **shares)
+        for part in plan_budget(**whole, **fit, score=score)
     }
     planned = intervals.planned(finds, rows, columns, fit)
     parts = [
         {name: getattr(part, name) for name in ("name", "share", "epsilon", "delta")}
-        | {"try_epsilon": part.try_epsilon or None, "finds": words}
+        | {"finds": words}
         for part, words in finds.items()
     ]
     report = {**whole, "neighbors": neighbors, "parts": parts}
@@ -260,14 +253,14 @@ def plan(
         report["intervals"] = asdict(planned)
 
     def show() -> None:
-        _print_plan(whole | fit | {"target_bounds": target_bounds}, finds, tries)
+        _print_plan(whole | fit | {"target_bounds": target_bounds}, finds)
         if planned is not None:
             output.text("\n" + intervals.sentences(planned))
 
     return output.Result(report, show)
 
 
-def _print_plan(asked: dict[str, Any], finds: dict[Part, str], tries: float) -> None:
+def _print_plan(asked: dict[str, Any], finds: dict[Part, str]) -> None:
     headings: dict[str, Callable[[Part], str]] = {
         "part": lambda part: part.name,
         ">share": lambda part: f"{part.share:.0%}",
@@ -291,7 +284,7 @@ def _print_plan(asked: dict[str, Any], finds: dict[Part, str], tries: float) -> 
     method = f" DATA --method {asked['method']}{options['target_bounds']}"
     who = " --person-column NAME" if options["rows_per_person"] else ""
     fit = f"fit{method}{people}{who}"
-    commands = {"fit": fit, "search": "", "score": "evaluate model.npz DATA"}
+    commands = {"fit": fit, "score": "evaluate model.npz DATA"}
     for part in finds:
         if not part.epsilon:
             continue
@@ -300,11 +293,6 @@ def _print_plan(asked: dict[str, Any], finds: dict[Part, str], tries: float) -> 
             f"dplasso {commands[part.name]} --epsilon {down(part.epsilon)} {delta} --ledger L{kept}"
         )
         spent = f"{down(part.epsilon)}, {asked['delta']:g}"
-        if part.name == "search":
-            line = (
-                f"in Python: PrivateSearch(estimator, grid, {spent}, tries={tries:g}, "
-                'law="poisson", ledger="L").fit(X, y)'
-            )
         if part.name == "score" and who:
             line = (
                 f"in Python: private_score(model, X, y, {spent}, groups=people, "
@@ -324,11 +312,7 @@ def _finds(part: Part, rows: int, columns: int, settings: dict[str, Any]) -> str
         # Right and wrong rows, each with this noise, near an accuracy of 0 or 1 at the worst.
         what = "an accuracy over all rows" if classes else "a mean absolute error"
         return f"{what} to within {within:.2g}, and chance"
-    epsilon = part.try_epsilon or part.epsilon
-    weakest = weakest_association(epsilon, part.delta, rows, columns, **settings)
-    finds = "nothing"
-    if weakest.part <= 1.0:
-        finds = f"columns in {weakest.rows:,.0f} more rows {_SIDES[classes]}"
-    if part.name == "search":
-        return f"{finds}, by each try (epsilon about {down(part.try_epsilon)})"
-    return finds
+    weakest = weakest_association(part.epsilon, part.delta, rows, columns, **settings)
+    if weakest.part > 1.0:
+        return "nothing"
+    return f"columns in {weakest.rows:,.0f} more rows {_SIDES[classes]}"

@@ -11,7 +11,7 @@ from dplasso.errors import NoiseWarning
 from dplasso.fit.method import Method
 from dplasso.fit.records import Records
 from dplasso.fit.task import Task
-from dplasso.ledger import Payment, charged, check_affordable, check_paid
+from dplasso.ledger import Reservation, charged, check_affordable, check_paid
 from dplasso.model import Model
 from dplasso.phases.contract import NO_SNAPSHOT, Fit, Plan, Snapshot, Steps, check_share
 from dplasso.phases.released import Released
@@ -42,11 +42,12 @@ class Begun:
 class Session:
     """A fit that keeps no checkpoint; `dplasso.checkpoint.session` has one that does.
 
-    `released`: what an interrupted fit has released, which is not drawn again.
+    `released`: what an interrupted fit has released, which is not drawn again. `take`: charges a
+    fit that may have been charged before.
     """
 
     released = Released()
-    payment: Payment | None = None
+    take: Callable[[], Reservation] | None = None
 
     def snapshot_of(self, place: int) -> Snapshot:  # noqa: ARG002
         """Return how far an interrupted fit had come in the phase of a place."""
@@ -108,7 +109,7 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, dict[str
         with charged(
             method.ledger,
             budget,
-            payment=session.payment,
+            take=session.take,
             release=lambda: released.digest,
             notes=begun.notes,
         ):

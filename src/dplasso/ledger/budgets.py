@@ -166,17 +166,22 @@ def read_budgets(path: LedgerPath) -> tuple[Budget, ...]:
 
 
 def reserve(
-    path: LedgerPath, dataset: str | None, charge: Charge, *, token: str | None = None
+    path: LedgerPath,
+    dataset: str | None,
+    charge: Charge,
+    *,
+    token: str | None = None,
+    release: str | None = None,
 ) -> Reservation:
     """Charge a fit to a data set's budget, before the fit; durable when this returns.
 
     `dataset`: None if the ledger has only one. The first name given to a data set without one
     becomes its name.
     `token`: from `new_token`, written down before. A charge that is tried again with it after a
-    crash is made once.
+    crash is made once; `release`, as `rejoin`, is for that.
     """
     if token is not None and (made := find(path, token)) is not None:
-        return rejoin(path, made, token, charge, dataset=dataset)
+        return rejoin(path, made, token, charge, dataset=dataset, release=release)
     budget = pick(read_budgets(path), dataset, path)
     refuse_relation(budget, charge, path)
     # The slow part of the comparison, cached before the file is locked.

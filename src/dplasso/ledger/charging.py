@@ -62,14 +62,6 @@ class Ledger:
         return charge_of(cost, **{"purpose": self.purpose, **notes})
 
 
-@dataclass(frozen=True)
-class Payment:
-    """How a fit that can be resumed pays once: its reservation, and the digest of its release."""
-
-    take: Callable[[], Reservation]
-    release: Callable[[], str]
-
-
 def as_ledger(ledger: "str | os.PathLike[str] | Ledger | None") -> Ledger | None:
     """Return the ledger of a parameter, which may be its path alone; ParameterTypeError if not."""
     return ledger if ledger is None or isinstance(ledger, Ledger) else Ledger(ledger)
@@ -124,21 +116,21 @@ def charged(
     ledger: Ledger | None,
     mechanism: Any,
     *,
-    payment: Payment | None = None,
+    take: Callable[[], Reservation] | None = None,
     release: Callable[[], str | None] | None = None,
     notes: Mapping[str, str | None] | None = None,
 ) -> Iterator[Reservation | None]:
     """Charge the work inside the block to a ledger, if there is one, before it begins.
 
-    The charge stays spent however the block ends. LedgerError after the block means that another
-    model was paid for, or that the end of a fit that can be resumed cannot be noted. Do not use the
-    result then.
+    `take` charges a fit that can be resumed. The charge stays spent however the block ends.
+    LedgerError after the block means that another model was paid for, or that the end of a fit that
+    can be resumed cannot be noted. Do not use the result then.
     """
     if ledger is None:
         yield None
         return
-    if payment is not None:
-        reservation = payment.take()
+    if take is not None:
+        reservation = take()
     else:
         reservation = reserve(
             ledger.path, ledger.dataset, ledger.charge(mechanism, **(notes or {}))
@@ -151,10 +143,9 @@ def charged(
             finish(reservation, failed=True)
         raise
     try:
-        digest = release if payment is None else payment.release
-        noted = finish(reservation, release=None if digest is None else digest())
+        noted = finish(reservation, release=None if release is None else release())
     except LedgerError as error:
-        if payment is not None:
+        if take is not None:
             raise
         # The model exists and is paid for: losing it would spend the budget for nothing.
         warnings.warn(

@@ -207,7 +207,7 @@ def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
         raise BudgetError(
             f"{_named(budget, path)} cannot pay for this search: epsilon {charge.epsilon:g} (delta "
             f"{charge.delta:g}, about {charge.n_iter} tries) costs a ledger more than is left of "
-            f"{whole}; fewer tries, a smaller epsilon and `law=poisson` cost less"
+            f"{whole}; fewer tries and a smaller epsilon cost less"
         )
     epsilon = largest_epsilon(
         budget,

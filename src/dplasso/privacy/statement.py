@@ -10,8 +10,8 @@ from dplasso.privacy import wording
 from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import RELATIONS
 
-# Mechanisms with a guarantee; "stated" is another package's, which states its cost.
-PRIVATE_MECHANISMS = ("exponential", "gaussian", "exponential and gaussian", "stated")
+# Mechanisms with a guarantee.
+PRIVATE_MECHANISMS = ("exponential", "gaussian", "exponential and gaussian")
 # Rows of one person for whom the statement gives an epsilon too.
 _ROWS = (2, 5, 10)
 _SEED_REASON = (
@@ -100,8 +100,8 @@ class PrivacyStatement:
         What was asked for: `epsilon` is never more, and may be exceeded with probability `delta`.
     neighbors : {"add-remove", "replace-one", "label"}
         Which data sets the guarantee compares.
-    mechanism : {"exponential", "gaussian", "exponential and gaussian", "stated", "paper", "none"}
-        How each step was chosen or made noisy; "stated" by another estimator, at a stated cost.
+    mechanism : {"exponential", "gaussian", "exponential and gaussian", "paper", "none"}
+        How each step was chosen or made noisy.
     accountant : str
         How the costs were added up; empty if they were not.
     mu : float
@@ -266,7 +266,7 @@ def make_statement(
     **public: Any,
 ) -> PrivacyStatement:
     """Return what a fit with this budget guarantees; `public` are other attributes."""
-    drawn = budget.name != "none"
+    drawn, source = budget.name != "none", wording.SEEDED if seeded else wording.FROM_SYSTEM
     reasons = [budget.leak] if budget.leak else []
     by_rows = {} if reasons else {str(rows): budget.epsilon_of_rows(rows) for rows in _ROWS}
     accountant = "" if reasons else budget.accountant
@@ -283,7 +283,7 @@ def make_statement(
         mu=budget.whole,
         steps=budget.n_iter,
         sampling_delta=budget.sampling_delta,
-        randomness=_source_of_words(seeded) if drawn else wording.NOT_RANDOM,
+        randomness=source if drawn else wording.NOT_RANDOM,
         classes=_source_of_classes(classes_declared, numbers=n_classes == 0),
         releases=tuple(releases),
         reasons=tuple(reasons),
@@ -294,62 +294,36 @@ def make_statement(
     )
 
 
-def _source_of_words(seeded: bool) -> str:
-    return wording.SEEDED if seeded else wording.FROM_SYSTEM
-
-
 def _source_of_classes(declared: bool, *, numbers: bool) -> str:
     if numbers:
         return wording.CLASSES_NONE
     return wording.CLASSES_DECLARED if declared else wording.CLASSES_FROM_Y
 
 
-def state_search(
-    fit: PrivacyStatement | None,
-    cost: Any,
-    *,
-    seeded: bool,
-    classes_declared: bool,
-    target_bounds: tuple[float, float] | None = None,
-    n_labels: int = 0,
-) -> PrivacyStatement:
+def state_search(fit: PrivacyStatement, cost: Any, *, classes_declared: bool) -> PrivacyStatement:
     """Return what a search with a `dplasso.tuning.search_cost.SearchCost` guarantees.
 
-    `fit`: the statement of the best try; None for an estimator that makes none.
+    `fit`: the statement of a try.
     """
     tries = StatedRelease(
         "search",
-        f"the best of a random number of tries ({cost.tries.law} law, {cost.tries.mean:g} "
-        "expected), each fitted on a part of the records and scored with noise on the others; "
-        "their number and the results of the others are not released",
+        f"the best of a random number of tries (logarithmic law, {cost.tries.mean:g} expected), "
+        "each fitted on a part of the records and scored with noise on the others; their number "
+        "and the results of the others are not released",
         {"tries": float(cost.tries.mean)},
     )
-    stated_cost = {
-        "epsilon": cost.epsilon_spent,
-        "epsilon_requested": cost.epsilon,
-        "delta": cost.delta,
-        "accountant": "Renyi divergences of repeated selection (arXiv 2110.03620)",
-        "mu": math.sqrt(2.0 * float(cost.rho)),
-        "sampling_delta": cost.sampling_delta,
-        "classes": _source_of_classes(classes_declared, numbers=target_bounds is not None),
+    return replace(
+        fit,
+        releases=(tries, *fit.releases),
+        epsilon=cost.epsilon_spent,
+        epsilon_requested=cost.epsilon,
+        delta=cost.delta,
+        accountant="Renyi divergences of repeated selection (arXiv 2110.03620)",
+        mu=math.sqrt(2.0 * float(cost.rho)),
+        sampling_delta=cost.sampling_delta,
+        classes=_source_of_classes(classes_declared, numbers=fit.target_bounds is not None),
         # Those of the fit are about one try.
-        "epsilon_by_rows": {},
-    }
-    if fit is not None:
-        return replace(fit, releases=(tries, *fit.releases), **stated_cost)
-    stated = StatedRelease("fit", "a fit at the cost that its estimator states", {})
-    return PrivacyStatement(
-        **stated_cost,
-        is_private=not seeded,
-        neighbors=cost.neighbors,
-        mechanism="stated",
-        steps=1,
-        randomness=_source_of_words(seeded),
-        releases=(tries, stated),
-        n_classes=n_labels or (2 if target_bounds is None else 0),
-        many_labels=n_labels > 0,
-        target_bounds=target_bounds,
-        reasons=(_SEED_REASON,) if seeded else (),
+        epsilon_by_rows={},
     )
 
 

@@ -1,17 +1,18 @@
-"""The candidate settings of a search, their rows and epsilon, and the tries that are drawn."""
+"""The candidate settings of a search, its two parts of the rows, and the tries that are drawn."""
 
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_regressor
 from sklearn.model_selection import ParameterGrid
-from sklearn.pipeline import Pipeline
 
-from dplasso.data.store import Store
-from dplasso.errors import DataError, ParameterError, of_a_stranger
+from dplasso.data.store import Store, check_entries
+from dplasso.errors import DataError, ParameterError, ParameterTypeError
 from dplasso.estimators.base import PrivateLinearModel
 from dplasso.estimators.fitting import (
     check_columns_fit,
@@ -20,10 +21,14 @@ from dplasso.estimators.fitting import (
     warn_of_undeclared_names,
 )
 from dplasso.fit.public_knowledge import PARAMETERS
-from dplasso.fit.records import LocalRecords, local_records
+from dplasso.fit.records import (
+    LocalRecords,
+    local_records,
+    person_numbers,
+    rows_within_limit,
+)
 from dplasso.privacy.randomness import RandomStream, below, random_word
 from dplasso.tuning.estimates import Estimate, Scorer
-from dplasso.tuning.search_cost import rho_of_event
 
 # Parameters that the search sets itself, or that must be the same for all tries.
 _NOT_TUNED = (
@@ -51,11 +56,12 @@ def estimators_of(estimator: Any) -> list[Any]:
     estimators = list(estimator) if isinstance(estimator, list | tuple) else [estimator]
     if not estimators:
         raise ParameterError("`estimator` is an empty list; pass at least one estimator")
-    if any(isinstance(each, Pipeline) for each in estimators):
-        raise TypeError(
-            "estimator is a pipeline; make the search its last step: "
-            "make_pipeline(..., PrivateSearch(model, grid))"
-        )
+    for each in estimators:
+        if not isinstance(each, PrivateLinearModel):
+            raise ParameterTypeError(
+                f"`estimator` must be an estimator of dplasso, or a list of them, got "
+                f"{type(each).__name__}; in a pipeline, the search is the last step"
+            )
     first, *others = map(_shared_settings, estimators)
     for other in others:
         for name, value in other.items():
@@ -68,14 +74,15 @@ def estimators_of(estimator: Any) -> list[Any]:
 
 
 def _shared_settings(estimator: Any) -> dict[str, Any]:
-    settings = estimator.get_params(deep=False)
-    classes, kind = settings.get("classes"), "numbers" if is_regressor(estimator) else "classes"
+    classes, kind = None, "numbers" if is_regressor(estimator) else "classes"
+    if getattr(estimator, "classes", None) is not None:
+        classes = list(estimator.classes)
     return {
         "what they predict (classes or numbers)": kind,
-        "neighbors": settings.get("neighbors", "add-remove"),
-        "rows_per_person": settings.get("rows_per_person", 1),
-        "classes": None if classes is None else list(classes),
-        "target_bounds": settings.get("target_bounds"),
+        "neighbors": estimator.neighbors,
+        "rows_per_person": estimator.rows_per_person,
+        "classes": classes,
+        "target_bounds": getattr(estimator, "target_bounds", None),
     }
 
 
@@ -96,22 +103,15 @@ def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
 
 def _settings_of(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
     """Return copies of an estimator with the settings of a grid, and `delta` for every try."""
-    base = clone(estimator)
-    defaults = base.get_params(deep=False)
-    if "epsilon" not in defaults:
-        raise TypeError(
-            f"{type(base).__name__} has no parameter epsilon, so it is not a private estimator"
-        )
-    if defaults.get("random_state") is not None:
+    base = clone(estimator).set_params(delta=delta, verbose=None)
+    if base.random_state is not None:
         raise ParameterError(
             "set `random_state` of PrivateSearch instead of its estimator; it seeds every try"
         )
-    if defaults.get("ledger") is not None:
+    if base.ledger is not None:
         raise ParameterError(
             "set `ledger` of PrivateSearch instead of its estimator; one charge covers all tries"
         )
-    ours = {"delta": delta, "verbose": None}
-    base.set_params(**{name: value for name, value in ours.items() if name in defaults})
     grids: Sequence[Any] = [grid] if isinstance(grid, Mapping) else grid
     candidates = []
     for params in ParameterGrid(grids):
@@ -126,8 +126,7 @@ def _settings_of(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
 def records_of(candidates: list[Candidate], X: Any, y: Any) -> LocalRecords:
     """Return the rows of a search, checked for every candidate."""
     first = candidates[0].estimator
-    ours = all(isinstance(each.estimator, PrivateLinearModel) for each in candidates)
-    records = local_records(first, X, y, takes_matrix=ours and not is_regressor(first))
+    records = local_records(first, X, y, takes_matrix=not is_regressor(first))
     if records.origin is not None and records.origin.edges is not None:
         raise DataError(
             "the schema has bin edges that were released from the same records, and a search does "
@@ -135,35 +134,69 @@ def records_of(candidates: list[Candidate], X: Any, y: Any) -> LocalRecords:
         )
     warn_of_undeclared_names(records.feature_names)
     for candidate in candidates:
-        estimator = candidate.estimator
-        check_columns_fit(estimator, records.shape[1])
-        if isinstance(records.X, Store) and not isinstance(estimator, PrivateLinearModel):
-            raise DataError(
-                f"{type(estimator).__name__} cannot read stores; pass the rows in memory: "
-                "store.X.tocsr(), store.y"
-            )
+        check_columns_fit(candidate.estimator, records.shape[1])
     return records
+
+
+def entering_rows(
+    inputs: LocalRecords, groups: ArrayLike | None, rows_per_person: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows within the limit, ascending, and the number of each row's person."""
+    if groups is None and isinstance(inputs.X, Store):
+        groups = inputs.X.people
+    if groups is None:
+        if rows_per_person > 1:
+            raise ParameterError(
+                "`rows_per_person` needs `groups`, or a store with people: a search must put all "
+                "rows of a person in the same part"
+            )
+        rows = np.arange(len(inputs.y))
+        return rows, rows
+    person = person_numbers(groups, len(inputs.y))
+    rows = np.flatnonzero(rows_within_limit(person, rows_per_person))
+    return rows, person[rows]
+
+
+def draw_held_out(
+    person: NDArray[np.intp], share: float, stream: RandomStream
+) -> NDArray[np.bool_]:
+    """Draw the rows on which tries are scored, separately for each person."""
+    # The assignment does not depend on the data, so an ordinary random generator is safe.
+    drawn = np.random.default_rng(int(random_word(stream))).random(int(person.max()) + 1) < share
+    held: NDArray[np.bool_] = drawn[person]
+    if held.all() or not held.any():
+        raise DataError(f"{person.size:,} rows are too few: none was left for fitting or scoring")
+    return held
+
+
+def divided(
+    inputs: LocalRecords, rows: NDArray[np.intp], held: NDArray[np.bool_]
+) -> tuple[LocalRecords, LocalRecords]:
+    """Return the rows for fitting and those `held` out; of a store, which rows enter."""
+    if isinstance(inputs.X, Store):
+        check_entries(inputs.X)
+    fitted_on, scored_on = (_part(inputs, part) for part in (rows[~held], rows[held]))
+    return fitted_on, scored_on
+
+
+def _part(inputs: LocalRecords, rows: NDArray[np.intp]) -> LocalRecords:
+    if not isinstance(inputs.X, Store):
+        return replace(inputs, X=inputs.X[rows], y=inputs.y[rows])
+    within = np.zeros(len(inputs.y), dtype=np.bool_)
+    within[rows] = True
+    return replace(inputs, within=within, by_person=True)
 
 
 def cost_of_try(estimator: Any, records: LocalRecords | None) -> tuple[float, float]:
     """Return the zCDP of a fit, and the total variation of its draws from the accounted ones."""
-    if hasattr(estimator, "privacy_event"):
-        rho, variation = rho_of_event(estimator.privacy_event()), 0.0
-    elif isinstance(estimator, PrivateLinearModel):
-        method = method_of(estimator)
-        budget = method.cost()
-        if records is not None:
-            budget = method.budget(method.targets.task(records), records.shape[1])
-        # The fit's sampling delta is the variation times 1 + e^x for some x >= 0, so at least 2.
-        rho, variation = budget.rho, budget.sampling_delta / 2.0
-    else:
-        raise TypeError(
-            f"{type(estimator).__name__} does not report the cost of a fit: it needs a method "
-            "privacy_event() that returns an event of dp-accounting"
-        )
-    if not math.isfinite(rho):
+    method = method_of(estimator)
+    budget = method.cost()
+    if records is not None:
+        budget = method.budget(method.targets.task(records), records.shape[1])
+    if budget.leak:
         raise ValueError(f"a fit with {estimator!r} is not private, so it cannot be in a search")
-    return rho, variation
+    # The fit's sampling delta is the variation times 1 + e^x for some x >= 0, so at least 2.
+    return budget.rho, budget.sampling_delta / 2.0
 
 
 def fix_starts(candidates: list[Candidate], records: LocalRecords) -> str:
@@ -174,7 +207,7 @@ def fix_starts(candidates: list[Candidate], records: LocalRecords) -> str:
     descriptions = dict[str, None]()
     for candidate in candidates:
         estimator = candidate.estimator
-        if isinstance(estimator, PrivateLinearModel) and hasattr(estimator, "prior"):
+        if hasattr(estimator, "prior"):
             method = method_of(estimator)
             started = method.starting(method.targets.task(records), records)
             values = dict.fromkeys(PARAMETERS) | {"prior": started.prior}
@@ -233,17 +266,17 @@ def best_of(
     stream: RandomStream,
     *,
     seeded: bool,
-) -> Try | None:
+) -> Try:
     """Make tries, fitted on one part of the records and scored on the other; return the best."""
     best, highest = None, -math.inf
     fitted_on, scored_on = parts
     for _ in range(tries):
         candidate = draw_candidate(candidates, stream)
         fitted = clone(candidate.estimator)
-        if seeded and "random_state" in fitted.get_params(deep=False):
+        if seeded:
             fitted.set_params(random_state=int(random_word(stream)) >> 33)
         # A warning for every fit would reveal the number of tries, which is private.
-        with warnings.catch_warnings(), of_a_stranger(fitted):
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if fitted_on.within is None:
                 fitted.fit(fitted_on.X, fitted_on.y)
@@ -253,6 +286,7 @@ def best_of(
         height = estimate.value if scorer.metric.larger_is_better else -estimate.value
         if best is None or height > highest:
             best, highest = (estimate, candidate, fitted), height
+    assert best is not None, "there is at least one try"
     return best
 
 
@@ -261,7 +295,7 @@ def draw_candidate(candidates: list[Candidate], stream: RandomStream) -> Candida
     return candidates[int(below(stream, len(candidates)))]
 
 
-def results_of(candidates: list[Candidate], best: Try | None) -> dict[str, Any]:
+def results_of(candidates: list[Candidate], best: Try) -> dict[str, Any]:
     """Return `cv_results_`: the public settings of all candidates, and the released score."""
     count = len(candidates)
     columns: dict[str, Any] = {}
@@ -273,9 +307,8 @@ def results_of(candidates: list[Candidate], best: Try | None) -> dict[str, Any]:
         columns[f"param_{name}"] = column
     scores = np.full((3, count), np.nan)
     released = np.zeros(count, bool)
-    if best is not None:
-        place = next(k for k, candidate in enumerate(candidates) if candidate is best[1])
-        scores[:, place], released[place] = best[0], True
+    place = next(k for k, candidate in enumerate(candidates) if candidate is best[1])
+    scores[:, place], released[place] = best[0], True
     return {
         "estimator": np.array(
             [type(candidate.estimator).__name__ for candidate in candidates], object

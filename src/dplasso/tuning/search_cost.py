@@ -3,13 +3,13 @@
 A try draws settings, fits on some rows and scores on the others. A record is in only one of the two
 parts (`dplasso.tuning.search`), so neighbours differ either in the fit or in the score. A try costs
 the larger of the two, not their sum: if both are at most rho-zCDP, its Renyi divergence of order a
-is at most ``a rho``. The best of K tries is released. With m = E[K] and the laws below (arXiv
-2110.03620, theorems 2 and 6; e is the bound of one try):
+is at most ``a rho``. The best of K tries is released. K has the logarithmic law,
 
-    logarithmic:
-        e'(a) = e(a) + min_b [(1 - 1/b) e(b) + ln(1/g) / b] + ln(m) / (a - 1)
-    poisson:
-        e'(a) = e(a) + m delta(ln(a / (a - 1))) + ln(m) / (a - 1),   delta: curve of one try
+    P(K = k) = (1 - g)^k / (k ln(1/g)),   k >= 1,   m = E[K] = (1/g - 1) / ln(1/g),
+
+so there is always a try. With e the bound of one try (arXiv 2110.03620, theorem 2):
+
+    e'(a) = e(a) + min_b [(1 - 1/b) e(b) + ln(1/g) / b] + ln(m) / (a - 1)
 
 A ledger adds up zCDP, for which orders near 1 matter too. There we use the smaller of this bound
 and the divergence of releasing all tries, ``ln E[exp((a - 1) K e(a))] / (a - 1)``.
@@ -17,111 +17,90 @@ and the divergence of releasing all tries, ``ln E[exp((a - 1) K e(a))] / (a - 1)
 Inexact draws change the distribution of a try by some total variation, and that of the search by m
 times as much. Delta includes this with the factor ``1 + e^epsilon``.
 
-The laws of the number of tries K:
-
-    poisson       P(K = k) = e^-m m^k / k!,                       k >= 0, mean m
-    logarithmic   P(K = k) = (1 - g)^k / (k ln(1/g)),             k >= 1, mean (1/g - 1) / ln(1/g)
-
 To draw K, an integer of 128 random bits is compared with integer cumulative probabilities that are
 computed to 60 digits. The total variation from the exact law is below `DRAW_ERROR`.
 """
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.errors import ParameterError
-from dplasso.privacy.accounting import renyi_orders
+from dplasso.fit.records import LocalRecords
+from dplasso.ledger import UNITS, Ledger, charge_of, rho_limit
+from dplasso.privacy.accounting import bracket, renyi_orders, root_rho
+from dplasso.privacy.budget import Budget
 from dplasso.privacy.parameters import (
-    check_choice,
     check_delta,
     check_epsilon,
     check_neighbors,
     check_positive,
 )
 from dplasso.privacy.randomness import RandomStream, random_word
+from dplasso.tuning.candidates import Candidate, give_epsilon, largest_variation
+from dplasso.tuning.estimates import Scorer, Target, check_noise, most_sums
+from dplasso.tuning.metrics import METRICS
 
-LAWS = ("poisson", "logarithmic")
 DRAW_ERROR = 2.0**-90
-# From this expected number on, the logarithmic law leaves a try more budget than Poisson's law.
-_LOGARITHMIC_FROM = 4.5
 LARGEST_MEAN = 1000.0
 _BITS = 128
 
 _TOLERANCE = 1e-9
 # Relative safety margin of a try's rho for rounding errors.
 _MARGIN = 2.0**-40
+_CONFIDENCE = 0.95
+# Relative bound, per 64 sums, on the cost of rounding a score's noise (`dplasso.privacy.budget`).
+# `DRAW_ERROR` covers the truncation of the noise.
+_SCORE_MARGIN = 2.0**-40
 # The accountant converts only orders above this.
 _SMALLEST_CONVERTED = 1.01
 
 
-@dataclass(frozen=True)
-class Tries:
-    """The public law of the number of tries; `gamma` (g) is 0 for Poisson's law."""
+class Tries(NamedTuple):
+    """The public mean and parameter g of the law of the number of tries."""
 
-    law: str
     mean: float
     gamma: float
 
 
-def tries_of(mean: float, law: str = "auto") -> Tries:
-    """Return the law with this mean; "auto" chooses the one that leaves a try the most budget."""
-    check_choice("law", law, ("auto", *LAWS))
+def tries_of(mean: float) -> Tries:
+    """Return the law with this mean; ValueError if there is none."""
     mean = check_positive("tries", mean)
-    if law == "auto":
-        law = "poisson" if mean < _LOGARITHMIC_FROM else "logarithmic"
-    if not (1.0 if law == "poisson" else 1.0 + 2.0**-20) <= mean <= LARGEST_MEAN:
-        raise ParameterError(
-            f"`tries` must lie between 1 and {LARGEST_MEAN:g} (above 1 unless `law=poisson`), "
-            f"got {mean!r}"
-        )
-    if law == "poisson":
-        return Tries(law, mean, 0.0)
-    low, high = 1e-6, 1.0 - 2.0**-30
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if -(1.0 / middle - 1.0) / math.log(middle) > mean:
-            low = middle
-        else:
-            high = middle
-    return Tries(law, mean, high)
+    if not 1.0 + 2.0**-20 <= mean <= LARGEST_MEAN:
+        raise ParameterError(f"`tries` must be above 1 and at most {LARGEST_MEAN:g}, got {mean!r}")
+    # The mean falls with g.
+    _, gamma = bracket(lambda g: (1.0 - 1.0 / g) / math.log(g) > mean, 1e-6)
+    return Tries(mean, gamma)
 
 
 def draw_tries(tries: Tries, stream: RandomStream) -> int:
-    """Draw the number of tries, which is 0 only under Poisson's law."""
-    first, thresholds = _cumulative(tries)
+    """Draw the number of tries."""
+    thresholds = _cumulative(tries)
     point = (int(random_word(stream)) << 64) | int(random_word(stream))
-    return first + min(bisect_right(thresholds, point), len(thresholds) - 1)
+    return 1 + min(bisect_right(thresholds, point), len(thresholds) - 1)
 
 
 @lru_cache(maxsize=16)
-def _cumulative(tries: Tries) -> tuple[int, list[int]]:
-    """Return the smallest K, and 2^128 P(K <= k) for this and each larger k."""
+def _cumulative(tries: Tries) -> list[int]:
+    """Return 2^128 P(K <= k) for each k from 1."""
     with localcontext() as context:
         context.prec = 60
-        mean, gamma = Decimal(tries.mean), Decimal(tries.gamma)
-        if tries.law == "poisson":
-            first, mass = 0, (-mean).exp()
-        else:
-            first, mass = 1, (1 - gamma) / -gamma.ln()
-        total, thresholds, number = Decimal(0), [], first
+        gamma = Decimal(tries.gamma)
+        mass, total, thresholds = (1 - gamma) / -gamma.ln(), Decimal(0), list[int]()
         # The remaining tail is at most 1000 times the last mass, and is added to the last K.
         while total < Decimal("0.5") or mass > Decimal(2) ** -105:
             total += mass
             thresholds.append(int(total * 2**_BITS))
-            number += 1
-            if tries.law == "poisson":
-                mass *= mean / number
-            else:
-                mass *= (1 - gamma) * (number - 1) / number
-        return first, thresholds
+            number = len(thresholds)
+            mass *= (1 - gamma) * number / (number + 1)
+        return thresholds
 
 
 @dataclass(frozen=True)
@@ -182,6 +161,48 @@ def search_cost(
     )
 
 
+def divide_budget(
+    search: Any, candidates: list[Candidate], records: LocalRecords, tries: Tries
+) -> SearchCost:
+    """Return the cost of a search, and set each candidate's epsilon to that of a try."""
+    cost = search_cost(
+        search.epsilon,
+        search.delta,
+        tries,
+        draw_variation=largest_variation(candidates, search.epsilon, records),
+        neighbors=candidates[0].estimator.neighbors,
+        rows_per_person=candidates[0].estimator.rows_per_person,
+    )
+    for candidate in candidates:
+        give_epsilon(candidate.estimator, cost.try_rho, search.delta, records)
+    return cost
+
+
+def scorer_of(cost: SearchCost, name: str, target: Target) -> Scorer:
+    """Return the scorer of the tries; a score may cost as much as the fit of a try."""
+    metric, margin = METRICS[name], _SCORE_MARGIN * (most_sums(target) / 64.0)
+    mu = math.sqrt(2.0 * cost.try_rho * (1.0 - margin))
+    sensitivity = Budget(
+        epsilon=cost.epsilon,
+        delta=cost.delta,
+        neighbors=cost.neighbors,
+        rows_per_person=cost.rows_per_person,
+    ).moved(metric.bound(target, cost.neighbors))
+    check_noise(sensitivity / mu)
+    return Scorer(metric, target, sensitivity, sensitivity / mu, _CONFIDENCE)
+
+
+def whole_budget(cost: SearchCost, ledger: Ledger | None) -> SearchCost:
+    """If a search may use a whole unused budget, reduce its zCDP to what the ledger grants."""
+    if ledger is None:
+        return cost
+    budget = ledger.budget()
+    if budget.entries or cost.epsilon > budget.epsilon or cost.delta > budget.delta:
+        return cost
+    limit = Fraction(rho_limit(budget, charge_of(cost).draw_delta, 1), UNITS)
+    return replace(cost, rho=limit) if 0 < limit < cost.rho else cost
+
+
 def epsilon_of_search(rho: float, tries: Tries, delta: float) -> float:
     """Return the epsilon of a search of rho-zCDP tries, by arXiv 2004.00010, proposition 12."""
     orders = np.array(renyi_orders())
@@ -196,10 +217,7 @@ def search_divergence(rho: float, tries: Tries, orders: NDArray[np.float64]) -> 
     """Return non-decreasing bounds on the Renyi divergence of a search of rho-zCDP tries."""
     single = rho * orders
     total = single + math.log(tries.mean) / (orders - 1.0)
-    if tries.law == "poisson":
-        total += tries.mean * _delta_of_try(rho, np.log1p(1.0 / (orders - 1.0)), orders)
-    else:
-        total += np.min((1.0 - 1.0 / orders) * single - math.log(tries.gamma) / orders)
+    total += np.min((1.0 - 1.0 / orders) * single - math.log(tries.gamma) / orders)
     return _not_decreasing(total)
 
 
@@ -208,44 +226,31 @@ def _not_decreasing(divergence: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.minimum.accumulate(divergence[::-1])[::-1])
 
 
-def _delta_of_try(
-    rho: float, epsilons: NDArray[np.float64], orders: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the delta of rho-zCDP at each epsilon, for the best of some orders."""
-    some = orders[(orders > _SMALLEST_CONVERTED) & (orders < 1e7)][::4]
-    # (b - 1)(b rho - epsilon + ln(1 - 1/b)) - ln b, for all pairs at once.
-    fixed = (some - 1.0) * (rho * some + np.log1p(-1.0 / some)) - np.log(some)
-    exponent = fixed[None, :] - np.outer(epsilons, some - 1.0)
-    return np.asarray(np.exp(np.minimum(exponent.min(axis=1), 0.0)))
-
-
 @lru_cache(maxsize=256)
 def _largest_rho(epsilon: float, delta: float, tries: Tries) -> float:
     """Return the largest zCDP of a try, rounded down."""
-    low = high = (epsilon / (2.0 * math.sqrt(-math.log(delta)) + math.sqrt(epsilon))) ** 2
-    while epsilon_of_search(low, tries, delta) > epsilon:
-        low, high = low / 2.0, low
-        if low < 1e-30:
-            raise ParameterError(
-                f"`epsilon={epsilon!r}` is too small for a search with this expected number of "
-                "tries; use fewer tries"
-            )
-    while epsilon_of_search(high, tries, delta) <= epsilon:
-        low, high = high, 2.0 * high
-    while high - low > _TOLERANCE * high:
-        middle = 0.5 * (low + high)
-        if epsilon_of_search(middle, tries, delta) <= epsilon:
-            low = middle
-        else:
-            high = middle
+    start = root_rho(epsilon, delta) ** 2
+    try:
+        low, _ = bracket(
+            lambda rho: epsilon_of_search(rho, tries, delta) <= epsilon, start, _TOLERANCE
+        )
+    except ValueError:
+        raise ParameterError(
+            f"`epsilon={epsilon!r}` is too small for a search with this expected number of tries; "
+            "use fewer tries"
+        ) from None
     return low
 
 
 def _search_rho(rho: float, tries: Tries) -> float:
-    """Return the smallest zCDP bound of a search that we can prove."""
+    """Return the smallest zCDP bound of a search that we can prove.
+
+    Between two orders a divergence is at most that of the larger one.
+    """
     orders = np.array(renyi_orders())
     best = np.minimum(search_divergence(rho, tries, orders), _all_tries(rho, tries, orders))
-    return _rho_of(_not_decreasing(best)) * (1.0 + _MARGIN)
+    below = np.concatenate([[1.0], orders[:-1]])
+    return float(np.max(_not_decreasing(best) / below)) * (1.0 + _MARGIN)
 
 
 def _all_tries(rho: float, tries: Tries, orders: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -255,28 +260,7 @@ def _all_tries(rho: float, tries: Tries, orders: NDArray[np.float64]) -> NDArray
     """
     s = (orders - 1.0) * orders * rho
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        if tries.law == "poisson":
-            log_mean = tries.mean * np.expm1(s)
-        else:
-            # The mean is finite if q = (1 - g) e^s is below 1.
-            q = np.exp(s + math.log1p(-tries.gamma))
-            log_mean = np.log(np.log1p(-q) / math.log(tries.gamma))
-            log_mean = np.where(q < 1.0, log_mean, np.inf)
-        return np.asarray(log_mean / (orders - 1.0))
-
-
-def rho_of_event(event: Any) -> float:
-    """Return the zCDP of an event of ``dp-accounting`` at our Renyi orders."""
-    from dp_accounting.rdp import RdpAccountant
-
-    accountant: Any = RdpAccountant(renyi_orders()).compose(event)
-    return _rho_of(np.asarray(accountant.rdp))
-
-
-def _rho_of(divergence: NDArray[np.float64]) -> float:
-    """Return the largest ratio of a divergence and the order below its own.
-
-    Between two orders the divergence is at most that of the larger one.
-    """
-    orders = np.array(renyi_orders())
-    return float(np.max(divergence / np.concatenate([[1.0], orders[:-1]])))
+        # The mean is finite if q = (1 - g) e^s is below 1.
+        q = np.exp(s + math.log1p(-tries.gamma))
+        log_mean = np.log(np.log1p(-q) / math.log(tries.gamma))
+        return np.where(q < 1.0, log_mean, np.inf) / (orders - 1.0)

@@ -54,13 +54,9 @@ MUTANTS = {
     "charged again when resumed": (
         LEDGER,
         """
-        from dataclasses import replace
         from dplasso.ledger import charge_of, reserve
         def take(self):
-            method, start = self._begun.method, self._start
-            made = reserve(method.ledger.path, None, charge_of(self._begun.budget))
-            self._start = replace(start, charge=replace(start.charge, number=made.number))
-            return made
+            return reserve(self._begun.method.ledger.path, None, charge_of(self._begun.budget))
         session.KeptFit._take = take
     """,
     ),
@@ -68,14 +64,17 @@ MUTANTS = {
         LEDGER,
         """
         original = session.reserve
-        session.reserve = lambda *given, token: original(*given)
+        session.reserve = lambda *given, **named: original(*given)
     """,
     ),
     "the end noted without the model": (
         LEDGER,
         """
-        original = session.Payment
-        session.Payment = lambda take, release: original(take, lambda: "0" * 64)
+        from dplasso.ledger import charging
+        original = charging.finish
+        charging.finish = lambda taken, release=None, **named: original(
+            taken, release=release and "0" * 64, **named
+        )
     """,
     ),
 }

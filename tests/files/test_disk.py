@@ -1,13 +1,32 @@
-"""Files appear whole or not at all, whatever happens while they are written."""
+"""Files appear whole or not at all, one process at a time has them, and labels survive in them."""
 
 import errno
 import os
+import signal
 import stat
+import subprocess
+import sys
+import threading
+import time
+from io import FileIO
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dplasso.files.disk import atomic_write, check_writable
+from dplasso.errors import CheckpointError, StoreError
+from dplasso.files.archive import labels_from_array, labels_to_array
+from dplasso.files.disk import (
+    atomic_write,
+    check_writable,
+    claim,
+    hold,
+    is_held,
+    lock,
+    sidecar_path,
+)
 
 
 def names(directory):
@@ -169,3 +188,140 @@ def test_what_takes_no_file_is_found_out(tmp_path, monkeypatch):
         monkeypatch.setattr(Path, "touch", fail)
         with pytest.raises(type(error), match=rf"^Cannot write .*{tmp_path}.*{error.strerror}"):
             check_writable(path)
+
+
+REFUSAL = StoreError("taken")
+HOLDER = """
+import sys, time
+from dplasso.errors import StoreError
+from dplasso.files.disk import hold
+with hold(sys.argv[1], StoreError("taken")):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_another_process_holds_it_until_it_is_killed(tmp_path):
+    path = tmp_path / "file"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, path],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    with holder:
+        assert holder.stdout.readline() == b"held\n"
+        assert is_held(path)
+        with pytest.raises(StoreError, match="taken"), hold(path, REFUSAL):
+            pass
+        holder.send_signal(signal.SIGKILL)
+    assert sidecar_path(path, "lock").exists()
+    assert not is_held(path)
+    with hold(path, REFUSAL):
+        assert is_held(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_who_only_asks_leaves_nothing_and_does_not_stop_a_holder(tmp_path):
+    path = tmp_path / "file"
+    assert not is_held(path)
+    assert list(tmp_path.iterdir()) == []
+    asking = FileIO(sidecar_path(path, "lock"), "a+")
+    lock(asking, REFUSAL, seconds=0.0)
+    timer = threading.Timer(0.05, asking.close)
+    timer.start()
+    with hold(path, REFUSAL):
+        assert is_held(path)
+    timer.join()
+
+
+def test_holders_in_a_row_never_overlap(tmp_path):
+    """Each removes the file it has locked; the next one must not take the removed file's lock."""
+    inside, most = 0, 0
+
+    def work():
+        nonlocal inside, most
+        done = 0
+        while done < 20:
+            try:
+                with hold(tmp_path / "file", REFUSAL):
+                    inside += 1
+                    most = max(most, inside)
+                    time.sleep(0.0005)
+                    inside -= 1
+                    done += 1
+            except StoreError:
+                pass
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_is_claimed_once(tmp_path):
+    second = claim(tmp_path / "c")
+    with (
+        claim(tmp_path / "c"),
+        pytest.raises(CheckpointError, match="c is in use by another process"),
+    ):
+        second.__enter__()
+    with pytest.raises(FileNotFoundError, match="no folder"), claim(tmp_path / "none" / "c"):
+        pass
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+
+
+@given(
+    labels=st.one_of(
+        st.lists(st.integers(-(2**63), 2**63 - 1)).map(lambda v: np.array(v, dtype=np.int64)),
+        st.lists(st.integers(0, 255)).map(lambda v: np.array(v, dtype=">u2")),
+        st.lists(st.floats(allow_nan=False, allow_infinity=False)).map(np.array),
+        st.lists(st.booleans()).map(lambda v: np.array(v, dtype=bool)),
+        st.lists(st.booleans()).map(lambda v: np.array(v, dtype=object)),
+        st.lists(TEXT, min_size=1).map(np.array),
+        st.lists(TEXT).map(lambda v: np.array(v, dtype=object)),
+        st.lists(TEXT).map(lambda v: np.array(v, dtype=np.dtypes.StringDType())),
+    )
+)
+def test_any_labels_survive(labels):
+    array, kind = labels_to_array(labels)
+    assert array.dtype.kind in "biufU"
+    found = labels_from_array(array, kind)
+    assert found.dtype == labels.dtype
+    assert found.tolist() == labels.tolist()
+    assert [type(label) for label in found] == [type(label) for label in labels]
+
+
+def test_a_longer_label_elsewhere_leaves_no_trace():
+    labels = np.array(["no", "yes", "a label of somebody else"])[:2]
+    assert labels_to_array(labels)[0].dtype == np.dtype("<U3")
+
+
+@pytest.mark.parametrize(
+    ("array", "kind"),
+    [
+        *((one, "plain") for one in (np.zeros((2, 1)), np.array([b"a"]), np.array([1j]))),
+        *((one, "plain") for one in (np.array([np.nan]), np.array([1], "M8[D]"))),
+        *((np.array([0, 1]), kind) for kind in ("string", None, ["plain"])),
+    ],
+)
+def test_arrays_that_are_no_labels_are_refused(array, kind):
+    with pytest.raises(ValueError):
+        labels_from_array(array, kind)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        *(np.array(some, dtype=object) for some in ([0, "a"], [True, "a"], ["a", 1], [None, 1])),
+        *(np.array([b"a", b"b"]), np.array([1j, 2j]), np.array(["2020-01-01"], dtype="M8[D]")),
+        *(np.array([0.0, np.nan]), np.array([0.0, np.inf])),
+    ],
+)
+def test_labels_of_other_kinds_are_refused(labels):
+    with pytest.raises(ValueError, match="cannot be written to a model file"):
+        labels_to_array(labels)

@@ -1,0 +1,277 @@
+"""What each structure does beyond the contract: its numbers, its work and the laws of its own."""
+
+import numpy as np
+import pytest
+from evidence.audit.implied import implied_log_probabilities
+from evidence.reference.draws import ALARM, change, draw, fill, p_value, vertex_probabilities
+from evidence.reference.gradients import EXPONENT, LIMIT, PRIVATE, SHARE, random_gradients
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import laplace
+
+from dplasso.privacy.randomness import random_stream, random_word
+from dplasso.selection.big_little import beyond, big_little_state, walk, weight_in_ticks
+from dplasso.selection.bucket import (
+    ARGMAX_BITS,
+    ARGMAX_SHIFT,
+    PRIVATE_BITS,
+    bucket_state,
+    fold,
+    level_of,
+    upper_edge,
+)
+from dplasso.selection.contract import MOVES, POPS, TRIES, VARIATES, new_counters
+from dplasso.selection.fibonacci_heap import heap_state, pop, raise_key
+from dplasso.selection.log_weights import draw_sign
+from dplasso.selection.noisy_max import LaplaceState
+from selection.invariants import check, jump_walk
+from selection.invariants import level_of as slow_level_of
+
+WIDTHS = [(0, PRIVATE_BITS), (38, PRIVATE_BITS), (62, PRIVATE_BITS), (ARGMAX_SHIFT, ARGMAX_BITS)]
+
+
+class TestLevels:
+    @pytest.mark.parametrize(("shift", "bits"), WIDTHS)
+    @given(data=st.data())
+    @settings(deadline=None, max_examples=200)
+    def test_level_is_the_slow_one(self, shift, bits, data):
+        exponent = data.draw(st.integers(0, 63))
+        magnitude = min(LIMIT, max(0, 2**exponent + data.draw(st.integers(-3, 2**exponent))))
+        level = level_of(magnitude, shift, bits)
+        assert level == slow_level_of(magnitude, shift, bits)
+        # The level holds this magnitude as it is, and one more with the sign turned.
+        assert fold(magnitude) == magnitude
+        assert fold(-magnitude - 1) == magnitude
+        assert min(magnitude + 1, LIMIT) <= upper_edge(level, shift, bits)
+        assert level == 0 or magnitude >= upper_edge(level - 1, shift, bits)
+
+    @pytest.mark.parametrize(("shift", "bits"), WIDTHS)
+    def test_the_limit_has_a_level(self, shift, bits):
+        assert upper_edge(level_of(LIMIT, shift, bits), shift, bits) == LIMIT
+
+    @pytest.mark.parametrize("exponent", [1e-30, 1e-15, EXPONENT, 1e-3, 0.5])
+    def test_weights_inside_a_level_differ_by_less_than_two(self, exponent):
+        state = bucket_state(10, exponent, True)
+        assert exponent * 2.0**state.shift <= np.log(2.0)
+        assert state.shift == 62 or exponent * 2.0 ** (state.shift + 1) > np.log(2.0)
+        wide = bucket_state(10, exponent, True, spread=16.0)
+        assert wide.shift == min(62, state.shift + 2)
+
+
+def test_staying_in_a_level_moves_nothing():
+    alpha = random_gradients(50, 2)
+    selector = bucket_state(50, EXPONENT, True)
+    fill(selector, alpha)
+    before = selector.order.copy()
+    width = 2**selector.shift
+    change(selector, alpha, np.arange(50), alpha // width * width + width // 2)
+    assert selector.counters[MOVES] == 0
+    np.testing.assert_array_equal(selector.order, before)
+
+
+@pytest.mark.parametrize("nats", [0.0, 0.01, 1.0, 10.0, 1000.0])
+@pytest.mark.parametrize(("spread", "most"), [(2.0, 2.2), (16.0, 8.2)])
+def test_tries_are_few(nats, spread, most):
+    """Most where all weights are equal: a bound of the lowest level is half its spread above."""
+    alpha = random_gradients(10_000, 6, nats=nats)
+    selector = bucket_state(10_000, EXPONENT, True, spread=spread)
+    fill(selector, alpha)
+    draw(selector, alpha, random_stream(7), 2000)
+    assert selector.counters[TRIES] < most * 2000
+
+
+WORDS = st.integers(0, 2**64 - 1)
+# numba takes Python integers for int64, so words beyond it must come typed.
+u64 = np.uint64
+
+
+class TestWalk:
+    @given(WORDS, WORDS, st.integers(1, 2**62), st.integers(1, 2**62))
+    @settings(deadline=None, max_examples=200)
+    def test_comparison_is_exact(self, word, next_word, passed, boundary):
+        expected = (word * 2**64 + next_word) * boundary < passed * 2**128
+        assert beyond(u64(word), u64(next_word), passed, boundary) == expected
+
+    @given(st.integers(1, 2**61), st.integers(1, 2**61), st.integers(-1, 1), WORDS)
+    @settings(deadline=None, max_examples=200)
+    def test_comparison_is_exact_at_the_boundary(self, passed, further, step, next_word):
+        boundary = passed + further
+        word = min(2**64 - 1, max(0, (passed << 64) // boundary + step))
+        expected = (word * 2**64 + next_word) * boundary < passed * 2**128
+        assert beyond(u64(word), u64(next_word), passed, boundary) == expected
+
+    @given(st.lists(st.integers(1, 2**40) | st.integers(1, 9), min_size=1, max_size=30), WORDS)
+    @settings(deadline=None, max_examples=200)
+    def test_agrees_with_unbounded_integers(self, ticks, seed):
+        selector = big_little_state(4, EXPONENT, True)
+        stream, again = random_stream(seed), random_stream(seed)
+        words = [int(random_word(again)) for _ in range(80)]
+        chosen = walk(selector, np.array(ticks, dtype=np.int64), 0, len(ticks), stream)
+        assert chosen == jump_walk(ticks, words)
+
+
+def test_sums_do_not_drift_in_a_million_updates():
+    alpha = random_gradients(400, 2)
+    selector = big_little_state(400, EXPONENT, True)
+    fill(selector, alpha)
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        coordinates = rng.integers(0, 400, 50_000)
+        values = random_gradients(50_000, rng.integers(2**31), nats=rng.choice([0.1, 3, 20]))
+        change(selector, alpha, coordinates, values)
+        draw(selector, alpha, random_stream(4), 1)
+    check(selector, alpha)
+    sums = np.add.reduceat(selector.ticks, np.arange(0, 400, selector.size))
+    np.testing.assert_array_equal(selector.total, sums)
+    groups = np.split(np.arange(400), np.arange(selector.size, 400, selector.size))
+    for group, members in enumerate(groups):
+        reference = selector.reference[group]
+        weights = [weight_in_ticks(selector, abs(alpha[k]), reference) for k in members]
+        assert selector.total[group] == pytest.approx(sum(weights), rel=1e-9)
+
+
+@pytest.mark.parametrize("n_columns", [100, 10_000, 1_000_000])
+def test_variates_grow_like_the_logarithm(n_columns):
+    alpha = random_gradients(n_columns, 5, nats=1.0)
+    selector = big_little_state(n_columns, EXPONENT, True)
+    fill(selector, alpha)
+    draw(selector, alpha, random_stream(6), 300)
+    # Two acceptances, a sign, and about ln(groups) + ln(members) jumps.
+    assert 3 < selector.counters[VARIATES] / 300 < 5 + 1.2 * np.log(n_columns)
+
+
+def heap_of(alpha):
+    heap = heap_state(alpha.size)
+    fill(heap, alpha)
+    return heap
+
+
+class TestHeap:
+    @given(
+        st.lists(st.integers(0, 20), min_size=2, max_size=60),
+        st.lists(st.tuples(st.integers(0, 59), st.integers(0, 30)), max_size=60),
+    )
+    @settings(deadline=None, max_examples=100)
+    def test_pops_and_raises_in_any_order(self, values, steps):
+        heap = heap_of(np.array(values, dtype=np.int64))
+        inside = dict(enumerate(values))
+        for k, value in steps:
+            if k in inside and value > inside[k]:
+                raise_key(heap, k, value)
+                inside[k] = value
+            elif len(inside) > 1:
+                node = pop(heap)
+                assert node == max(inside, key=lambda j: (inside[j], -j))
+                del inside[node]
+            assert heap.first[0] == max(inside, key=lambda j: (inside[j], -j))
+
+    def test_cascading_cuts_keep_degrees_logarithmic(self):
+        rng = np.random.default_rng(0)
+        alpha = rng.integers(0, 10**6, 5000)
+        heap = heap_of(alpha)
+        draw(heap, alpha, random_stream(0), 1)
+        highest = 0
+        for _ in range(3000):
+            k = rng.integers(0, 5000, 3)
+            change(heap, alpha, k, alpha[k] + rng.integers(0, 10**6, 3))
+            draw(heap, alpha, random_stream(0), 1)
+            highest = max(highest, int(heap.degree.max()))
+        check(heap, alpha)
+        # Fibonacci: a degree d needs at least 1.618^d nodes.
+        assert highest <= np.log(5000) / np.log((1 + 5**0.5) / 2)
+
+
+def test_ties_cost_one_pop():
+    alpha = np.full(1000, -SHARE)
+    heap = heap_of(alpha)
+    vertex, sign = draw(heap, alpha, random_stream(0), 5)
+    assert vertex.tolist() == [0] * 5
+    assert sign.tolist() == [1] * 5
+    assert heap.counters[POPS] == 5
+
+
+def test_only_stale_bounds_cost_pops():
+    alpha = np.arange(1000, dtype=np.int64)
+    heap = heap_of(alpha)
+    change(heap, alpha, np.arange(990, 1000), np.zeros(10, dtype=np.int64))
+    draw(heap, alpha, random_stream(0), 1)
+    assert heap.counters[POPS] == 11
+    draw(heap, alpha, random_stream(0), 1)
+    assert heap.counters[POPS] == 12
+
+
+SCALE = 3e9
+
+
+def laplace_probabilities(alpha, scale):
+    """P(|alpha_k + noise| is the largest), by integrating over the winner's value."""
+    grid = np.linspace(0, np.abs(alpha).max() / scale + 40, 200_001)
+    centre = np.abs(alpha[:, None]) / scale
+    inside = laplace.cdf(grid - centre) - laplace.cdf(-grid - centre)
+    density = laplace.pdf(grid - centre) + laplace.pdf(-grid - centre)
+    return np.array(
+        [
+            np.trapezoid(density[k] * np.delete(inside, k, axis=0).prod(axis=0), grid)
+            for k in range(alpha.size)
+        ]
+    )
+
+
+def test_laplace_noise_then_the_true_sign():
+    alpha = np.array([4, -5, 0, 2, -3], dtype=np.int64) * 10**9
+    selector = LaplaceState(SCALE, new_counters())
+    fill(selector, alpha)
+    vertex, sign = draw(selector, alpha, random_stream(1), 50_000)
+    expected = laplace_probabilities(alpha, SCALE)
+    assert expected.sum() == pytest.approx(1, abs=1e-6)
+    assert p_value(np.bincount(vertex, minlength=5), expected) > ALARM
+    assert (sign == np.where(alpha[vertex] >= 0, -1, 1)).all()
+
+
+def test_the_true_sign_is_for_the_paper_only():
+    stream = random_stream(0)
+    assert [draw_sign(stream, 1e-9, a, False) for a in (-7, 0, 7)] == [1, -1, -1]
+
+
+def test_a_rare_sign_keeps_its_probability():
+    # The opposite sign has probability exp(-40) = 2^-57.7: these words are below and above it.
+    for word, sign in ((0, 1), (70, 1), (90, -1)):
+        stream = random_stream(2)
+        stream.words[0] = word
+        stream.position[0] = 0
+        assert draw_sign(stream, 1e-9, 20 * 10**9, True) == sign
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+@pytest.mark.parametrize("nats", [0.01, 3.0])
+def test_the_distribution_is_the_closed_form_after_many_updates(name, nats):
+    course = [random_gradients(9, seed, nats) for seed in range(6)]
+    found = implied_log_probabilities(PRIVATE[name](9, EXPONENT), course)
+    expected = vertex_probabilities(course[-1], EXPONENT).T
+    np.testing.assert_allclose(np.exp(found), expected, rtol=1e-11)
+
+
+def test_the_true_sign_leaves_impossible_vertices():
+    alpha = np.array([2**33, -(2**33), 0])
+    found = implied_log_probabilities(bucket_state(3, EXPONENT, False), [alpha])
+    assert np.isneginf(found).tolist() == [[False, True, False], [True, False, True]]
+    assert np.exp(found).sum() == pytest.approx(1.0)
+
+
+def test_a_bound_below_a_weight_is_noticed():
+    """The draw would be wrong, silently: bernoulli takes more than 1 for 1."""
+    selector = bucket_state(4, EXPONENT, True)
+    # The levels below the top now claim a quarter of what their members weigh.
+    selector.decay[1:] /= 4
+    with pytest.raises(AssertionError, match="below the weight"):
+        implied_log_probabilities(selector, [random_gradients(4, 0)])
+
+
+def test_structures_without_a_closed_form_are_refused():
+    with pytest.raises(ValueError, match="'bucket' or 'big-little'"):
+        implied_log_probabilities(
+            LaplaceState(1.0, np.zeros(4, dtype=np.int64)), [np.zeros(3, int)]
+        )
+    steep = bucket_state(3, 3.0, True)
+    with pytest.raises(ValueError, match="race"):
+        implied_log_probabilities(steep, [np.array([5, 0, 1])])
